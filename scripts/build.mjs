@@ -1,0 +1,72 @@
+// Builds dist/: one bundle an entry with one shared chunk, and declarations.
+// It is built aside and renamed into place last, so that nobody sees half of it.
+import { spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { rolldown } from 'rolldown'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const aside = join(root, `dist.${process.pid}`)
+const require = createRequire(import.meta.url)
+
+function declarations() {
+  const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc')
+  const { status } = spawnSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json'), '--outDir', join(aside, 'types')], { stdio: ['ignore', 2, 2] })
+  if (status !== 0) throw new Error('tsc failed')
+}
+
+async function bundles() {
+  const entry = (name) => join(root, 'src', `${name}.ts`)
+  const bundle = await rolldown({
+    input: { index: entry('index'), stdio: entry('stdio'), testing: entry('testing'), cli: entry('cli') },
+    external: [/^node:/],
+    platform: 'node',
+    plugins: [{ name: 'validator', load: (id) => (id.endsWith('library.ts') ? "export const LIBRARY = './validator.cjs'" : undefined) }],
+  })
+  await bundle.write({
+    dir: aside,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    comments: false,
+    codeSplitting: { groups: [{ name: 'core', test: /src[\\/]((framing|jsonrpc|protocol|schema|server|transports)[\\/]|(index|stdio)\.ts)/ }] },
+  })
+  await bundle.close()
+}
+
+// What changes while this runs is newer than the mark, and is built next time.
+const started = new Date().toISOString()
+/**
+ * The full JSON Schema validator, bundled as one file that is loaded only when
+ * a schema needs it. Its browser build is taken: it has no native parts.
+ */
+async function validator() {
+  const bundle = await rolldown({ input: { validator: 'ata-validator' }, cwd: root, platform: 'browser', logLevel: 'silent' })
+  await bundle.write({ dir: aside, format: 'cjs', entryFileNames: '[name].cjs', minify: true })
+  await bundle.close()
+  const home = dirname(require.resolve('ata-validator/package.json'))
+  cpSync(join(home, 'LICENSE'), join(aside, 'validator.LICENSE'))
+}
+
+rmSync(aside, { recursive: true, force: true })
+mkdirSync(aside, { recursive: true })
+try {
+  await bundles()
+  await validator()
+  declarations()
+  chmodSync(join(aside, 'cli.js'), 0o755)
+  writeFileSync(join(aside, '.built'), started)
+  utimesSync(join(aside, '.built'), new Date(started), new Date(started))
+  const old = join(root, `dist.old.${process.pid}`)
+  try {
+    renameSync(join(root, 'dist'), old)
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error
+  }
+  renameSync(aside, join(root, 'dist'))
+  rmSync(old, { recursive: true, force: true })
+} finally {
+  rmSync(aside, { recursive: true, force: true })
+}

@@ -1,0 +1,123 @@
+// Makes a checkout ready to run: installs and builds where that is needed, and
+// does nothing where it is not. Needs only Node and npm. All output goes to
+// stderr and stdin stays closed: this may run in front of a server whose stdin
+// and stdout are the wire.
+//
+// Two hosts may start this at the same moment, and a host may kill it at any
+// moment. So one process works under a lock that names it, the others wait, and
+// a lock whose owner is dead is taken over. Installing and building are safe to
+// repeat; dist/ is renamed into place when it is whole.
+import { spawnSync } from 'node:child_process'
+import { existsSync, linkSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const lock = join(root, '.build-lock')
+const installed = join(root, 'node_modules', '.ccmcp-installed')
+const built = join(root, 'dist', '.built')
+
+/** The newest change among the files that a result is made from. */
+function newest(paths) {
+  let time = 0
+  for (const path of paths) {
+    const stat = statSync(path)
+    if (stat.isDirectory()) time = Math.max(time, newest(readdirSync(path).map((name) => join(path, name))))
+    else time = Math.max(time, stat.mtimeMs)
+  }
+  return time
+}
+
+function isFresh(result, sources) {
+  return existsSync(result) && statSync(result).mtimeMs >= newest(sources.map((name) => join(root, name)))
+}
+
+const needsInstall = () => !isFresh(installed, ['package-lock.json'])
+const needsBuild = () => !isFresh(built, ['src', 'scripts/build.mjs', 'tsconfig.json', 'tsconfig.build.json', 'package.json'])
+
+function run(command, args) {
+  // npm is a .cmd file on Windows, which only a shell can start.
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  if (status !== 0) throw new Error(`"${command} ${args.join(' ')}" failed${error ? `: ${error.message}` : ''}`)
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}
+
+/** Takes the lock: undefined. Otherwise says who has it; 0 where its owner was dead and it is free again. */
+function tryLock() {
+  const mine = `${lock}.${process.pid}`
+  writeFileSync(mine, String(process.pid))
+  try {
+    linkSync(mine, lock) // a link appears whole or not at all
+    return undefined
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error
+    return ownerOf(lock) ?? breakLock()
+  } finally {
+    rmSync(mine, { force: true })
+  }
+}
+
+function ownerOf(path) {
+  try {
+    const pid = Number(readFileSync(path, 'utf8'))
+    return isAlive(pid) ? pid : undefined
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function breakLock() {
+  const taken = `${lock}.dead.${process.pid}`
+  try {
+    renameSync(lock, taken)
+    // Somebody else may have broken it first and locked anew: then it goes back.
+    if (ownerOf(taken) !== undefined) linkSync(taken, lock)
+  } catch (error) {
+    if (error.code !== 'ENOENT' && error.code !== 'EEXIST') throw error
+  }
+  rmSync(taken, { force: true })
+  return 0
+}
+
+function wait(milliseconds) {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+}
+
+function setUp() {
+  if (needsInstall()) {
+    process.stderr.write('ccmcp: installing packages…\n')
+    run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'])
+    writeFileSync(installed, '')
+  }
+  if (needsBuild()) {
+    process.stderr.write('ccmcp: building…\n')
+    run(process.execPath, [join(root, 'scripts', 'build.mjs')])
+  }
+}
+
+try {
+  while (needsInstall() || needsBuild()) {
+    const owner = tryLock()
+    if (owner === undefined) {
+      try {
+        setUp()
+      } finally {
+        rmSync(lock, { force: true })
+      }
+    } else if (owner > 0) wait(100)
+  }
+} catch (error) {
+  const readOnly = error.code === 'EROFS' || error.code === 'EACCES' || error.code === 'EPERM'
+  const advice = readOnly ? `this folder cannot be written; run "npm run setup" in ${root} as a user who may, then start again` : error.message
+  process.stderr.write(`ccmcp: not ready: ${advice}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,44 @@
+import { ccmcpServer } from '../bundled/ccmcp.js'
+import type { ServerOptions } from '../index.js'
+import { type StdioOptions, serveStdio } from '../stdio.js'
+import { type Option, UsageError, describeOptions, readOptions } from './options.js'
+
+const OPTIONS = {
+  framing: { value: ['auto', 'lines', 'content-length'], about: 'how messages are told apart (default auto: as the client does)' },
+  'max-message': { value: 'BYTES', about: 'the longest message taken in (default 1048576)' },
+  'log-level': { value: ['debug', 'info', 'warning', 'error'], about: 'the lowest level logged to stderr (default info)' },
+  'unsupported-revision': { value: ['negotiate', 'echo', 'reject'], about: 'what to do with an unknown protocol revision (default negotiate)' },
+  'invalid-arguments': { value: ['result', 'protocol'], about: 'answer bad arguments with a result or error -32602 (default result)' },
+  'unexpected-errors': { value: ['result', 'protocol'], about: 'answer a failing tool with a result or error -32603 (default result)' },
+  help: { about: 'show this help' },
+} satisfies Record<string, Option>
+
+const HELP = `ccmcp serve: an MCP server with the tools hello, add and echo, on stdin and stdout
+
+Usage: ccmcp serve [options]      (the word "serve" may be left out)
+
+${describeOptions(OPTIONS)}
+`
+
+export async function serve(args: readonly string[]): Promise<void> {
+  const given = readOptions(args, OPTIONS)
+  if (given.has('help')) {
+    process.stdout.write(HELP)
+    return
+  }
+  const choice = <Key extends string>(name: string) => given.get(name) as Key | undefined // checked against the option's values
+  const options: StdioOptions = { maxMessage: bytes(given.get('max-message') ?? '1048576'), logLevel: choice('log-level') ?? 'info', framing: choice('framing') ?? 'auto' }
+  const unsupportedRevision = choice<NonNullable<ServerOptions['unsupportedRevision']>>('unsupported-revision') ?? 'negotiate'
+  const invalidArguments = choice<'result' | 'protocol'>('invalid-arguments') ?? 'result'
+  const unexpectedErrors = choice<'result' | 'protocol'>('unexpected-errors') ?? 'result'
+  if (process.stdin.isTTY && process.env['CCMCP_WIRE'] === undefined) {
+    process.stderr.write('ccmcp: waiting for an MCP client on stdin (one JSON message a line). "ccmcp demo" shows the server at work; Ctrl-D ends it.\n')
+  }
+  await serveStdio(ccmcpServer({ unsupportedRevision, invalidArguments, unexpectedErrors }), options)
+}
+
+function bytes(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < 1) throw new UsageError(`--max-message must be a number of bytes, not ${JSON.stringify(text)}`)
+  return value
+}

@@ -1,0 +1,153 @@
+import { Gathering, decode, decodeHead, invalidOffset } from './bytes.js'
+import { FrameQueue, HEAD_BYTES, type Encoder, type Frame, type FrameLimits, type FrameReader } from './frame.js'
+
+const NEWLINE = 0x0a
+const MAX_HEADER_BYTES = 8192
+const LENGTH = /^content-length$/i
+const RESTART = 'content-length:'
+
+const encoder = new TextEncoder()
+
+export const encodeWithHeader: Encoder = (message) =>
+  `Content-Length: ${encoder.encode(message).length}\r\n\r\n${message}`
+
+type State =
+  /** Reading header lines until an empty one. */
+  | { at: 'header'; lines: number; bytes: number; length?: number; fault?: string }
+  /** Reading `length` bytes of a message. */
+  | { at: 'body'; length: number }
+  /** Passing over a message that is too long; its head is kept. */
+  | { at: 'skip'; length: number; left: number }
+  /** Passing over bytes of unknown meaning until the next Content-Length. */
+  | { at: 'lost'; matched: number }
+
+/** Messages behind `Content-Length: N` headers, as in the Language Server Protocol. */
+export class HeaderReader implements FrameReader {
+  readonly #maxBytes: number
+  readonly #ready = new FrameQueue()
+  readonly #partial = new Gathering()
+  #state: State = { at: 'header', lines: 0, bytes: 0 }
+
+  constructor({ maxBytes }: FrameLimits) {
+    this.#maxBytes = maxBytes
+  }
+
+  next(): Frame | undefined {
+    return this.#ready.next()
+  }
+
+  push(chunk: Uint8Array): void {
+    let rest = chunk
+    while (rest.length > 0) rest = rest.subarray(this.#step(rest))
+  }
+
+  end(): void {
+    const state = this.#state
+    if (state.at === 'body') this.#fault({ kind: 'truncated', missing: state.length - this.#partial.length })
+    if (state.at === 'skip') this.#tooLong(state.length)
+    if (state.at === 'header' && (state.lines > 0 || decodeHead(this.#partial.take()).trim() !== '')) {
+      this.#fault({ kind: 'bad-header', reason: 'the input ended inside a header' })
+    }
+  }
+
+  /** Uses some bytes of the chunk and says how many. */
+  #step(chunk: Uint8Array): number {
+    const state = this.#state
+    switch (state.at) {
+      case 'header':
+        return this.#header(chunk, state)
+      case 'body': {
+        const piece = chunk.subarray(0, state.length - this.#partial.length)
+        this.#partial.add(piece)
+        if (this.#partial.length === state.length) this.#message()
+        return piece.length
+      }
+      case 'skip': {
+        const piece = chunk.subarray(0, state.left)
+        if (this.#partial.length < HEAD_BYTES) this.#partial.add(piece.subarray(0, HEAD_BYTES))
+        state.left -= piece.length
+        if (state.left === 0) this.#tooLong(state.length)
+        return piece.length
+      }
+      case 'lost':
+        return this.#search(chunk, state)
+    }
+  }
+
+  #header(chunk: Uint8Array, state: State & { at: 'header' }): number {
+    const newline = chunk.indexOf(NEWLINE)
+    const end = newline === -1 ? chunk.length : newline
+    state.bytes += end
+    if (state.bytes > MAX_HEADER_BYTES) {
+      this.#lose(`no message header within ${MAX_HEADER_BYTES} bytes`)
+      return end
+    }
+    this.#partial.add(chunk.subarray(0, end))
+    if (newline === -1) return end
+    const line = decodeHead(this.#partial.take()).replace(/^\ufeff/, '').trim()
+    if (line !== '') this.#headerLine(line, state)
+    else if (state.lines > 0) this.#endHeader(state)
+    return end + 1
+  }
+
+  #headerLine(line: string, state: State & { at: 'header' }): void {
+    state.lines++
+    const colon = line.indexOf(':')
+    if (colon === -1) {
+      state.fault ??= `"${line.slice(0, 60)}" is not a header`
+      return
+    }
+    if (!LENGTH.test(line.slice(0, colon).trim())) return // other headers mean nothing here
+    const value = line.slice(colon + 1).trim()
+    const length = /^\d+$/.test(value) ? Number(value) : Number.NaN
+    if (!Number.isSafeInteger(length)) state.fault ??= `Content-Length "${value.slice(0, 60)}" is not a number of bytes`
+    else if (state.length !== undefined && state.length !== length) state.fault ??= 'two different Content-Length headers'
+    else state.length = length
+  }
+
+  #endHeader(state: State & { at: 'header' }): void {
+    const { length, fault } = state
+    if (fault !== undefined) this.#lose(fault)
+    else if (length === undefined) this.#lose('the header has no Content-Length')
+    else if (length > this.#maxBytes) this.#state = { at: 'skip', length, left: length }
+    else if (length === 0) this.#lose('Content-Length is 0')
+    else this.#state = { at: 'body', length }
+  }
+
+  #message(): void {
+    const bytes = this.#partial.take()
+    const text = decode(bytes)
+    this.#fault(text ?? { kind: 'not-utf8', offset: invalidOffset(bytes) })
+  }
+
+  #tooLong(size: number): void {
+    const head = decodeHead(this.#partial.take().subarray(0, HEAD_BYTES))
+    this.#fault({ kind: 'too-long', size, limit: this.#maxBytes, head })
+  }
+
+  #lose(reason: string): void {
+    this.#partial.take()
+    this.#ready.push({ kind: 'bad-header', reason })
+    this.#state = { at: 'lost', matched: 0 }
+  }
+
+  /** Finds the next `Content-Length:`. Its only `c` is the first letter, so a mismatch never hides a match. */
+  #search(chunk: Uint8Array, state: State & { at: 'lost' }): number {
+    for (let i = 0; i < chunk.length; i++) {
+      const letter = (chunk[i] ?? 0) | 0x20
+      if (letter === RESTART.charCodeAt(state.matched)) state.matched++
+      else state.matched = letter === RESTART.charCodeAt(0) ? 1 : 0
+      if (state.matched === RESTART.length) {
+        this.#state = { at: 'header', lines: 0, bytes: RESTART.length }
+        this.#partial.add(encoder.encode(RESTART))
+        return i + 1
+      }
+    }
+    return chunk.length
+  }
+
+  #fault(frame: Frame): void {
+    this.#ready.push(frame)
+    this.#state = { at: 'header', lines: 0, bytes: 0 }
+  }
+}

@@ -1,0 +1,124 @@
+import { Gathering, decode, decodeHead, invalidOffset } from './bytes.js'
+import { FrameQueue, HEAD_BYTES, type Encoder, type Frame, type FrameLimits, type FrameReader } from './frame.js'
+
+const NEWLINE = 0x0a
+const BRACE = 0x7b
+const BOM = '\ufeff'
+
+export const encodeLine: Encoder = (message) => message + '\n'
+
+/**
+ * One message a line, as MCP has it: the only line end is `\n` (a `\r` before
+ * it is white space to JSON), so U+2028 and its kin are ordinary characters.
+ * Lines that begin and end in one chunk are decoded together.
+ */
+export class LineReader implements FrameReader {
+  readonly #maxBytes: number
+  readonly #ready = new FrameQueue()
+  /** The beginning of a line whose end has not come yet. */
+  readonly #partial = new Gathering()
+  /** Set while an over-long line is skipped. */
+  #skipping: { size: number; head: string } | undefined
+  #first = true
+  #toldWrongFraming = false
+
+  constructor({ maxBytes }: FrameLimits) {
+    this.#maxBytes = maxBytes
+  }
+
+  next(): Frame | undefined {
+    return this.#ready.next()
+  }
+
+  push(chunk: Uint8Array): void {
+    let start = 0
+    if (this.#partial.length > 0 || this.#skipping !== undefined) {
+      const end = chunk.indexOf(NEWLINE)
+      if (end === -1) {
+        this.#wait(chunk)
+        return
+      }
+      this.#wait(chunk.subarray(0, end))
+      this.#endLine()
+      start = end + 1
+    }
+    const last = chunk.lastIndexOf(NEWLINE)
+    if (last >= start) this.#wholeLines(chunk.subarray(start, last))
+    this.#wait(chunk.subarray(Math.max(start, last + 1)))
+  }
+
+  end(): void {
+    if (this.#partial.length > 0 || this.#skipping !== undefined) this.#endLine()
+  }
+
+  /** `bytes` holds whole lines, without the last newline. */
+  #wholeLines(bytes: Uint8Array): void {
+    const text = bytes.length <= this.#maxBytes ? decode(bytes) : undefined
+    if (text === undefined) {
+      // A line in here is not UTF-8 or may be too long: take them one by one.
+      let start = 0
+      while (start <= bytes.length) {
+        const newline = bytes.indexOf(NEWLINE, start)
+        const end = newline === -1 ? bytes.length : newline
+        this.#line(bytes.subarray(start, end))
+        start = end + 1
+      }
+      return
+    }
+    let start = 0
+    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
+      this.#text(text.slice(start, end))
+      start = end + 1
+    }
+    this.#text(start === 0 ? text : text.slice(start))
+  }
+
+  #wait(bytes: Uint8Array): void {
+    if (this.#skipping !== undefined) {
+      this.#skipping.size += bytes.length
+    } else if (this.#partial.length + bytes.length <= this.#maxBytes) {
+      if (bytes.length > 0) this.#partial.add(bytes)
+    } else {
+      const size = this.#partial.length + bytes.length
+      this.#partial.add(bytes.subarray(0, HEAD_BYTES))
+      this.#skipping = { size, head: decodeHead(this.#partial.take().subarray(0, HEAD_BYTES)) }
+    }
+  }
+
+  #endLine(): void {
+    if (this.#skipping === undefined) {
+      this.#line(this.#partial.take())
+    } else {
+      this.#ready.push({ kind: 'too-long', limit: this.#maxBytes, ...this.#skipping })
+      this.#skipping = undefined
+    }
+  }
+
+  #line(bytes: Uint8Array): void {
+    if (bytes.length > this.#maxBytes) {
+      const head = decodeHead(bytes.subarray(0, HEAD_BYTES))
+      this.#ready.push({ kind: 'too-long', size: bytes.length, limit: this.#maxBytes, head })
+      return
+    }
+    const text = decode(bytes)
+    if (text === undefined) this.#ready.push({ kind: 'not-utf8', offset: invalidOffset(bytes) })
+    else this.#text(text)
+  }
+
+  #text(line: string): void {
+    if (this.#first) {
+      this.#first = false
+      if (line.startsWith(BOM)) line = line.slice(1)
+    }
+    // Almost every line begins with a brace; look closer only at the others.
+    if (line.charCodeAt(0) !== BRACE) {
+      if (line.trim() === '') return
+      if (/^content-(length|type)\s*:/i.test(line)) {
+        if (!this.#toldWrongFraming) this.#ready.push({ kind: 'wrong-framing' })
+        this.#toldWrongFraming = true
+        return
+      }
+    }
+    this.#ready.push(line)
+  }
+}

@@ -1,0 +1,18 @@
+export { RpcError } from './jsonrpc/errors.js'
+export type { Id } from './jsonrpc/message.js'
+export type {
+  Annotations,
+  AudioContent,
+  ContentBlock,
+  EmbeddedResource,
+  Icon,
+  ImageContent,
+  Implementation,
+  ResourceLink,
+  TextContent,
+  ToolAnnotations,
+} from './protocol/model.js'
+export type { JsonSchema, StandardSchema } from './schema/standard.js'
+export type { Call, Caller } from './server/call.js'
+export { type Schema, type Tool, type ToolDefinition, ToolError, type ToolResult, result, tool } from './server/define.js'
+export { type Server, type ServerOptions, createServer } from './server/server.js'

@@ -1,0 +1,25 @@
+export const PARSE_ERROR = -32700
+export const INVALID_REQUEST = -32600
+export const METHOD_NOT_FOUND = -32601
+export const INVALID_PARAMS = -32602
+export const INTERNAL_ERROR = -32603
+/** In the range that JSON-RPC leaves to servers: too many calls at once. */
+export const BUSY = -32000
+
+/** The one error that crosses the wire. */
+export class RpcError extends Error {
+  override readonly name = 'RpcError'
+  readonly code: number
+  readonly data: unknown
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message)
+    this.code = code
+    this.data = data
+  }
+}
+
+/** What a call ends with whose connection is gone. */
+export class ChannelClosed extends Error {
+  override readonly name = 'ChannelClosed'
+}

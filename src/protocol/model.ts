@@ -1,0 +1,117 @@
+/*
+ * The shapes of MCP that every layer speaks: those of the newest revision.
+ * Older revisions are projected from them at the door.
+ */
+
+export type Role = 'user' | 'assistant'
+
+export interface Annotations {
+  audience?: Role[]
+  priority?: number
+  lastModified?: string
+}
+
+export interface Icon {
+  src: string
+  mimeType?: string
+  sizes?: string[]
+  theme?: 'light' | 'dark'
+}
+
+export type Meta = Record<string, unknown>
+
+interface BlockExtras {
+  annotations?: Annotations
+  _meta?: Meta
+}
+
+export interface TextContent extends BlockExtras {
+  type: 'text'
+  text: string
+}
+export interface ImageContent extends BlockExtras {
+  type: 'image'
+  /** Base64. */
+  data: string
+  mimeType: string
+}
+export interface AudioContent extends BlockExtras {
+  type: 'audio'
+  /** Base64. */
+  data: string
+  mimeType: string
+}
+export interface ResourceLink extends BlockExtras {
+  type: 'resource_link'
+  uri: string
+  name: string
+  title?: string
+  description?: string
+  mimeType?: string
+  size?: number
+  icons?: Icon[]
+}
+export interface ResourceContents {
+  uri: string
+  mimeType?: string
+  text?: string
+  /** Base64. */
+  blob?: string
+  _meta?: Meta
+}
+export interface EmbeddedResource extends BlockExtras {
+  type: 'resource'
+  resource: ResourceContents
+}
+
+export type ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+export type ContentKind = ContentBlock['type']
+
+export interface CallToolResult {
+  content: ContentBlock[]
+  structuredContent?: unknown
+  isError?: boolean
+  _meta?: Meta
+}
+
+export interface ToolAnnotations {
+  title?: string
+  readOnlyHint?: boolean
+  destructiveHint?: boolean
+  idempotentHint?: boolean
+  openWorldHint?: boolean
+}
+
+/** A tool as it is listed. */
+export interface ToolListing {
+  name: string
+  title?: string
+  description?: string
+  inputSchema: Readonly<Record<string, unknown>>
+  outputSchema?: Readonly<Record<string, unknown>>
+  annotations?: ToolAnnotations
+  icons?: Icon[]
+  _meta?: Meta
+}
+
+export interface ListToolsResult {
+  tools: ToolListing[]
+  nextCursor?: string
+}
+
+/** Who a client or a server says it is. */
+export interface Implementation {
+  name: string
+  version: string
+  title?: string
+  description?: string
+  websiteUrl?: string
+  icons?: Icon[]
+}
+
+export interface ProgressParams {
+  progressToken: string | number | bigint
+  progress: number
+  total?: number
+  message?: string
+}

@@ -1,0 +1,15 @@
+import { revision20241105 } from './2024-11-05.js'
+import { revise } from './revision.js'
+
+/** https://modelcontextprotocol.io/specification/2025-03-26/changelog */
+export const revision20250326 = revise(revision20241105, {
+  id: '2025-03-26',
+  batches: true,
+  contentKinds: ['audio'],
+  fields: {
+    tool: ['annotations'],
+    toolAnnotations: ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'],
+    audio: ['type', 'data', 'mimeType', 'annotations'],
+    progress: ['message'],
+  },
+})

@@ -1,0 +1,24 @@
+import { revision20250618 } from './2025-06-18.js'
+import { revise } from './revision.js'
+
+const TASKS = 'experimental in this revision and replaced by an extension in the next'
+
+/** https://modelcontextprotocol.io/specification/2025-11-25/changelog */
+export const revision20251125 = revise(revision20250618, {
+  id: '2025-11-25',
+  unreadableId: 'omitted',
+  methods: { serverNotifications: ['notifications/elicitation/complete'] },
+  excluded: {
+    'tasks/get': TASKS,
+    'tasks/result': TASKS,
+    'tasks/list': TASKS,
+    'tasks/cancel': TASKS,
+    'notifications/tasks/status': TASKS,
+  },
+  fields: {
+    tool: ['icons'],
+    implementation: ['description', 'websiteUrl', 'icons'],
+    icon: ['src', 'mimeType', 'sizes', 'theme'],
+    resource_link: ['icons'],
+  },
+})

@@ -1,0 +1,71 @@
+import type { UnreadableId } from '../../jsonrpc/message.js'
+import type { ContentKind } from '../model.js'
+
+/** Which methods each side may send. */
+export interface Methods {
+  clientRequests: readonly string[]
+  clientNotifications: readonly string[]
+  serverRequests: readonly string[]
+  serverNotifications: readonly string[]
+}
+
+/** The members that an object of the protocol may have; what is not named here is not sent. */
+export interface Fields {
+  tool: readonly string[]
+  toolAnnotations: readonly string[]
+  implementation: readonly string[]
+  annotations: readonly string[]
+  icon: readonly string[]
+  text: readonly string[]
+  image: readonly string[]
+  audio: readonly string[]
+  resource_link: readonly string[]
+  resource: readonly string[]
+  resourceContents: readonly string[]
+  progress: readonly string[]
+}
+
+/**
+ * A dated revision of the protocol, as facts. Code asks for a fact, never for
+ * the date; `id` is for messages and logs.
+ */
+export interface Revision {
+  readonly id: string
+  /** How a client makes itself known. */
+  readonly opening: 'handshake'
+  readonly batches: boolean
+  /** The id of an error whose request could not be read. */
+  readonly unreadableId: UnreadableId
+  readonly methods: Methods
+  /** Methods of the specification that ccmcp does not serve, and why. */
+  readonly excluded: Readonly<Record<string, string>>
+  readonly contentKinds: readonly ContentKind[]
+  /** What a tool may return beside its content. */
+  readonly structuredContent: 'none' | 'object'
+  readonly fields: Fields
+}
+
+/** What a revision changed: new values for plain facts, additions to lists. */
+export interface Changes extends Partial<Omit<Revision, 'id' | 'methods' | 'fields' | 'contentKinds'>> {
+  id: string
+  methods?: Partial<Methods>
+  fields?: Partial<Fields>
+  contentKinds?: readonly ContentKind[]
+}
+
+/** A revision, written as its changelog on the one before. */
+export function revise(before: Revision, { methods, fields, contentKinds, ...facts }: Changes): Revision {
+  return {
+    ...before,
+    ...facts,
+    methods: extend(before.methods, methods),
+    fields: extend(before.fields, fields),
+    contentKinds: [...before.contentKinds, ...(contentKinds ?? [])],
+  }
+}
+
+function extend<Lists extends { [Key in keyof Lists]: readonly string[] }>(before: Lists, added: Partial<Lists> = {}): Lists {
+  const lists = { ...before }
+  for (const key in added) lists[key] = [...before[key], ...(added[key] ?? [])] as unknown as Lists[typeof key] // the key keeps its type
+  return lists
+}

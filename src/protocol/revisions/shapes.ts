@@ -1,0 +1,85 @@
+import type { CallToolResult, ContentBlock, Implementation, ProgressParams, TextContent, ToolListing } from '../model.js'
+import type { Fields, Revision } from './revision.js'
+
+/*
+ * Projection: an object in the newest shape becomes one that has just what a
+ * revision knows. Fields it lacks are left out; content it lacks becomes text,
+ * so that nothing is lost in silence.
+ */
+
+/** Which members are objects of the protocol themselves. */
+const NESTED: Readonly<Record<string, keyof Fields>> = {
+  annotations: 'annotations',
+  icons: 'icon',
+  resource: 'resourceContents',
+}
+
+function pick(revision: Revision, shape: keyof Fields, value: object): Record<string, unknown> {
+  const members = value as Readonly<Record<string, unknown>> // read by name only, and only names the revision has
+  const picked: Record<string, unknown> = {}
+  for (const name of revision.fields[shape]) {
+    const member = members[name]
+    if (member === undefined) continue
+    const nested = shape === 'tool' && name === 'annotations' ? 'toolAnnotations' : NESTED[name]
+    if (nested === undefined || typeof member !== 'object' || member === null) picked[name] = member
+    else if (Array.isArray(member)) picked[name] = member.map((item: object) => pick(revision, nested, item))
+    else picked[name] = pick(revision, nested, member)
+  }
+  return picked
+}
+
+export function projectTool(revision: Revision, tool: ToolListing): Record<string, unknown> {
+  const projected = pick(revision, 'tool', tool)
+  if (tool.outputSchema !== undefined && !allowsOutput(revision, tool.outputSchema)) delete projected['outputSchema']
+  return projected
+}
+
+/** Before any JSON was allowed, a structured result had to be an object. */
+function allowsOutput(revision: Revision, schema: Readonly<Record<string, unknown>>): boolean {
+  return revision.structuredContent === 'object' && schema['type'] === 'object'
+}
+
+export function projectImplementation(revision: Revision, implementation: Implementation): Record<string, unknown> {
+  return pick(revision, 'implementation', implementation)
+}
+
+export function projectProgress(revision: Revision, params: ProgressParams): Record<string, unknown> {
+  return pick(revision, 'progress', params)
+}
+
+export function projectCallResult(revision: Revision, result: CallToolResult): CallToolResult {
+  const { structuredContent } = result
+  const structured = structuredContent === undefined || (revision.structuredContent === 'object' && isPlainObject(structuredContent))
+  if (structured && result.content.every(isPlainText)) return result
+  const { structuredContent: _, ...rest } = result
+  const content = result.content.map((block) => projectBlock(revision, block))
+  return structured && structuredContent !== undefined ? { ...rest, content, structuredContent } : { ...rest, content }
+}
+
+function isPlainObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isPlainText(block: ContentBlock): boolean {
+  return block.type === 'text' && block.annotations === undefined && block._meta === undefined
+}
+
+function projectBlock(revision: Revision, block: ContentBlock): ContentBlock {
+  const known = revision.contentKinds.includes(block.type) ? block : asText(block)
+  return pick(revision, known.type, known) as unknown as ContentBlock // the fields of its kind, by the revision's own list
+}
+
+/** What a client that does not know this kind of content can still read. */
+function asText(block: ContentBlock): TextContent {
+  const text = (() => {
+    switch (block.type) {
+      case 'audio':
+        return `[audio, ${block.mimeType}, ${Math.floor((block.data.length * 3) / 4)} bytes: this client's protocol revision has no audio]`
+      case 'resource_link':
+        return [`[resource] ${block.title ?? block.name}: ${block.uri}`, block.description].filter(Boolean).join('\n')
+      default:
+        return JSON.stringify(block)
+    }
+  })()
+  return block.annotations === undefined ? { type: 'text', text } : { type: 'text', text, annotations: block.annotations }
+}

@@ -1,0 +1,195 @@
+import { type Issue, type JsonSchema, isRecord } from './issue.js'
+
+/*
+ * Everyday JSON Schemas as closures: objects of typed properties, enums,
+ * bounds, arrays. They need no library and check a small object in well under
+ * a microsecond. Every keyword here means the same in draft-07 and 2020-12; a
+ * schema with any other keyword is left to the full validator.
+ */
+
+type Check = (value: unknown, path: string, issues: Issue[]) => void
+
+const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'format', '$comment', '$schema'])
+const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
+  string: (value) => typeof value === 'string',
+  number: (value) => typeof value === 'number',
+  integer: (value) => Number.isInteger(value),
+  boolean: (value) => typeof value === 'boolean',
+  null: (value) => value === null,
+  array: Array.isArray,
+  object: isRecord,
+}
+
+/** The closure for a schema, or undefined where it takes more than that. */
+export function compileSimple(schema: unknown): Check | undefined {
+  if (schema === true) return () => {}
+  if (!isRecord(schema)) return undefined
+  const checks: Check[] = []
+  let type: Check = () => {}
+  for (const keyword of Object.keys(schema)) {
+    if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue
+    const make = Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined
+    const check = make?.(schema[keyword], schema)
+    if (check === undefined) return undefined
+    if (keyword === 'type') type = check
+    else checks.push(check)
+  }
+  if (checks.length === 0) return type
+  return (value, path, issues) => {
+    const before = issues.length
+    type(value, path, issues)
+    // Of a value of the wrong type nothing else is worth saying.
+    if (issues.length > before) return
+    for (const check of checks) check(value, path, issues)
+  }
+}
+
+type Keyword = (value: unknown, schema: JsonSchema) => Check | undefined
+
+const KEYWORDS: Readonly<Record<string, Keyword>> = {
+  type: typeCheck,
+  enum: enumCheck,
+  const: (value) => enumCheck([value]),
+  properties: propertiesCheck,
+  required: requiredCheck,
+  additionalProperties: additionalCheck,
+  items: itemsCheck,
+  minimum: bound((value, limit) => value >= limit, 'at least'),
+  maximum: bound((value, limit) => value <= limit, 'at most'),
+  exclusiveMinimum: bound((value, limit) => value > limit, 'greater than'),
+  exclusiveMaximum: bound((value, limit) => value < limit, 'less than'),
+  minLength: size('string', (length, limit) => length >= limit, 'at least', 'characters'),
+  maxLength: size('string', (length, limit) => length <= limit, 'at most', 'characters'),
+  minItems: size('array', (length, limit) => length >= limit, 'at least', 'items'),
+  maxItems: size('array', (length, limit) => length <= limit, 'at most', 'items'),
+  minProperties: size('object', (length, limit) => length >= limit, 'at least', 'properties'),
+  maxProperties: size('object', (length, limit) => length <= limit, 'at most', 'properties'),
+}
+
+function typeCheck(value: unknown): Check | undefined {
+  const names: unknown[] = Array.isArray(value) ? value : [value]
+  const tests: ((value: unknown) => boolean)[] = []
+  for (const name of names) {
+    const test = typeof name === 'string' && Object.hasOwn(TYPES, name) ? TYPES[name] : undefined
+    if (test === undefined) return undefined
+    tests.push(test)
+  }
+  const expected = names.join(' or ')
+  return (given, path, issues) => {
+    for (const test of tests) if (test(given)) return
+    issues.push({ path, message: `must be ${article(expected)}, not ${describe(given)}` })
+  }
+}
+
+function enumCheck(value: unknown): Check | undefined {
+  if (!Array.isArray(value) || value.some((item) => typeof item === 'object' && item !== null)) return undefined
+  const allowed = new Set<unknown>(value)
+  const list = value.map((item) => JSON.stringify(item)).join(', ')
+  const message = value.length === 1 ? `must be ${list}` : `must be one of ${list}`
+  return (given, path, issues) => {
+    if (!allowed.has(given)) issues.push({ path, message: `${message}, not ${describe(given)}` })
+  }
+}
+
+function propertiesCheck(value: unknown): Check | undefined {
+  if (!isRecord(value)) return undefined
+  const checks: [string, Check][] = []
+  for (const name of Object.keys(value)) {
+    const check = compileSimple(value[name])
+    if (check === undefined) return undefined
+    checks.push([name, check])
+  }
+  return (given, path, issues) => {
+    if (!isRecord(given)) return
+    for (const [name, check] of checks) {
+      if (Object.hasOwn(given, name)) check(given[name], path === '' ? name : `${path}.${name}`, issues)
+    }
+  }
+}
+
+function requiredCheck(value: unknown): Check | undefined {
+  if (!Array.isArray(value)) return undefined
+  const names = value.map(String)
+  return (given, path, issues) => {
+    if (!isRecord(given)) return
+    for (const name of names) {
+      if (!Object.hasOwn(given, name)) issues.push({ path: path === '' ? name : `${path}.${name}`, message: 'is required' })
+    }
+  }
+}
+
+function additionalCheck(value: unknown, schema: JsonSchema): Check | undefined {
+  const known = new Set(isRecord(schema['properties']) ? Object.keys(schema['properties']) : [])
+  const check = value === false ? undefined : compileSimple(value)
+  if (value !== false && check === undefined) return undefined
+  const refuse: Check = (_, path, issues) => issues.push({ path, message: `is not known here${known.size === 0 ? '' : `; known are ${[...known].join(', ')}`}` })
+  return (given, path, issues) => {
+    if (!isRecord(given)) return
+    for (const name of Object.keys(given)) {
+      if (!known.has(name)) (check ?? refuse)(given[name], path === '' ? name : `${path}.${name}`, issues)
+    }
+  }
+}
+
+function itemsCheck(value: unknown): Check | undefined {
+  if (Array.isArray(value)) return undefined
+  const check = compileSimple(value)
+  if (check === undefined) return undefined
+  return (given, path, issues) => {
+    if (!Array.isArray(given)) return
+    for (const [index, item] of given.entries()) check(item, `${path}[${index}]`, issues)
+  }
+}
+
+function bound(holds: (value: number, limit: number) => boolean, words: string): Keyword {
+  return (limit) => {
+    if (typeof limit !== 'number') return undefined
+    return (given, path, issues) => {
+      if (typeof given === 'number' && !holds(given, limit)) issues.push({ path, message: `must be ${words} ${limit}, not ${given}` })
+    }
+  }
+}
+
+function size(type: 'string' | 'array' | 'object', holds: (length: number, limit: number) => boolean, words: string, unit: string): Keyword {
+  return (limit) => {
+    if (typeof limit !== 'number') return undefined
+    return (given, path, issues) => {
+      const length = sizeOf(type, given)
+      if (length !== undefined && !holds(length, limit)) issues.push({ path, message: `must have ${words} ${limit} ${unit}, not ${length}` })
+    }
+  }
+}
+
+function sizeOf(type: 'string' | 'array' | 'object', value: unknown): number | undefined {
+  if (type === 'string') return typeof value === 'string' ? characters(value) : undefined
+  if (type === 'array') return Array.isArray(value) ? value.length : undefined
+  return isRecord(value) ? Object.keys(value).length : undefined
+}
+
+/** JSON Schema counts characters, not UTF-16 units. */
+function characters(text: string): number {
+  let count = text.length
+  for (let i = 0; i < text.length - 1; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit >= 0xd800 && unit <= 0xdbff) {
+      const next = text.charCodeAt(i + 1)
+      if (next >= 0xdc00 && next <= 0xdfff) {
+        count--
+        i++
+      }
+    }
+  }
+  return count
+}
+
+function article(noun: string): string {
+  return noun === 'null' ? noun : /^[aeio]/.test(noun) ? `an ${noun}` : `a ${noun}`
+}
+
+/** A value in a few words, for a model or a person to recognise. */
+export function describe(value: unknown): string {
+  if (typeof value === 'string') return value.length <= 40 ? JSON.stringify(value) : `a string of ${value.length} characters`
+  if (Array.isArray(value)) return 'an array'
+  if (isRecord(value)) return 'an object'
+  return String(value)
+}

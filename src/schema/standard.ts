@@ -1,0 +1,76 @@
+import { type Issue, type JsonSchema, type Outcome, step } from './issue.js'
+import { check as checkFully } from './json-schema.js'
+import { compileSimple } from './simple.js'
+
+/** A schema library's own schema, by the common interface of https://standardschema.dev */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined
+    readonly jsonSchema?: {
+      readonly input: (options: { target: string }) => Record<string, unknown>
+      readonly output: (options: { target: string }) => Record<string, unknown>
+    }
+  }
+}
+type StandardResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly { readonly message: string; readonly path?: readonly PathSegment[] | undefined }[] }
+type PathSegment = PropertyKey | { readonly key: PropertyKey }
+
+/** A schema that is ready for use: what clients are shown, and how values are checked. */
+export interface Checker {
+  json: JsonSchema
+  check(value: unknown): Outcome | Promise<Outcome>
+}
+
+export function isStandard(schema: object): schema is StandardSchema {
+  return '~standard' in schema
+}
+
+/**
+ * The JSON Schema that stands for a schema, on the side of a value before
+ * (`input`) or after (`output`) it was checked. Throws with advice where a
+ * library cannot say.
+ */
+export function toJsonSchema(schema: StandardSchema | JsonSchema, side: 'input' | 'output'): JsonSchema {
+  if (!isStandard(schema)) return schema
+  const { vendor, jsonSchema } = schema['~standard']
+  if (jsonSchema === undefined) {
+    const advice = vendor === 'valibot' ? 'wrap it: toStandardJsonSchema(schema) from @valibot/to-json-schema' : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
+    throw new Error(`this ${vendor} schema does not give a JSON Schema by itself; ${advice}`)
+  }
+  return jsonSchema[side]({ target: 'draft-2020-12' })
+}
+
+export function checker(schema: StandardSchema | JsonSchema, json: JsonSchema): Checker {
+  if (isStandard(schema)) return { json, check: (value) => checkStandard(schema, value) }
+  const simple = compileSimple(json)
+  if (simple === undefined) return { json, check: (value) => checkFully(json, value) }
+  return {
+    json,
+    check(value) {
+      const issues: Issue[] = []
+      simple(value, '', issues)
+      return issues.length === 0 ? { value } : { issues }
+    },
+  }
+}
+
+function checkStandard(schema: StandardSchema, value: unknown): Outcome | Promise<Outcome> {
+  const result = schema['~standard'].validate(value)
+  return result instanceof Promise ? result.then(outcomeOf) : outcomeOf(result)
+}
+
+function outcomeOf(result: StandardResult<unknown>): Outcome {
+  if (result.issues === undefined) return { value: result.value }
+  return { issues: result.issues.map(({ message, path = [] }) => ({ path: pathOf(path), message })) }
+}
+
+function pathOf(segments: readonly PathSegment[]): string {
+  return segments.reduce<string>((path, segment) => step(path, typeof segment === 'object' ? segment.key : segment), '')
+}
+
+export type { Issue, JsonSchema, Outcome } from './issue.js'

@@ -1,0 +1,80 @@
+import { isObject, isThenable } from '../../jsonrpc/message.js'
+import type { CallToolResult, ContentBlock } from '../../protocol/model.js'
+import type { Checker, Outcome } from '../../schema/standard.js'
+import { type ToolResult, isBranded } from '../define.js'
+
+/**
+ * What a handler returned, as a result. With an `output` schema the return
+ * value is the structured value, whatever it looks like; without one, strings
+ * and content blocks are content, and anything else becomes JSON text.
+ * Throws where the value does not fit the schema or cannot be written as JSON.
+ */
+export function resultOf(returned: unknown, output: Checker | undefined): CallToolResult | Promise<CallToolResult> {
+  if (typeof returned === 'string' && output === undefined) return { content: [{ type: 'text', text: returned }], isError: false }
+  const parts: ToolResult = isBranded(returned) ? returned : output === undefined ? { content: contentOf(returned) } : { value: returned }
+  // The success schema says nothing about failures.
+  if (output === undefined || parts.isError === true) return assemble(parts, parts.value)
+  const outcome = output.check(parts.value)
+  return isThenable(outcome) ? Promise.resolve(outcome).then((checked) => assemble(parts, fitting(checked))) : assemble(parts, fitting(outcome))
+}
+
+function fitting(outcome: Outcome): unknown {
+  if (outcome.issues === undefined) return outcome.value
+  const problems = outcome.issues.map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
+  throw new TypeError(`its result does not match its output schema: ${problems.join('; ')}`)
+}
+
+function assemble({ content, meta, isError = false }: ToolResult, value: unknown): CallToolResult {
+  const blocks = content === undefined ? [] : blocksOf(content)
+  // A client that does not read structured content still gets the value, as text.
+  if (value !== undefined && content === undefined) blocks.push({ type: 'text', text: toJson(value) })
+  const result: CallToolResult = { content: blocks, isError }
+  if (value !== undefined) result.structuredContent = value
+  if (meta !== undefined) result._meta = meta
+  return result
+}
+
+function contentOf(value: unknown): ContentBlock[] {
+  if (value === undefined) return []
+  if (isBlock(value)) return [value]
+  if (Array.isArray(value) && value.some(isBlock) && value.every((item) => typeof item === 'string' || isBlock(item))) return blocksOf(value)
+  return [{ type: 'text', text: toJson(value) }]
+}
+
+function blocksOf(content: string | ContentBlock | readonly (string | ContentBlock)[]): ContentBlock[] {
+  const items = typeof content === 'string' || !Array.isArray(content) ? [content] : content
+  return items.map((item: string | ContentBlock) => {
+    if (typeof item === 'string') return { type: 'text', text: item }
+    if (!isBlock(item)) throw new TypeError('its result has content that is neither a string nor a content block')
+    return item
+  })
+}
+
+function toJson(value: unknown): string {
+  try {
+    // Functions and symbols are not JSON at all.
+    return JSON.stringify(value) ?? 'null'
+  } catch (error) {
+    throw new TypeError(`its result cannot be written as JSON: ${error instanceof Error ? error.message : 'it is not JSON'}`)
+  }
+}
+
+/** Whether a value is a content block, complete and of the right types. */
+function isBlock(value: unknown): value is ContentBlock {
+  if (!isObject(value)) return false
+  switch (value['type']) {
+    case 'text':
+      return typeof value['text'] === 'string'
+    case 'image':
+    case 'audio':
+      return typeof value['data'] === 'string' && typeof value['mimeType'] === 'string'
+    case 'resource_link':
+      return typeof value['uri'] === 'string' && typeof value['name'] === 'string'
+    case 'resource': {
+      const resource = value['resource']
+      return isObject(resource) && typeof resource['uri'] === 'string' && (typeof resource['text'] === 'string' || typeof resource['blob'] === 'string')
+    }
+    default:
+      return false
+  }
+}

@@ -1,0 +1,50 @@
+import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
+import { isObject, type Params } from '../jsonrpc/message.js'
+import type { Implementation } from '../protocol/model.js'
+import { type Revision, newestHandshake, revisionOf, revisions } from '../protocol/revisions/index.js'
+import { projectImplementation } from '../protocol/revisions/shapes.js'
+import type { Caller } from './call.js'
+import type { Server } from './server.js'
+
+export interface Opened {
+  revision: Revision
+  caller: Caller
+  result: object
+}
+
+/** Answers `initialize`: picks the revision and says what the server offers. */
+export function open(server: Server, params: Params): Opened {
+  const { protocolVersion, capabilities = {}, clientInfo } = params
+  if (typeof protocolVersion !== 'string') throw wrong('"protocolVersion" must be a string such as "' + newestHandshake.id + '"')
+  if (!isObject(capabilities)) throw wrong('"capabilities" must be an object')
+  if (clientInfo !== undefined && !isObject(clientInfo)) throw wrong('"clientInfo" must be an object')
+  const { revision, answer } = negotiate(server, protocolVersion)
+  const result: Record<string, unknown> = {
+    protocolVersion: answer,
+    capabilities: capabilitiesOf(server),
+    serverInfo: projectImplementation(revision, server.info),
+  }
+  if (server.instructions !== undefined) result['instructions'] = server.instructions
+  const info = clientInfo as Implementation | undefined // as the client describes itself; shown, never relied upon
+  return { revision, caller: { info, capabilities, revision: revision.id }, result }
+}
+
+/** https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation */
+function negotiate({ unsupportedRevision }: Server, proposed: string): { revision: Revision; answer: string } {
+  const revision = revisionOf(proposed)
+  if (revision !== undefined) return { revision, answer: revision.id }
+  if (unsupportedRevision === 'reject') {
+    const supported = revisions.map(({ id }) => id)
+    throw new RpcError(INVALID_PARAMS, `Unsupported protocol version: ${proposed}; supported are ${supported.join(', ')}`, { supported, requested: proposed })
+  }
+  return { revision: newestHandshake, answer: unsupportedRevision === 'echo' ? proposed : newestHandshake.id }
+}
+
+/** Capabilities follow from what is defined. */
+function capabilitiesOf(server: Server): object {
+  return server.tools.size > 0 ? { tools: {} } : {}
+}
+
+function wrong(problem: string): RpcError {
+  return new RpcError(INVALID_PARAMS, `Invalid params: ${problem}`)
+}

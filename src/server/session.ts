@@ -1,0 +1,128 @@
+import type { Channel } from '../jsonrpc/channel.js'
+import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
+import type { Incoming } from '../jsonrpc/in-flight.js'
+import { type Notification, exactInteger } from '../jsonrpc/message.js'
+import { Peer, type Report } from '../jsonrpc/peer.js'
+import { NOT_INITIALIZED } from '../protocol/errors.js'
+import { type Revision, isRequestMethod } from '../protocol/revisions/index.js'
+import { type Caller, type Connection, ServedCall } from './call.js'
+import { dispatch } from './dispatch.js'
+import { open } from './opening.js'
+import type { Server } from './server.js'
+
+/** The most messages in one batch. */
+const BATCH_LIMIT = 100
+
+export interface SessionOptions {
+  /** Takes what concerns no caller: for the log. */
+  report?: (report: Report) => void
+  /** The channel has ended; with an error, it broke. */
+  closed?: (error?: Error) => void
+  maxDepth?: number
+}
+
+interface Established extends Connection {
+  readonly revision: Revision
+  readonly caller: Caller
+  readonly requests: ReadonlySet<string>
+}
+
+/**
+ * One client's conversation: the door. The revision is decided here, once, by
+ * `initialize`; behind it everybody speaks the newest shapes.
+ */
+export class Session {
+  readonly #server: Server
+  readonly #peer: Peer
+  readonly #report: (report: Report) => void
+  #connection: Established | undefined
+  #initialized = false
+  #warned = false
+
+  constructor(server: Server, channel: Channel, { report = () => {}, closed = () => {}, maxDepth }: SessionOptions = {}) {
+    this.#server = server
+    this.#report = report
+    this.#peer = new Peer(channel, {
+      request: (call) => this.#request(call),
+      notification: (notification) => this.#notification(notification),
+      answersGarbage: true,
+      batchLimit: () => (this.#connection?.revision.batches === true ? BATCH_LIMIT : 0),
+      unreadableId: () => this.#connection?.revision.unreadableId ?? 'null',
+      report,
+      closed,
+      ...(maxDepth === undefined ? {} : { maxDepth }),
+    })
+  }
+
+  /** Waits until everything received is answered; after the deadline the rest is given up. */
+  async drain(deadline: number): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, deadline)
+    })
+    await Promise.race([this.#peer.idle(), late])
+    clearTimeout(timer)
+    this.#peer.abandon(new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'))
+  }
+
+  close(): Promise<void> {
+    return this.#peer.close()
+  }
+
+  #request(call: Incoming): unknown {
+    const { method, params = {} } = call.request
+    const connection = this.#connection
+    if (connection === undefined) return this.#before(call)
+    if (!connection.requests.has(method)) throw unknown(method)
+    if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
+    if (!this.#initialized) this.#warnEarly(call)
+    const served = new ServedCall(call, connection)
+    const result = dispatch(method, { server: this.#server, connection, call: served, report: this.#report }, params)
+    if (result === undefined) throw unknown(method)
+    return result
+  }
+
+  /** Before `initialize` there is no revision to speak. */
+  #before(call: Incoming): object {
+    const { method, params = {} } = call.request
+    if (method === 'initialize') return this.#initialize(call, params)
+    if (method === 'ping') return {}
+    if (!isRequestMethod(method)) throw unknown(method)
+    throw new RpcError(NOT_INITIALIZED, `Server not initialized: send "initialize" before "${method}"`)
+  }
+
+  #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
+    // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
+    if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
+    const { revision, caller, result } = open(this.#server, params)
+    this.#connection = { revision, caller, requests: new Set(revision.methods.clientRequests), send: (frame) => this.#peer.sendFrame(frame) }
+    this.#report({ level: 'info', message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`, id: call.id })
+    return result
+  }
+
+  #warnEarly(call: Incoming): void {
+    if (this.#warned) return
+    this.#warned = true
+    this.#report({ level: 'warning', message: `${call.request.method} came before notifications/initialized; it is served all the same`, id: call.id })
+  }
+
+  #notification({ method, params, frame }: Notification): void {
+    switch (method) {
+      case 'notifications/initialized':
+        this.#initialized = this.#connection !== undefined
+        return
+      case 'notifications/cancelled': {
+        const { requestId, reason } = params ?? {}
+        const id = typeof requestId === 'number' ? exactInteger(requestId, frame, ['params', 'requestId']) : requestId
+        if (typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint') this.#peer.cancel(id, typeof reason === 'string' ? reason : undefined)
+        return
+      }
+      default:
+        this.#report({ level: 'debug', message: `${method} was ignored` })
+    }
+  }
+}
+
+function unknown(method: string): RpcError {
+  return new RpcError(METHOD_NOT_FOUND, `Method not found: ${method}`)
+}

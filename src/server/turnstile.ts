@@ -1,0 +1,40 @@
+/** Lets a set number pass at once; the others wait in the order in which they came. */
+export class Turnstile {
+  readonly #width: number
+  #inside = 0
+  readonly #waiting = new Set<() => void>()
+
+  constructor(width: number) {
+    this.#width = width
+  }
+
+  /** Resolves when there is room; rejects when the signal fires first. */
+  enter(signal: AbortSignal): Promise<void> {
+    if (this.#inside < this.#width) {
+      this.#inside++
+      return Promise.resolve()
+    }
+    return new Promise((resolve, reject) => {
+      const admit = () => {
+        signal.removeEventListener('abort', giveUp)
+        resolve()
+      }
+      const giveUp = () => {
+        this.#waiting.delete(admit)
+        reject(signal.reason as Error)
+      }
+      this.#waiting.add(admit)
+      signal.addEventListener('abort', giveUp, { once: true })
+    })
+  }
+
+  leave(): void {
+    const [next] = this.#waiting
+    if (next === undefined) {
+      this.#inside--
+      return
+    }
+    this.#waiting.delete(next)
+    next()
+  }
+}

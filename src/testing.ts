@@ -1,0 +1,1 @@
+export { memoryChannels } from './transports/memory.js'

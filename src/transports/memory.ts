@@ -1,0 +1,49 @@
+import type { Channel, Receiver } from '../jsonrpc/channel.js'
+
+/** Two ends of one pipe in memory. What crosses it is text, as on any other channel. */
+export function memoryChannels(): [Channel, Channel] {
+  const left = new MemoryChannel()
+  const right = new MemoryChannel()
+  left.other = right
+  right.other = left
+  return [left, right]
+}
+
+class MemoryChannel implements Channel {
+  other: MemoryChannel | undefined
+  #receiver: Receiver | undefined
+  #waiting: string[] = []
+  #closed = false
+
+  send(frame: string): void {
+    const { other } = this
+    // Never in the sender's own turn: a real peer is not that close either.
+    if (!this.#closed) queueMicrotask(() => other?.deliver(frame))
+  }
+
+  receive(receiver: Receiver): void {
+    this.#receiver = receiver
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const frame of waiting) receiver.frame(frame)
+  }
+
+  close(): Promise<void> {
+    const { other } = this
+    if (!this.#closed) queueMicrotask(() => other?.end())
+    this.#closed = true
+    return Promise.resolve()
+  }
+
+  deliver(frame: string): void {
+    if (this.#closed) return
+    if (this.#receiver === undefined) this.#waiting.push(frame)
+    else this.#receiver.frame(frame)
+  }
+
+  end(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#receiver?.closed()
+  }
+}

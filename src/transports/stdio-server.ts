@@ -1,0 +1,166 @@
+import { Framer, type Framing } from '../framing/detect.js'
+import type { Frame } from '../framing/frame.js'
+import type { Channel, Receiver } from '../jsonrpc/channel.js'
+import { errorOf } from './faults.js'
+
+/** What is needed of a readable stream; Node's own fit. */
+export interface Input {
+  on(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown
+  on(event: 'end' | 'close', listener: () => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+  pause(): unknown
+  resume(): unknown
+}
+
+/** What is needed of a writable stream; Node's own fit. */
+export interface Output {
+  write(text: string, done: (error?: Error | null) => void): boolean
+  on(event: 'drain', listener: () => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+}
+
+export interface StreamOptions {
+  input: Input
+  output: Output
+  framing?: Framing
+  /** The longest message that is taken in, in bytes. */
+  maxMessage?: number
+}
+
+export const MAX_MESSAGE = 32 * 1024 * 1024
+/** How much text may wait in one turn before it is handed to the stream. */
+const HIGH_WATER = 256 * 1024
+
+const encoder = new TextEncoder()
+
+/**
+ * A channel over two byte streams. What is sent in one turn of the event loop
+ * leaves in one write. While the far side does not read, nothing is read from
+ * it either, so that its answers cannot pile up.
+ */
+export class StreamChannel implements Channel {
+  readonly #input: Input
+  readonly #output: Output
+  readonly #framer: Framer
+  #receiver: Receiver | undefined
+  #queue = ''
+  #scheduled = false
+  /** Writes that the stream has not confirmed. */
+  #unconfirmed = 0
+  #blocked = false
+  #reading: 'yes' | 'ending' | 'no' = 'yes'
+  #failed: Error | undefined
+  #flushed: (() => void)[] = []
+  #resolveEnded: () => void = () => {}
+  /** Resolves when the input has ended and all of it has been delivered. */
+  readonly ended = new Promise<void>((resolve) => {
+    this.#resolveEnded = resolve
+  })
+
+  constructor({ input, output, framing = 'auto', maxMessage = MAX_MESSAGE }: StreamOptions) {
+    this.#input = input
+    this.#output = output
+    this.#framer = new Framer(framing, { maxBytes: maxMessage })
+  }
+
+  receive(receiver: Receiver): void {
+    this.#receiver = receiver
+    this.#output.on('error', (error) => this.#fail(error))
+    this.#output.on('drain', () => this.#drained())
+    this.#input.on('data', (chunk) => this.#read(typeof chunk === 'string' ? encoder.encode(chunk) : chunk))
+    const end = () => this.#end()
+    this.#input.on('end', end)
+    this.#input.on('close', end)
+    this.#input.on('error', end)
+  }
+
+  send(frame: string): void {
+    if (this.#failed !== undefined) return
+    this.#queue += this.#framer.encode(frame)
+    if (this.#scheduled) return
+    this.#scheduled = true
+    process.nextTick(() => {
+      this.#scheduled = false
+      this.#flush()
+    })
+  }
+
+  /** Takes no more input; what was received and not yet delivered is dropped. */
+  stop(): void {
+    this.#reading = 'no'
+    this.#input.pause()
+  }
+
+  /** Resolves when everything that was sent has left, or cannot leave. */
+  close(): Promise<void> {
+    this.stop()
+    this.#flush()
+    if (this.#unconfirmed === 0 && this.#queue === '') return Promise.resolve()
+    return new Promise((resolve) => this.#flushed.push(resolve))
+  }
+
+  #read(chunk: Uint8Array): void {
+    if (this.#reading !== 'yes') return
+    this.#framer.push(chunk)
+    this.#deliver()
+    if (this.#blocked) this.#input.pause()
+  }
+
+  #end(): void {
+    if (this.#reading !== 'yes') return
+    this.#reading = 'ending'
+    this.#framer.end()
+    this.#deliver()
+  }
+
+  #deliver(): void {
+    while (!this.#blocked && this.#reading !== 'no') {
+      const frame = this.#framer.next()
+      if (frame === undefined) {
+        if (this.#reading === 'ending') this.#resolveEnded()
+        return
+      }
+      this.#hand(frame)
+      if (this.#queue.length > HIGH_WATER) this.#flush()
+    }
+  }
+
+  #hand(frame: Frame): void {
+    if (typeof frame === 'string') this.#receiver?.frame(frame)
+    else this.#receiver?.garbage(errorOf(frame), frame.kind === 'too-long' ? frame.head : '')
+  }
+
+  #flush(): void {
+    if (this.#blocked || this.#queue === '' || this.#failed !== undefined) return
+    const text = this.#queue
+    this.#queue = ''
+    this.#unconfirmed++
+    this.#blocked = !this.#output.write(text, (error) => {
+      this.#unconfirmed--
+      if (error !== undefined && error !== null) this.#fail(error)
+      else if (this.#unconfirmed === 0 && this.#queue === '') this.#release()
+    })
+  }
+
+  #drained(): void {
+    this.#blocked = false
+    this.#flush()
+    this.#deliver()
+    if (!this.#blocked && this.#reading === 'yes') this.#input.resume()
+  }
+
+  #fail(error: Error): void {
+    if (this.#failed !== undefined) return
+    this.#failed = error
+    this.#queue = ''
+    this.stop()
+    this.#release()
+    this.#receiver?.closed(error)
+  }
+
+  #release(): void {
+    const waiting = this.#flushed
+    this.#flushed = []
+    for (const resolve of waiting) resolve()
+  }
+}

@@ -1,0 +1,91 @@
+import { createReadStream, createWriteStream, fstatSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { isatty } from 'node:tty'
+import type { Input, Output } from './stdio-server.js'
+
+/** Where the messages of a stdio server come in and go out. */
+export interface Wire {
+  input: Input
+  output: Output
+  /** Whether a person sits at the other end. */
+  interactive: boolean
+  /** Gives stdout back to its owner. */
+  release(): void
+}
+
+/** File descriptors of the wire: for reading, for writing. */
+export type Descriptors = readonly [input: number, output: number]
+
+/**
+ * The descriptors that the launcher has put the wire on, from `CCMCP_WIRE=3,4`;
+ * taken out of the environment, so that no child process believes it too.
+ */
+export function descriptorsFromEnvironment(): Descriptors | undefined {
+  const named = process.env['CCMCP_WIRE']
+  if (named === undefined || named === '') return undefined
+  delete process.env['CCMCP_WIRE']
+  const match = /^(\d{1,4}),(\d{1,4})$/.exec(named)
+  if (match === null) throw new Error(`CCMCP_WIRE must name two descriptors, such as 3,4, not ${JSON.stringify(named)}`)
+  return [Number(match[1]), Number(match[2])]
+}
+
+/** The wire on descriptors of its own: nothing that writes to stdout can reach it. */
+export function isolatedWire([input, output]: Descriptors): Wire {
+  return { input: openInput(input), output: openOutput(output), interactive: isatty(input), release() {} }
+}
+
+function openInput(descriptor: number): Input {
+  const stat = statOf(descriptor)
+  if (stat.isFIFO() || stat.isSocket()) return new Socket({ fd: descriptor, readable: true, writable: false })
+  return createReadStream('', { fd: descriptor, autoClose: false })
+}
+
+function openOutput(descriptor: number): Output {
+  const stat = statOf(descriptor)
+  if (stat.isFIFO() || stat.isSocket()) return new Socket({ fd: descriptor, readable: false, writable: true })
+  return createWriteStream('', { fd: descriptor, autoClose: false })
+}
+
+function statOf(descriptor: number): ReturnType<typeof fstatSync> {
+  try {
+    return fstatSync(descriptor)
+  } catch {
+    throw new Error(`The wire is to be on descriptor ${descriptor}, but that is not open; start the server through the launcher line of the documentation`)
+  }
+}
+
+/**
+ * The wire on stdin and stdout. Until it is released, what user code writes to
+ * stdout goes to stderr, with one warning: a stray line would break the stream.
+ */
+export function standardWire(): Wire {
+  const { stdin, stdout, stderr } = process
+  const write = stdout.write.bind(stdout)
+  const { write: ownWrite, end: ownEnd } = stdout
+  let warned = false
+  const warn = () => {
+    if (!warned) stderr.write('ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n')
+    warned = true
+  }
+  stdout.write = ((...args: Parameters<typeof stderr.write>) => {
+    warn()
+    return stderr.write(...args)
+  }) as typeof stdout.write // overloads
+  stdout.end = (() => {
+    warn()
+    return stdout
+  }) as typeof stdout.end
+  const output: Output = {
+    write: (text, done) => write(text, done),
+    on: (event: 'drain' | 'error', listener: (error: Error) => void) => stdout.on(event, listener),
+  }
+  return {
+    input: stdin,
+    output,
+    interactive: stdin.isTTY,
+    release() {
+      stdout.write = ownWrite
+      stdout.end = ownEnd
+    },
+  }
+}
