@@ -64,7 +64,7 @@ export class HeaderReader implements FrameReader {
       }
       case 'skip': {
         const piece = chunk.subarray(0, state.left)
-        if (this.#partial.length < HEAD_BYTES) this.#partial.add(piece.subarray(0, HEAD_BYTES))
+        this.#partial.add(piece.subarray(0, HEAD_BYTES - this.#partial.length))
         state.left -= piece.length
         if (state.left === 0) this.#tooLong(state.length)
         return piece.length
@@ -77,11 +77,12 @@ export class HeaderReader implements FrameReader {
   #header(chunk: Uint8Array, state: State & { at: 'header' }): number {
     const newline = chunk.indexOf(NEWLINE)
     const end = newline === -1 ? chunk.length : newline
-    state.bytes += end
-    if (state.bytes > MAX_HEADER_BYTES) {
+    const room = MAX_HEADER_BYTES - state.bytes
+    if (end > room) {
       this.#lose(`no message header within ${MAX_HEADER_BYTES} bytes`)
-      return end
+      return room
     }
+    state.bytes += end
     this.#partial.add(chunk.subarray(0, end))
     if (newline === -1) return end
     const line = decodeHead(this.#partial.take()).replace(/^\ufeff/, '').trim()
@@ -121,7 +122,7 @@ export class HeaderReader implements FrameReader {
   }
 
   #tooLong(size: number): void {
-    const head = decodeHead(this.#partial.take().subarray(0, HEAD_BYTES))
+    const head = decodeHead(this.#partial.take())
     this.#fault({ kind: 'too-long', size, limit: this.#maxBytes, head })
   }
 

@@ -17,8 +17,8 @@ export class LineReader implements FrameReader {
   readonly #ready = new FrameQueue()
   /** The beginning of a line whose end has not come yet. */
   readonly #partial = new Gathering()
-  /** Set while an over-long line is skipped. */
-  #skipping: { size: number; head: string } | undefined
+  /** The size so far of an over-long line that is being skipped; its head is in `#partial`. */
+  #skipped: number | undefined
   #first = true
   #toldWrongFraming = false
 
@@ -32,7 +32,7 @@ export class LineReader implements FrameReader {
 
   push(chunk: Uint8Array): void {
     let start = 0
-    if (this.#partial.length > 0 || this.#skipping !== undefined) {
+    if (this.#partial.length > 0 || this.#skipped !== undefined) {
       const end = chunk.indexOf(NEWLINE)
       if (end === -1) {
         this.#wait(chunk)
@@ -48,7 +48,7 @@ export class LineReader implements FrameReader {
   }
 
   end(): void {
-    if (this.#partial.length > 0 || this.#skipping !== undefined) this.#endLine()
+    if (this.#partial.length > 0 || this.#skipped !== undefined) this.#endLine()
   }
 
   /** `bytes` holds whole lines, without the last newline. */
@@ -74,24 +74,23 @@ export class LineReader implements FrameReader {
   }
 
   #wait(bytes: Uint8Array): void {
-    if (this.#skipping !== undefined) {
-      this.#skipping.size += bytes.length
-    } else if (this.#partial.length + bytes.length <= this.#maxBytes) {
-      if (bytes.length > 0) this.#partial.add(bytes)
-    } else {
-      const size = this.#partial.length + bytes.length
-      this.#partial.add(bytes.subarray(0, HEAD_BYTES))
-      this.#skipping = { size, head: decodeHead(this.#partial.take().subarray(0, HEAD_BYTES)) }
+    if (this.#skipped === undefined) {
+      if (this.#partial.length + bytes.length <= this.#maxBytes) {
+        if (bytes.length > 0) this.#partial.add(bytes)
+        return
+      }
+      this.#skipped = this.#partial.length
+      this.#partial.add(this.#partial.take().subarray(0, HEAD_BYTES))
     }
+    this.#skipped += bytes.length
+    this.#partial.add(bytes.subarray(0, HEAD_BYTES - this.#partial.length))
   }
 
   #endLine(): void {
-    if (this.#skipping === undefined) {
-      this.#line(this.#partial.take())
-    } else {
-      this.#ready.push({ kind: 'too-long', limit: this.#maxBytes, ...this.#skipping })
-      this.#skipping = undefined
-    }
+    const bytes = this.#partial.take()
+    if (this.#skipped === undefined) this.#line(bytes)
+    else this.#ready.push({ kind: 'too-long', size: this.#skipped, limit: this.#maxBytes, head: decodeHead(bytes) })
+    this.#skipped = undefined
   }
 
   #line(bytes: Uint8Array): void {

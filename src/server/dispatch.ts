@@ -1,19 +1,9 @@
-import type { Report } from '../jsonrpc/peer.js'
 import type { Params } from '../jsonrpc/message.js'
 import type { CallToolResult, ListToolsResult } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectCallResult, projectTool } from '../protocol/revisions/shapes.js'
-import type { Connection, ServedCall } from './call.js'
+import type { Context } from './context.js'
 import { callTool, listTools } from './features/tools.js'
-import type { Server } from './server.js'
-
-/** All that serving one request may need. */
-export interface Context {
-  readonly server: Server
-  readonly connection: Connection
-  readonly call: ServedCall
-  report(report: Report): void
-}
 
 interface Method<Result> {
   serve(context: Context, params: Params): Result | Promise<Result>

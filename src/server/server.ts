@@ -1,7 +1,7 @@
 import type { Icon, Implementation } from '../protocol/model.js'
 import type { Call } from './call.js'
 import type { Tool } from './define.js'
-import { type ServedTool, prepareTools } from './features/tools.js'
+import { type ServedTool, prepareTools } from './features/served-tool.js'
 
 export interface ServerOptions {
   name: string

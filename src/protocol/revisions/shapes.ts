@@ -48,12 +48,14 @@ export function projectProgress(revision: Revision, params: ProgressParams): Rec
 }
 
 export function projectCallResult(revision: Revision, result: CallToolResult): CallToolResult {
-  const { structuredContent } = result
-  const structured = structuredContent === undefined || (revision.structuredContent === 'object' && isPlainObject(structuredContent))
-  if (structured && result.content.every(isPlainText)) return result
-  const { structuredContent: _, ...rest } = result
+  const { structuredContent, ...rest } = result
+  const keeps = structuredContent === undefined || (revision.structuredContent === 'object' && isPlainObject(structuredContent))
+  if (keeps && result.content.every(isPlainText)) return result
   const content = result.content.map((block) => projectBlock(revision, block))
-  return structured && structuredContent !== undefined ? { ...rest, content, structuredContent } : { ...rest, content }
+  if (keeps) return structuredContent === undefined ? { ...rest, content } : { ...rest, content, structuredContent }
+  const text = JSON.stringify(structuredContent)
+  if (!content.some((block) => block.type === 'text' && block.text === text)) content.push({ type: 'text', text })
+  return { ...rest, content }
 }
 
 function isPlainObject(value: unknown): boolean {

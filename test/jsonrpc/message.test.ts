@@ -1,0 +1,161 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { RpcError } from '../../src/jsonrpc/errors.js'
+import { encodeError, encodeNotification, encodeRequest, encodeResult, exactInteger, read, unread } from '../../src/jsonrpc/message.js'
+import { elements, faultPosition, isDeeperThan, valueAt } from '../../src/jsonrpc/scan.js'
+
+describe('read', () => {
+  it('classifies', () => {
+    expect(read('{"jsonrpc":"2.0","id":1,"method":"ping"}')).toMatchObject({ kind: 'request', id: 1, method: 'ping', params: undefined })
+    expect(read('{"jsonrpc":"2.0","method":"x","params":{"a":1}}')).toMatchObject({ kind: 'notification', method: 'x', params: { a: 1 } })
+    expect(read('{"jsonrpc":"2.0","id":"a","result":{}}')).toMatchObject({ kind: 'response', id: 'a', outcome: { result: {} } })
+    expect(read('{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"m","data":2}}')).toMatchObject({ kind: 'response', id: 0, outcome: { error: { code: -1, message: 'm', data: 2 } } })
+    expect(read('[{"a":1}, 2 ,"]"]')).toEqual({ kind: 'batch', frames: ['{"a":1}', '2', '"]"'] })
+    expect(read('[]')).toEqual({ kind: 'batch', frames: [] })
+  })
+
+  it.each([
+    ['9007199254740993', 9007199254740993n],
+    ['-9007199254740993', -9007199254740993n],
+    ['123456789012345678901234567890', 123456789012345678901234567890n],
+    ['9007199254740991', 9007199254740991],
+    ['0', 0],
+    ['-0', -0],
+    ['1e3', 1000],
+    ['1.0', 1],
+    ['""', ''],
+    ['"\\u0000\\ud800"', '\u0000\ud800'],
+  ])('keeps the id %s', (written, id) => {
+    expect(read(`{"jsonrpc":"2.0","id": ${written} ,"method":"x"}`)).toMatchObject({ kind: 'request', id })
+  })
+
+  it('echoes large ids digit for digit', () => {
+    expect(encodeResult(9007199254740993n, { a: 1 })).toBe('{"jsonrpc":"2.0","id":9007199254740993,"result":{"a":1}}')
+    expect(exactInteger(Number('9007199254740993'), '{"params":{"requestId":9007199254740993}}', ['params', 'requestId'])).toBe(9007199254740993n)
+  })
+
+  it('takes the last of two ids, as JSON.parse does', () => {
+    expect(read('{"jsonrpc":"2.0","id":9007199254740995,"id":9007199254740993,"method":"x"}')).toMatchObject({ id: 9007199254740993n })
+  })
+
+  it('never throws, and says something about everything', () => {
+    const member = fc.oneof(fc.constantFrom('jsonrpc', 'id', 'method', 'params', 'result', 'error', '__proto__', 'Method'), fc.string())
+    const value = fc.oneof(fc.constantFrom('2.0', null, 1, -1.5, 'x', [], {}), fc.jsonValue())
+    const near = fc.array(fc.tuple(member, value), { maxLength: 6 }).map((entries) => JSON.stringify(Object.fromEntries(entries)))
+    const broken = fc.tuple(near, fc.nat(), fc.string({ maxLength: 2 })).map(([json, at, extra]) => json.slice(0, at % (json.length + 1)) + extra + json.slice(at % (json.length + 1)))
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.json(), near, broken), (frame) => {
+        const message = read(frame)
+        expect(['request', 'notification', 'response', 'batch', 'invalid']).toContain(message.kind)
+        if (message.kind === 'invalid') expect(message.error).toBeInstanceOf(RpcError)
+        if (message.kind === 'batch') expect(message.frames.map((part) => JSON.parse(part) as unknown)).toEqual(JSON.parse(frame))
+      }),
+      { numRuns: 20_000 },
+    )
+  })
+})
+
+describe('unread: what the beginning of a message tells', () => {
+  const error = new RpcError(-32600, 'too long')
+  it.each([
+    ['{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"xxxx', { id: 7, mute: false }],
+    ['{"method":"tools/call","id":"a","params":{"a":"xxxx', { id: 'a', mute: false }],
+    ['{"jsonrpc":"2.0","id":9007199254740993,"method":"x","params":', { id: 9007199254740993n, mute: false }],
+    ['{"jsonrpc":"2.0","id":7,"result":{"a":"xxxx', { id: 7, mute: true }],
+    ['{"jsonrpc":"2.0","method":"x","params":{"id":5', { id: undefined, mute: false }],
+    ['{"jsonrpc":"2.0","id":12', { id: undefined, mute: false }],
+    ['xxxxxx', { id: undefined, mute: false }],
+    ['', { id: undefined, mute: false }],
+  ])('%s', (head, expected) => {
+    expect(unread(head, error)).toEqual({ kind: 'invalid', error, ...expected })
+  })
+})
+
+describe('encode', () => {
+  it('writes requests, notifications and errors', () => {
+    expect(encodeRequest('a"b', 'x', { a: 1 })).toBe('{"jsonrpc":"2.0","id":"a\\"b","method":"x","params":{"a":1}}')
+    expect(encodeRequest(1, 'x', undefined)).toBe('{"jsonrpc":"2.0","id":1,"method":"x"}')
+    expect(encodeNotification('x', undefined)).toBe('{"jsonrpc":"2.0","method":"x"}')
+    expect(encodeError(undefined, new RpcError(-1, 'm'), 'null')).toBe('{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}')
+    expect(encodeError(undefined, new RpcError(-1, 'm'), 'omitted')).toBe('{"jsonrpc":"2.0","error":{"code":-1,"message":"m"}}')
+  })
+
+  it('writes undefined as an empty result and refuses what is no JSON', () => {
+    expect(encodeResult(1, undefined)).toBe('{"jsonrpc":"2.0","id":1,"result":{}}')
+    expect(() => encodeResult(1, { a: 1n })).toThrow(TypeError)
+  })
+})
+
+describe('scan', () => {
+  it('measures depth without being fooled by strings', () => {
+    expect(isDeeperThan('['.repeat(10) + ']'.repeat(10), 9)).toBe(true)
+    expect(isDeeperThan('['.repeat(10) + ']'.repeat(10), 10)).toBe(false)
+    expect(isDeeperThan(`["${'['.repeat(100)}"]`, 9)).toBe(false)
+    expect(isDeeperThan(`["\\"${'['.repeat(100)}"]`, 9)).toBe(false)
+    expect(isDeeperThan(`["\\\\",${'['.repeat(20)}${']'.repeat(20)}]`, 9)).toBe(true)
+    expect(isDeeperThan('[{"a":[]},{"a":[]},{"a":[]},{"a":[]}]', 3)).toBe(false)
+  })
+
+  it('agrees with JSON.parse on depth', () => {
+    const depth = (value: unknown): number => (typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0)
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 8 }), fc.nat({ max: 8 }), (json, limit) => {
+        if (json.length > 2 * limit) expect(isDeeperThan(json, limit)).toBe(depth(JSON.parse(json)) > limit)
+      }),
+      { numRuns: 5000 },
+    )
+  })
+
+  it('finds values and elements', () => {
+    expect(valueAt('{"a":{"b":[1,2]},"c":"x,y}"}', ['a', 'b'])).toBe('[1,2]')
+    expect(valueAt('{"a" : 12 , "c":"x"}', ['a'])).toBe('12')
+    expect(valueAt('{"\\u0061":5}', ['a'])).toBe('5')
+    expect(valueAt('[1]', ['a'])).toBeUndefined()
+    expect(elements(' [ 1 , [2,3] , {"a":[4]} , "]" ] ')).toEqual(['1', '[2,3]', '{"a":[4]}', '"]"'])
+  })
+
+  it.each([
+    ['not valid json', 0],
+    ['{', 1],
+    ['{"a":1,}', 7],
+    ['{"a" 1}', 5],
+    ['[1 2]', 3],
+    ['{"a":01}', 6],
+    ['{"a":"\u0001"}', 6],
+    ['{"a":"\\x"}', 6],
+    ["{'a':1}", 1],
+    ['{"a":1}}', 7],
+    ['{"a":1]', 6],
+    ['{"a":tru}', 5],
+    ['{"a":NaN}', 5],
+    ['\ufeff{}', 0],
+    ['', 0],
+  ])('says where %s goes wrong', (text, position) => {
+    expect(() => JSON.parse(text) as unknown).toThrow()
+    expect(faultPosition(text)).toBe(position)
+  })
+
+  it('finds a fault where JSON.parse does, and only there', () => {
+    const broken = fc.tuple(fc.json(), fc.nat(), fc.constantFrom('', ',', '"', '}', ']', '{', ':', '\\', 'x', '\n', '1')).map(([json, at, extra]) => {
+      const place = at % (json.length + 1)
+      return json.slice(0, place) + extra + json.slice(place + 1)
+    })
+    fc.assert(
+      fc.property(broken, (text) => {
+        const position = faultPosition(text)
+        let valid = true
+        try {
+          JSON.parse(text)
+        } catch (error) {
+          valid = false
+          const told = /position (\d+)/.exec(String(error))?.[1]
+          // Of a bad word or number, V8 names the letter and we the beginning.
+          if (told !== undefined) expect(text.slice(position, Number(told))).toMatch(/^(?:[-+.\w]*|\\u?[\da-f]*)$/i)
+          if (told !== undefined) expect(Number(told)).toBeGreaterThanOrEqual(position)
+        }
+        if (valid) expect(position).toBe(text.length)
+      }),
+      { numRuns: 5000 },
+    )
+  })
+})

@@ -1,0 +1,243 @@
+import { describe, expect, it } from 'vitest'
+import { type Channel, type Tapped, tap } from '../../src/jsonrpc/channel.js'
+import { ChannelClosed, RpcError } from '../../src/jsonrpc/errors.js'
+import { Peer, type PeerOptions, type Report } from '../../src/jsonrpc/peer.js'
+import { memoryChannels } from '../../src/transports/memory.js'
+
+function peerOn(channel: Channel, options: Partial<PeerOptions> = {}): Peer {
+  return new Peer(channel, { request: () => ({}), notification: () => {}, answersGarbage: false, report: () => {}, ...options })
+}
+
+/** Two peers that are connected to each other. */
+function pair(server: Partial<PeerOptions> = {}, client: Partial<PeerOptions> = {}) {
+  const [left, right] = memoryChannels()
+  return { client: peerOn(left, client), server: peerOn(right, { answersGarbage: true, ...server }), wire: left }
+}
+
+/** All frames that a bare channel end receives. */
+function listen(channel: Channel): string[] {
+  const frames: string[] = []
+  channel.receive({ frame: (frame) => void frames.push(frame), garbage: () => {}, closed: () => {} })
+  return frames
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('requests', () => {
+  it('go in both directions at once', async () => {
+    const { client, server } = pair({ request: ({ request }) => `server got ${request.method}` }, { request: ({ request }) => `client got ${request.method}` })
+    expect(await Promise.all([client.request('a'), server.request('b')])).toEqual(['server got a', 'client got b'])
+  })
+
+  it('fail as the other side says', async () => {
+    const { client } = pair({ request: () => Promise.reject(new RpcError(-5, 'no', { why: 1 })) })
+    await expect(client.request('a')).rejects.toMatchObject({ name: 'RpcError', code: -5, message: 'no', data: { why: 1 } })
+  })
+
+  it('hide what went wrong within', async () => {
+    const reports: Report[] = []
+    const { client } = pair({ request: () => Promise.reject(new Error('secret')), report: (report) => reports.push(report) })
+    await expect(client.request('a')).rejects.toMatchObject({ code: -32603, message: 'Internal error' })
+    expect(reports).toMatchObject([{ level: 'error', message: 'a failed', id: 1, error: new Error('secret') }])
+  })
+
+  it('are not held up by a slow one', async () => {
+    let release = () => {}
+    const { client } = pair({ request: ({ request }) => (request.method === 'slow' ? new Promise<string>((resolve) => (release = () => resolve('slow'))) : 'fast') })
+    const slow = client.request('slow')
+    expect(await client.request('fast')).toBe('fast')
+    release()
+    expect(await slow).toBe('slow')
+  })
+
+  it('end with ChannelClosed when the channel closes', async () => {
+    const { client, server } = pair({ request: () => new Promise(() => {}) })
+    const pending = client.request('a')
+    await turn()
+    await server.close()
+    await expect(pending).rejects.toBeInstanceOf(ChannelClosed)
+    await expect(client.request('b')).rejects.toBeInstanceOf(ChannelClosed)
+  })
+
+  it('are given up after their time, and the other side is told', async () => {
+    const told: unknown[] = []
+    const { client } = pair({ request: () => new Promise(() => {}) }, { cancelled: (id, reason) => told.push([id, reason]) })
+    await expect(client.request('a', {}, { timeout: 5 })).rejects.toThrow('No answer to a within 5 ms')
+    expect(told).toEqual([[1, 'No answer to a within 5 ms']])
+  })
+
+  it('are given up by a signal', async () => {
+    const told: unknown[] = []
+    const { client } = pair({ request: () => new Promise(() => {}) }, { cancelled: (id, reason) => told.push([id, reason]) })
+    const controller = new AbortController()
+    const pending = client.request('a', {}, { signal: controller.signal })
+    controller.abort(new Error('changed my mind'))
+    await expect(pending).rejects.toThrow('changed my mind')
+    expect(told).toEqual([[1, 'changed my mind']])
+    await expect(client.request('b', {}, { signal: controller.signal })).rejects.toThrow('changed my mind')
+  })
+
+  it('match answers by the type of the id as well', async () => {
+    const [left, right] = memoryChannels()
+    const client = peerOn(left)
+    const frames = listen(right)
+    const pending = client.request('a')
+    await turn()
+    expect(frames).toHaveLength(1)
+    right.send('{"jsonrpc":"2.0","id":"1","result":"wrong"}')
+    right.send('{"jsonrpc":"2.0","id":1,"result":"right"}')
+    right.send('{"jsonrpc":"2.0","id":1,"result":"late"}')
+    expect(await pending).toBe('right')
+  })
+
+  it('fail on an answer that cannot be read', async () => {
+    const [left, right] = memoryChannels()
+    const client = peerOn(left)
+    listen(right)
+    const pending = client.request('a')
+    right.send('{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}')
+    await expect(pending).rejects.toThrow('this is not a valid answer')
+  })
+})
+
+describe('serving', () => {
+  it('answers exactly once, whatever the handler does', async () => {
+    const [left, right] = memoryChannels()
+    const strange: Record<string, () => unknown> = {
+      undefined: () => undefined,
+      bigint: () => 1n,
+      throwNull: () => { throw null },
+      rejectUndefined: () => Promise.reject(undefined as unknown as Error),
+      // oxlint-disable-next-line unicorn/no-thenable -- a handler may return anything
+      hostileThen: () => ({ get then() { throw new Error('trap') } }),
+      // oxlint-disable-next-line unicorn/no-thenable -- resolves twice
+      doubleThen: () => ({ then: (resolve: (value: unknown) => void) => (resolve(1), resolve(2)) }),
+      late: () => turn().then(() => Promise.reject(new Error('late'))),
+    }
+    peerOn(right, { answersGarbage: true, request: ({ request }) => strange[request.method]?.() })
+    const frames = listen(left)
+    for (const [id, method] of Object.keys(strange).entries()) left.send(JSON.stringify({ jsonrpc: '2.0', id, method }))
+    await turn()
+    await turn()
+    await turn()
+    expect(frames.map((frame) => (JSON.parse(frame) as { id: number }).id).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6])
+  })
+
+  it('refuses more calls than it can hold', async () => {
+    const { client } = pair({ maxInFlight: 2, request: () => new Promise(() => {}) })
+    const held = [client.request('a'), client.request('a')].map((pending) => expect(pending).rejects.toBeInstanceOf(ChannelClosed))
+    await expect(client.request('a')).rejects.toMatchObject({ code: -32000, message: 'Too many requests at once: 2 are being served. Try again later' })
+    await client.close()
+    await Promise.all(held)
+  })
+
+  it('sends nothing more for a call that was cancelled', async () => {
+    let finish = (_: string) => {}
+    let aborted = false
+    const [left, right] = memoryChannels()
+    const server = peerOn(right, {
+      request: ({ signal }) => {
+        signal.addEventListener('abort', () => (aborted = true))
+        return new Promise<string>((resolve) => (finish = resolve))
+      },
+    })
+    const frames = listen(left)
+    left.send('{"jsonrpc":"2.0","id":1,"method":"a"}')
+    await turn()
+    server.cancel(1, 'stop')
+    server.cancel(1, 'again')
+    server.cancel(2, 'unknown')
+    finish('late')
+    await server.idle()
+    await turn()
+    expect(aborted).toBe(true)
+    expect(frames).toEqual([])
+  })
+
+  it('gives a signal that has fired to whoever looks late', async () => {
+    const [left, right] = memoryChannels()
+    let look = (): AbortSignal | undefined => undefined
+    const server = peerOn(right, {
+      request: (call) => {
+        look = () => call.signal
+        return new Promise(() => {})
+      },
+    })
+    listen(left)
+    left.send('{"jsonrpc":"2.0","id":1,"method":"a"}')
+    await turn()
+    server.cancel(1, 'stop')
+    expect(look()?.aborted).toBe(true)
+  })
+
+  it('abandons what does not end, with an answer', async () => {
+    const [left, right] = memoryChannels()
+    const server = peerOn(right, { request: () => new Promise(() => {}) })
+    const frames = listen(left)
+    left.send('{"jsonrpc":"2.0","id":1,"method":"a"}')
+    await turn()
+    server.abandon(new RpcError(-32603, 'going'))
+    await turn()
+    expect(frames).toEqual(['{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"going"}}'])
+    await server.idle()
+  })
+
+  it('collects the answers of a batch, however late, and leaves out cancelled ones', async () => {
+    const [left, right] = memoryChannels()
+    let finish = () => {}
+    const server = peerOn(right, {
+      answersGarbage: true,
+      batchLimit: () => 10,
+      request: ({ request }) => (request.method === 'now' ? 1 : new Promise<number>((resolve) => { if (request.method === 'later') finish = () => resolve(2) })),
+    })
+    const frames = listen(left)
+    left.send('[{"jsonrpc":"2.0","id":1,"method":"later"},{"jsonrpc":"2.0","id":2,"method":"now"},{"jsonrpc":"2.0","id":3,"method":"never"},{"jsonrpc":"2.0","method":"note"}]')
+    await turn()
+    expect(frames).toEqual([])
+    server.cancel(3, 'x')
+    finish()
+    await turn()
+    expect(frames).toEqual(['[{"jsonrpc":"2.0","id":2,"result":1},{"jsonrpc":"2.0","id":1,"result":2}]'])
+  })
+})
+
+describe('garbage', () => {
+  it('is answered by servers and never by clients', async () => {
+    for (const answersGarbage of [true, false]) {
+      const [left, right] = memoryChannels()
+      const reports: Report[] = []
+      peerOn(right, { answersGarbage, report: (report) => reports.push(report) })
+      const frames = listen(left)
+      left.send('{bad')
+      await turn()
+      expect(frames).toHaveLength(answersGarbage ? 1 : 0)
+      expect(reports).toMatchObject([{ level: 'warning', message: 'Parse error: unexpected "b" at position 1' }])
+    }
+  })
+
+  it('does not keep two confused servers busy with each other', async () => {
+    const seen: Tapped[] = []
+    const [left, right] = memoryChannels()
+    peerOn(tap(left, (tapped) => seen.push(tapped)), { answersGarbage: true })
+    peerOn(right, { answersGarbage: true })
+    right.send('{bad')
+    for (let i = 0; i < 10; i++) await turn()
+    expect(seen).toHaveLength(2)
+  })
+})
+
+describe('the tap', () => {
+  it('sees every frame in both directions as it crosses', async () => {
+    const [left, right] = memoryChannels()
+    const seen: Tapped[] = []
+    peerOn(right, { answersGarbage: true, request: () => ({ a: 1 }) })
+    const client = peerOn(tap(left, (tapped) => seen.push(tapped)))
+    await client.request('x', { b: 2 })
+    client.notify('y')
+    expect(seen).toEqual([
+      { direction: 'out', frame: '{"jsonrpc":"2.0","id":1,"method":"x","params":{"b":2}}' },
+      { direction: 'in', frame: '{"jsonrpc":"2.0","id":1,"result":{"a":1}}' },
+      { direction: 'out', frame: '{"jsonrpc":"2.0","method":"y"}' },
+    ])
+  })
+})

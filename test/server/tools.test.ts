@@ -1,0 +1,259 @@
+import { describe, expect, it } from 'vitest'
+import { type Call, RpcError, type ServerOptions, type Tool, ToolError, createServer, result, tool } from '../../src/index.js'
+import { answers, call, drive, initialize } from '../drive.js'
+
+const serverOf = (tools: Tool[], options: Partial<ServerOptions> = {}) => createServer({ name: 'test', version: '1.0.0', tools, ...options })
+const open = (revision = '2025-11-25') => initialize(revision)
+
+/** The result or error of one call of a tool that does `run`. */
+async function outcome(run: (input: never, call: Call) => unknown, definition: Partial<Tool> = {}, options: Partial<ServerOptions> = {}, revision?: string): Promise<unknown> {
+  const server = serverOf([{ name: 'it', input: { type: 'object' }, run: run as Tool['run'] & {}, ...definition } as Tool], options)
+  const [, answer] = (await answers(server, [...open(revision), call('it')])) as [unknown, { result?: unknown; error?: unknown }]
+  return answer.result ?? answer.error
+}
+const text = (value: string, isError = false) => ({ content: [{ type: 'text', text: value }], isError })
+
+describe('what a handler returns', () => {
+  const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' } as const
+  const circular: Record<string, unknown> = {}
+  circular['self'] = circular
+  const cases: [string, () => unknown, unknown][] = [
+    ['a string', () => 'hi', text('hi')],
+    ['an empty string', () => '', text('')],
+    ['a promise', () => Promise.resolve('hi'), text('hi')],
+    // oxlint-disable-next-line unicorn/no-thenable -- what a query builder returns
+    ['a thenable', () => ({ then: (resolve: (value: string) => void) => resolve('hi') }), text('hi')],
+    ['nothing', () => undefined, { content: [], isError: false }],
+    ['null', () => null, text('null')],
+    ['a number', () => 5, text('5')],
+    ['an object', () => ({ a: [1] }), text('{"a":[1]}')],
+    ['a content block', () => image, { content: [image], isError: false }],
+    ['several blocks', () => [{ type: 'text', text: 'a' }, image], { content: [{ type: 'text', text: 'a' }, image], isError: false }],
+    ['strings among blocks', () => ['a', image], { content: [{ type: 'text', text: 'a' }, image], isError: false }],
+    ['an array of strings', () => ['a', 'b'], text('["a","b"]')],
+    ['an empty array', () => [], text('[]')],
+    ['what only looks like a block', () => ({ type: 'text', text: 5 }), text('{"type":"text","text":5}')],
+    ['a block without data', () => ({ type: 'image' }), text('{"type":"image"}')],
+    ['a block of no known kind', () => ({ type: 'video' }), text('{"type":"video"}')],
+    ['a function', () => () => 1, text('null')],
+    ['a circular object', () => circular, expect.objectContaining({ isError: true, content: [{ type: 'text', text: expect.stringContaining('Tool it failed: its result cannot be written as JSON') as unknown }] })],
+    ['a bigint', () => 1n, text('Tool it failed: its result cannot be written as JSON: Do not know how to serialize a BigInt', true)],
+    ['a bigint within', () => Promise.resolve({ a: 1n }), text('Tool it failed: its result cannot be written as JSON: Do not know how to serialize a BigInt', true)],
+    ['a branded result', () => result({ content: 'hi', meta: { 'x/y': 1 } }), { ...text('hi'), _meta: { 'x/y': 1 } }],
+    ['a branded error', () => result({ content: ['a', image], isError: true }), { content: [{ type: 'text', text: 'a' }, image], isError: true }],
+    ['a branded value', () => result({ value: { a: 1 } }), { ...text('{"a":1}'), structuredContent: { a: 1 } }],
+    ['a branded result with wrong content', () => result({ content: { type: 'nope' } as never }), text('Tool it failed: its result has content that is neither a string nor a content block', true)],
+    ['a ToolError', () => { throw new ToolError('no such city') }, text('no such city', true)],
+    ['a rejected ToolError', () => Promise.reject(new ToolError('no such city')), text('no such city', true)],
+    ['an RpcError', () => { throw new RpcError(-32050, 'custom', { a: 1 }) }, { code: -32050, message: 'custom', data: { a: 1 } }],
+    ['an RpcError with data that is no JSON', () => { throw new RpcError(-32050, 'custom', 1n) }, { code: -32050, message: 'custom' }],
+    ['an exception', () => { throw new Error('boom') }, text('Tool it failed: boom', true)],
+    ['a rejection', async () => { throw new Error('boom') }, text('Tool it failed: boom', true)],
+    ['throwing null', () => { throw null }, text('Tool it failed: it threw something that is no error', true)],
+    ['throwing a string', () => { throw 'oops' }, text('Tool it failed: oops', true)],
+    ['throwing undefined', () => { throw undefined }, text('Tool it failed: it threw something that is no error', true)],
+    ['rejecting with an object without a prototype', () => Promise.reject(Object.create(null) as Error), text('Tool it failed: it threw something that is no error', true)],
+    ['a value whose toJSON throws', () => ({ toJSON() { throw new Error('nope') } }), text('Tool it failed: its result cannot be written as JSON: nope', true)],
+    ['a getter that throws', () => ({ get then() { throw new Error('trap') } }), text('Tool it failed: trap', true)],
+    ['a block whose meta is no JSON', () => ({ type: 'text', text: 'x', _meta: { a: 1n } }), { code: -32603, message: 'Internal error: the result cannot be written as JSON' }],
+  ]
+  it.each(cases)('%s', async (_, run, expected) => {
+    expect(await outcome(run)).toEqual(expected)
+  })
+
+  it('answers exceptions as protocol errors where asked', async () => {
+    const options = { unexpectedErrors: 'protocol' } as const
+    expect(await outcome(() => { throw new Error('boom') }, {}, options)).toEqual({ code: -32603, message: 'Tool it failed: boom' })
+    expect(await outcome(() => Promise.reject(new Error('boom')), { timeout: 1000 }, options)).toEqual({ code: -32603, message: 'Tool it failed: boom' })
+    expect(await outcome(() => { throw new ToolError('told') }, {}, options)).toEqual(text('told', true))
+  })
+
+  it('logs the exception with the request id, and shows no stack', async () => {
+    const server = serverOf([tool({ name: 'it', run: () => { throw new Error('boom') } })])
+    const { output, log } = await drive(server, [...open(), call('it', {}, 'r7')].join('\n'))
+    expect(JSON.parse(log)).toMatchObject({ level: 'error', message: 'Tool it failed', requestId: 'r7', error: expect.stringContaining('tools.test.ts') as unknown })
+    expect(output).not.toContain('tools.test.ts')
+  })
+})
+
+describe('output schemas', () => {
+  const output = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] } as const
+  it('sends the value as structured content and as text', async () => {
+    expect(await outcome(() => ({ sum: 3 }), { output })).toEqual({ ...text('{"sum":3}'), structuredContent: { sum: 3 } })
+  })
+  it('takes the value as it is, also when it looks like content', async () => {
+    const wide = { type: 'object' } as const
+    expect(await outcome(() => ({ type: 'text', text: 'x' }), { output: wide })).toEqual({ ...text('{"type":"text","text":"x"}'), structuredContent: { type: 'text', text: 'x' } })
+  })
+  it('sends content beside the value', async () => {
+    expect(await outcome(() => result({ value: { sum: 3 }, content: 'three' }), { output })).toEqual({ ...text('three'), structuredContent: { sum: 3 } })
+  })
+  it('reports a value that does not fit as our own bug', async () => {
+    expect(await outcome(() => ({ sum: 'x' }), { output })).toEqual(text('Tool it failed: its result does not match its output schema: sum must be a number, not "x"', true))
+    expect(await outcome(async () => undefined, { output })).toEqual(text('Tool it failed: its result does not match its output schema: must be an object, not undefined', true))
+  })
+  it('never checks an error against the success schema', async () => {
+    expect(await outcome(() => result({ content: 'no', isError: true }), { output })).toEqual(text('no', true))
+    expect(await outcome(() => { throw new ToolError('no') }, { output })).toEqual(text('no', true))
+  })
+  it('checks with a schema that needs the full validator', async () => {
+    const either = { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }] } as const
+    expect(await outcome(() => ({ a: 1 }), { output: either })).toMatchObject({ structuredContent: { a: 1 } })
+    expect(await outcome(() => ({}), { output: either })).toMatchObject({ isError: true })
+  })
+})
+
+describe('arguments', () => {
+  it('refuses with a protocol error where asked', async () => {
+    const server = serverOf([tool({ name: 'it', input: { type: 'object', required: ['a'] }, run: () => '' })], { invalidArguments: 'protocol' })
+    expect((await answers(server, [...open(), call('it')]))[1]).toEqual({
+      jsonrpc: '2.0',
+      id: 1,
+      error: { code: -32602, message: 'Invalid arguments for it: a is required', data: { issues: [{ path: 'a', message: 'is required' }] } },
+    })
+  })
+  it('gives the handler what came, untouched', async () => {
+    expect(await outcome((input) => JSON.stringify(input))).toEqual(text('{}'))
+  })
+  it('serves all tools by one handler', async () => {
+    const server = serverOf([{ name: 'a', input: { type: 'object' } }, { name: 'b', input: { type: 'object' } }], { handle: (name, input) => ({ name, input }) })
+    expect((await answers(server, [...open(), call('b', { x: 1 })]))[1]).toMatchObject({ result: text('{"name":"b","input":{"x":1}}') })
+  })
+})
+
+describe('listing', () => {
+  it('keeps the order of definition and shows schemas untouched', async () => {
+    const input = { type: 'object', properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { type: 'string' } }, 'x-own': [1] } as const
+    const server = serverOf([tool({ name: 'zeta', description: 'last letter', input, run: () => '' }), tool({ name: 'alpha', run: () => '' })])
+    expect((await answers(server, [...open(), '{"jsonrpc":"2.0","id":2,"method":"tools/list"}']))[1]).toEqual({
+      jsonrpc: '2.0',
+      id: 2,
+      result: { tools: [{ name: 'zeta', description: 'last letter', inputSchema: input }, { name: 'alpha', inputSchema: { type: 'object', additionalProperties: false } }] },
+    })
+  })
+  it('hides what a caller may not see', async () => {
+    const server = serverOf([tool({ name: 'secret', visible: ({ info }) => info?.name === 'friend', run: () => 'psst' })])
+    expect(await answers(server, [...open(), '{"jsonrpc":"2.0","id":2,"method":"tools/list"}', call('secret', {}, 3)])).toMatchObject([{}, { result: { tools: [] } }, { error: { code: -32602, message: 'Unknown tool: secret' } }])
+    const friend = open().map((line) => line.replace('"name":"test"', '"name":"friend"'))
+    expect(await answers(server, [...friend, '{"jsonrpc":"2.0","id":2,"method":"tools/list"}', call('secret', {}, 3)])).toMatchObject([{}, { result: { tools: [{ name: 'secret' }] } }, { result: text('psst') }])
+  })
+  it('has no tools capability without tools', async () => {
+    expect((await answers(serverOf([]), open()))[0]).toMatchObject({ result: { capabilities: {} } })
+  })
+})
+
+describe('limits', () => {
+  it('stops a call that takes too long and tells its handler', async () => {
+    let reason: unknown
+    const run = (_: never, { signal }: Call) => new Promise((resolve) => signal.addEventListener('abort', () => resolve((reason = signal.reason))))
+    expect(await outcome(run, { timeout: 20 })).toEqual(text('it did not finish within 20 ms and was stopped', true))
+    expect(reason).toEqual(new Error('it did not finish within 20 ms and was stopped'))
+  })
+  it('runs no more at once than allowed, in order', async () => {
+    let running = 0
+    let most = 0
+    const order: unknown[] = []
+    const server = serverOf([
+      tool({
+        name: 'it',
+        concurrency: 2,
+        input: { type: 'object' },
+        async run({ n }: Record<string, unknown>) {
+          most = Math.max(most, ++running)
+          order.push(n)
+          await new Promise((resolve) => setImmediate(resolve))
+          running--
+          return String(n)
+        },
+      }),
+    ])
+    const calls = Array.from({ length: 10 }, (_, n) => call('it', { n }, n))
+    expect(await answers(server, [...open(), ...calls])).toHaveLength(11)
+    expect(most).toBe(2)
+    expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+  })
+  it('forgets a waiting call that is cancelled', async () => {
+    const ran: unknown[] = []
+    const server = serverOf([
+      tool({
+        name: 'it',
+        concurrency: 1,
+        input: { type: 'object' },
+        async run({ n }: Record<string, unknown>) {
+          ran.push(n)
+          await new Promise((resolve) => setImmediate(resolve))
+          return String(n)
+        },
+      }),
+    ])
+    const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}'
+    const came = await answers(server, [...open(), call('it', { n: 1 }, 1), call('it', { n: 2 }, 2), call('it', { n: 3 }, 3), cancel])
+    expect(came.slice(1)).toMatchObject([{ id: 1 }, { id: 3 }])
+    expect(ran).toEqual([1, 3])
+  })
+  it('cancels a call without an answer', async () => {
+    let reason: unknown
+    const server = serverOf([tool({ name: 'it', run: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve((reason = signal.reason)))) })])
+    const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9007199254740993,"reason":"no longer needed"}}'
+    const big = call('it', {}, 1).replace('"id":1', '"id":9007199254740993')
+    expect(await answers(server, [...open(), big, cancel, '{"jsonrpc":"2.0","id":2,"method":"ping"}'])).toMatchObject([{ id: 'init' }, { id: 2 }])
+    expect(reason).toEqual(new Error('no longer needed'))
+  })
+  it('refuses an id that is still in use, and allows it afterwards', async () => {
+    const server = serverOf([tool({ name: 'slow', run: () => new Promise((resolve) => setImmediate(() => resolve('done'))) })])
+    const came = await answers(server, [...open(), call('slow', {}, 5), call('slow', {}, 5), call('slow', {}, '5')])
+    expect(came.slice(1)).toMatchObject([{ id: 5, error: { code: -32600, message: 'Invalid Request: a request with this id is still being served' } }, { id: 5, result: text('done') }, { id: '5', result: text('done') }])
+  })
+})
+
+describe('order', () => {
+  it('starts calls in the order of arrival, and a handler that does not wait is done before the next', async () => {
+    const log: string[] = []
+    const server = serverOf([
+      tool({ name: 'write', input: { type: 'object' }, run: ({ v }: Record<string, unknown>) => (log.push(`write ${String(v)}`), 'ok') }),
+      tool({ name: 'read', run: () => log.join() }),
+      tool({ name: 'slow', async run() { log.push('slow'); await new Promise((resolve) => setImmediate(resolve)); return 'slow' } }),
+      tool({ name: 'complex', input: { type: 'object', not: { required: ['x'] } }, run: () => (log.push('complex'), 'ok') }),
+    ])
+    const came = await answers(server, [...open(), call('slow', {}, 1), call('write', { v: 1 }, 2), call('complex', {}, 3), call('read', {}, 4)])
+    expect(came.slice(1)).toMatchObject([{ id: 2 }, { id: 3 }, { id: 4, result: text('slow,write 1,complex') }, { id: 1 }])
+  })
+})
+
+describe('progress', () => {
+  const server = serverOf([
+    tool({
+      name: 'it',
+      async run(_, call) {
+        call.progress(1, 4, 'one')
+        call.progress(2, 4, 'two')
+        await new Promise((resolve) => setImmediate(resolve))
+        call.progress(2)
+        call.progress(1)
+        call.progress(Number.NaN)
+        await new Promise((resolve) => setImmediate(resolve))
+        call.progress(4, 4)
+        void Promise.resolve().then(() => setImmediate(() => call.progress(5)))
+        return 'done'
+      },
+    }),
+  ])
+  const asking = (token: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"it","_meta":{"progressToken":${token}}}}`
+  it('sends the latest of each turn, growing, bound to the token, silent after the answer', async () => {
+    const came = await answers(server, [...open('2025-03-26'), asking('0')])
+    expect(came.slice(1)).toEqual([
+      { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 0, progress: 2, total: 4, message: 'two' } },
+      { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 0, progress: 4, total: 4 } },
+      { jsonrpc: '2.0', id: 1, result: text('done') },
+    ])
+  })
+  it('leaves the message out where the revision has none', async () => {
+    expect((await answers(server, [...open('2024-11-05'), asking('"t"')]))[1]).toEqual({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 't', progress: 2, total: 4 } })
+  })
+  it('echoes a large token digit for digit', async () => {
+    expect((await drive(server, [...open(), asking('9007199254740993')].join('\n'))).output).toContain('"params":{"progressToken":9007199254740993,"progress":2,')
+  })
+  it('is silent without a token', async () => {
+    expect(await answers(server, [...open(), call('it')])).toHaveLength(2)
+  })
+})

@@ -1,0 +1,57 @@
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { revisions } from '../../src/protocol/revisions/index.js'
+import { matches, parseTranscript } from '../../src/harness/transcript.js'
+import { playTranscript } from '../../src/testing.js'
+import { createServer, tool } from '../../src/index.js'
+import { richServer } from './rich-server.js'
+
+/*
+ * Conversations as files, one folder a revision. UPDATE=1 writes down what
+ * really came; read the difference before you commit it.
+ */
+const folder = fileURLToPath(new URL('../transcripts/', import.meta.url))
+
+describe.each(revisions.map(({ id }) => id))('%s', (id) => {
+  const files = readdirSync(folder + id).filter((name) => name.endsWith('.txt'))
+  it('has transcripts', () => expect(files.length).toBeGreaterThan(0))
+  it.each(files)('%s', async (file) => {
+    const path = `${folder}${id}/${file}`
+    const { differences, transcript } = await playTranscript(readFileSync(path, 'utf8'), richServer())
+    if (process.env['UPDATE'] === '1') writeFileSync(path, transcript)
+    else expect(differences).toEqual([])
+  })
+})
+
+describe('the runner', () => {
+  const server = createServer({ name: 's', version: '1', tools: [tool({ name: 't', run: () => 'x' })] })
+  const ping = '> {"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+  it('reads steps and leaves prose alone', () => {
+    expect(parseTranscript('Prose\n> {"a":1}\n\n<{"b":2}\n  > not a step')).toEqual([
+      { line: 2, direction: 'send', text: '{"a":1}' },
+      { line: 4, direction: 'expect', text: '{"b":2}' },
+    ])
+  })
+  it('knows a star from a star in a string', () => {
+    expect(matches('{"id":*,"a":"*"}', '{"a":"*","id":[1]}')).toBe(true)
+    expect(matches('{"id":*,"a":"*"}', '{"a":"x","id":[1]}')).toBe(false)
+    expect(matches('{"id":*}', '{}')).toBe(false)
+    expect(matches('{"a":{"__proto__":1}}', '{"a":{}}')).toBe(false)
+    expect(matches('[1,2]', '[1,2,3]')).toBe(false)
+    expect(matches('{"a":[]}', '{"a":{}}')).toBe(false)
+  })
+  it('says what differs, and where', async () => {
+    const { differences, transcript } = await playTranscript(`A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{"a":1}}`, server)
+    expect(differences).toEqual(['line 3:\n  expected {"jsonrpc":"2.0","id":1,"result":{"a":1}}\n  came     {"jsonrpc":"2.0","id":1,"result":{}}'])
+    expect(transcript).toBe(`A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{}}`)
+  })
+  it('notices what does not come, and what comes too much', async () => {
+    expect((await playTranscript('< {"jsonrpc":"2.0"}', server, { timeout: 5 })).differences).toEqual(['line 1: nothing came; expected {"jsonrpc":"2.0"}'])
+    expect((await playTranscript(`${ping}\n< *\n${ping}\n${ping}\n< *`, server)).differences).toEqual(['after the end came {"jsonrpc":"2.0","id":1,"result":{}}'])
+  })
+  it('refuses a pattern that is not JSON', async () => {
+    await expect(playTranscript(`${ping}\n< {nope`, server)).rejects.toThrow('This expected message is not JSON: {nope')
+  })
+})
