@@ -13,7 +13,9 @@ const require = createRequire(import.meta.url)
 
 function declarations() {
   const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc')
-  const { status } = spawnSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json'), '--outDir', join(aside, 'types')], { stdio: ['ignore', 2, 2] })
+  const { status } = spawnSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json'), '--outDir', join(aside, 'types')], {
+    stdio: ['ignore', 2, 2],
+  })
   if (status !== 0) throw new Error('tsc failed')
 }
 
@@ -31,7 +33,9 @@ async function bundles() {
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
     comments: false,
-    codeSplitting: { groups: [{ name: 'core', test: /src[\\/]((framing|jsonrpc|protocol|schema|server|transports)[\\/]|(index|stdio)\.ts)/ }] },
+    codeSplitting: {
+      groups: [{ name: 'core', test: /src[\\/]((framing|jsonrpc|protocol|schema|server|transports)[\\/]|(index|stdio)\.ts)/ }],
+    },
   })
   await bundle.close()
 }

@@ -117,7 +117,9 @@ try {
   }
 } catch (error) {
   const readOnly = error.code === 'EROFS' || error.code === 'EACCES' || error.code === 'EPERM'
-  const advice = readOnly ? `this folder cannot be written; run "npm run setup" in ${root} as a user who may, then start again` : error.message
+  const advice = readOnly
+    ? `this folder cannot be written; run "npm run setup" in ${root} as a user who may, then start again`
+    : error.message
   process.stderr.write(`ccmcp: not ready: ${advice}\n`)
   process.exitCode = 1
 }

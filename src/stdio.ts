@@ -134,7 +134,11 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
 }
 
 function isClosedPipe(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'EPIPE' || error.code === 'ECONNRESET' || error.code === 'ERR_STREAM_DESTROYED')
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    (error.code === 'EPIPE' || error.code === 'ECONNRESET' || error.code === 'ERR_STREAM_DESTROYED')
+  )
 }
 
 export type { Framing, LogLevel, LogStream, Input, Output, Tapped, Descriptors }

@@ -3,7 +3,11 @@ import type { Server } from '../src/index.js'
 import { type ServeOptions, serve } from '../src/stdio.js'
 
 /** Feeds bytes to a server over injected streams and gives all that it wrote, once it has ended. */
-export async function drive(server: Server, input: string | Uint8Array, options: Partial<ServeOptions> = {}): Promise<{ output: string; log: string }> {
+export async function drive(
+  server: Server,
+  input: string | Uint8Array,
+  options: Partial<ServeOptions> = {},
+): Promise<{ output: string; log: string }> {
   const stream = new PassThrough()
   let output = ''
   let log = ''
@@ -21,12 +25,20 @@ export async function drive(server: Server, input: string | Uint8Array, options:
 /** The answers to some lines, parsed. */
 export async function answers(server: Server, lines: readonly string[], options?: Partial<ServeOptions>): Promise<unknown[]> {
   const { output } = await drive(server, lines.map((line) => line + '\n').join(''), options)
-  return output.split('\n').filter(Boolean).map((line) => JSON.parse(line) as unknown)
+  return output
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as unknown)
 }
 
 export function initialize(protocolVersion: string): string[] {
   return [
-    JSON.stringify({ jsonrpc: '2.0', id: 'init', method: 'initialize', params: { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } } }),
+    JSON.stringify({
+      jsonrpc: '2.0',
+      id: 'init',
+      method: 'initialize',
+      params: { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+    }),
     '{"jsonrpc":"2.0","method":"notifications/initialized"}',
   ]
 }

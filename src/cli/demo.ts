@@ -9,7 +9,12 @@ import { UsageError } from './options.js'
 /** Starts the server as a child process and shows every message that crosses the wire. */
 export async function demo(args: readonly string[]): Promise<void> {
   if (args.length > 0) throw new UsageError('ccmcp demo takes no arguments')
-  const server = new ProcessChannel(process.execPath, [fileURLToPath(new URL('cli.js', import.meta.url)), 'serve', '--log-level', 'warning'])
+  const server = new ProcessChannel(process.execPath, [
+    fileURLToPath(new URL('cli.js', import.meta.url)),
+    'serve',
+    '--log-level',
+    'warning',
+  ])
   say('The client sends lines marked >, the server answers with lines marked <.')
   const channel = tap(server, ({ direction, frame }) => say(`${direction === 'out' ? '>' : '<'} ${frame}`))
   const client = new Peer(channel, {
@@ -21,7 +26,11 @@ export async function demo(args: readonly string[]): Promise<void> {
   const request = (method: string, params?: object) => client.request(method, params, { timeout: 10_000 })
 
   say('\nThe handshake: which protocol revision, who is who, what is offered')
-  await request('initialize', { protocolVersion: newestHandshake.id, capabilities: {}, clientInfo: { name: 'ccmcp-demo', version: VERSION } })
+  await request('initialize', {
+    protocolVersion: newestHandshake.id,
+    capabilities: {},
+    clientInfo: { name: 'ccmcp-demo', version: VERSION },
+  })
   client.notify('notifications/initialized')
   say('\nWhich tools are there?')
   await request('tools/list')

@@ -34,6 +34,8 @@ try {
   await main(process.argv.slice(2))
 } catch (error) {
   const usage = error instanceof UsageError
-  process.stderr.write(`ccmcp: ${usage ? `${error.message} (see "ccmcp --help")` : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+  process.stderr.write(
+    `ccmcp: ${usage ? `${error.message} (see "ccmcp --help")` : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+  )
   process.exitCode = usage ? 2 : 1
 }

@@ -16,16 +16,25 @@ export function readOptions(args: readonly string[], options: Readonly<Record<st
   for (let i = 0; i < args.length; i++) {
     const [, name = '', , inline] = /^--([^=]+)(=([\s\S]*))?$/.exec(args[i] ?? '') ?? []
     const option = Object.hasOwn(options, name) ? options[name] : undefined
-    if (option === undefined) throw new UsageError(`Unknown argument ${JSON.stringify(args[i])}${suggestion(args[i] ?? '', Object.keys(options).map((known) => `--${known}`))}`)
+    if (option === undefined)
+      throw new UsageError(
+        `Unknown argument ${JSON.stringify(args[i])}${suggestion(
+          args[i] ?? '',
+          Object.keys(options).map((known) => `--${known}`),
+        )}`,
+      )
     if (option.value === undefined) {
       if (inline !== undefined) throw new UsageError(`--${name} takes no value`)
       given.set(name, 'true')
       continue
     }
     const value = inline ?? args[++i]
-    if (value === undefined) throw new UsageError(`--${name} needs a value: ${typeof option.value === 'string' ? option.value : option.value.join(', ')}`)
+    if (value === undefined)
+      throw new UsageError(`--${name} needs a value: ${typeof option.value === 'string' ? option.value : option.value.join(', ')}`)
     if (typeof option.value !== 'string' && !option.value.includes(value)) {
-      throw new UsageError(`--${name} cannot be ${JSON.stringify(value)}; choose ${option.value.join(', ')}${suggestion(value, option.value)}`)
+      throw new UsageError(
+        `--${name} cannot be ${JSON.stringify(value)}; choose ${option.value.join(', ')}${suggestion(value, option.value)}`,
+      )
     }
     given.set(name, value)
   }
@@ -43,7 +52,9 @@ export function describeOptions(options: Readonly<Record<string, Option>>): stri
 
 /** `; did you mean …?`, where something known is close to what was typed. */
 export function suggestion(typed: string, known: readonly string[]): string {
-  const nearest = known.map((word) => ({ word, distance: distance(typed, word) })).toSorted((one, other) => one.distance - other.distance)[0]
+  const nearest = known
+    .map((word) => ({ word, distance: distance(typed, word) }))
+    .toSorted((one, other) => one.distance - other.distance)[0]
   return nearest !== undefined && nearest.distance <= Math.max(2, nearest.word.length / 3) ? `; did you mean ${nearest.word}?` : ''
 }
 

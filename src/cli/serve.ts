@@ -1,13 +1,16 @@
 import { ccmcpServer } from '../bundled/ccmcp.js'
 import type { ServerOptions } from '../index.js'
-import { type StdioOptions, serveStdio } from '../stdio.js'
+import { type Framing, type LogLevel, serveStdio } from '../stdio.js'
 import { type Option, UsageError, describeOptions, readOptions } from './options.js'
 
 const OPTIONS = {
   framing: { value: ['auto', 'lines', 'content-length'], about: 'how messages are told apart (default auto: as the client does)' },
   'max-message': { value: 'BYTES', about: 'the longest message taken in (default 1048576)' },
   'log-level': { value: ['debug', 'info', 'warning', 'error'], about: 'the lowest level logged to stderr (default info)' },
-  'unsupported-revision': { value: ['negotiate', 'echo', 'reject'], about: 'what to do with an unknown protocol revision (default negotiate)' },
+  'unsupported-revision': {
+    value: ['negotiate', 'echo', 'reject'],
+    about: 'what to do with an unknown protocol revision (default negotiate)',
+  },
   'invalid-arguments': { value: ['result', 'protocol'], about: 'answer bad arguments with a result or error -32602 (default result)' },
   'unexpected-errors': { value: ['result', 'protocol'], about: 'answer a failing tool with a result or error -32603 (default result)' },
   help: { about: 'show this help' },
@@ -26,19 +29,28 @@ export async function serve(args: readonly string[]): Promise<void> {
     process.stdout.write(HELP)
     return
   }
-  const choice = <Key extends string>(name: string) => given.get(name) as Key | undefined // checked against the option's values
-  const options: StdioOptions = { maxMessage: bytes(given.get('max-message') ?? '1048576'), logLevel: choice('log-level') ?? 'info', framing: choice('framing') ?? 'auto' }
-  const unsupportedRevision = choice<NonNullable<ServerOptions['unsupportedRevision']>>('unsupported-revision') ?? 'negotiate'
-  const invalidArguments = choice<'result' | 'protocol'>('invalid-arguments') ?? 'result'
-  const unexpectedErrors = choice<'result' | 'protocol'>('unexpected-errors') ?? 'result'
-  if (process.stdin.isTTY && process.env['CCMCP_WIRE'] === undefined) {
-    process.stderr.write('ccmcp: waiting for an MCP client on stdin (one JSON message a line). "ccmcp demo" shows the server at work; Ctrl-D ends it.\n')
+  const options = {
+    maxMessage: bytes(given.get('max-message') ?? '1048576'),
+    // `readOptions` has checked each of these against the option's values.
+    logLevel: (given.get('log-level') ?? 'info') as LogLevel,
+    framing: (given.get('framing') ?? 'auto') as Framing,
   }
-  await serveStdio(ccmcpServer({ unsupportedRevision, invalidArguments, unexpectedErrors }), options)
+  const server = ccmcpServer({
+    unsupportedRevision: (given.get('unsupported-revision') ?? 'negotiate') as NonNullable<ServerOptions['unsupportedRevision']>,
+    invalidArguments: (given.get('invalid-arguments') ?? 'result') as NonNullable<ServerOptions['invalidArguments']>,
+    unexpectedErrors: (given.get('unexpected-errors') ?? 'result') as NonNullable<ServerOptions['unexpectedErrors']>,
+  })
+  if (process.stdin.isTTY && process.env['CCMCP_WIRE'] === undefined) {
+    process.stderr.write(
+      'ccmcp: waiting for an MCP client on stdin (one JSON message a line). "ccmcp demo" shows the server at work; Ctrl-D ends it.\n',
+    )
+  }
+  await serveStdio(server, options)
 }
 
 function bytes(text: string): number {
   const value = Number(text)
-  if (!Number.isSafeInteger(value) || value < 1) throw new UsageError(`--max-message must be a number of bytes, not ${JSON.stringify(text)}`)
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new UsageError(`--max-message must be a number of bytes, not ${JSON.stringify(text)}`)
   return value
 }

@@ -8,8 +8,7 @@ const RESTART = 'content-length:'
 
 const encoder = new TextEncoder()
 
-export const encodeWithHeader: Encoder = (message) =>
-  `Content-Length: ${encoder.encode(message).length}\r\n\r\n${message}`
+export const encodeWithHeader: Encoder = (message) => `Content-Length: ${encoder.encode(message).length}\r\n\r\n${message}`
 
 type State =
   /** Reading header lines until an empty one. */
@@ -85,7 +84,9 @@ export class HeaderReader implements FrameReader {
     state.bytes += end
     this.#partial.add(chunk.subarray(0, end))
     if (newline === -1) return end
-    const line = decodeHead(this.#partial.take()).replace(/^\ufeff/, '').trim()
+    const line = decodeHead(this.#partial.take())
+      .replace(/^\ufeff/, '')
+      .trim()
     if (line !== '') this.#headerLine(line, state)
     else if (state.lines > 0) this.#endHeader(state)
     return end + 1

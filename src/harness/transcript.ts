@@ -15,7 +15,8 @@ export function parseTranscript(transcript: string): Step[] {
   const steps: Step[] = []
   for (const [index, line] of transcript.split('\n').entries()) {
     const mark = line[0]
-    if (mark === '>' || mark === '<') steps.push({ line: index + 1, direction: mark === '>' ? 'send' : 'expect', text: line.slice(1).trim() })
+    if (mark === '>' || mark === '<')
+      steps.push({ line: index + 1, direction: mark === '>' ? 'send' : 'expect', text: line.slice(1).trim() })
   }
   return steps
 }

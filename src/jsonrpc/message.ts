@@ -40,7 +40,7 @@ export interface Invalid {
 }
 export type Message = Request | Notification | Response | Batch | Invalid
 
-export const MAX_DEPTH = 512
+const MAX_DEPTH = 512
 const MAX_ID_LENGTH = 1024
 
 /** Reads one frame. Never throws: what is wrong comes back as `invalid`. */

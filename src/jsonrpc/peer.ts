@@ -87,9 +87,7 @@ export class Peer {
         reject(error)
       }
       const timer =
-        timeout === undefined
-          ? undefined
-          : setTimeout(() => giveUp(new Error(`No answer to ${method} within ${timeout} ms`)), timeout)
+        timeout === undefined ? undefined : setTimeout(() => giveUp(new Error(`No answer to ${method} within ${timeout} ms`)), timeout)
       const aborted = () => giveUp(asError(signal?.reason))
       const settle = () => {
         this.#inFlight.outgoing.delete(id)
@@ -196,7 +194,12 @@ export class Peer {
     try {
       frame = encodeResult(call.id, result)
     } catch (error) {
-      this.#options.report({ level: 'error', message: `The result of ${call.request.method} cannot be written as JSON`, id: call.id, error })
+      this.#options.report({
+        level: 'error',
+        message: `The result of ${call.request.method} cannot be written as JSON`,
+        id: call.id,
+        error,
+      })
       frame = encodeError(call.id, new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON'), 'null')
     }
     call.answer(frame)

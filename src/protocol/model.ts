@@ -3,7 +3,7 @@
  * Older revisions are projected from them at the door.
  */
 
-export type Role = 'user' | 'assistant'
+type Role = 'user' | 'assistant'
 
 export interface Annotations {
   audience?: Role[]
@@ -51,7 +51,7 @@ export interface ResourceLink extends BlockExtras {
   size?: number
   icons?: Icon[]
 }
-export interface ResourceContents {
+interface ResourceContents {
   uri: string
   mimeType?: string
   text?: string

@@ -32,7 +32,11 @@ type FromType<Type, Schema> = Type extends 'string'
 
 type FromObject<Schema> = Schema extends { properties: infer Properties }
   ? Schema extends { required: readonly (infer Required)[] }
-    ? Flat<{ [Key in keyof Properties & Required]: FromJson<Properties[Key]> } & { [Key in Exclude<keyof Properties, Required>]?: FromJson<Properties[Key]> }>
+    ? Flat<
+        { [Key in keyof Properties & Required]: FromJson<Properties[Key]> } & {
+          [Key in Exclude<keyof Properties, Required>]?: FromJson<Properties[Key]>
+        }
+      >
     : { -readonly [Key in keyof Properties]?: FromJson<Properties[Key]> }
   : Record<string, unknown>
 

@@ -36,7 +36,10 @@ function run({ Validator }: Library, schema: JsonSchema, value: unknown): Outcom
 }
 
 function issueOf({ instancePath, message, params }: { instancePath?: string; message: string; params?: object }): Issue {
-  const segments = (instancePath ?? '').split('/').slice(1).map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const segments = (instancePath ?? '')
+    .split('/')
+    .slice(1)
+    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
   const path = segments.reduce(step, '')
   const missing = params !== undefined && 'missingProperty' in params ? params.missingProperty : undefined
   return typeof missing === 'string' ? { path: step(path, missing), message: 'is required' } : { path, message }

@@ -11,7 +11,20 @@ const MAX_DEPTH = 64
 const MAX_SUBSCHEMAS = 10_000
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'null', 'array', 'object'])
-const SCHEMA = ['additionalProperties', 'additionalItems', 'contains', 'contentSchema', 'else', 'if', 'items', 'not', 'propertyNames', 'then', 'unevaluatedItems', 'unevaluatedProperties']
+const SCHEMA = [
+  'additionalProperties',
+  'additionalItems',
+  'contains',
+  'contentSchema',
+  'else',
+  'if',
+  'items',
+  'not',
+  'propertyNames',
+  'then',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+]
 const SCHEMA_LIST = ['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems']
 const SCHEMA_MAP = ['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties']
 const COUNTS = ['maxItems', 'maxLength', 'maxProperties', 'minItems', 'minLength', 'minProperties', 'maxContains', 'minContains']
@@ -51,7 +64,8 @@ function walk(root: JsonSchema, problems: string[]): void {
     checkKeywords(schema, at, problems)
     for (const keyword of ['$anchor', '$dynamicAnchor']) if (typeof schema[keyword] === 'string') names.add(`#${schema[keyword]}`)
     if (typeof schema['$id'] === 'string') names.add(schema['$id'])
-    for (const keyword of ['$ref', '$dynamicRef']) if (typeof schema[keyword] === 'string') references.push({ path: at(keyword), reference: schema[keyword] })
+    for (const keyword of ['$ref', '$dynamicRef'])
+      if (typeof schema[keyword] === 'string') references.push({ path: at(keyword), reference: schema[keyword] })
     for (const [keyword, part] of subschemas(schema)) open.push({ schema: part, path: at(keyword), depth: depth + 1 })
   }
   for (const { path, reference } of references) {
@@ -79,16 +93,24 @@ function checkKeywords(schema: JsonSchema, at: (keyword: string) => string, prob
   const expect = (keyword: string, holds: (value: unknown) => boolean, what: string) => {
     if (schema[keyword] !== undefined && !holds(schema[keyword])) problems.push(`${at(keyword)}: must be ${what}`)
   }
-  expect('type', (type) => (Array.isArray(type) ? type.length > 0 && type.every(isType) : isType(type)), `one of ${[...TYPES].join(', ')}, or a list of them`)
+  expect(
+    'type',
+    (type) => (Array.isArray(type) ? type.length > 0 && type.every(isType) : isType(type)),
+    `one of ${[...TYPES].join(', ')}, or a list of them`,
+  )
   expect('enum', Array.isArray, 'an array')
   expect('required', (names) => Array.isArray(names) && names.every((name) => typeof name === 'string'), 'an array of names')
+  expect('pattern', (value) => typeof value === 'string', 'a regular expression')
   expect('uniqueItems', (value) => typeof value === 'boolean', 'true or false')
-  for (const keyword of COUNTS) expect(keyword, (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0, 'a number of 0 or more')
-  for (const keyword of NUMBERS) expect(keyword, (value) => typeof value === 'number' && (keyword !== 'multipleOf' || value > 0), 'a number')
+  for (const keyword of COUNTS)
+    expect(keyword, (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0, 'a number of 0 or more')
+  for (const keyword of NUMBERS)
+    expect(keyword, (value) => typeof value === 'number' && (keyword !== 'multipleOf' || value > 0), 'a number')
   for (const keyword of SCHEMA_MAP) expect(keyword, isRecord, 'an object of schemas')
-  for (const keyword of ['allOf', 'anyOf', 'oneOf']) expect(keyword, (parts) => Array.isArray(parts) && parts.length > 0, 'a non-empty array of schemas')
+  for (const keyword of ['allOf', 'anyOf', 'oneOf'])
+    expect(keyword, (parts) => Array.isArray(parts) && parts.length > 0, 'a non-empty array of schemas')
   const patterns = isRecord(schema['patternProperties']) ? Object.keys(schema['patternProperties']) : []
-  if (schema['pattern'] !== undefined) patterns.push(String(schema['pattern']))
+  if (typeof schema['pattern'] === 'string') patterns.push(schema['pattern'])
   for (const pattern of patterns) {
     const problem = patternProblem(pattern)
     if (problem !== undefined) problems.push(`${at('pattern')}: ${problem}`)
@@ -105,7 +127,7 @@ function isType(value: unknown): boolean {
  */
 function patternProblem(pattern: string): string | undefined {
   try {
-    new RegExp(pattern, 'u')
+    RegExp(pattern, 'u')
   } catch {
     return `${JSON.stringify(pattern)} is not a regular expression`
   }
@@ -119,9 +141,11 @@ function patternProblem(pattern: string): string | undefined {
 function referenceProblem(root: JsonSchema, reference: string, names: ReadonlySet<string>): string | undefined {
   const [base = '', fragment = ''] = reference.split('#', 2)
   if (names.has(reference) || reference === '#') return undefined
-  if (base !== '' && !names.has(base)) return `${JSON.stringify(reference)} points outside the schema; nothing is fetched, put the part into $defs`
+  if (base !== '' && !names.has(base))
+    return `${JSON.stringify(reference)} points outside the schema; nothing is fetched, put the part into $defs`
   if (base !== '' && base !== root['$id']) return undefined
-  if (fragment !== '' && !fragment.startsWith('/')) return names.has(`#${fragment}`) ? undefined : `${JSON.stringify(reference)} names no anchor of this schema`
+  if (fragment !== '' && !fragment.startsWith('/'))
+    return names.has(`#${fragment}`) ? undefined : `${JSON.stringify(reference)} names no anchor of this schema`
   let target: unknown = root
   for (const segment of fragment.split('/').slice(1)) {
     const name = unescape(segment)

@@ -9,7 +9,18 @@ import { type Issue, type JsonSchema, isRecord } from './issue.js'
 
 type Check = (value: unknown, path: string, issues: Issue[]) => void
 
-const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'format', '$comment', '$schema'])
+const ANNOTATIONS = new Set([
+  'title',
+  'description',
+  'default',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+  'format',
+  '$comment',
+  '$schema',
+])
 const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   string: (value) => typeof value === 'string',
   number: (value) => typeof value === 'number',
@@ -122,7 +133,8 @@ function additionalCheck(value: unknown, schema: JsonSchema): Check | undefined 
   const known = new Set(isRecord(schema['properties']) ? Object.keys(schema['properties']) : [])
   const check = value === false ? undefined : compileSimple(value)
   if (value !== false && check === undefined) return undefined
-  const refuse: Check = (_, path, issues) => issues.push({ path, message: `is not known here${known.size === 0 ? '' : `; known are ${[...known].join(', ')}`}` })
+  const refuse: Check = (_, path, issues) =>
+    issues.push({ path, message: `is not known here${known.size === 0 ? '' : `; known are ${[...known].join(', ')}`}` })
   return (given, path, issues) => {
     if (!isRecord(given)) return
     for (const name of Object.keys(given)) {
@@ -150,12 +162,18 @@ function bound(holds: (value: number, limit: number) => boolean, words: string):
   }
 }
 
-function size(type: 'string' | 'array' | 'object', holds: (length: number, limit: number) => boolean, words: string, unit: string): Keyword {
+function size(
+  type: 'string' | 'array' | 'object',
+  holds: (length: number, limit: number) => boolean,
+  words: string,
+  unit: string,
+): Keyword {
   return (limit) => {
     if (typeof limit !== 'number') return undefined
     return (given, path, issues) => {
       const length = sizeOf(type, given)
-      if (length !== undefined && !holds(length, limit)) issues.push({ path, message: `must have ${words} ${limit} ${unit}, not ${length}` })
+      if (length !== undefined && !holds(length, limit))
+        issues.push({ path, message: `must have ${words} ${limit} ${unit}, not ${length}` })
     }
   }
 }
@@ -187,7 +205,7 @@ function article(noun: string): string {
 }
 
 /** A value in a few words, for a model or a person to recognise. */
-export function describe(value: unknown): string {
+function describe(value: unknown): string {
   if (typeof value === 'string') return value.length <= 40 ? JSON.stringify(value) : `a string of ${value.length} characters`
   if (Array.isArray(value)) return 'an array'
   if (isRecord(value)) return 'an object'

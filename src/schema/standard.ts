@@ -26,7 +26,7 @@ export interface Checker {
   check(value: unknown): Outcome | Promise<Outcome>
 }
 
-export function isStandard(schema: object): schema is StandardSchema {
+function isStandard(schema: object): schema is StandardSchema {
   return '~standard' in schema
 }
 
@@ -39,7 +39,10 @@ export function toJsonSchema(schema: StandardSchema | JsonSchema, side: 'input' 
   if (!isStandard(schema)) return schema
   const { vendor, jsonSchema } = schema['~standard']
   if (jsonSchema === undefined) {
-    const advice = vendor === 'valibot' ? 'wrap it: toStandardJsonSchema(schema) from @valibot/to-json-schema' : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
+    const advice =
+      vendor === 'valibot'
+        ? 'wrap it: toStandardJsonSchema(schema) from @valibot/to-json-schema'
+        : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
     throw new Error(`this ${vendor} schema does not give a JSON Schema by itself; ${advice}`)
   }
   return jsonSchema[side]({ target: 'draft-2020-12' })

@@ -1,4 +1,4 @@
-import type { CallToolResult, ContentBlock, Icon, Meta, ToolAnnotations } from '../protocol/model.js'
+import type { ContentBlock, Icon, Meta, ToolAnnotations } from '../protocol/model.js'
 import type { Infer, InferInput } from '../schema/infer.js'
 import type { JsonSchema, StandardSchema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
@@ -71,5 +71,3 @@ export function tool<const Input extends Schema = typeof NO_INPUT, const Output 
   const untyped = run as (input: unknown, call: Call) => unknown // `input` has been checked against the schema it was typed by
   return output === undefined ? { ...facts, input, run: untyped } : { ...facts, input, output, run: untyped }
 }
-
-export type { CallToolResult, ContentBlock }

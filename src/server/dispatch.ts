@@ -18,8 +18,17 @@ const method = <Result>(serve: Method<Result>['serve'], project: Method<Result>[
 
 /** The methods that a server with tools serves. A new one is one line here. */
 const METHODS: ReadonlyMap<string, Method<unknown>> = new Map([
-  ['ping', method(() => ({}), (_, result) => result)],
-  ['tools/list', method<ListToolsResult>(listTools, (revision, { tools }) => ({ tools: tools.map((tool) => projectTool(revision, tool)) }))],
+  [
+    'ping',
+    method(
+      () => ({}),
+      (_, result) => result,
+    ),
+  ],
+  [
+    'tools/list',
+    method<ListToolsResult>(listTools, (revision, { tools }) => ({ tools: tools.map((tool) => projectTool(revision, tool)) })),
+  ],
   ['tools/call', method<CallToolResult>(callTool, projectCallResult)],
 ])
 

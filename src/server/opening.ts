@@ -35,7 +35,10 @@ function negotiate({ unsupportedRevision }: Server, proposed: string): { revisio
   if (revision !== undefined) return { revision, answer: revision.id }
   if (unsupportedRevision === 'reject') {
     const supported = revisions.map(({ id }) => id)
-    throw new RpcError(INVALID_PARAMS, `Unsupported protocol version: ${proposed}; supported are ${supported.join(', ')}`, { supported, requested: proposed })
+    throw new RpcError(INVALID_PARAMS, `Unsupported protocol version: ${proposed}; supported are ${supported.join(', ')}`, {
+      supported,
+      requested: proposed,
+    })
   }
   return { revision: newestHandshake, answer: unsupportedRevision === 'echo' ? proposed : newestHandshake.id }
 }

@@ -35,7 +35,14 @@ export interface Server {
 
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
 export function createServer(options: ServerOptions): Server {
-  const { instructions, tools = [], handle, unsupportedRevision = 'negotiate', invalidArguments = 'result', unexpectedErrors = 'result' } = options
+  const {
+    instructions,
+    tools = [],
+    handle,
+    unsupportedRevision = 'negotiate',
+    invalidArguments = 'result',
+    unexpectedErrors = 'result',
+  } = options
   return {
     info: infoOf(options),
     instructions,

@@ -95,15 +95,28 @@ export class Session {
     // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
     if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
     const { revision, caller, result } = open(this.#server, params)
-    this.#connection = { revision, caller, requests: new Set(revision.methods.clientRequests), send: (frame) => this.#peer.sendFrame(frame) }
-    this.#report({ level: 'info', message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`, id: call.id })
+    this.#connection = {
+      revision,
+      caller,
+      requests: new Set(revision.methods.clientRequests),
+      send: (frame) => this.#peer.sendFrame(frame),
+    }
+    this.#report({
+      level: 'info',
+      message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`,
+      id: call.id,
+    })
     return result
   }
 
   #warnEarly(call: Incoming): void {
     if (this.#warned) return
     this.#warned = true
-    this.#report({ level: 'warning', message: `${call.request.method} came before notifications/initialized; it is served all the same`, id: call.id })
+    this.#report({
+      level: 'warning',
+      message: `${call.request.method} came before notifications/initialized; it is served all the same`,
+      id: call.id,
+    })
   }
 
   #notification({ method, params, frame }: Notification): void {
@@ -114,7 +127,8 @@ export class Session {
       case 'notifications/cancelled': {
         const { requestId, reason } = params ?? {}
         const id = typeof requestId === 'number' ? exactInteger(requestId, frame, ['params', 'requestId']) : requestId
-        if (typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint') this.#peer.cancel(id, typeof reason === 'string' ? reason : undefined)
+        if (typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint')
+          this.#peer.cancel(id, typeof reason === 'string' ? reason : undefined)
         return
       }
       default:

@@ -13,7 +13,10 @@ export function errorOf(fault: Fault): RpcError {
     case 'bad-header':
       return new RpcError(PARSE_ERROR, `Parse error: ${fault.reason}; expected "Content-Length: <bytes>", an empty line and the message`)
     case 'wrong-framing':
-      return new RpcError(PARSE_ERROR, 'Parse error: this is Content-Length framing, but one JSON message a line is expected. Send lines, or let the server read the other (framing "auto" or "content-length")')
+      return new RpcError(
+        PARSE_ERROR,
+        'Parse error: this is Content-Length framing, but one JSON message a line is expected. Send lines, or let the server read the other (framing "auto" or "content-length")',
+      )
     case 'truncated':
       return new RpcError(PARSE_ERROR, `Parse error: the input ended ${fault.missing} bytes before the end of the message`)
   }

@@ -20,7 +20,13 @@ export function logTo(stream: LogStream, lowest: LogLevel): (report: Report) => 
 
 function structured({ level, message, id, error }: Report): string {
   const requestId = typeof id === 'bigint' ? String(id) : id
-  return JSON.stringify({ time: new Date().toISOString(), level, message, requestId, error: error === undefined ? undefined : stackOf(error) })
+  return JSON.stringify({
+    time: new Date().toISOString(),
+    level,
+    message,
+    requestId,
+    error: error === undefined ? undefined : stackOf(error),
+  })
 }
 
 function readable({ level, message, id, error }: Report): string {

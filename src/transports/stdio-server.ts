@@ -27,7 +27,7 @@ export interface StreamOptions {
   maxMessage?: number
 }
 
-export const MAX_MESSAGE = 32 * 1024 * 1024
+const MAX_MESSAGE = 32 * 1024 * 1024
 /** How much text may wait in one turn before it is handed to the stream. */
 const HIGH_WATER = 256 * 1024
 

@@ -50,7 +50,9 @@ function statOf(descriptor: number): ReturnType<typeof fstatSync> {
   try {
     return fstatSync(descriptor)
   } catch {
-    throw new Error(`The wire is to be on descriptor ${descriptor}, but that is not open; start the server through the launcher line of the documentation`)
+    throw new Error(
+      `The wire is to be on descriptor ${descriptor}, but that is not open; start the server through the launcher line of the documentation`,
+    )
   }
 }
 
@@ -64,17 +66,20 @@ export function standardWire(): Wire {
   const { write: ownWrite, end: ownEnd } = stdout
   let warned = false
   const warn = () => {
-    if (!warned) stderr.write('ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n')
+    if (!warned)
+      stderr.write(
+        'ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n',
+      )
     warned = true
   }
   stdout.write = ((...args: Parameters<typeof stderr.write>) => {
     warn()
     return stderr.write(...args)
   }) as typeof stdout.write // overloads
-  stdout.end = (() => {
+  stdout.end = () => {
     warn()
     return stdout
-  }) as typeof stdout.end
+  }
   const output: Output = {
     write: (text, done) => write(text, done),
     on: (event: 'drain' | 'error', listener: (error: Error) => void) => stdout.on(event, listener),

@@ -77,7 +77,10 @@ describe('lines', () => {
     const long = `{"id":7,"method":"x","params":{"a":"${'x'.repeat(200)}"}}`
     const expected = [{ kind: 'too-long', size: long.length, limit: 100, head: long }, '{"b":2}']
     expect(one(`${long}\n{"b":2}\n`, 'auto', 100)).toEqual(expected)
-    expect(frames(cut(encode(`${long}\n{"b":2}\n`), Array(300).fill(1)), 'auto', 100)).toMatchObject([{ kind: 'too-long', size: long.length }, '{"b":2}'])
+    expect(frames(cut(encode(`${long}\n{"b":2}\n`), Array(300).fill(1)), 'auto', 100)).toMatchObject([
+      { kind: 'too-long', size: long.length },
+      '{"b":2}',
+    ])
     expect(one(long, 'auto', 100)).toMatchObject([{ kind: 'too-long', size: long.length, limit: 100 }])
     expect(one(`${'x'.repeat(100)}\n`, 'lines', 100)).toEqual(['x'.repeat(100)])
   })
@@ -108,11 +111,31 @@ describe('content-length', () => {
     ['bare newlines', 'Content-Length: 7\n\n{"a":1}', ['{"a":1}']],
     ['a newline behind each message', `${lsp('{"a":1}')}\r\n${lsp('{"b":2}')}\n`, ['{"a":1}', '{"b":2}']],
     ['newlines within a message', lsp('{\n"a":\n1}'), ['{\n"a":\n1}']],
-    ['no length', 'Content-Type: x\r\n\r\n{"a":1}' + lsp('{"b":2}'), [{ kind: 'bad-header', reason: 'the header has no Content-Length' }, '{"b":2}']],
-    ['a bad length', 'Content-Length: many\r\n\r\n{"a":1}' + lsp('{"b":2}'), [{ kind: 'bad-header', reason: 'Content-Length "many" is not a number of bytes' }, '{"b":2}']],
-    ['a negative length', 'Content-Length: -5\r\n\r\n{"a":1}' + lsp('{"b":2}'), [{ kind: 'bad-header', reason: 'Content-Length "-5" is not a number of bytes' }, '{"b":2}']],
-    ['a length beyond all numbers', `Content-Length: ${'9'.repeat(40)}\r\n\r\n{"a":1}` + lsp('{"b":2}'), [{ kind: 'bad-header', reason: `Content-Length "${'9'.repeat(40)}" is not a number of bytes` }, '{"b":2}']],
-    ['two lengths', 'Content-Length: 7\r\nContent-Length: 8\r\n\r\n{"a":1}' + lsp('{"b":2}'), [{ kind: 'bad-header', reason: 'two different Content-Length headers' }, '{"b":2}']],
+    [
+      'no length',
+      'Content-Type: x\r\n\r\n{"a":1}' + lsp('{"b":2}'),
+      [{ kind: 'bad-header', reason: 'the header has no Content-Length' }, '{"b":2}'],
+    ],
+    [
+      'a bad length',
+      'Content-Length: many\r\n\r\n{"a":1}' + lsp('{"b":2}'),
+      [{ kind: 'bad-header', reason: 'Content-Length "many" is not a number of bytes' }, '{"b":2}'],
+    ],
+    [
+      'a negative length',
+      'Content-Length: -5\r\n\r\n{"a":1}' + lsp('{"b":2}'),
+      [{ kind: 'bad-header', reason: 'Content-Length "-5" is not a number of bytes' }, '{"b":2}'],
+    ],
+    [
+      'a length beyond all numbers',
+      `Content-Length: ${'9'.repeat(40)}\r\n\r\n{"a":1}` + lsp('{"b":2}'),
+      [{ kind: 'bad-header', reason: `Content-Length "${'9'.repeat(40)}" is not a number of bytes` }, '{"b":2}'],
+    ],
+    [
+      'two lengths',
+      'Content-Length: 7\r\nContent-Length: 8\r\n\r\n{"a":1}' + lsp('{"b":2}'),
+      [{ kind: 'bad-header', reason: 'two different Content-Length headers' }, '{"b":2}'],
+    ],
     ['length zero', 'Content-Length: 0\r\n\r\n' + lsp('{"b":2}'), [{ kind: 'bad-header', reason: 'Content-Length is 0' }, '{"b":2}']],
     ['an end inside a message', 'Content-Length: 9\r\n\r\n{"a":1}', [{ kind: 'truncated', missing: 2 }]],
     ['an end inside a header', 'Content-Length: 9\r\n', [{ kind: 'bad-header', reason: 'the input ended inside a header' }]],
@@ -124,7 +147,10 @@ describe('content-length', () => {
   })
 
   it('reports text without any header and finds the way back', () => {
-    expect(one(`hello\r\n\r\n${lsp('{"b":2}')}`, 'content-length')).toEqual([{ kind: 'bad-header', reason: '"hello" is not a header' }, '{"b":2}'])
+    expect(one(`hello\r\n\r\n${lsp('{"b":2}')}`, 'content-length')).toEqual([
+      { kind: 'bad-header', reason: '"hello" is not a header' },
+      '{"b":2}',
+    ])
     expect(one(`${'x'.repeat(9000)}${lsp('{"b":2}')}`, 'content-length')).toMatchObject([{ kind: 'bad-header' }, '{"b":2}'])
   })
 
@@ -135,7 +161,10 @@ describe('content-length', () => {
   })
 
   it('reports a message that is not UTF-8', () => {
-    expect(frames([bytes('Content-Length: 4\r\n\r\n"', [0xff], '"x', lsp('{"b":2}'))], 'content-length')).toEqual([{ kind: 'not-utf8', offset: 1 }, '{"b":2}'])
+    expect(frames([bytes('Content-Length: 4\r\n\r\n"', [0xff], '"x', lsp('{"b":2}'))], 'content-length')).toEqual([
+      { kind: 'not-utf8', offset: 1 },
+      '{"b":2}',
+    ])
   })
 })
 
@@ -173,7 +202,9 @@ describe('any chunking gives the same frames', () => {
     fc.json().map((json) => [...encode(lsp(json))]),
     fc.string({ unit: 'binary' }).map((text) => [...encode(text)]),
     fc.uint8Array({ maxLength: 12 }).map((raw) => [...raw]),
-    fc.constantFrom('\n', '\r\n', '\r\n\r\n', 'Content-Length: 5\r\n\r\n', 'Content-Length: x\r\n\r\n', 'Content-', '\ufeff').map((text) => [...encode(text)]),
+    fc
+      .constantFrom('\n', '\r\n', '\r\n\r\n', 'Content-Length: 5\r\n\r\n', 'Content-Length: x\r\n\r\n', 'Content-', '\ufeff')
+      .map((text) => [...encode(text)]),
   )
   const stream = fc.array(piece, { maxLength: 12 }).map((parts) => Uint8Array.from(parts.flat()))
   const sizes = fc.array(fc.nat({ max: 20 }), { maxLength: 60 })

@@ -9,7 +9,11 @@ describe('read', () => {
     expect(read('{"jsonrpc":"2.0","id":1,"method":"ping"}')).toMatchObject({ kind: 'request', id: 1, method: 'ping', params: undefined })
     expect(read('{"jsonrpc":"2.0","method":"x","params":{"a":1}}')).toMatchObject({ kind: 'notification', method: 'x', params: { a: 1 } })
     expect(read('{"jsonrpc":"2.0","id":"a","result":{}}')).toMatchObject({ kind: 'response', id: 'a', outcome: { result: {} } })
-    expect(read('{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"m","data":2}}')).toMatchObject({ kind: 'response', id: 0, outcome: { error: { code: -1, message: 'm', data: 2 } } })
+    expect(read('{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"m","data":2}}')).toMatchObject({
+      kind: 'response',
+      id: 0,
+      outcome: { error: { code: -1, message: 'm', data: 2 } },
+    })
     expect(read('[{"a":1}, 2 ,"]"]')).toEqual({ kind: 'batch', frames: ['{"a":1}', '2', '"]"'] })
     expect(read('[]')).toEqual({ kind: 'batch', frames: [] })
   })
@@ -31,7 +35,9 @@ describe('read', () => {
 
   it('echoes large ids digit for digit', () => {
     expect(encodeResult(9007199254740993n, { a: 1 })).toBe('{"jsonrpc":"2.0","id":9007199254740993,"result":{"a":1}}')
-    expect(exactInteger(Number('9007199254740993'), '{"params":{"requestId":9007199254740993}}', ['params', 'requestId'])).toBe(9007199254740993n)
+    expect(exactInteger(Number('9007199254740993'), '{"params":{"requestId":9007199254740993}}', ['params', 'requestId'])).toBe(
+      9007199254740993n,
+    )
   })
 
   it('takes the last of two ids, as JSON.parse does', () => {
@@ -42,7 +48,9 @@ describe('read', () => {
     const member = fc.oneof(fc.constantFrom('jsonrpc', 'id', 'method', 'params', 'result', 'error', '__proto__', 'Method'), fc.string())
     const value = fc.oneof(fc.constantFrom('2.0', null, 1, -1.5, 'x', [], {}), fc.jsonValue())
     const near = fc.array(fc.tuple(member, value), { maxLength: 6 }).map((entries) => JSON.stringify(Object.fromEntries(entries)))
-    const broken = fc.tuple(near, fc.nat(), fc.string({ maxLength: 2 })).map(([json, at, extra]) => json.slice(0, at % (json.length + 1)) + extra + json.slice(at % (json.length + 1)))
+    const broken = fc
+      .tuple(near, fc.nat(), fc.string({ maxLength: 2 }))
+      .map(([json, at, extra]) => json.slice(0, at % (json.length + 1)) + extra + json.slice(at % (json.length + 1)))
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json(), near, broken), (frame) => {
         const message = read(frame)
@@ -97,7 +105,8 @@ describe('scan', () => {
   })
 
   it('agrees with JSON.parse on depth', () => {
-    const depth = (value: unknown): number => (typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0)
+    const depth = (value: unknown): number =>
+      typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0
     fc.assert(
       fc.property(fc.json({ maxDepth: 8 }), fc.nat({ max: 8 }), (json, limit) => {
         if (json.length > 2 * limit) expect(isDeeperThan(json, limit)).toBe(depth(JSON.parse(json)) > limit)
@@ -136,10 +145,12 @@ describe('scan', () => {
   })
 
   it('finds a fault where JSON.parse does, and only there', () => {
-    const broken = fc.tuple(fc.json(), fc.nat(), fc.constantFrom('', ',', '"', '}', ']', '{', ':', '\\', 'x', '\n', '1')).map(([json, at, extra]) => {
-      const place = at % (json.length + 1)
-      return json.slice(0, place) + extra + json.slice(place + 1)
-    })
+    const broken = fc
+      .tuple(fc.json(), fc.nat(), fc.constantFrom('', ',', '"', '}', ']', '{', ':', '\\', 'x', '\n', '1'))
+      .map(([json, at, extra]) => {
+        const place = at % (json.length + 1)
+        return json.slice(0, place) + extra + json.slice(place + 1)
+      })
     fc.assert(
       fc.property(broken, (text) => {
         const position = faultPosition(text)

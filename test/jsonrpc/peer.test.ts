@@ -25,7 +25,10 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('requests', () => {
   it('go in both directions at once', async () => {
-    const { client, server } = pair({ request: ({ request }) => `server got ${request.method}` }, { request: ({ request }) => `client got ${request.method}` })
+    const { client, server } = pair(
+      { request: ({ request }) => `server got ${request.method}` },
+      { request: ({ request }) => `client got ${request.method}` },
+    )
     expect(await Promise.all([client.request('a'), server.request('b')])).toEqual(['server got a', 'client got b'])
   })
 
@@ -43,7 +46,9 @@ describe('requests', () => {
 
   it('are not held up by a slow one', async () => {
     let release = () => {}
-    const { client } = pair({ request: ({ request }) => (request.method === 'slow' ? new Promise<string>((resolve) => (release = () => resolve('slow'))) : 'fast') })
+    const { client } = pair({
+      request: ({ request }) => (request.method === 'slow' ? new Promise<string>((resolve) => (release = () => resolve('slow'))) : 'fast'),
+    })
     const slow = client.request('slow')
     expect(await client.request('fast')).toBe('fast')
     release()
@@ -106,11 +111,15 @@ describe('serving', () => {
     const strange: Record<string, () => unknown> = {
       undefined: () => undefined,
       bigint: () => 1n,
-      throwNull: () => { throw null },
-      rejectUndefined: () => Promise.reject(undefined as unknown as Error),
-      // oxlint-disable-next-line unicorn/no-thenable -- a handler may return anything
-      hostileThen: () => ({ get then() { throw new Error('trap') } }),
-      // oxlint-disable-next-line unicorn/no-thenable -- resolves twice
+      throwNull: () => {
+        throw null
+      },
+      rejectUndefined: () => Promise.reject(undefined),
+      hostileThen: () => ({
+        get then() {
+          throw new Error('trap')
+        },
+      }),
       doubleThen: () => ({ then: (resolve: (value: unknown) => void) => (resolve(1), resolve(2)) }),
       late: () => turn().then(() => Promise.reject(new Error('late'))),
     }
@@ -126,13 +135,16 @@ describe('serving', () => {
   it('refuses more calls than it can hold', async () => {
     const { client } = pair({ maxInFlight: 2, request: () => new Promise(() => {}) })
     const held = [client.request('a'), client.request('a')].map((pending) => expect(pending).rejects.toBeInstanceOf(ChannelClosed))
-    await expect(client.request('a')).rejects.toMatchObject({ code: -32000, message: 'Too many requests at once: 2 are being served. Try again later' })
+    await expect(client.request('a')).rejects.toMatchObject({
+      code: -32000,
+      message: 'Too many requests at once: 2 are being served. Try again later',
+    })
     await client.close()
     await Promise.all(held)
   })
 
   it('sends nothing more for a call that was cancelled', async () => {
-    let finish = (_: string) => {}
+    let finish: (text: string) => void = () => {}
     let aborted = false
     const [left, right] = memoryChannels()
     const server = peerOn(right, {
@@ -188,10 +200,17 @@ describe('serving', () => {
     const server = peerOn(right, {
       answersGarbage: true,
       batchLimit: () => 10,
-      request: ({ request }) => (request.method === 'now' ? 1 : new Promise<number>((resolve) => { if (request.method === 'later') finish = () => resolve(2) })),
+      request: ({ request }) =>
+        request.method === 'now'
+          ? 1
+          : new Promise<number>((resolve) => {
+              if (request.method === 'later') finish = () => resolve(2)
+            }),
     })
     const frames = listen(left)
-    left.send('[{"jsonrpc":"2.0","id":1,"method":"later"},{"jsonrpc":"2.0","id":2,"method":"now"},{"jsonrpc":"2.0","id":3,"method":"never"},{"jsonrpc":"2.0","method":"note"}]')
+    left.send(
+      '[{"jsonrpc":"2.0","id":1,"method":"later"},{"jsonrpc":"2.0","id":2,"method":"now"},{"jsonrpc":"2.0","id":3,"method":"never"},{"jsonrpc":"2.0","method":"note"}]',
+    )
     await turn()
     expect(frames).toEqual([])
     server.cancel(3, 'x')
@@ -218,7 +237,10 @@ describe('garbage', () => {
   it('does not keep two confused servers busy with each other', async () => {
     const seen: Tapped[] = []
     const [left, right] = memoryChannels()
-    peerOn(tap(left, (tapped) => seen.push(tapped)), { answersGarbage: true })
+    peerOn(
+      tap(left, (tapped) => seen.push(tapped)),
+      { answersGarbage: true },
+    )
     peerOn(right, { answersGarbage: true })
     right.send('{bad')
     for (let i = 0; i < 10; i++) await turn()

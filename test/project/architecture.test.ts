@@ -6,7 +6,10 @@ import { describe, expect, it } from 'vitest'
 /* The house rules of ARCHITECTURE.md, read off the imports themselves. */
 
 const src = fileURLToPath(new URL('../../src/', import.meta.url))
-const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts')).map((name) => name.replaceAll('\\', '/')).toSorted()
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => name.replaceAll('\\', '/'))
+  .toSorted()
 
 /** Folders, each with the folders (or modules) that it may import. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -32,7 +35,11 @@ function importsOf(file: string): Import[] {
   const found = [...text.matchAll(/(?:^|\n)\s*(?:import|export)\s[^'";]*?from\s+'([^']+)'|(?:^|\n)import\s+'([^']+)'|import\('([^']+)'\)/g)]
   return found.map((match) => {
     const name = match[1] ?? match[2] ?? match[3] ?? ''
-    const to = name.startsWith('.') ? normalize(join(dirname(file), name)).replaceAll('\\', '/').replace(/\.js$/, '.ts') : name
+    const to = name.startsWith('.')
+      ? normalize(join(dirname(file), name))
+          .replaceAll('\\', '/')
+          .replace(/\.js$/, '.ts')
+      : name
     return { from: file, to }
   })
 }
@@ -94,10 +101,12 @@ describe('imports', () => {
 
 describe('words', () => {
   it("keeps revisions' dates in protocol/revisions", () => {
-    const dated = files.filter((file) => !file.startsWith('protocol/revisions/')).filter((file) => {
-      const code = readFileSync(join(src, file), 'utf8').replaceAll(/https:\/\/\S+/g, '') // links into the specification name its date
-      return /20\d\d-\d\d-\d\d/.test(code)
-    })
+    const dated = files
+      .filter((file) => !file.startsWith('protocol/revisions/'))
+      .filter((file) => {
+        const code = readFileSync(join(src, file), 'utf8').replaceAll(/https:\/\/\S+/g, '') // links into the specification name its date
+        return /20\d\d-\d\d-\d\d/.test(code)
+      })
     expect(dated).toEqual([])
   })
   it('has no drawers', () => {

@@ -10,7 +10,11 @@ const server = createServer({
   name: 'target',
   version: '1.0.0',
   tools: [
-    tool({ name: 'echo', input: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] }, run: ({ message }) => message }),
+    tool({
+      name: 'echo',
+      input: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+      run: ({ message }) => message,
+    }),
     tool({ name: 'any', input: { type: 'object' }, run: (input) => JSON.stringify(input) }),
     tool({
       name: 'typed',
@@ -22,7 +26,12 @@ const server = createServer({
           b: { type: 'boolean' },
           e: { enum: ['red', 'green'] },
           list: { type: 'array', items: { type: 'string' }, maxItems: 2 },
-          nested: { type: 'object', properties: { deep: { type: 'string', minLength: 2 } }, required: ['deep'], additionalProperties: false },
+          nested: {
+            type: 'object',
+            properties: { deep: { type: 'string', minLength: 2 } },
+            required: ['deep'],
+            additionalProperties: false,
+          },
         },
         additionalProperties: false,
       },
@@ -56,14 +65,17 @@ const notJson: Record<string, Case> = {
   'single quotes': ["{'jsonrpc':'2.0'}", parse('unexpected "\'" at position 1')],
   'unquoted keys': ['{jsonrpc:"2.0"}', parse('unexpected "j" at position 1')],
   'a comment': ['{"jsonrpc":"2.0"/*x*/}', parse('unexpected "/" at position 16')],
-  'two objects on one line': ['{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}', parse('unexpected "{" at position 40')],
-  'NaN': ['{"jsonrpc":"2.0","id":NaN,"method":"ping"}', parse('unexpected "N" at position 22')],
-  'Infinity': ['{"jsonrpc":"2.0","id":Infinity,"method":"ping"}', parse('unexpected "I" at position 22')],
-  'undefined': ['{"jsonrpc":"2.0","id":1,"method":"ping","params":undefined}', parse('unexpected "u" at position 49')],
+  'two objects on one line': [
+    '{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}',
+    parse('unexpected "{" at position 40'),
+  ],
+  NaN: ['{"jsonrpc":"2.0","id":NaN,"method":"ping"}', parse('unexpected "N" at position 22')],
+  Infinity: ['{"jsonrpc":"2.0","id":Infinity,"method":"ping"}', parse('unexpected "I" at position 22')],
+  undefined: ['{"jsonrpc":"2.0","id":1,"method":"ping","params":undefined}', parse('unexpected "u" at position 49')],
   'a leading zero': ['{"jsonrpc":"2.0","id":01,"method":"ping"}', parse('unexpected "1" at position 23')],
   'a plus sign': ['{"jsonrpc":"2.0","id":+1,"method":"ping"}', parse('unexpected "+" at position 22')],
   'a lone minus': ['{"jsonrpc":"2.0","id":-,"method":"ping"}', parse('unexpected "-" at position 22')],
-  'hexadecimal': ['{"jsonrpc":"2.0","id":0x10,"method":"ping"}', parse('unexpected "x" at position 23')],
+  hexadecimal: ['{"jsonrpc":"2.0","id":0x10,"method":"ping"}', parse('unexpected "x" at position 23')],
   'a control character in a string': ['{"jsonrpc":"2.0","id":1,"method":"pi\u0001ng"}', parse('unexpected "\\u0001" at position 36')],
   'a raw tab in a string': ['{"jsonrpc":"2.0","id":1,"method":"pi\tng"}', parse('unexpected "\\t" at position 36')],
   'a bad escape': ['{"jsonrpc":"2.0","id":1,"method":"\\x70ing"}', parse('unexpected "\\\\" at position 34')],
@@ -76,8 +88,8 @@ const notJson: Record<string, Case> = {
   'only a quote': ['"', parse('unexpected end at position 1')],
   'an unclosed array': ['[1,2', parse('unexpected end at position 4')],
   'a wrong bracket': ['{"a":[1}', parse('unexpected "}" at position 7')],
-  'HTTP': ['POST /mcp HTTP/1.1', parse('unexpected "P" at position 0')],
-  'XML': ['<?xml version="1.0"?>', parse('unexpected "<" at position 0')],
+  HTTP: ['POST /mcp HTTP/1.1', parse('unexpected "P" at position 0')],
+  XML: ['<?xml version="1.0"?>', parse('unexpected "<" at position 0')],
   'an ANSI escape': ['\u001b[32mready\u001b[0m', parse('unexpected "\\u001b" at position 0')],
   'an emoji': ['👋', parse('unexpected "👋" at position 0')],
   'megabytes of brackets': ['['.repeat(2 << 20), [null, -32600, 'Invalid Request: the message is nested deeper than 512 levels']],
@@ -97,14 +109,14 @@ const notUtf8: Record<string, Case> = {
   'a lone continuation byte': [bytes('{"a":"', [0x80], '"}'), parse('byte 6 of the message is not UTF-8')],
   'UTF-16 with a mark': [bytes([0xff, 0xfe, 0x7b, 0x00]), parse('byte 0 of the message is not UTF-8')],
   'a cut character before the newline': [bytes('{"a":"', [0xe4, 0xb8]), parse('byte 6 of the message is not UTF-8')],
-  'gzip': [bytes([0x1f, 0x8b, 0x08, 0x00]), parse('byte 1 of the message is not UTF-8')],
+  gzip: [bytes([0x1f, 0x8b, 0x08, 0x00]), parse('byte 1 of the message is not UTF-8')],
 }
 
 const notRequests: Record<string, Case> = {
   'a number': ['42', refuse('a message must be a JSON object')],
   'a string': ['"ping"', refuse('a message must be a JSON object')],
-  'null': ['null', refuse('a message must be a JSON object')],
-  'true': ['true', refuse('a message must be a JSON object')],
+  null: ['null', refuse('a message must be a JSON object')],
+  true: ['true', refuse('a message must be a JSON object')],
   'an empty object': ['{}', refuse('"method" is missing')],
   'no jsonrpc': ['{"id":1,"method":"ping"}', refuse('"jsonrpc" must be "2.0"', 1)],
   'jsonrpc 1.0': ['{"jsonrpc":"1.0","id":1,"method":"ping"}', refuse('"jsonrpc" must be "2.0"', 1)],
@@ -119,7 +131,7 @@ const notRequests: Record<string, Case> = {
   'method as an object': ['{"jsonrpc":"2.0","id":1,"method":{}}', refuse('"method" must be a string', 1)],
   'method as a number and no id': ['{"jsonrpc":"2.0","method":1,"params":"bar"}', refuse('"method" must be a string')],
   'Method with a capital': ['{"jsonrpc":"2.0","id":1,"Method":"ping"}', refuse('"method" is missing', 1)],
-  'METHOD': ['{"jsonrpc":"2.0","id":1,"METHOD":"ping"}', refuse('"method" is missing', 1)],
+  METHOD: ['{"jsonrpc":"2.0","id":1,"METHOD":"ping"}', refuse('"method" is missing', 1)],
   'JsonRpc with capitals': ['{"JsonRpc":"2.0","id":1,"method":"ping"}', refuse('"jsonrpc" must be "2.0"', 1)],
   'ID with capitals is a notification': ['{"jsonrpc":"2.0","ID":1,"method":"ping"}'],
   'a method with a trailing space': ['{"jsonrpc":"2.0","id":1,"method":"ping "}', [1, -32601, 'Method not found: ping ']],
@@ -129,11 +141,23 @@ const notRequests: Record<string, Case> = {
   'the method __proto__': ['{"jsonrpc":"2.0","id":1,"method":"__proto__"}', [1, -32601, 'Method not found: __proto__']],
   'the method constructor': ['{"jsonrpc":"2.0","id":1,"method":"constructor"}', [1, -32601, 'Method not found: constructor']],
   'the method toString': ['{"jsonrpc":"2.0","id":1,"method":"toString"}', [1, -32601, 'Method not found: toString']],
-  'a notification as a request': ['{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}', [1, -32601, 'Method not found: notifications/initialized']],
+  'a notification as a request': [
+    '{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}',
+    [1, -32601, 'Method not found: notifications/initialized'],
+  ],
   'a feature that is not there': ['{"jsonrpc":"2.0","id":1,"method":"resources/list"}', [1, -32601, 'Method not found: resources/list']],
-  'prompts that are not there': ['{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x"}}', [1, -32601, 'Method not found: prompts/get']],
-  'a log level without logging': ['{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}', [1, -32601, 'Method not found: logging/setLevel']],
-  'a method of the server': ['{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}', [1, -32601, 'Method not found: sampling/createMessage']],
+  'prompts that are not there': [
+    '{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x"}}',
+    [1, -32601, 'Method not found: prompts/get'],
+  ],
+  'a log level without logging': [
+    '{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}',
+    [1, -32601, 'Method not found: logging/setLevel'],
+  ],
+  'a method of the server': [
+    '{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}',
+    [1, -32601, 'Method not found: sampling/createMessage'],
+  ],
   'a method of another revision': ['{"jsonrpc":"2.0","id":1,"method":"tasks/list"}', [1, -32601, 'Method not found: tasks/list']],
   'extra members are tolerated': ['{"jsonrpc":"2.0","id":1,"method":"ping","extra":1,"__proto__":{"method":"x"}}', pong(1)],
   'an own __proto__ is data': ['{"__proto__":{"id":5},"jsonrpc":"2.0","id":1,"method":"ping"}', pong(1)],
@@ -193,8 +217,14 @@ const answersToNothing: Record<string, Case> = {
 
 const batches: Record<string, Case> = {
   'an empty batch': ['[]', refuse('an empty batch')],
-  'a batch where there are none': ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', refuse('batches are not part of this protocol revision; send one message at a time')],
-  'a batch of notifications where there are none': ['[{"jsonrpc":"2.0","method":"x"}]', refuse('batches are not part of this protocol revision; send one message at a time')],
+  'a batch where there are none': [
+    '[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
+    refuse('batches are not part of this protocol revision; send one message at a time'),
+  ],
+  'a batch of notifications where there are none': [
+    '[{"jsonrpc":"2.0","method":"x"}]',
+    refuse('batches are not part of this protocol revision; send one message at a time'),
+  ],
   'a batch of numbers': ['[1,2,3]', refuse('batches are not part of this protocol revision; send one message at a time')],
 }
 
@@ -214,10 +244,22 @@ const tools: Record<string, Case> = {
   'arguments null': [call({ name: 'echo', arguments: null }), [1, -32602, 'Invalid params: "arguments" must be an object']],
   'no arguments': [call({ name: 'echo' }), failed(1, 'Invalid arguments for echo: message is required')],
   'a missing argument': [call({ name: 'echo', arguments: {} }), failed(1, 'Invalid arguments for echo: message is required')],
-  'an inherited argument is missing': [call({ name: 'echo', arguments: { ['__proto__']: { message: 'x' } } }), failed(1, 'Invalid arguments for echo: message is required')],
-  'a number for a string': [call({ name: 'echo', arguments: { message: 5 } }), failed(1, 'Invalid arguments for echo: message must be a string, not 5')],
-  'null for a string': [call({ name: 'echo', arguments: { message: null } }), failed(1, 'Invalid arguments for echo: message must be a string, not null')],
-  'an object for a string': [call({ name: 'echo', arguments: { message: {} } }), failed(1, 'Invalid arguments for echo: message must be a string, not an object')],
+  'an inherited argument is missing': [
+    call({ name: 'echo', arguments: { ['__proto__']: { message: 'x' } } }),
+    failed(1, 'Invalid arguments for echo: message is required'),
+  ],
+  'a number for a string': [
+    call({ name: 'echo', arguments: { message: 5 } }),
+    failed(1, 'Invalid arguments for echo: message must be a string, not 5'),
+  ],
+  'null for a string': [
+    call({ name: 'echo', arguments: { message: null } }),
+    failed(1, 'Invalid arguments for echo: message must be a string, not null'),
+  ],
+  'an object for a string': [
+    call({ name: 'echo', arguments: { message: {} } }),
+    failed(1, 'Invalid arguments for echo: message must be a string, not an object'),
+  ],
   'a string for a number': [typed({ n: '5' }), wrong('n must be a number, not "5"')],
   'a number too small': [typed({ n: -1 }), wrong('n must be at least 0, not -1')],
   'a number too large': [typed({ n: 11 }), wrong('n must be at most 10, not 11')],
@@ -231,24 +273,48 @@ const tools: Record<string, Case> = {
   'a nested member too short': [typed({ nested: { deep: 'x' } }), wrong('nested.deep must have at least 2 characters, not 1')],
   'an unknown nested member': [typed({ nested: { deep: 'xx', more: 1 } }), wrong('nested.more is not known here; known are deep')],
   'an unknown argument': [typed({ N: 1 }), wrong('N is not known here; known are n, i, b, e, list, nested')],
-  'the argument __proto__': [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"typed","arguments":{"__proto__":1}}}`, wrong('__proto__ is not known here; known are n, i, b, e, list, nested')],
+  'the argument __proto__': [
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"typed","arguments":{"__proto__":1}}}`,
+    wrong('__proto__ is not known here; known are n, i, b, e, list, nested'),
+  ],
   'several problems at once': [typed({ n: 'x', i: 'y' }), wrong('n must be a number, not "x"; i must be an integer, not "y"')],
   'a long string is not repeated': [typed({ n: 'x'.repeat(5000) }), wrong('n must be a number, not a string of 5000 characters')],
-  '__proto__ passes through as data': [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"any","arguments":{"__proto__":{"polluted":true},"constructor":1}}}`, said(1, '{"__proto__":{"polluted":true},"constructor":1}')],
-  'lone surrogates pass through': [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"message":"\\ud800"}}}`, said(1, '\ud800')],
+  '__proto__ passes through as data': [
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"any","arguments":{"__proto__":{"polluted":true},"constructor":1}}}`,
+    said(1, '{"__proto__":{"polluted":true},"constructor":1}'),
+  ],
+  'lone surrogates pass through': [
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"message":"\\ud800"}}}`,
+    said(1, '\ud800'),
+  ],
   'NUL passes through as an escape': [call({ name: 'echo', arguments: { message: 'a\0b' } }), said(1, 'a\0b')],
   'U+2028 passes through': [call({ name: 'echo', arguments: { message: '\u2028\u2029\u0085' } }), said(1, '\u2028\u2029\u0085')],
-  'the deepest allowed nesting': [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"any","arguments":{"a":${'['.repeat(509)}${']'.repeat(509)}}}}`, said(1, `{"a":${'['.repeat(509)}${']'.repeat(509)}}`)],
-  'one level too deep keeps its id': [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"any","arguments":{"a":${'['.repeat(510)}${']'.repeat(510)}}}}`, refuse('the message is nested deeper than 512 levels', 1)],
-  'a deep message whose id comes last': [`{"method":"tools/call","params":{"a":${'['.repeat(600)}${']'.repeat(600)}},"id":"z","jsonrpc":"2.0"}`, refuse('the message is nested deeper than 512 levels', 'z')],
+  'the deepest allowed nesting': [
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"any","arguments":{"a":${'['.repeat(509)}${']'.repeat(509)}}}}`,
+    said(1, `{"a":${'['.repeat(509)}${']'.repeat(509)}}`),
+  ],
+  'one level too deep keeps its id': [
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"any","arguments":{"a":${'['.repeat(510)}${']'.repeat(510)}}}}`,
+    refuse('the message is nested deeper than 512 levels', 1),
+  ],
+  'a deep message whose id comes last': [
+    `{"method":"tools/call","params":{"a":${'['.repeat(600)}${']'.repeat(600)}},"id":"z","jsonrpc":"2.0"}`,
+    refuse('the message is nested deeper than 512 levels', 'z'),
+  ],
 }
 
 const limit = 5 << 20
 const sizes: Record<string, Case> = {
-  'a message too long keeps its id': [call({ name: 'echo', arguments: { message: 'x'.repeat(limit) } }), refuse(`the message has ${limit + 98} bytes; at most ${limit} are taken`, 1)],
+  'a message too long keeps its id': [
+    call({ name: 'echo', arguments: { message: 'x'.repeat(limit) } }),
+    refuse(`the message has ${limit + 98} bytes; at most ${limit} are taken`, 1),
+  ],
   'garbage too long': ['x'.repeat(limit + 1), refuse(`the message has ${limit + 1} bytes; at most ${limit} are taken`)],
   'an answer too long is not answered': [`{"jsonrpc":"2.0","id":4,"result":{"a":"${'x'.repeat(limit)}"}}`],
-  'a notification too long is answered without an id': [`{"jsonrpc":"2.0","method":"x","params":{"a":"${'x'.repeat(limit)}"}}`, refuse(`the message has ${limit + 48} bytes; at most ${limit} are taken`)],
+  'a notification too long is answered without an id': [
+    `{"jsonrpc":"2.0","method":"x","params":{"a":"${'x'.repeat(limit)}"}}`,
+    refuse(`the message has ${limit + 48} bytes; at most ${limit} are taken`),
+  ],
 }
 
 /** What stands for an answer when it is compared. */
@@ -262,7 +328,10 @@ async function check([input, ...expected]: Case, protocolVersion: string | undef
   const next = '{"jsonrpc":"2.0","id":"next","method":"ping"}'
   const stream = bytes(opening.map((line) => line + '\n').join(''), [...Buffer.from(input as string)], `\n${next}\n`)
   const { output } = await drive(server, stream, { maxMessage: limit })
-  const came = output.split('\n').filter(Boolean).map((line) => JSON.parse(line) as unknown)
+  const came = output
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as unknown)
   if (protocolVersion !== undefined) expect(came.shift()).toMatchObject({ id: 'init', result: { protocolVersion } })
   expect(came.pop()).toEqual({ jsonrpc: '2.0', id: 'next', result: {} })
   expect(came.map(shown)).toEqual(expected)
@@ -287,16 +356,37 @@ describe('before initialize', () => {
     'a tool call': [call({ name: 'echo', arguments: { message: 'x' } }), early('tools/call')],
     'a feature that is not there': ['{"jsonrpc":"2.0","id":1,"method":"prompts/list"}', early('prompts/list')],
     'an unknown method': ['{"jsonrpc":"2.0","id":1,"method":"unknown_method"}', [1, -32601, 'Method not found: unknown_method']],
-    'ping': ['{"jsonrpc":"2.0","id":1,"method":"ping"}', pong(1)],
-    'a batch': ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', refuse('batches are not part of this protocol revision; send one message at a time')],
-    'initialized too early': ['{"jsonrpc":"2.0","method":"notifications/initialized"}\n{"jsonrpc":"2.0","id":1,"method":"tools/list"}', early('tools/list')],
-    'initialize without params': ['{"jsonrpc":"2.0","id":1,"method":"initialize"}', [1, -32602, 'Invalid params: "protocolVersion" must be a string such as "2025-11-25"']],
-    'initialize without a version': ['{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}', [1, -32602, 'Invalid params: "protocolVersion" must be a string such as "2025-11-25"']],
-    'initialize with a numeric version': ['{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":20250618}}', [1, -32602, 'Invalid params: "protocolVersion" must be a string such as "2025-11-25"']],
-    'initialize with wrong capabilities': ['{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":[]}}', [1, -32602, 'Invalid params: "capabilities" must be an object']],
-    'initialize with a wrong clientInfo': ['{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","clientInfo":"me"}}', [1, -32602, 'Invalid params: "clientInfo" must be an object']],
+    ping: ['{"jsonrpc":"2.0","id":1,"method":"ping"}', pong(1)],
+    'a batch': [
+      '[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
+      refuse('batches are not part of this protocol revision; send one message at a time'),
+    ],
+    'initialized too early': [
+      '{"jsonrpc":"2.0","method":"notifications/initialized"}\n{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+      early('tools/list'),
+    ],
+    'initialize without params': [
+      '{"jsonrpc":"2.0","id":1,"method":"initialize"}',
+      [1, -32602, 'Invalid params: "protocolVersion" must be a string such as "2025-11-25"'],
+    ],
+    'initialize without a version': [
+      '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}',
+      [1, -32602, 'Invalid params: "protocolVersion" must be a string such as "2025-11-25"'],
+    ],
+    'initialize with a numeric version': [
+      '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":20250618}}',
+      [1, -32602, 'Invalid params: "protocolVersion" must be a string such as "2025-11-25"'],
+    ],
+    'initialize with wrong capabilities': [
+      '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":[]}}',
+      [1, -32602, 'Invalid params: "capabilities" must be an object'],
+    ],
+    'initialize with a wrong clientInfo': [
+      '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","clientInfo":"me"}}',
+      [1, -32602, 'Invalid params: "clientInfo" must be an object'],
+    ],
     'initialize as a notification': ['{"jsonrpc":"2.0","method":"initialize","params":{"protocolVersion":"2025-06-18"}}'],
-    'text': ['not valid json', parse('unexpected "n" at position 0')],
+    text: ['not valid json', parse('unexpected "n" at position 0')],
   }
   it.each(Object.entries(cases))('%s', async (_, example) => {
     await check(example, undefined)
@@ -315,11 +405,28 @@ describe('an answer to something whose id cannot be read', () => {
 describe('batches in 2025-03-26', () => {
   const batch = (input: string, ...expected: unknown[]) => check([input, ...(expected as Answer[])], '2025-03-26')
   it('answers requests together', () =>
-    batch('[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"nope"}]', [pong(1), { jsonrpc: '2.0', id: 2, error: { code: -32601, message: 'Method not found: nope' } }]))
+    batch('[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"nope"}]', [
+      pong(1),
+      { jsonrpc: '2.0', id: 2, error: { code: -32601, message: 'Method not found: nope' } },
+    ]))
   it('answers a batch of notifications with nothing', () => batch('[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","method":"y"}]'))
   it('refuses an empty one', () => batch('[]', refuse('an empty batch')))
-  it('answers each invalid entry', () => batch('[1,{}]', [{ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'Invalid Request: a message must be a JSON object' } }, { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'Invalid Request: "method" is missing' } }]))
-  it('refuses a batch in a batch', () => batch('[[{"jsonrpc":"2.0","id":1,"method":"ping"}]]', [{ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'Invalid Request: a batch within a batch' } }]))
-  it('refuses more than 100', () => batch(JSON.stringify(Array.from({ length: 101 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' }))), refuse('a batch of 101 messages; at most 100 are taken')))
-  it('does not initialize in one', () => batch(`[${initialize('2025-03-26')[0]}]`, [{ jsonrpc: '2.0', id: 'init', error: { code: -32600, message: 'Invalid Request: this connection is initialized already' } }]))
+  it('answers each invalid entry', () =>
+    batch('[1,{}]', [
+      { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'Invalid Request: a message must be a JSON object' } },
+      { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'Invalid Request: "method" is missing' } },
+    ]))
+  it('refuses a batch in a batch', () =>
+    batch('[[{"jsonrpc":"2.0","id":1,"method":"ping"}]]', [
+      { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'Invalid Request: a batch within a batch' } },
+    ]))
+  it('refuses more than 100', () =>
+    batch(
+      JSON.stringify(Array.from({ length: 101 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' }))),
+      refuse('a batch of 101 messages; at most 100 are taken'),
+    ))
+  it('does not initialize in one', () =>
+    batch(`[${initialize('2025-03-26')[0]}]`, [
+      { jsonrpc: '2.0', id: 'init', error: { code: -32600, message: 'Invalid Request: this connection is initialized already' } },
+    ]))
 })

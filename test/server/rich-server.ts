@@ -30,13 +30,22 @@ export function richServer(): Server {
               { type: 'image', data: 'AAAA', mimeType: 'image/png', annotations },
               { type: 'audio', data: 'AAAAAAAA', mimeType: 'audio/wav' },
               { type: 'resource_link', uri: 'file:///a.txt', name: 'a.txt', title: 'A', description: 'The file', icons: [icon], size: 3 },
-              { type: 'resource', resource: { uri: 'file:///b.txt', text: 'b', mimeType: 'text/plain', _meta: { 'example.com/c': 3 } }, annotations },
+              {
+                type: 'resource',
+                resource: { uri: 'file:///b.txt', text: 'b', mimeType: 'text/plain', _meta: { 'example.com/c': 3 } },
+                annotations,
+              },
             ],
             meta: { 'example.com/d': 4 },
           }),
       }),
       tool({ name: 'list', output: { type: 'array', items: { type: 'number' } }, run: () => [1, 2] }),
-      tool({ name: 'fail', run: () => { throw new ToolError('It did not work.') } }),
+      tool({
+        name: 'fail',
+        run: () => {
+          throw new ToolError('It did not work.')
+        },
+      }),
     ],
   })
 }

@@ -2,12 +2,18 @@ import { describe, expect, it } from 'vitest'
 import { type Call, RpcError, type ServerOptions, type Tool, ToolError, createServer, result, tool } from '../../src/index.js'
 import { answers, call, drive, initialize } from '../drive.js'
 
-const serverOf = (tools: Tool[], options: Partial<ServerOptions> = {}) => createServer({ name: 'test', version: '1.0.0', tools, ...options })
+const serverOf = (tools: Tool[], options: Partial<ServerOptions> = {}) =>
+  createServer({ name: 'test', version: '1.0.0', tools, ...options })
 const open = (revision = '2025-11-25') => initialize(revision)
 
 /** The result or error of one call of a tool that does `run`. */
-async function outcome(run: (input: never, call: Call) => unknown, definition: Partial<Tool> = {}, options: Partial<ServerOptions> = {}, revision?: string): Promise<unknown> {
-  const server = serverOf([{ name: 'it', input: { type: 'object' }, run: run as Tool['run'] & {}, ...definition } as Tool], options)
+async function outcome(
+  run: (input: never, call: Call) => unknown,
+  definition: Partial<Tool> = {},
+  options: Partial<ServerOptions> = {},
+  revision?: string,
+): Promise<unknown> {
+  const server = serverOf([{ name: 'it', input: { type: 'object' }, run: run as NonNullable<Tool['run']>, ...definition }], options)
   const [, answer] = (await answers(server, [...open(revision), call('it')])) as [unknown, { result?: unknown; error?: unknown }]
   return answer.result ?? answer.error
 }
@@ -21,7 +27,6 @@ describe('what a handler returns', () => {
     ['a string', () => 'hi', text('hi')],
     ['an empty string', () => '', text('')],
     ['a promise', () => Promise.resolve('hi'), text('hi')],
-    // oxlint-disable-next-line unicorn/no-thenable -- what a query builder returns
     ['a thenable', () => ({ then: (resolve: (value: string) => void) => resolve('hi') }), text('hi')],
     ['nothing', () => undefined, { content: [], isError: false }],
     ['null', () => null, text('null')],
@@ -36,26 +41,117 @@ describe('what a handler returns', () => {
     ['a block without data', () => ({ type: 'image' }), text('{"type":"image"}')],
     ['a block of no known kind', () => ({ type: 'video' }), text('{"type":"video"}')],
     ['a function', () => () => 1, text('null')],
-    ['a circular object', () => circular, expect.objectContaining({ isError: true, content: [{ type: 'text', text: expect.stringContaining('Tool it failed: its result cannot be written as JSON') as unknown }] })],
+    [
+      'a circular object',
+      () => circular,
+      expect.objectContaining({
+        isError: true,
+        content: [{ type: 'text', text: expect.stringContaining('Tool it failed: its result cannot be written as JSON') as unknown }],
+      }),
+    ],
     ['a bigint', () => 1n, text('Tool it failed: its result cannot be written as JSON: Do not know how to serialize a BigInt', true)],
-    ['a bigint within', () => Promise.resolve({ a: 1n }), text('Tool it failed: its result cannot be written as JSON: Do not know how to serialize a BigInt', true)],
+    [
+      'a bigint within',
+      () => Promise.resolve({ a: 1n }),
+      text('Tool it failed: its result cannot be written as JSON: Do not know how to serialize a BigInt', true),
+    ],
     ['a branded result', () => result({ content: 'hi', meta: { 'x/y': 1 } }), { ...text('hi'), _meta: { 'x/y': 1 } }],
-    ['a branded error', () => result({ content: ['a', image], isError: true }), { content: [{ type: 'text', text: 'a' }, image], isError: true }],
+    [
+      'a branded error',
+      () => result({ content: ['a', image], isError: true }),
+      { content: [{ type: 'text', text: 'a' }, image], isError: true },
+    ],
     ['a branded value', () => result({ value: { a: 1 } }), { ...text('{"a":1}'), structuredContent: { a: 1 } }],
-    ['a branded result with wrong content', () => result({ content: { type: 'nope' } as never }), text('Tool it failed: its result has content that is neither a string nor a content block', true)],
-    ['a ToolError', () => { throw new ToolError('no such city') }, text('no such city', true)],
+    [
+      'a branded result with wrong content',
+      () => result({ content: { type: 'nope' } as never }),
+      text('Tool it failed: its result has content that is neither a string nor a content block', true),
+    ],
+    [
+      'a ToolError',
+      () => {
+        throw new ToolError('no such city')
+      },
+      text('no such city', true),
+    ],
     ['a rejected ToolError', () => Promise.reject(new ToolError('no such city')), text('no such city', true)],
-    ['an RpcError', () => { throw new RpcError(-32050, 'custom', { a: 1 }) }, { code: -32050, message: 'custom', data: { a: 1 } }],
-    ['an RpcError with data that is no JSON', () => { throw new RpcError(-32050, 'custom', 1n) }, { code: -32050, message: 'custom' }],
-    ['an exception', () => { throw new Error('boom') }, text('Tool it failed: boom', true)],
-    ['a rejection', async () => { throw new Error('boom') }, text('Tool it failed: boom', true)],
-    ['throwing null', () => { throw null }, text('Tool it failed: it threw something that is no error', true)],
-    ['throwing a string', () => { throw 'oops' }, text('Tool it failed: oops', true)],
-    ['throwing undefined', () => { throw undefined }, text('Tool it failed: it threw something that is no error', true)],
-    ['rejecting with an object without a prototype', () => Promise.reject(Object.create(null) as Error), text('Tool it failed: it threw something that is no error', true)],
-    ['a value whose toJSON throws', () => ({ toJSON() { throw new Error('nope') } }), text('Tool it failed: its result cannot be written as JSON: nope', true)],
-    ['a getter that throws', () => ({ get then() { throw new Error('trap') } }), text('Tool it failed: trap', true)],
-    ['a block whose meta is no JSON', () => ({ type: 'text', text: 'x', _meta: { a: 1n } }), { code: -32603, message: 'Internal error: the result cannot be written as JSON' }],
+    [
+      'an RpcError',
+      () => {
+        throw new RpcError(-32050, 'custom', { a: 1 })
+      },
+      { code: -32050, message: 'custom', data: { a: 1 } },
+    ],
+    [
+      'an RpcError with data that is no JSON',
+      () => {
+        throw new RpcError(-32050, 'custom', 1n)
+      },
+      { code: -32050, message: 'custom' },
+    ],
+    [
+      'an exception',
+      () => {
+        throw new Error('boom')
+      },
+      text('Tool it failed: boom', true),
+    ],
+    [
+      'a rejection',
+      async () => {
+        throw new Error('boom')
+      },
+      text('Tool it failed: boom', true),
+    ],
+    [
+      'throwing null',
+      () => {
+        throw null
+      },
+      text('Tool it failed: it threw something that is no error', true),
+    ],
+    [
+      'throwing a string',
+      () => {
+        throw 'oops'
+      },
+      text('Tool it failed: oops', true),
+    ],
+    [
+      'throwing undefined',
+      () => {
+        throw undefined
+      },
+      text('Tool it failed: it threw something that is no error', true),
+    ],
+    [
+      'rejecting with an object without a prototype',
+      () => Promise.reject(Object.create(null) as Error),
+      text('Tool it failed: it threw something that is no error', true),
+    ],
+    [
+      'a value whose toJSON throws',
+      () => ({
+        toJSON() {
+          throw new Error('nope')
+        },
+      }),
+      text('Tool it failed: its result cannot be written as JSON: nope', true),
+    ],
+    [
+      'a getter that throws',
+      () => ({
+        get then() {
+          throw new Error('trap')
+        },
+      }),
+      text('Tool it failed: trap', true),
+    ],
+    [
+      'a block whose meta is no JSON',
+      () => ({ type: 'text', text: 'x', _meta: { a: 1n } }),
+      { code: -32603, message: 'Internal error: the result cannot be written as JSON' },
+    ],
   ]
   it.each(cases)('%s', async (_, run, expected) => {
     expect(await outcome(run)).toEqual(expected)
@@ -63,15 +159,46 @@ describe('what a handler returns', () => {
 
   it('answers exceptions as protocol errors where asked', async () => {
     const options = { unexpectedErrors: 'protocol' } as const
-    expect(await outcome(() => { throw new Error('boom') }, {}, options)).toEqual({ code: -32603, message: 'Tool it failed: boom' })
-    expect(await outcome(() => Promise.reject(new Error('boom')), { timeout: 1000 }, options)).toEqual({ code: -32603, message: 'Tool it failed: boom' })
-    expect(await outcome(() => { throw new ToolError('told') }, {}, options)).toEqual(text('told', true))
+    expect(
+      await outcome(
+        () => {
+          throw new Error('boom')
+        },
+        {},
+        options,
+      ),
+    ).toEqual({ code: -32603, message: 'Tool it failed: boom' })
+    expect(await outcome(() => Promise.reject(new Error('boom')), { timeout: 1000 }, options)).toEqual({
+      code: -32603,
+      message: 'Tool it failed: boom',
+    })
+    expect(
+      await outcome(
+        () => {
+          throw new ToolError('told')
+        },
+        {},
+        options,
+      ),
+    ).toEqual(text('told', true))
   })
 
   it('logs the exception with the request id, and shows no stack', async () => {
-    const server = serverOf([tool({ name: 'it', run: () => { throw new Error('boom') } })])
+    const server = serverOf([
+      tool({
+        name: 'it',
+        run: () => {
+          throw new Error('boom')
+        },
+      }),
+    ])
     const { output, log } = await drive(server, [...open(), call('it', {}, 'r7')].join('\n'))
-    expect(JSON.parse(log)).toMatchObject({ level: 'error', message: 'Tool it failed', requestId: 'r7', error: expect.stringContaining('tools.test.ts') as unknown })
+    expect(JSON.parse(log)).toMatchObject({
+      level: 'error',
+      message: 'Tool it failed',
+      requestId: 'r7',
+      error: expect.stringContaining('tools.test.ts') as unknown,
+    })
     expect(output).not.toContain('tools.test.ts')
   })
 })
@@ -83,18 +210,35 @@ describe('output schemas', () => {
   })
   it('takes the value as it is, also when it looks like content', async () => {
     const wide = { type: 'object' } as const
-    expect(await outcome(() => ({ type: 'text', text: 'x' }), { output: wide })).toEqual({ ...text('{"type":"text","text":"x"}'), structuredContent: { type: 'text', text: 'x' } })
+    expect(await outcome(() => ({ type: 'text', text: 'x' }), { output: wide })).toEqual({
+      ...text('{"type":"text","text":"x"}'),
+      structuredContent: { type: 'text', text: 'x' },
+    })
   })
   it('sends content beside the value', async () => {
-    expect(await outcome(() => result({ value: { sum: 3 }, content: 'three' }), { output })).toEqual({ ...text('three'), structuredContent: { sum: 3 } })
+    expect(await outcome(() => result({ value: { sum: 3 }, content: 'three' }), { output })).toEqual({
+      ...text('three'),
+      structuredContent: { sum: 3 },
+    })
   })
   it('reports a value that does not fit as our own bug', async () => {
-    expect(await outcome(() => ({ sum: 'x' }), { output })).toEqual(text('Tool it failed: its result does not match its output schema: sum must be a number, not "x"', true))
-    expect(await outcome(async () => undefined, { output })).toEqual(text('Tool it failed: its result does not match its output schema: must be an object, not undefined', true))
+    expect(await outcome(() => ({ sum: 'x' }), { output })).toEqual(
+      text('Tool it failed: its result does not match its output schema: sum must be a number, not "x"', true),
+    )
+    expect(await outcome(async () => undefined, { output })).toEqual(
+      text('Tool it failed: its result does not match its output schema: must be an object, not undefined', true),
+    )
   })
   it('never checks an error against the success schema', async () => {
     expect(await outcome(() => result({ content: 'no', isError: true }), { output })).toEqual(text('no', true))
-    expect(await outcome(() => { throw new ToolError('no') }, { output })).toEqual(text('no', true))
+    expect(
+      await outcome(
+        () => {
+          throw new ToolError('no')
+        },
+        { output },
+      ),
+    ).toEqual(text('no', true))
   })
   it('checks with a schema that needs the full validator', async () => {
     const either = { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }] } as const
@@ -105,18 +249,30 @@ describe('output schemas', () => {
 
 describe('arguments', () => {
   it('refuses with a protocol error where asked', async () => {
-    const server = serverOf([tool({ name: 'it', input: { type: 'object', required: ['a'] }, run: () => '' })], { invalidArguments: 'protocol' })
+    const server = serverOf([tool({ name: 'it', input: { type: 'object', required: ['a'] }, run: () => '' })], {
+      invalidArguments: 'protocol',
+    })
     expect((await answers(server, [...open(), call('it')]))[1]).toEqual({
       jsonrpc: '2.0',
       id: 1,
-      error: { code: -32602, message: 'Invalid arguments for it: a is required', data: { issues: [{ path: 'a', message: 'is required' }] } },
+      error: {
+        code: -32602,
+        message: 'Invalid arguments for it: a is required',
+        data: { issues: [{ path: 'a', message: 'is required' }] },
+      },
     })
   })
   it('gives the handler what came, untouched', async () => {
     expect(await outcome((input) => JSON.stringify(input))).toEqual(text('{}'))
   })
   it('serves all tools by one handler', async () => {
-    const server = serverOf([{ name: 'a', input: { type: 'object' } }, { name: 'b', input: { type: 'object' } }], { handle: (name, input) => ({ name, input }) })
+    const server = serverOf(
+      [
+        { name: 'a', input: { type: 'object' } },
+        { name: 'b', input: { type: 'object' } },
+      ],
+      { handle: (name, input) => ({ name, input }) },
+    )
     expect((await answers(server, [...open(), call('b', { x: 1 })]))[1]).toMatchObject({ result: text('{"name":"b","input":{"x":1}}') })
   })
 })
@@ -124,18 +280,34 @@ describe('arguments', () => {
 describe('listing', () => {
   it('keeps the order of definition and shows schemas untouched', async () => {
     const input = { type: 'object', properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { type: 'string' } }, 'x-own': [1] } as const
-    const server = serverOf([tool({ name: 'zeta', description: 'last letter', input, run: () => '' }), tool({ name: 'alpha', run: () => '' })])
+    const server = serverOf([
+      tool({ name: 'zeta', description: 'last letter', input, run: () => '' }),
+      tool({ name: 'alpha', run: () => '' }),
+    ])
     expect((await answers(server, [...open(), '{"jsonrpc":"2.0","id":2,"method":"tools/list"}']))[1]).toEqual({
       jsonrpc: '2.0',
       id: 2,
-      result: { tools: [{ name: 'zeta', description: 'last letter', inputSchema: input }, { name: 'alpha', inputSchema: { type: 'object', additionalProperties: false } }] },
+      result: {
+        tools: [
+          { name: 'zeta', description: 'last letter', inputSchema: input },
+          { name: 'alpha', inputSchema: { type: 'object', additionalProperties: false } },
+        ],
+      },
     })
   })
   it('hides what a caller may not see', async () => {
     const server = serverOf([tool({ name: 'secret', visible: ({ info }) => info?.name === 'friend', run: () => 'psst' })])
-    expect(await answers(server, [...open(), '{"jsonrpc":"2.0","id":2,"method":"tools/list"}', call('secret', {}, 3)])).toMatchObject([{}, { result: { tools: [] } }, { error: { code: -32602, message: 'Unknown tool: secret' } }])
+    expect(await answers(server, [...open(), '{"jsonrpc":"2.0","id":2,"method":"tools/list"}', call('secret', {}, 3)])).toMatchObject([
+      {},
+      { result: { tools: [] } },
+      { error: { code: -32602, message: 'Unknown tool: secret' } },
+    ])
     const friend = open().map((line) => line.replace('"name":"test"', '"name":"friend"'))
-    expect(await answers(server, [...friend, '{"jsonrpc":"2.0","id":2,"method":"tools/list"}', call('secret', {}, 3)])).toMatchObject([{}, { result: { tools: [{ name: 'secret' }] } }, { result: text('psst') }])
+    expect(await answers(server, [...friend, '{"jsonrpc":"2.0","id":2,"method":"tools/list"}', call('secret', {}, 3)])).toMatchObject([
+      {},
+      { result: { tools: [{ name: 'secret' }] } },
+      { result: text('psst') },
+    ])
   })
   it('has no tools capability without tools', async () => {
     expect((await answers(serverOf([]), open()))[0]).toMatchObject({ result: { capabilities: {} } })
@@ -145,7 +317,8 @@ describe('listing', () => {
 describe('limits', () => {
   it('stops a call that takes too long and tells its handler', async () => {
     let reason: unknown
-    const run = (_: never, { signal }: Call) => new Promise((resolve) => signal.addEventListener('abort', () => resolve((reason = signal.reason))))
+    const run = (_: never, { signal }: Call) =>
+      new Promise((resolve) => signal.addEventListener('abort', () => resolve((reason = signal.reason))))
     expect(await outcome(run, { timeout: 20 })).toEqual(text('it did not finish within 20 ms and was stopped', true))
     expect(reason).toEqual(new Error('it did not finish within 20 ms and was stopped'))
   })
@@ -193,16 +366,29 @@ describe('limits', () => {
   })
   it('cancels a call without an answer', async () => {
     let reason: unknown
-    const server = serverOf([tool({ name: 'it', run: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve((reason = signal.reason)))) })])
-    const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9007199254740993,"reason":"no longer needed"}}'
+    const server = serverOf([
+      tool({
+        name: 'it',
+        run: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve((reason = signal.reason)))),
+      }),
+    ])
+    const cancel =
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9007199254740993,"reason":"no longer needed"}}'
     const big = call('it', {}, 1).replace('"id":1', '"id":9007199254740993')
-    expect(await answers(server, [...open(), big, cancel, '{"jsonrpc":"2.0","id":2,"method":"ping"}'])).toMatchObject([{ id: 'init' }, { id: 2 }])
+    expect(await answers(server, [...open(), big, cancel, '{"jsonrpc":"2.0","id":2,"method":"ping"}'])).toMatchObject([
+      { id: 'init' },
+      { id: 2 },
+    ])
     expect(reason).toEqual(new Error('no longer needed'))
   })
   it('refuses an id that is still in use, and allows it afterwards', async () => {
     const server = serverOf([tool({ name: 'slow', run: () => new Promise((resolve) => setImmediate(() => resolve('done'))) })])
     const came = await answers(server, [...open(), call('slow', {}, 5), call('slow', {}, 5), call('slow', {}, '5')])
-    expect(came.slice(1)).toMatchObject([{ id: 5, error: { code: -32600, message: 'Invalid Request: a request with this id is still being served' } }, { id: 5, result: text('done') }, { id: '5', result: text('done') }])
+    expect(came.slice(1)).toMatchObject([
+      { id: 5, error: { code: -32600, message: 'Invalid Request: a request with this id is still being served' } },
+      { id: 5, result: text('done') },
+      { id: '5', result: text('done') },
+    ])
   })
 })
 
@@ -212,10 +398,23 @@ describe('order', () => {
     const server = serverOf([
       tool({ name: 'write', input: { type: 'object' }, run: ({ v }: Record<string, unknown>) => (log.push(`write ${String(v)}`), 'ok') }),
       tool({ name: 'read', run: () => log.join() }),
-      tool({ name: 'slow', async run() { log.push('slow'); await new Promise((resolve) => setImmediate(resolve)); return 'slow' } }),
+      tool({
+        name: 'slow',
+        async run() {
+          log.push('slow')
+          await new Promise((resolve) => setImmediate(resolve))
+          return 'slow'
+        },
+      }),
       tool({ name: 'complex', input: { type: 'object', not: { required: ['x'] } }, run: () => (log.push('complex'), 'ok') }),
     ])
-    const came = await answers(server, [...open(), call('slow', {}, 1), call('write', { v: 1 }, 2), call('complex', {}, 3), call('read', {}, 4)])
+    const came = await answers(server, [
+      ...open(),
+      call('slow', {}, 1),
+      call('write', { v: 1 }, 2),
+      call('complex', {}, 3),
+      call('read', {}, 4),
+    ])
     expect(came.slice(1)).toMatchObject([{ id: 2 }, { id: 3 }, { id: 4, result: text('slow,write 1,complex') }, { id: 1 }])
   })
 })
@@ -238,7 +437,8 @@ describe('progress', () => {
       },
     }),
   ])
-  const asking = (token: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"it","_meta":{"progressToken":${token}}}}`
+  const asking = (token: string) =>
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"it","_meta":{"progressToken":${token}}}}`
   it('sends the latest of each turn, growing, bound to the token, silent after the answer', async () => {
     const came = await answers(server, [...open('2025-03-26'), asking('0')])
     expect(came.slice(1)).toEqual([
@@ -248,10 +448,16 @@ describe('progress', () => {
     ])
   })
   it('leaves the message out where the revision has none', async () => {
-    expect((await answers(server, [...open('2024-11-05'), asking('"t"')]))[1]).toEqual({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 't', progress: 2, total: 4 } })
+    expect((await answers(server, [...open('2024-11-05'), asking('"t"')]))[1]).toEqual({
+      jsonrpc: '2.0',
+      method: 'notifications/progress',
+      params: { progressToken: 't', progress: 2, total: 4 },
+    })
   })
   it('echoes a large token digit for digit', async () => {
-    expect((await drive(server, [...open(), asking('9007199254740993')].join('\n'))).output).toContain('"params":{"progressToken":9007199254740993,"progress":2,')
+    expect((await drive(server, [...open(), asking('9007199254740993')].join('\n'))).output).toContain(
+      '"params":{"progressToken":9007199254740993,"progress":2,',
+    )
   })
   it('is silent without a token', async () => {
     expect(await answers(server, [...open(), call('it')])).toHaveLength(2)

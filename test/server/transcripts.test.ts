@@ -44,12 +44,18 @@ describe('the runner', () => {
   })
   it('says what differs, and where', async () => {
     const { differences, transcript } = await playTranscript(`A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{"a":1}}`, server)
-    expect(differences).toEqual(['line 3:\n  expected {"jsonrpc":"2.0","id":1,"result":{"a":1}}\n  came     {"jsonrpc":"2.0","id":1,"result":{}}'])
+    expect(differences).toEqual([
+      'line 3:\n  expected {"jsonrpc":"2.0","id":1,"result":{"a":1}}\n  came     {"jsonrpc":"2.0","id":1,"result":{}}',
+    ])
     expect(transcript).toBe(`A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{}}`)
   })
   it('notices what does not come, and what comes too much', async () => {
-    expect((await playTranscript('< {"jsonrpc":"2.0"}', server, { timeout: 5 })).differences).toEqual(['line 1: nothing came; expected {"jsonrpc":"2.0"}'])
-    expect((await playTranscript(`${ping}\n< *\n${ping}\n${ping}\n< *`, server)).differences).toEqual(['after the end came {"jsonrpc":"2.0","id":1,"result":{}}'])
+    expect((await playTranscript('< {"jsonrpc":"2.0"}', server, { timeout: 5 })).differences).toEqual([
+      'line 1: nothing came; expected {"jsonrpc":"2.0"}',
+    ])
+    expect((await playTranscript(`${ping}\n< *\n${ping}\n${ping}\n< *`, server)).differences).toEqual([
+      'after the end came {"jsonrpc":"2.0","id":1,"result":{}}',
+    ])
   })
   it('refuses a pattern that is not JSON', async () => {
     await expect(playTranscript(`${ping}\n< {nope`, server)).rejects.toThrow('This expected message is not JSON: {nope')

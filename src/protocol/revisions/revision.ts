@@ -2,7 +2,7 @@ import type { UnreadableId } from '../../jsonrpc/message.js'
 import type { ContentKind } from '../model.js'
 
 /** Which methods each side may send. */
-export interface Methods {
+interface Methods {
   clientRequests: readonly string[]
   clientNotifications: readonly string[]
   serverRequests: readonly string[]

@@ -15,7 +15,9 @@ export function resultOf(returned: unknown, output: Checker | undefined): CallTo
   // The success schema says nothing about failures.
   if (output === undefined || parts.isError === true) return assemble(parts, parts.value)
   const outcome = output.check(parts.value)
-  return isThenable(outcome) ? Promise.resolve(outcome).then((checked) => assemble(parts, fitting(checked))) : assemble(parts, fitting(outcome))
+  return isThenable(outcome)
+    ? Promise.resolve(outcome).then((checked) => assemble(parts, fitting(checked)))
+    : assemble(parts, fitting(outcome))
 }
 
 function fitting(outcome: Outcome): unknown {
@@ -37,7 +39,8 @@ function assemble({ content, meta, isError = false }: ToolResult, value: unknown
 function contentOf(value: unknown): ContentBlock[] {
   if (value === undefined) return []
   if (isBlock(value)) return [value]
-  if (Array.isArray(value) && value.some(isBlock) && value.every((item) => typeof item === 'string' || isBlock(item))) return blocksOf(value)
+  if (Array.isArray(value) && value.some(isBlock) && value.every((item) => typeof item === 'string' || isBlock(item)))
+    return blocksOf(value)
   return [{ type: 'text', text: toJson(value) }]
 }
 
@@ -55,7 +58,9 @@ function toJson(value: unknown): string {
     // Functions and symbols are not JSON at all.
     return JSON.stringify(value) ?? 'null'
   } catch (error) {
-    throw new TypeError(`its result cannot be written as JSON: ${error instanceof Error ? error.message : 'it is not JSON'}`)
+    throw new TypeError(`its result cannot be written as JSON: ${error instanceof Error ? error.message : 'it is not JSON'}`, {
+      cause: error,
+    })
   }
 }
 
@@ -72,7 +77,11 @@ function isBlock(value: unknown): value is ContentBlock {
       return typeof value['uri'] === 'string' && typeof value['name'] === 'string'
     case 'resource': {
       const resource = value['resource']
-      return isObject(resource) && typeof resource['uri'] === 'string' && (typeof resource['text'] === 'string' || typeof resource['blob'] === 'string')
+      return (
+        isObject(resource) &&
+        typeof resource['uri'] === 'string' &&
+        (typeof resource['text'] === 'string' || typeof resource['blob'] === 'string')
+      )
     }
     default:
       return false

@@ -35,10 +35,12 @@ function prepare(definition: Tool, handle: Handle | undefined): ServedTool {
   }
   const fail = (problem: string) => new TypeError(`Tool "${name}": ${problem}`)
   const inputJson = schemaOf(definition.input, 'input', fail)
-  if (inputJson['type'] !== 'object') throw fail('its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise')
+  if (inputJson['type'] !== 'object')
+    throw fail('its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise')
   const outputJson = definition.output === undefined ? undefined : schemaOf(definition.output, 'output', fail)
   if (timeout !== undefined && !(timeout > 0)) throw fail('"timeout" must be a number of milliseconds above 0')
-  if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency > 0)) throw fail('"concurrency" must be a whole number above 0')
+  if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency > 0))
+    throw fail('"concurrency" must be a whole number above 0')
   const runner = run ?? (handle === undefined ? undefined : (input: unknown, call: Call) => handle(name, input, call))
   if (runner === undefined) throw fail('it has no "run", and the server has no "handle" for it')
   const listing: ToolListing = { name, inputSchema: inputJson }

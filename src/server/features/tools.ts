@@ -27,7 +27,9 @@ export function callTool(context: Context, params: Params): CallToolResult | Pro
   if (!isObject(input)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const outcome = tool.input.check(input)
   if (outcome instanceof Promise) {
-    return outcome.then((checked) => (checked.issues === undefined ? run(tool, checked.value, context) : refuse(tool, checked.issues, context)))
+    return outcome.then((checked) =>
+      checked.issues === undefined ? run(tool, checked.value, context) : refuse(tool, checked.issues, context),
+    )
   }
   return outcome.issues === undefined ? run(tool, outcome.value, context) : refuse(tool, outcome.issues, context)
 }
@@ -77,7 +79,10 @@ function attempt(tool: ServedTool, input: unknown, context: Context): CallToolRe
   const fail = (error: unknown) => failure(tool, error, context)
   try {
     const returned = tool.run(input, context.call)
-    if (isThenable(returned)) return Promise.resolve(returned).then((value) => resultOf(value, tool.output)).catch(fail)
+    if (isThenable(returned))
+      return Promise.resolve(returned)
+        .then((value) => resultOf(value, tool.output))
+        .catch(fail)
     const result = resultOf(returned, tool.output)
     return result instanceof Promise ? result.catch(fail) : result
   } catch (error) {

@@ -1,0 +1,141 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, it } from 'vitest'
+import { VERSION } from '../../src/version.js'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const dist = join(root, 'dist')
+const facts = createRequire(import.meta.url)('../../package.json') as {
+  version: string
+  dependencies?: object
+  exports: Record<string, unknown>
+}
+
+const environment = { ...process.env }
+delete environment['NODE_EXTRA_CA_CERTS']
+
+/** Every file of ours that a module loads before it does anything. */
+function loaded(entry: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(entry)) return seen
+  seen.add(entry)
+  const text = readFileSync(join(dist, entry), 'utf8')
+  for (const [, name] of text.matchAll(/(?:^|\n)(?:import|export)[^'"]*?["']\.\/([^"']+)["']/g)) if (name !== undefined) loaded(name, seen)
+  return seen
+}
+
+describe('what is loaded before the first answer', () => {
+  it.each([
+    ['the command line', ['cli.js']],
+    ["a user's server", ['index.js', 'stdio.js']],
+  ])('%s: at most 120 KB in at most 3 files', (_, entries) => {
+    const files = new Set(entries.flatMap((entry) => [...loaded(entry)]))
+    const bytes = [...files].reduce((sum, file) => sum + statSync(join(dist, file)).size, 0)
+    expect([...files]).toContain('core.js')
+    expect(files.size).toBeLessThanOrEqual(3)
+    expect(bytes).toBeLessThanOrEqual(120 * 1024)
+  })
+
+  it('is what really gets loaded', () => {
+    // Node itself is asked which modules it loads for a session that does not need the validator.
+    const hook = `import { writeSync } from 'node:fs'
+      export const load = (url, context, next) => { if (url.includes('/dist/')) writeSync(2, 'loaded ' + url + '\\n'); return next(url, context) }`
+    const data = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`
+    const register = `import { register } from 'node:module'; register(${JSON.stringify(data(hook))})`
+    const input =
+      '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}\n{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}\n'
+    const { stdout, stderr } = spawnSync(process.execPath, ['--import', data(register), join(dist, 'cli.js')], {
+      input,
+      encoding: 'utf8',
+      env: environment,
+    })
+    expect(stdout).toContain('"text":"3"')
+    const files = [...stderr.matchAll(/loaded \S+\/dist\/(\S+)/g)].map(([, name]) => String(name))
+    expect(files.toSorted()).toEqual([...loaded('cli.js')].toSorted())
+  })
+})
+
+describe('the package', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ccmcp-pack-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('has the version of its code and no dependencies', () => {
+    expect(VERSION).toBe(facts.version)
+    expect(facts.dependencies).toBeUndefined()
+  })
+
+  it('installs and runs in an empty folder', () => {
+    const npm = (args: string[], cwd: string) =>
+      execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], {
+        cwd,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: environment,
+      })
+    const tarball = npm(['pack', '--pack-destination', folder, '--ignore-scripts'], root).trim().split('\n').at(-1) ?? ''
+    writeFileSync(join(folder, 'package.json'), '{"name":"empty","private":true,"type":"module"}')
+    npm(['install', join(folder, tarball), '--offline'], folder)
+    expect(execFileSync(join(folder, 'node_modules', '.bin', 'ccmcp'), ['--version'], { encoding: 'utf8' }).trim()).toBe(VERSION)
+    expect(execFileSync(join(folder, 'node_modules', '.bin', 'ccmcp'), ['demo'], { encoding: 'utf8' })).toContain(
+      'The server has exited with 0.',
+    )
+    // A schema that needs the full validator, and every entry.
+    const script = `
+      import { createServer, tool } from 'ccmcp'
+      import { playTranscript } from 'ccmcp/testing'
+      import { serve } from 'ccmcp/stdio'
+      if (typeof serve !== 'function') throw new Error('no serve')
+      const t = tool({ name: 't', input: { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }] }, run: () => 'fine' })
+      const call = (args) => '> ' + JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 't', arguments: args } })
+      const open = '> ' + JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25' } })
+      const { differences } = await playTranscript([open, '< *', call({ a: 1 }), '< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"fine"}],"isError":false}}', call({}), '< {"jsonrpc":"2.0","id":2,"result":{"content":*,"isError":true}}'].join('\\n'), createServer({ name: 's', version: '1', tools: [t] }))
+      console.log(JSON.stringify(differences))`
+    writeFileSync(join(folder, 'use.js'), script)
+    expect(execFileSync(process.execPath, ['use.js'], { cwd: folder, encoding: 'utf8' }).trim()).toBe('[]')
+  })
+
+  it('exports what package.json says', async () => {
+    for (const name of Object.keys(facts.exports)) {
+      if (name === './package.json') continue
+      const entry = (facts.exports[name] as { default: string; types: string }).default
+      expect(Object.keys((await import(join(root, entry))) as object).length).toBeGreaterThan(0)
+      expect(statSync(join(root, (facts.exports[name] as { types: string }).types)).isFile()).toBe(true)
+    }
+  })
+})
+
+describe('the README', () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  it('has a complete server in at most 15 lines, and it runs as pasted', () => {
+    const [, code = ''] = /```js\n(import \{ createServer[\s\S]*?)```/.exec(readme) ?? []
+    expect(code.trim().split('\n').length).toBeGreaterThan(3)
+    expect(code.trim().split('\n').length).toBeLessThanOrEqual(15)
+    const folder = mkdtempSync(join(tmpdir(), 'ccmcp-readme-'))
+    try {
+      // The package is found as it would be after `npm install ccmcp`.
+      execFileSync('mkdir', ['-p', join(folder, 'node_modules')])
+      execFileSync('ln', ['-s', root, join(folder, 'node_modules', 'ccmcp')])
+      writeFileSync(join(folder, 'server.mjs'), code)
+      const input = [
+        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}',
+        '{"jsonrpc":"2.0","id":2,"method":"tools/list"}',
+        '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add","arguments":{"a":2,"b":40}}}',
+      ].join('\n')
+      const { stdout } = spawnSync(process.execPath, ['server.mjs'], { cwd: folder, input, encoding: 'utf8', env: environment })
+      expect(
+        stdout
+          .split('\n')
+          .filter(Boolean)
+          .map((line) => JSON.parse(line) as unknown),
+      ).toMatchObject([{ id: 1 }, { result: { tools: [{ name: 'add' }] } }, { result: { structuredContent: { sum: 42 } } }])
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+  it('names the commands that exist', () => {
+    for (const command of ['npm run demo', 'npm test', './ccmcp']) expect(readme).toContain(command)
+  })
+})
