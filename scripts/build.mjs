@@ -22,7 +22,7 @@ function declarations() {
 async function bundles() {
   const entry = (name) => join(root, 'src', `${name}.ts`)
   const bundle = await rolldown({
-    input: { index: entry('index'), stdio: entry('stdio'), testing: entry('testing'), cli: entry('cli') },
+    input: { index: entry('index'), stdio: entry('stdio'), client: entry('client'), testing: entry('testing'), cli: entry('cli') },
     external: [/^node:/],
     platform: 'node',
     plugins: [{ name: 'validator', load: (id) => (id.endsWith('library.ts') ? "export const LIBRARY = './validator.cjs'" : undefined) }],
@@ -34,7 +34,12 @@ async function bundles() {
     chunkFileNames: '[name].js',
     comments: false,
     codeSplitting: {
-      groups: [{ name: 'core', test: /src[\\/]((framing|jsonrpc|protocol|schema|server|transports)[\\/]|(index|stdio)\.ts)/ }],
+      groups: [
+        {
+          name: 'core',
+          test: /src[\\/]((framing|jsonrpc|protocol|schema|server)[\\/]|transports[\\/](?!stdio-(client|diagnosis))|(index|stdio)\.ts)/,
+        },
+      ],
     },
   })
   await bundle.close()

@@ -3,8 +3,6 @@ export const INVALID_REQUEST = -32600
 export const METHOD_NOT_FOUND = -32601
 export const INVALID_PARAMS = -32602
 export const INTERNAL_ERROR = -32603
-/** In the range that JSON-RPC leaves to servers: too many calls at once. */
-export const BUSY = -32000
 
 /** The one error that crosses the wire. */
 export class RpcError extends Error {

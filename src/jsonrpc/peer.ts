@@ -1,5 +1,6 @@
 import type { Channel } from './channel.js'
-import { BUSY, ChannelClosed, INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
+import { type Deadline, Timeout } from './deadline.js'
+import { ChannelClosed, INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
 import { InFlight, Incoming, type Reply } from './in-flight.js'
 import {
   type Batch,
@@ -46,8 +47,8 @@ export interface PeerOptions {
 
 export interface RequestOptions {
   signal?: AbortSignal
-  /** Milliseconds until the request is given up. */
-  timeout?: number
+  /** When the request is given up. */
+  deadline?: Deadline
 }
 
 /** One end of a JSON-RPC conversation: requests in both directions over one channel. */
@@ -74,26 +75,29 @@ export class Peer {
     })
   }
 
-  request(method: string, params?: unknown, { signal, timeout }: RequestOptions = {}): Promise<unknown> {
+  /** The id that the next request will have. */
+  get nextId(): Id {
+    return this.#nextId
+  }
+
+  request(method: string, params?: unknown, { signal, deadline }: RequestOptions = {}): Promise<unknown> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
     if (signal?.aborted === true) return Promise.reject(asError(signal.reason))
     const id = this.#nextId++
     const frame = encodeRequest(id, method, params)
     return new Promise((resolve, reject) => {
       const giveUp = (error: Error) => {
-        if (!this.#inFlight.outgoing.has(id)) return
         settle()
         this.#options.cancelled?.(id, error.message)
         reject(error)
       }
-      const timer =
-        timeout === undefined ? undefined : setTimeout(() => giveUp(new Error(`No answer to ${method} within ${timeout} ms`)), timeout)
       const aborted = () => giveUp(asError(signal?.reason))
       const settle = () => {
         this.#inFlight.outgoing.delete(id)
-        clearTimeout(timer)
+        deadline?.stop()
         signal?.removeEventListener('abort', aborted)
       }
+      deadline?.start((error) => giveUp(new Timeout(`${error.message} to ${method}`)))
       signal?.addEventListener('abort', aborted)
       this.#inFlight.outgoing.set(id, {
         resolve: (result) => (settle(), resolve(result)),
@@ -185,7 +189,7 @@ export class Peer {
     const { incoming } = this.#inFlight
     if (incoming.has(id)) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
     if (incoming.size < this.#maxInFlight) return undefined
-    return new RpcError(BUSY, `Too many requests at once: ${this.#maxInFlight} are being served. Try again later`)
+    return new RpcError(INTERNAL_ERROR, `Too many requests at once: ${this.#maxInFlight} are being served. Try again later`)
   }
 
   #answer(call: Incoming, result: unknown): void {

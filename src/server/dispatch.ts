@@ -1,42 +1,43 @@
 import type { Params } from '../jsonrpc/message.js'
 import type { CallToolResult, ListToolsResult } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import { projectCallResult, projectTool } from '../protocol/revisions/shapes.js'
+import { type CacheHint, describeResult, projectCallResult, projectTool } from '../protocol/revisions/shapes.js'
 import type { Context } from './context.js'
 import { callTool, listTools } from './features/tools.js'
+import { discover } from './opening.js'
 
-interface Method<Result> {
-  serve(context: Context, params: Params): Result | Promise<Result>
+interface Method {
+  serve(context: Context, params: Params): object | Promise<object>
   /** From the newest shape to the one of the revision that is spoken. */
-  project(revision: Revision, result: Result): object
+  project?(revision: Revision, result: object): object
+  cache?: CacheHint
 }
 
-const method = <Result>(serve: Method<Result>['serve'], project: Method<Result>['project']): Method<unknown> => ({
-  serve,
-  project: (revision, result) => project(revision, result as Result), // `serve` made it
-})
+/** Nothing is kept, and by nobody else, unless the author says so. */
+const UNCACHED: CacheHint = { ttlMs: 0, cacheScope: 'private' }
 
-/** The methods that a server with tools serves. A new one is one line here. */
-const METHODS: ReadonlyMap<string, Method<unknown>> = new Map([
-  [
-    'ping',
-    method(
-      () => ({}),
-      (_, result) => result,
-    ),
-  ],
-  [
-    'tools/list',
-    method<ListToolsResult>(listTools, (revision, { tools }) => ({ tools: tools.map((tool) => projectTool(revision, tool)) })),
-  ],
-  ['tools/call', method<CallToolResult>(callTool, projectCallResult)],
+/** The methods that are served. A new one is one line here. */
+const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
+  ['server/discover', { serve: ({ server }) => discover(server), cache: UNCACHED }],
+  ['ping', { serve: () => ({}) }],
+  ['tools/list', { serve: listTools, project: projectTools, cache: UNCACHED }],
+  ['tools/call', { serve: callTool, project: (revision, result) => projectCallResult(revision, result as CallToolResult) }],
 ])
+
+function projectTools(revision: Revision, result: object): object {
+  const { tools } = result as ListToolsResult // `listTools` made it
+  return { tools: tools.map((tool) => projectTool(revision, tool)) }
+}
 
 /** Serves a request that the revision knows; undefined where the server has nothing of the kind. */
 export function dispatch(name: string, context: Context, params: Params): unknown {
-  const found = METHODS.get(name)
-  if (found === undefined) return undefined
+  const method = METHODS.get(name)
+  if (method === undefined) return undefined
   const { revision } = context.connection
-  const result = found.serve(context, params)
-  return result instanceof Promise ? result.then((value) => found.project(revision, value)) : found.project(revision, result)
+  const finish = (result: object) => {
+    const projected = method.project?.(revision, result) ?? result
+    return describeResult(revision, projected, context.server.info, method.cache)
+  }
+  const result = method.serve(context, params)
+  return result instanceof Promise ? result.then(finish) : finish(result)
 }

@@ -1,7 +1,7 @@
 import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import { isObject, type Params } from '../jsonrpc/message.js'
 import type { Implementation } from '../protocol/model.js'
-import { type Revision, newestHandshake, revisionOf, revisions } from '../protocol/revisions/index.js'
+import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
 import { projectImplementation } from '../protocol/revisions/shapes.js'
 import type { Caller } from './call.js'
 import type { Server } from './server.js'
@@ -31,16 +31,23 @@ export function open(server: Server, params: Params): Opened {
 
 /** https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation */
 function negotiate({ unsupportedRevision }: Server, proposed: string): { revision: Revision; answer: string } {
-  const revision = revisionOf(proposed)
+  const revision = byHandshake.find(({ id }) => id === proposed)
   if (revision !== undefined) return { revision, answer: revision.id }
   if (unsupportedRevision === 'reject') {
-    const supported = revisions.map(({ id }) => id)
+    const supported = byHandshake.map(({ id }) => id)
     throw new RpcError(INVALID_PARAMS, `Unsupported protocol version: ${proposed}; supported are ${supported.join(', ')}`, {
       supported,
       requested: proposed,
     })
   }
   return { revision: newestHandshake, answer: unsupportedRevision === 'echo' ? proposed : newestHandshake.id }
+}
+
+/** Answers `server/discover`. Only revisions that a request may name for itself are listed. */
+export function discover(server: Server): object {
+  const result: Record<string, unknown> = { supportedVersions: bySelfDescription.map(({ id }) => id), capabilities: capabilitiesOf(server) }
+  if (server.instructions !== undefined) result['instructions'] = server.instructions
+  return result
 }
 
 /** Capabilities follow from what is defined. */

@@ -4,7 +4,9 @@ import type { Incoming } from '../jsonrpc/in-flight.js'
 import { type Notification, exactInteger } from '../jsonrpc/message.js'
 import { Peer, type Report } from '../jsonrpc/peer.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
-import { type Revision, isRequestMethod } from '../protocol/revisions/index.js'
+import type { Implementation } from '../protocol/model.js'
+import { type Description, identify, undescribed } from '../protocol/revisions/identify.js'
+import { type Revision, byHandshake, bySelfDescription } from '../protocol/revisions/index.js'
 import { type Caller, type Connection, ServedCall } from './call.js'
 import { dispatch } from './dispatch.js'
 import { open } from './opening.js'
@@ -21,22 +23,28 @@ export interface SessionOptions {
   maxDepth?: number
 }
 
-interface Established extends Connection {
-  readonly revision: Revision
-  readonly caller: Caller
-  readonly requests: ReadonlySet<string>
-}
+/** The requests of each revision, for the gate. */
+const REQUESTS: ReadonlyMap<Revision, ReadonlySet<string>> = new Map(
+  [...byHandshake, ...bySelfDescription].map((revision) => [revision, new Set(revision.methods.clientRequests)]),
+)
+const knows = (list: readonly Revision[], method: string) => list.some((revision) => REQUESTS.get(revision)?.has(method))
 
 /**
- * One client's conversation: the door. The revision is decided here, once, by
- * `initialize`; behind it everybody speaks the newest shapes.
+ * One client's conversation: the door. The revision is decided here: by the
+ * request itself where it describes itself, otherwise once, by `initialize`.
+ * Both kinds may come over one connection at the same time. Behind the door
+ * everybody speaks the newest shapes.
  */
 export class Session {
   readonly #server: Server
   readonly #peer: Peer
   readonly #report: (report: Report) => void
-  #connection: Established | undefined
+  /** What `initialize` has agreed on. */
+  #connection: Connection | undefined
+  /** What the last request said of itself: how a client reads that has not shaken hands. */
+  #described: Revision | undefined
   #initialized = false
+  readonly #send = (frame: string) => this.#peer.sendFrame(frame)
   #warned = false
 
   constructor(server: Server, channel: Channel, { report = () => {}, closed = () => {}, maxDepth }: SessionOptions = {}) {
@@ -47,7 +55,7 @@ export class Session {
       notification: (notification) => this.#notification(notification),
       answersGarbage: true,
       batchLimit: () => (this.#connection?.revision.batches === true ? BATCH_LIMIT : 0),
-      unreadableId: () => this.#connection?.revision.unreadableId ?? 'null',
+      unreadableId: () => (this.#connection?.revision ?? this.#described)?.unreadableId ?? 'null',
       report,
       closed,
       ...(maxDepth === undefined ? {} : { maxDepth }),
@@ -70,16 +78,29 @@ export class Session {
   }
 
   #request(call: Incoming): unknown {
-    const { method, params = {} } = call.request
-    const connection = this.#connection
-    if (connection === undefined) return this.#before(call)
-    if (!connection.requests.has(method)) throw unknown(method)
+    const { method, params } = call.request
+    const description = identify(params)
+    if (description !== undefined) return this.#serve(call, this.#stateless(description))
+    if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
     if (!this.#initialized) this.#warnEarly(call)
+    return this.#serve(call, this.#connection)
+  }
+
+  #serve(call: Incoming, connection: Connection): unknown {
+    const { method, params = {} } = call.request
+    if (REQUESTS.get(connection.revision)?.has(method) !== true) throw unknown(method)
     const served = new ServedCall(call, connection)
     const result = dispatch(method, { server: this.#server, connection, call: served, report: this.#report }, params)
     if (result === undefined) throw unknown(method)
     return result
+  }
+
+  /** A request that describes itself is served by what it says, whatever came before. */
+  #stateless({ revision, capabilities, info }: Description): Connection {
+    this.#described = revision
+    const caller: Caller = { info: info as Implementation | undefined, capabilities, revision: revision.id } // as the client describes itself
+    return { revision, caller, send: this.#send }
   }
 
   /** Before `initialize` there is no revision to speak. */
@@ -87,20 +108,15 @@ export class Session {
     const { method, params = {} } = call.request
     if (method === 'initialize') return this.#initialize(call, params)
     if (method === 'ping') return {}
-    if (!isRequestMethod(method)) throw unknown(method)
-    throw new RpcError(NOT_INITIALIZED, `Server not initialized: send "initialize" before "${method}"`)
+    if (knows(byHandshake, method)) throw new RpcError(NOT_INITIALIZED, `Server not initialized: send "initialize" before "${method}"`)
+    throw knows(bySelfDescription, method) ? undescribed(method) : unknown(method)
   }
 
   #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
     // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
     if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
     const { revision, caller, result } = open(this.#server, params)
-    this.#connection = {
-      revision,
-      caller,
-      requests: new Set(revision.methods.clientRequests),
-      send: (frame) => this.#peer.sendFrame(frame),
-    }
+    this.#connection = { revision, caller, send: this.#send }
     this.#report({
       level: 'info',
       message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`,

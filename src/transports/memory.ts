@@ -9,7 +9,7 @@ export function memoryChannels(): [Channel, Channel] {
   return [left, right]
 }
 
-class MemoryChannel implements Channel {
+export class MemoryChannel implements Channel {
   other: MemoryChannel | undefined
   #receiver: Receiver | undefined
   #waiting: string[] = []

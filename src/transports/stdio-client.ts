@@ -1,53 +1,149 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import type { Framing } from '../framing/detect.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
+import { type Ending, explain } from './stdio-diagnosis.js'
 import { StreamChannel } from './stdio-server.js'
 
-/** How long a server has to exit after each hint that it should. */
-const PATIENCE = 2000
-
-export interface SpawnOptions {
+export interface ProcessOptions {
   cwd?: string
-  env?: Record<string, string>
+  /** Added to the few variables that a server is given (`PATH`, `HOME` and the like). */
+  env?: Readonly<Record<string, string | undefined>>
+  /** Shows what the server writes to stderr. It is read in any case. */
+  stderr?: (text: string) => void
+  framing?: Framing
+  /** The longest message that is taken in, in bytes (default 256 MiB). */
+  maxMessage?: number
+  /** Milliseconds that the server has to exit, after its input has ended and after SIGTERM (default 2 s each). */
+  patience?: number
 }
 
-/** A server started as a child process, as a channel. */
+const MAX_MESSAGE = 256 * 1024 * 1024
+const PATIENCE = 2000
+const TAIL = 8192
+const WINDOWS = process.platform === 'win32'
+/** A server gets no secrets of its host unless they are given to it. */
+const INHERITED = WINDOWS
+  ? [
+      'APPDATA',
+      'HOMEDRIVE',
+      'HOMEPATH',
+      'LOCALAPPDATA',
+      'PATH',
+      'PATHEXT',
+      'PROGRAMFILES',
+      'SYSTEMDRIVE',
+      'SYSTEMROOT',
+      'TEMP',
+      'USERNAME',
+      'USERPROFILE',
+    ]
+  : ['HOME', 'LANG', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'TMPDIR', 'USER']
+
+/** Process groups that must not outlive this process. */
+const groups = new Set<number>()
+let watching = false
+
+/** A server started as a child process, as a channel. It leads a group of its own, so that its children end with it. */
 export class ProcessChannel implements Channel {
   readonly #child: ChildProcess
   readonly #streams: StreamChannel
-  /** Resolves when the process has ended: with its exit code, or null after a signal. */
+  readonly #patience: number
+  readonly #ending: Ending
+  #closing = false
+  /** Resolves when the process has ended and all of its output is read: with its exit code, or null. */
   readonly exited: Promise<number | null>
 
-  constructor(command: string, args: readonly string[], { cwd, env }: SpawnOptions = {}) {
-    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], cwd, env: { ...process.env, ...env } })
+  constructor(command: string, args: readonly string[], options: ProcessOptions = {}) {
+    const { cwd, env, framing = 'lines', maxMessage = MAX_MESSAGE, patience = PATIENCE } = options
+    this.#patience = patience
+    this.#ending = { command: [command, ...args].join(' '), stderr: '' }
+    const inherited = Object.fromEntries(INHERITED.map((name) => [name, process.env[name]]))
+    const child = spawn(command, args, { stdio: 'pipe', cwd, env: { ...inherited, ...env }, detached: !WINDOWS, windowsHide: true })
     this.#child = child
-    this.#streams = new StreamChannel({ input: child.stdout, output: child.stdin, framing: 'lines' })
-    this.exited = new Promise((resolve, reject) => {
-      child.on('error', reject)
-      child.on('close', (code) => resolve(code))
+    this.#streams = new StreamChannel({ input: child.stdout, output: child.stdin, framing, maxMessage })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#ending.stderr = (this.#ending.stderr + text).slice(-TAIL)
+      options.stderr?.(text)
+    })
+    if (child.pid !== undefined) watch(child.pid)
+    this.exited = new Promise((resolve) => {
+      child.on('error', (error) => {
+        this.#ending.error = error
+        resolve(null)
+      })
+      child.on('close', (code, signal) => {
+        this.#ending.code = code
+        this.#ending.signal = signal
+        resolve(code)
+      })
     })
   }
 
   receive(receiver: Receiver): void {
-    this.#streams.receive(receiver)
-    this.exited.then(
-      () => receiver.closed(),
-      (error: Error) => receiver.closed(error),
-    )
+    const note = (text: string) => {
+      if (this.#ending.garbage === undefined && !/^\s*[[{]/.test(text)) this.#ending.garbage = text.slice(0, 200)
+    }
+    this.#streams.receive({
+      frame(frame) {
+        note(frame)
+        receiver.frame(frame)
+      },
+      garbage: (error, head) => {
+        if (error.message.includes('Content-Length framing')) this.#ending.garbage ??= 'Content-Length: …'
+        note(head)
+        receiver.garbage(error, head)
+      },
+      closed: () => {}, // a broken pipe: the end of the process will say more
+    })
+    void this.exited.then(() => receiver.closed(this.#closing ? undefined : new Error(this.diagnose())))
   }
 
   send(frame: string): void {
     this.#streams.send(frame)
   }
 
-  /** Ends the input, then asks, then kills: as the specification has it. */
+  diagnose(): string {
+    return explain(this.#ending)
+  }
+
+  /** Ends the input, then asks, then kills: the whole group, each after its time. */
   async close(): Promise<void> {
-    await this.#streams.close()
+    if (this.#closing) {
+      await this.exited
+      return
+    }
+    this.#closing = true
+    await Promise.race([this.#streams.close(), this.exited])
     this.#child.stdin?.end()
     this.#child.stdout?.resume() // a server must be able to finish what it writes
-    const asked = setTimeout(() => this.#child.kill('SIGTERM'), PATIENCE)
-    const killed = setTimeout(() => this.#child.kill('SIGKILL'), 2 * PATIENCE)
-    await this.exited.catch(() => {})
+    const { pid } = this.#child
+    if (pid === undefined) return
+    const asked = setTimeout(() => signalGroup(pid, 'SIGTERM'), this.#patience)
+    const killed = setTimeout(() => signalGroup(pid, 'SIGKILL'), 2 * this.#patience)
+    // A grandchild may hold the pipes open: the group is signalled until they close.
+    await this.exited
     clearTimeout(asked)
     clearTimeout(killed)
+    // Whoever is left in the group has closed its pipes, and is not ours to wait for.
+    signalGroup(pid, 'SIGKILL')
+    groups.delete(pid)
   }
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    if (WINDOWS) spawn('taskkill', ['/pid', String(pid), '/T', '/F'], { stdio: 'ignore', windowsHide: true })
+    else process.kill(-pid, signal)
+  } catch {
+    // It is gone already.
+  }
+}
+
+function watch(pid: number): void {
+  groups.add(pid)
+  if (watching) return
+  watching = true
+  process.on('exit', () => {
+    for (const group of groups) signalGroup(group, 'SIGKILL')
+  })
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Channel, type Tapped, tap } from '../../src/jsonrpc/channel.js'
+import { Deadline } from '../../src/jsonrpc/deadline.js'
 import { ChannelClosed, RpcError } from '../../src/jsonrpc/errors.js'
 import { Peer, type PeerOptions, type Report } from '../../src/jsonrpc/peer.js'
 import { memoryChannels } from '../../src/transports/memory.js'
@@ -67,8 +68,8 @@ describe('requests', () => {
   it('are given up after their time, and the other side is told', async () => {
     const told: unknown[] = []
     const { client } = pair({ request: () => new Promise(() => {}) }, { cancelled: (id, reason) => told.push([id, reason]) })
-    await expect(client.request('a', {}, { timeout: 5 })).rejects.toThrow('No answer to a within 5 ms')
-    expect(told).toEqual([[1, 'No answer to a within 5 ms']])
+    await expect(client.request('a', {}, { deadline: new Deadline({ idle: 5 }) })).rejects.toThrow('No answer within 5 ms to a')
+    expect(told).toEqual([[1, 'No answer within 5 ms to a']])
   })
 
   it('are given up by a signal', async () => {
@@ -136,7 +137,7 @@ describe('serving', () => {
     const { client } = pair({ maxInFlight: 2, request: () => new Promise(() => {}) })
     const held = [client.request('a'), client.request('a')].map((pending) => expect(pending).rejects.toBeInstanceOf(ChannelClosed))
     await expect(client.request('a')).rejects.toMatchObject({
-      code: -32000,
+      code: -32603,
       message: 'Too many requests at once: 2 are being served. Try again later',
     })
     await client.close()

@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   jsonrpc: [],
   protocol: ['jsonrpc'],
   server: ['protocol', 'schema', 'jsonrpc'],
+  client: ['protocol', 'schema', 'jsonrpc'],
   transports: ['framing', 'jsonrpc', 'protocol/revisions'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],

@@ -42,6 +42,7 @@ export const revision20241105: Revision = {
   excluded: {},
   contentKinds: ['text', 'image', 'resource'],
   structuredContent: 'none',
+  results: 'plain',
   fields: {
     tool: ['name', 'description', 'inputSchema'],
     toolAnnotations: [],

@@ -2,21 +2,18 @@ import { revision20241105 } from './2024-11-05.js'
 import { revision20250326 } from './2025-03-26.js'
 import { revision20250618 } from './2025-06-18.js'
 import { revision20251125 } from './2025-11-25.js'
+import { revision20260728 } from './2026-07-28.js'
 import type { Revision } from './revision.js'
 
 /** Every revision that is served, oldest first. */
-export const revisions: readonly Revision[] = [revision20241105, revision20250326, revision20250618, revision20251125]
+export const revisions: readonly Revision[] = [revision20241105, revision20250326, revision20250618, revision20251125, revision20260728]
+
+/** The revisions that a connection agrees on, and those that each request names for itself. */
+export const byHandshake = revisions.filter(({ opening }) => opening === 'handshake')
+export const bySelfDescription = revisions.filter(({ opening }) => opening === 'self-describing')
 
 /** The newest revision that begins with a handshake: what an unknown proposal is answered with. */
 export const newestHandshake: Revision = revision20251125
-
-export function revisionOf(id: unknown): Revision | undefined {
-  return revisions.find((revision) => revision.id === id)
-}
-
-/** Whether any served revision knows a request of that name. */
-export function isRequestMethod(method: string): boolean {
-  return revisions.some((revision) => revision.methods.clientRequests.includes(method))
-}
+export const newest: Revision = revision20260728
 
 export type { Revision } from './revision.js'

@@ -32,7 +32,7 @@ export interface Fields {
 export interface Revision {
   readonly id: string
   /** How a client makes itself known. */
-  readonly opening: 'handshake'
+  readonly opening: 'handshake' | 'self-describing'
   readonly batches: boolean
   /** The id of an error whose request could not be read. */
   readonly unreadableId: UnreadableId
@@ -41,24 +41,27 @@ export interface Revision {
   readonly excluded: Readonly<Record<string, string>>
   readonly contentKinds: readonly ContentKind[]
   /** What a tool may return beside its content. */
-  readonly structuredContent: 'none' | 'object'
+  readonly structuredContent: 'none' | 'object' | 'any'
+  /** Described results say what they are, who made them and how long they are good. */
+  readonly results: 'plain' | 'described'
   readonly fields: Fields
 }
 
-/** What a revision changed: new values for plain facts, additions to lists. */
+/** What a revision changed: new values for plain facts, additions to lists, methods removed. */
 export interface Changes extends Partial<Omit<Revision, 'id' | 'methods' | 'fields' | 'contentKinds'>> {
   id: string
   methods?: Partial<Methods>
+  removed?: Partial<Methods>
   fields?: Partial<Fields>
   contentKinds?: readonly ContentKind[]
 }
 
 /** A revision, written as its changelog on the one before. */
-export function revise(before: Revision, { methods, fields, contentKinds, ...facts }: Changes): Revision {
+export function revise(before: Revision, { methods, removed, fields, contentKinds, ...facts }: Changes): Revision {
   return {
     ...before,
     ...facts,
-    methods: extend(before.methods, methods),
+    methods: extend(shrink(before.methods, removed), methods),
     fields: extend(before.fields, fields),
     contentKinds: [...before.contentKinds, ...(contentKinds ?? [])],
   }
@@ -68,4 +71,14 @@ function extend<Lists extends { [Key in keyof Lists]: readonly string[] }>(befor
   const lists = { ...before }
   for (const key in added) lists[key] = [...before[key], ...(added[key] ?? [])] as unknown as Lists[typeof key] // the key keeps its type
   return lists
+}
+
+function shrink(before: Methods, removed: Partial<Methods> = {}): Methods {
+  const without = (list: keyof Methods) => before[list].filter((method) => removed[list]?.includes(method) !== true)
+  return {
+    clientRequests: without('clientRequests'),
+    clientNotifications: without('clientNotifications'),
+    serverRequests: without('serverRequests'),
+    serverNotifications: without('serverNotifications'),
+  }
 }

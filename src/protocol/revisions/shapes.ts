@@ -1,3 +1,4 @@
+import { SERVER_INFO } from '../meta.js'
 import type { CallToolResult, ContentBlock, Implementation, ProgressParams, TextContent, ToolListing } from '../model.js'
 import type { Fields, Revision } from './revision.js'
 
@@ -36,7 +37,7 @@ export function projectTool(revision: Revision, tool: ToolListing): Record<strin
 
 /** Before any JSON was allowed, a structured result had to be an object. */
 function allowsOutput(revision: Revision, schema: Readonly<Record<string, unknown>>): boolean {
-  return revision.structuredContent === 'object' && schema['type'] === 'object'
+  return revision.structuredContent === 'any' || (revision.structuredContent === 'object' && schema['type'] === 'object')
 }
 
 export function projectImplementation(revision: Revision, implementation: Implementation): Record<string, unknown> {
@@ -49,7 +50,7 @@ export function projectProgress(revision: Revision, params: ProgressParams): Rec
 
 export function projectCallResult(revision: Revision, result: CallToolResult): CallToolResult {
   const { structuredContent, ...rest } = result
-  const keeps = structuredContent === undefined || (revision.structuredContent === 'object' && isPlainObject(structuredContent))
+  const keeps = structuredContent === undefined || allowsValue(revision, structuredContent)
   if (keeps && result.content.every(isPlainText)) return result
   const content = result.content.map((block) => projectBlock(revision, block))
   if (keeps) return structuredContent === undefined ? { ...rest, content } : { ...rest, content, structuredContent }
@@ -58,7 +59,8 @@ export function projectCallResult(revision: Revision, result: CallToolResult): C
   return { ...rest, content }
 }
 
-function isPlainObject(value: unknown): boolean {
+function allowsValue({ structuredContent }: Revision, value: unknown): boolean {
+  if (structuredContent !== 'object') return structuredContent === 'any'
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
@@ -84,4 +86,17 @@ function asText(block: ContentBlock): TextContent {
     }
   })()
   return block.annotations === undefined ? { type: 'text', text } : { type: 'text', text, annotations: block.annotations }
+}
+
+/** How long a result may be kept, and by whom. */
+export interface CacheHint {
+  ttlMs: number
+  cacheScope: 'public' | 'private'
+}
+
+/** A result as it leaves: where the revision wants that, it says what it is, who made it and how long it is good. */
+export function describeResult(revision: Revision, result: object, info: Implementation, cache: CacheHint | undefined): object {
+  if (revision.results === 'plain') return result
+  const meta = '_meta' in result && typeof result._meta === 'object' ? result._meta : undefined
+  return { resultType: 'complete', ...result, ...cache, _meta: { ...meta, [SERVER_INFO]: projectImplementation(revision, info) } }
 }

@@ -1,0 +1,29 @@
+import type { Target } from './client/target.js'
+import type { Server } from './server/server.js'
+import { Session } from './server/session.js'
+import { memoryChannels } from './transports/memory.js'
+import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
+
+/** A server that is started as a child process. */
+export function stdio(command: string, args: readonly string[] = [], options?: ProcessOptions): Target {
+  return { open: () => new ProcessChannel(command, args, options) }
+}
+
+/** A server of this same process. */
+export function memory(server: Server): Target {
+  return {
+    open() {
+      const [client, other] = memoryChannels()
+      void new Session(server, other)
+      return client
+    },
+  }
+}
+
+export { type ConnectOptions, connect } from './client/connect.js'
+export { type CallOptions, Client, type Progress } from './client/session.js'
+export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
+export { Timeout } from './jsonrpc/deadline.js'
+export { ChannelClosed, RpcError } from './jsonrpc/errors.js'
+export type { Channel, Tapped } from './jsonrpc/channel.js'
+export type { ProcessOptions } from './transports/stdio-client.js'

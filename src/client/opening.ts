@@ -1,0 +1,86 @@
+import { Timeout } from '../jsonrpc/deadline.js'
+import { ChannelClosed, RpcError } from '../jsonrpc/errors.js'
+import { type Params, isObject } from '../jsonrpc/message.js'
+import { UNSUPPORTED_PROTOCOL_VERSION } from '../protocol/errors.js'
+import { SERVER_INFO } from '../protocol/meta.js'
+import type { Implementation } from '../protocol/model.js'
+import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
+import { projectImplementation } from '../protocol/revisions/shapes.js'
+import type { ClientSession, Reached, SessionOptions } from './session.js'
+import { ConnectionError } from './target.js'
+
+/** How a server wants to be opened. */
+export type Verdict = Revision['opening']
+
+/** The server ended, or was ended, by the probe: it must be started anew and asked the old way. */
+export class ProbeEndedServer extends Error {}
+
+/**
+ * Asks with `server/discover` whether requests may describe themselves. Undefined
+ * where the server does not know that, or says nothing in time.
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility
+ */
+export async function probe(session: ClientSession, revision: Revision, timeout: number): Promise<Reached | undefined> {
+  session.describes = revision
+  try {
+    return discovered(session, await session.request('server/discover', undefined, { timeout }))
+  } catch (error) {
+    session.describes = undefined
+    if (error instanceof ChannelClosed) throw new ProbeEndedServer(error.message, { cause: error })
+    if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION)
+      return await probe(session, choose(error, revision), timeout)
+    if (error instanceof RpcError || error instanceof Timeout || error instanceof TypeError) return undefined
+    throw error
+  }
+}
+
+function discovered(session: ClientSession, result: Params): Reached {
+  const { supportedVersions, capabilities, instructions, _meta: meta } = result
+  const revision = bySelfDescription.findLast(({ id }) => Array.isArray(supportedVersions) && supportedVersions.includes(id))
+  if (revision === undefined) throw new TypeError('server/discover lists no revision that this client knows')
+  session.describes = revision
+  return {
+    revision,
+    server: infoOf(isObject(meta) ? meta[SERVER_INFO] : undefined),
+    capabilities: isObject(capabilities) ? capabilities : {},
+    instructions: typeof instructions === 'string' ? instructions : undefined,
+  }
+}
+
+/** The server does know self-describing requests, but not of this revision. */
+function choose({ data }: RpcError, refused: Revision): Revision {
+  const supported: unknown[] = isObject(data) && Array.isArray(data['supported']) ? data['supported'] : []
+  const mutual = bySelfDescription.findLast(({ id }) => supported.includes(id) && id !== refused.id)
+  if (mutual !== undefined) return mutual
+  throw new ConnectionError(`The server and this client have no protocol revision in common: it serves ${supported.join(', ') || 'none'}`)
+}
+
+/** The handshake. */
+export async function shakeHands(
+  session: ClientSession,
+  proposed: Revision | undefined,
+  { info, capabilities }: SessionOptions,
+  timeout: number,
+): Promise<Reached> {
+  const revision = proposed ?? newestHandshake
+  const params = { protocolVersion: revision.id, capabilities, clientInfo: projectImplementation(revision, info) }
+  const result = await session.request('initialize', params, { timeout })
+  const { protocolVersion, capabilities: offered, serverInfo, instructions } = result
+  const reached = byHandshake.find(({ id }) => id === protocolVersion)
+  if (reached === undefined || (proposed !== undefined && reached !== proposed)) {
+    throw new ConnectionError(
+      `The server answered ${revision.id} with protocol revision ${JSON.stringify(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,
+    )
+  }
+  session.peer.notify('notifications/initialized')
+  return {
+    revision: reached,
+    server: infoOf(serverInfo),
+    capabilities: isObject(offered) ? offered : {},
+    instructions: typeof instructions === 'string' ? instructions : undefined,
+  }
+}
+
+function infoOf(value: unknown): Implementation | undefined {
+  return isObject(value) && typeof value['name'] === 'string' ? (value as unknown as Implementation) : undefined // shown, never relied upon
+}

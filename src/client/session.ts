@@ -1,0 +1,199 @@
+import { type Channel, type Tapped, tap } from '../jsonrpc/channel.js'
+import { Deadline } from '../jsonrpc/deadline.js'
+import { METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
+import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
+import { Peer, type Report } from '../jsonrpc/peer.js'
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
+import type { CallToolResult, Implementation, ToolListing } from '../protocol/model.js'
+import type { Revision } from '../protocol/revisions/index.js'
+
+export interface Progress {
+  progress: number
+  total?: number
+  message?: string
+}
+
+export interface CallOptions {
+  /** Gives the request up; the server is told. */
+  signal?: AbortSignal
+  /** Milliseconds without an answer or progress (default 60 s). */
+  timeout?: number
+  /** Milliseconds in all, however much progress there is (default 10 min). */
+  maxTimeout?: number
+  /** Asks the server for progress. */
+  onProgress?: (progress: Progress) => void
+}
+
+export interface SessionOptions {
+  info: Implementation
+  capabilities: Params
+  report(report: Report): void
+  tap?: (tapped: Tapped) => void
+}
+
+/** What is known of the server, once the connection is open. */
+export interface Reached {
+  revision: Revision
+  server: Implementation | undefined
+  capabilities: Params
+  instructions: string | undefined
+}
+
+const TIMEOUT = 60_000
+const MAX_TIMEOUT = 600_000
+
+/** A client's conversation with one server, below any revision's rules of opening. */
+export class ClientSession {
+  readonly peer: Peer
+  readonly #options: SessionOptions
+  readonly #listeners = new Map<string, Set<(params: Params) => void>>()
+  readonly #progress = new Map<unknown, (params: Params) => void>()
+  /** The revision whose requests describe themselves; none after a handshake. */
+  describes: Revision | undefined
+
+  constructor(channel: Channel, options: SessionOptions) {
+    this.#options = options
+    this.peer = new Peer(options.tap === undefined ? channel : tap(channel, options.tap), {
+      request: ({ request }) => {
+        if (request.method === 'ping') return {}
+        throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${request.method}`)
+      },
+      notification: (notification) => this.#notified(notification),
+      // Garbage is reported, never answered.
+      answersGarbage: false,
+      cancelled: (requestId, reason) => this.peer.notify('notifications/cancelled', { requestId, reason }),
+      report: options.report,
+    })
+  }
+
+  async request(method: string, params: Params | undefined, options: CallOptions = {}): Promise<Params> {
+    const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
+    const deadline = new Deadline({ idle: timeout, total: maxTimeout })
+    const token = onProgress === undefined ? undefined : this.peer.nextId
+    if (onProgress !== undefined) {
+      this.#progress.set(token, (progress) => {
+        deadline.extend()
+        onProgress(progress as unknown as Progress) // checked for its number when it came
+      })
+    }
+    try {
+      const described = this.#describe(params, token)
+      const result = await this.peer.request(method, described, { deadline, ...(signal === undefined ? {} : { signal }) })
+      return checkResult(method, result)
+    } finally {
+      if (token !== undefined) this.#progress.delete(token)
+    }
+  }
+
+  on(method: string, listener: (params: Params) => void): () => void {
+    const listeners = this.#listeners.get(method) ?? new Set()
+    this.#listeners.set(method, listeners.add(listener))
+    return () => void listeners.delete(listener)
+  }
+
+  /** Adds to `_meta` what the request must say of itself. */
+  #describe(params: Params | undefined, token: unknown): Params | undefined {
+    const revision = this.describes
+    if (revision === undefined && token === undefined) return params
+    const own = isObject(params?.['_meta']) ? params['_meta'] : {}
+    const description =
+      revision === undefined
+        ? {}
+        : { [PROTOCOL_VERSION]: revision.id, [CLIENT_INFO]: this.#options.info, [CLIENT_CAPABILITIES]: this.#options.capabilities }
+    return { ...params, _meta: { ...own, ...(token === undefined ? {} : { progressToken: token }), ...description } }
+  }
+
+  #notified({ method, params = {} }: Notification): void {
+    if (method === 'notifications/progress' && typeof params['progress'] === 'number') {
+      const { progressToken, ...progress } = params
+      this.#progress.get(progressToken)?.(progress)
+    }
+    for (const listener of this.#listeners.get(method) ?? []) listener(params)
+  }
+}
+
+/** https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype */
+function checkResult(method: string, result: unknown): Params {
+  if (!isObject(result)) throw new TypeError(`The answer to ${method} is not an object`)
+  const { resultType = 'complete' } = result
+  if (resultType === 'complete') return result
+  if (resultType === 'input_required') throw new TypeError(`${method} needs input that this client cannot give`)
+  throw new TypeError(`The answer to ${method} has the unknown type ${JSON.stringify(resultType)}`)
+}
+
+/** A connected client. */
+export class Client {
+  readonly #session: ClientSession
+  readonly #reached: Reached
+
+  constructor(session: ClientSession, reached: Reached) {
+    this.#session = session
+    this.#reached = reached
+  }
+
+  /** The protocol revision that is spoken. */
+  get revision(): string {
+    return this.#reached.revision.id
+  }
+
+  /** Who the server says it is. */
+  get server(): Implementation | undefined {
+    return this.#reached.server
+  }
+
+  get capabilities(): Params {
+    return this.#reached.capabilities
+  }
+
+  get instructions(): string | undefined {
+    return this.#reached.instructions
+  }
+
+  request(method: string, params?: Params, options?: CallOptions): Promise<Params> {
+    return this.#session.request(method, params, options)
+  }
+
+  notify(method: string, params?: Params): void {
+    this.#session.peer.notify(method, params)
+  }
+
+  /** Calls a tool. Its failure is a result with `isError`; an unknown tool is an RpcError. */
+  async callTool(name: string, args: Params = {}, options?: CallOptions): Promise<CallToolResult> {
+    const result = await this.request('tools/call', { name, arguments: args }, options)
+    if (!Array.isArray(result['content'])) throw new TypeError(`The result of ${name} has no content`)
+    return result as unknown as CallToolResult // its content is the server's word
+  }
+
+  /** Every tool, page after page. */
+  tools(options?: CallOptions): AsyncIterableIterator<ToolListing> {
+    return this.#list<ToolListing>('tools/list', 'tools', options)
+  }
+
+  /** Listens for a notification; the returned function ends that. */
+  on(method: string, listener: (params: Params) => void): () => void {
+    return this.#session.on(method, listener)
+  }
+
+  close(): Promise<void> {
+    return this.#session.peer.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async *#list<Item>(method: string, member: string, options: CallOptions | undefined): AsyncIterableIterator<Item> {
+    const seen = new Set<unknown>()
+    let cursor: unknown
+    do {
+      const page = await this.request(method, cursor === undefined ? undefined : { cursor }, options)
+      const items = page[member]
+      if (!Array.isArray(items)) throw new TypeError(`The answer to ${method} has no list of ${member}`)
+      yield* items as Item[] // the server's word
+      cursor = page['nextCursor']
+      // A server that hands out the same cursor again would never end.
+      if (seen.has(cursor)) throw new TypeError(`${method} goes in circles: the cursor ${JSON.stringify(cursor)} came twice`)
+      seen.add(cursor)
+    } while (cursor !== undefined && cursor !== null)
+  }
+}

@@ -1,0 +1,56 @@
+/** What a request ends with that was not answered in time. */
+export class Timeout extends Error {
+  override readonly name = 'Timeout'
+}
+
+export interface DeadlineOptions {
+  /** Milliseconds without a sign of life. */
+  idle: number
+  /** Milliseconds in all, however many signs of life there are. */
+  total?: number
+}
+
+/** The time a request has. Signs of life begin it anew, up to a cap. */
+export class Deadline {
+  readonly #options: DeadlineOptions
+  #idle: ReturnType<typeof setTimeout> | undefined
+  #total: ReturnType<typeof setTimeout> | undefined
+  #expired: ((error: Timeout) => void) | undefined
+  #extended = false
+
+  constructor(options: DeadlineOptions) {
+    this.#options = options
+  }
+
+  start(expired: (error: Timeout) => void): void {
+    const { total } = this.#options
+    this.#expired = expired
+    this.#wait()
+    if (total !== undefined) this.#total = setTimeout(() => this.#expire(`within ${total} ms in all`), total)
+  }
+
+  /** A sign of life. */
+  extend(): void {
+    if (this.#expired === undefined) return
+    this.#extended = true
+    clearTimeout(this.#idle)
+    this.#wait()
+  }
+
+  stop(): void {
+    this.#expired = undefined
+    clearTimeout(this.#idle)
+    clearTimeout(this.#total)
+  }
+
+  #wait(): void {
+    const { idle } = this.#options
+    this.#idle = setTimeout(() => this.#expire(this.#extended ? `within ${idle} ms of its last progress` : `within ${idle} ms`), idle)
+  }
+
+  #expire(when: string): void {
+    const expired = this.#expired
+    this.stop()
+    expired?.(new Timeout(`No answer ${when}`))
+  }
+}

@@ -1,0 +1,22 @@
+import { revision20251125 } from './2025-11-25.js'
+import { revise } from './revision.js'
+
+/** https://modelcontextprotocol.io/specification/2026-07-28/changelog */
+export const revision20260728 = revise(revision20251125, {
+  id: '2026-07-28',
+  opening: 'self-describing',
+  results: 'described',
+  structuredContent: 'any',
+  methods: {
+    clientRequests: ['server/discover', 'subscriptions/listen'],
+    serverNotifications: ['notifications/subscriptions/acknowledged'],
+  },
+  removed: {
+    clientRequests: ['initialize', 'ping', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'],
+    clientNotifications: ['notifications/initialized', 'notifications/progress', 'notifications/roots/list_changed'],
+    // What the server wants to know it asks in the result of the client's own request.
+    serverRequests: ['ping', 'sampling/createMessage', 'roots/list', 'elicitation/create'],
+    serverNotifications: ['notifications/elicitation/complete'],
+  },
+  excluded: {},
+})

@@ -1,0 +1,53 @@
+import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { type Params, isObject } from '../../jsonrpc/message.js'
+import { UNSUPPORTED_PROTOCOL_VERSION } from '../errors.js'
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../meta.js'
+import { bySelfDescription } from './index.js'
+import type { Revision } from './revision.js'
+
+/** What a request says about itself and its sender. */
+export interface Description {
+  revision: Revision
+  capabilities: Params
+  info: Params | undefined
+}
+
+/**
+ * The description in a request's `_meta`, or undefined where there is none.
+ * Throws where there is one that cannot be served: first incomplete (−32602),
+ * then of a revision that is not served this way (−32022).
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning
+ */
+export function identify(params: Params | undefined): Description | undefined {
+  const meta = params?.['_meta']
+  if (!isObject(meta)) return undefined
+  const { [PROTOCOL_VERSION]: version, [CLIENT_CAPABILITIES]: capabilities, [CLIENT_INFO]: info } = meta
+  if (version === undefined && capabilities === undefined) return undefined
+  if (typeof version !== 'string') throw incomplete(PROTOCOL_VERSION, 'the protocol revision of this request')
+  if (!isObject(capabilities)) throw incomplete(CLIENT_CAPABILITIES, 'an object, also when it is empty')
+  if (info !== undefined && !isObject(info)) throw incomplete(CLIENT_INFO, 'an object with name and version')
+  const revision = bySelfDescription.find(({ id }) => id === version)
+  if (revision === undefined) throw unsupported(version)
+  return { revision, capabilities, info }
+}
+
+/** A method that only exists where requests describe themselves, sent without a description. */
+export function undescribed(method: string): RpcError {
+  return new RpcError(INVALID_PARAMS, `Invalid params: ${method} needs "${PROTOCOL_VERSION}" and "${CLIENT_CAPABILITIES}" in _meta`)
+}
+
+function incomplete(key: string, what: string): RpcError {
+  return new RpcError(INVALID_PARAMS, `Invalid params: _meta must have "${key}": ${what}`)
+}
+
+function unsupported(requested: string): RpcError {
+  const supported = bySelfDescription.map(({ id }) => id)
+  return new RpcError(
+    UNSUPPORTED_PROTOCOL_VERSION,
+    `Unsupported protocol version: ${requested}; requests may name ${supported.join(', ')}`,
+    {
+      supported,
+      requested,
+    },
+  )
+}

@@ -1,0 +1,132 @@
+import { Ajv } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import type { ValidateFunction } from 'ajv'
+import { type Revision, revisions } from '../../src/protocol/revisions/index.js'
+import { PROTOCOL_VERSION } from '../../src/protocol/meta.js'
+import { officialSchemas } from './schemas.js'
+
+/*
+ * Listens to a conversation and validates every message in it against the
+ * official schema of the revision that is spoken. It finds out by itself who is
+ * the client, and which revision each answer belongs to.
+ */
+
+/** Where we and the official schemas differ on purpose. */
+export const EXEMPTIONS = {
+  'id: null': 'JSON-RPC wants it in an error whose request cannot be read; the schemas through 2025-06-18 do not allow it',
+  'a short initialize': 'clients by hand leave out capabilities and clientInfo; they are served all the same',
+} as const
+
+const RESULTS: Readonly<Record<string, string>> = {
+  initialize: 'InitializeResult',
+  ping: 'EmptyResult',
+  'server/discover': 'DiscoverResult',
+  'tools/list': 'ListToolsResult',
+  'tools/call': 'CallToolResult',
+}
+
+const validators = new Map<string, ValidateFunction>()
+
+/** What is wrong with a value as a definition of a revision's schema, or undefined. */
+export function fault(revision: string, definition: string, value: unknown): string | undefined {
+  const schema = officialSchemas[revision]
+  if (schema === undefined) return `no schema of ${revision}`
+  if (!(definition in schema.definitions)) return `the schema of ${revision} has no ${definition}`
+  const key = `${revision} ${definition}`
+  let validate = validators.get(key)
+  if (validate === undefined) {
+    const modern = schema.$schema.includes('2020-12')
+    const ajv = modern ? new Ajv2020({ strict: false, validateFormats: false }) : new Ajv({ strict: false, validateFormats: false })
+    const root = modern ? '$defs' : 'definitions'
+    validate = ajv.compile({ $schema: schema.$schema, [root]: schema.definitions, $ref: `#/${root}/${definition}` })
+    validators.set(key, validate)
+  }
+  return validate(value) ? undefined : `${definition} of ${revision}: ${JSON.stringify(validate.errors?.slice(0, 3))}`
+}
+
+interface Message {
+  jsonrpc?: unknown
+  id?: string | number | null
+  method?: string
+  params?: { _meta?: Record<string, unknown>; protocolVersion?: string }
+  result?: { protocolVersion?: string }
+  error?: unknown
+}
+type Side = 'sent' | 'received'
+
+export class Judge {
+  readonly #found: (violation: string) => void
+  #client: Side | undefined
+  #handshake: Revision | undefined
+  #described: Revision | undefined
+  readonly #pending = new Map<unknown, { message: Message; revision: Revision | undefined }>()
+
+  constructor(found: (violation: string) => void) {
+    this.#found = found
+  }
+
+  hear(side: Side, frame: string): void {
+    let message: unknown
+    try {
+      message = JSON.parse(frame)
+    } catch {
+      return this.#unreadable(side, frame)
+    }
+    for (const each of Array.isArray(message) ? (message as unknown[]) : [message]) {
+      if (typeof each === 'object' && each !== null) this.#message(side, each as Message, frame)
+    }
+  }
+
+  /** A client may say anything, and tests let it; what a server says must be JSON. */
+  #unreadable(side: Side, frame: string): void {
+    if (this.#client !== undefined && side !== this.#client) this.#found(`not JSON: ${frame}`)
+  }
+
+  #message(side: Side, message: Message, frame: string): void {
+    const described = revisions.find(({ id }) => id === message.params?._meta?.[PROTOCOL_VERSION])
+    if (message.method === 'initialize' || described !== undefined) this.#client ??= side
+    if (this.#client === undefined) return
+    if (side === this.#client) {
+      if (message.method !== undefined && message.id !== undefined) this.#pending.set(message.id, { message, revision: described ?? this.#handshake })
+      if (described !== undefined) this.#described = described
+      return
+    }
+    if (message.method === undefined) this.#answer(message, frame)
+    else this.#check((this.#handshake ?? this.#described)?.id, message.id === undefined ? 'ServerNotification' : 'ServerRequest', message, frame)
+  }
+
+  #answer(message: Message, frame: string): void {
+    const asked = this.#pending.get(message.id)
+    this.#pending.delete(message.id)
+    if (asked?.message.method === 'initialize' && message.result !== undefined) {
+      this.#handshake = revisions.find(({ id }) => id === message.result?.protocolVersion)
+      asked.revision = this.#handshake
+    }
+    const revision = asked?.revision ?? this.#handshake ?? this.#described
+    if (revision === undefined) return
+    if (message.error !== undefined) return this.#error(revision, message, frame)
+    this.#check(revision.id, 'JSONRPCResultResponse' in (officialSchemas[revision.id]?.definitions ?? {}) ? 'JSONRPCResultResponse' : 'JSONRPCResponse', message, frame)
+    const method = asked?.message.method ?? ''
+    const result = RESULTS[method]
+    if (result !== undefined) this.#check(revision.id, result, message.result, frame)
+    if (asked !== undefined && result !== undefined) this.#question(revision.id, asked.message)
+  }
+
+  #error(revision: Revision, message: Message, frame: string): void {
+    const definition = 'JSONRPCErrorResponse' in (officialSchemas[revision.id]?.definitions ?? {}) ? 'JSONRPCErrorResponse' : 'JSONRPCError'
+    const exempt = message.id === null && revision.unreadableId === 'null'
+    this.#check(revision.id, definition, exempt ? { ...message, id: 0 } : message, frame)
+  }
+
+  /** A request that was served must have been one. */
+  #question(revision: string, message: Message): void {
+    const { params } = message
+    const short = message.method === 'initialize' && (params === undefined || !('capabilities' in params && 'clientInfo' in params))
+    if (!short) this.#check(revision, 'ClientRequest', message, JSON.stringify(message))
+  }
+
+  #check(revision: string | undefined, definition: string, value: unknown, frame: string): void {
+    const problem = revision === undefined ? undefined : fault(revision, definition, value)
+    if (problem !== undefined) this.#found(`${problem}\n  in ${frame.slice(0, 500)}`)
+  }
+}

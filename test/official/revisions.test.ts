@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest'
+import { revisions } from '../../src/protocol/revisions/index.js'
+import type { Revision } from '../../src/protocol/revisions/index.js'
+import { type Definition, type OfficialSchema, members, methodOf, officialSchemas } from './schemas.js'
+
+/* Our data about each revision, judged by the official schema of that date. */
+
+/** What a schema has and we do not serve, beyond the methods in a revision's `excluded`: the experimental tasks. */
+const EXCLUDED_FIELDS: Readonly<Record<string, readonly string[]>> = { tool: ['execution'] }
+
+const sorted = (list: Iterable<string>) => [...new Set(list)].toSorted((one, other) => (one < other ? -1 : 1))
+const own = (schema: OfficialSchema, name: string): Definition => schema.definitions[name] ?? {}
+
+const UNIONS = {
+  clientRequests: 'ClientRequest',
+  clientNotifications: 'ClientNotification',
+  serverRequests: 'ServerRequest',
+  serverNotifications: 'ServerNotification',
+} as const
+
+const SHAPES: Readonly<Record<keyof Revision['fields'], string[]>> = {
+  tool: ['Tool'],
+  toolAnnotations: ['ToolAnnotations'],
+  implementation: ['Implementation'],
+  annotations: ['Annotations'],
+  icon: ['Icon'],
+  text: ['TextContent'],
+  image: ['ImageContent'],
+  audio: ['AudioContent'],
+  resource_link: ['ResourceLink'],
+  resource: ['EmbeddedResource'],
+  resourceContents: ['TextResourceContents', 'BlobResourceContents'],
+  progress: ['ProgressNotificationParams'],
+}
+
+/** The properties of a shape; a notification's params stood in the notification itself at first. */
+function propertiesOf(schema: OfficialSchema, name: string): string[] {
+  const definition = name === 'ProgressNotificationParams' && !(name in schema.definitions) ? own(schema, 'ProgressNotification').properties?.['params'] : own(schema, name)
+  return Object.keys(definition?.properties ?? {})
+}
+
+function contentKinds(schema: OfficialSchema): string[] {
+  const items = own(schema, 'CallToolResult').properties?.['content']?.items ?? {}
+  const names = items.$ref === undefined ? (items.anyOf ?? []).map(({ $ref }) => $ref?.split('/').at(-1) ?? '') : members(schema, 'ContentBlock')
+  return names.map((name) => String(own(schema, name).properties?.['type']?.const))
+}
+
+function structuredContent(schema: OfficialSchema): Revision['structuredContent'] {
+  const property = own(schema, 'CallToolResult').properties?.['structuredContent']
+  if (property === undefined) return 'none'
+  return property.type === 'object' ? 'object' : 'any'
+}
+
+describe('the official schemas', () => {
+  it('are there for every revision that is served', () => {
+    expect(sorted(Object.keys(officialSchemas))).toEqual(revisions.map(({ id }) => id))
+    for (const schema of Object.values(officialSchemas)) expect(Object.keys(schema.definitions).length).toBeGreaterThan(70)
+  })
+})
+
+describe.each(revisions.map((revision) => [revision.id, revision] as const))('%s', (id, revision) => {
+  const schema = officialSchemas[id] as OfficialSchema
+
+  it.each(Object.entries(UNIONS))('%s', (list, union) => {
+    const official = members(schema, union).map((name) => methodOf(schema, name))
+    expect(sorted(official.filter((method) => !(method in revision.excluded)))).toEqual(sorted(revision.methods[list as keyof typeof UNIONS]))
+  })
+
+  it('excludes only what exists', () => {
+    const official = Object.values(UNIONS).flatMap((union) => members(schema, union).map((name) => methodOf(schema, name)))
+    expect(official).toEqual(expect.arrayContaining(Object.keys(revision.excluded)))
+  })
+
+  it.each(Object.entries(SHAPES))('fields of %s', (shape, names) => {
+    const excluded = EXCLUDED_FIELDS[shape] ?? []
+    // `_meta` of a notification's params is not a field of ours to fill.
+    const official = names.flatMap((name) => propertiesOf(schema, name)).filter((name) => !excluded.includes(name) && !(shape === 'progress' && name === '_meta'))
+    expect(sorted(official)).toEqual(sorted(revision.fields[shape as keyof Revision['fields']]))
+  })
+
+  it('content kinds', () => expect(sorted(contentKinds(schema))).toEqual(sorted(revision.contentKinds)))
+  it('structured content', () => expect(structuredContent(schema)).toBe(revision.structuredContent))
+  it('batches', () => {
+    const messages = own(schema, 'JSONRPCMessage').anyOf ?? []
+    expect(messages.some(({ type, $ref }) => type === 'array' || $ref?.includes('Batch') === true)).toBe(revision.batches)
+  })
+  it('the id of an error without a request', () => {
+    const error = schema.definitions['JSONRPCError'] ?? own(schema, 'JSONRPCErrorResponse')
+    expect(error.required?.includes('id') === true ? 'null' : 'omitted').toBe(revision.unreadableId)
+  })
+  it('how results are described', () => {
+    expect(own(schema, 'Result').required?.includes('resultType') === true ? 'described' : 'plain').toBe(revision.results)
+    expect(own(schema, 'ListToolsResult').required?.includes('ttlMs') === true).toBe(revision.results === 'described')
+  })
+  it('how a client makes itself known', () => {
+    expect('InitializeRequest' in schema.definitions ? 'handshake' : 'self-describing').toBe(revision.opening)
+  })
+})

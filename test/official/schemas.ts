@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+
+/*
+ * The official JSON schemas of the protocol, as the official conformance
+ * package on npm carries them: inlined in its one bundled file, which is pinned
+ * by the lockfile. It has all revisions but the oldest; that one is made from
+ * the next by undoing its changelog, see below.
+ */
+
+export interface Definition {
+  properties?: Record<string, Definition>
+  required?: string[]
+  const?: unknown
+  anyOf?: Definition[]
+  $ref?: string
+  type?: unknown
+  enum?: unknown[]
+  items?: Definition
+  additionalProperties?: unknown
+  description?: string
+}
+
+export interface OfficialSchema {
+  $schema: string
+  definitions: Record<string, Definition>
+}
+
+const require = createRequire(import.meta.url)
+const home = dirname(require.resolve('@modelcontextprotocol/conformance/package.json'))
+const bundle = readFileSync(join(home, 'dist', 'index.js'), 'utf8')
+
+/** The object literal that begins at an index: its text, by counting braces outside of strings. */
+function literalAt(start: number): string {
+  let depth = 0
+  for (let i = start; i < bundle.length; i++) {
+    const character = bundle[i]
+    if (character === '`' || character === '"' || character === "'") {
+      for (i++; bundle[i] !== character; i++) if (bundle[i] === '\\') i++
+    } else if (character === '{') depth++
+    else if (character === '}' && --depth === 0) return bundle.slice(start, i + 1)
+  }
+  throw new Error('The bundle ends within a schema')
+}
+
+function official(name: string): OfficialSchema {
+  const start = bundle.indexOf(`${name}={$schema:`) + name.length + 1
+  // The bundle is code, not data: its literals are read by running them alone.
+  const { $schema, definitions, $defs } = Function(`return ${literalAt(start)}`)() as OfficialSchema & { $defs?: OfficialSchema['definitions'] }
+  return { $schema, definitions: definitions ?? $defs ?? {} }
+}
+
+/** `{"2025-03-26":Pe,…,[A]:Le}`: which variable holds which revision. */
+function table(): Record<string, OfficialSchema> {
+  const [, inside] = /\{("\d{4}-\d\d-\d\d":[\w$]+,[^{}]*?)\}/.exec(bundle) ?? []
+  if (inside === undefined) throw new Error('The conformance package has no table of schemas; was it updated?')
+  const found: Record<string, OfficialSchema> = {}
+  for (const entry of inside.split(',')) {
+    const [, date, variable = ''] = /^(?:"([\d-]+)"|\[[\w$]+\]):([\w$]+)$/.exec(entry) ?? []
+    // The computed key is the constant for the newest revision.
+    found[date ?? '2026-07-28'] = official(variable)
+  }
+  return found
+}
+
+/** 2025-03-26 added these to what was there; https://modelcontextprotocol.io/specification/2025-03-26/changelog */
+function undoChangelog(next: OfficialSchema): OfficialSchema {
+  const definitions = structuredClone(next.definitions)
+  for (const name of ['AudioContent', 'ToolAnnotations', 'JSONRPCBatchRequest', 'JSONRPCBatchResponse']) delete definitions[name]
+  delete definitions['Tool']?.properties?.['annotations']
+  delete definitions['ServerCapabilities']?.properties?.['completions']
+  delete definitions['ProgressNotification']?.properties?.['params']?.properties?.['message']
+  const gone = (each: Definition) => /Audio|Batch/.test(each.$ref ?? '') || (each.type === 'array' && each.items?.anyOf?.some(({ $ref }) => $ref?.includes('JSONRPC')))
+  const prune = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return
+    const { anyOf } = value as Definition
+    if (Array.isArray(anyOf)) (value as Definition).anyOf = anyOf.filter((each) => !gone(each))
+    for (const each of Object.values(value)) prune(each)
+  }
+  prune(definitions)
+  return { $schema: next.$schema, definitions }
+}
+
+function all(): Readonly<Record<string, OfficialSchema>> {
+  const found = table()
+  const next = found['2025-03-26']
+  if (next === undefined) throw new Error('The conformance package has no schema of 2025-03-26')
+  return { '2024-11-05': undoChangelog(next), ...found }
+}
+
+export const officialSchemas = all()
+
+/** The names that a union type of the schema lists; a union of one is that type itself. */
+export function members(schema: OfficialSchema, union: string): string[] {
+  const definition = schema.definitions[union]
+  if (definition === undefined) return []
+  if (definition.anyOf === undefined && definition.$ref === undefined) return [union]
+  return (definition.anyOf ?? [definition]).map(({ $ref }) => $ref?.split('/').at(-1) ?? '')
+}
+
+/** The method of a request or notification type. */
+export function methodOf(schema: OfficialSchema, name: string): string {
+  return String(schema.definitions[name]?.properties?.['method']?.const)
+}
