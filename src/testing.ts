@@ -20,6 +20,7 @@ export function playTranscript(transcript: string, server: Server, options?: Pla
   return play(transcript, connectInMemory(server), options)
 }
 
+export { type Absent, type Cell, matrix } from './harness/matrix.js'
 export { type Played, type PlayOptions, play } from './harness/play.js'
 export { memoryChannels } from './transports/memory.js'
 export type { Channel, Receiver } from './jsonrpc/channel.js'

@@ -6,12 +6,19 @@ import type { Call, Caller } from './call.js'
 /** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
 export type Schema = StandardSchema | JsonSchema
 
+// Registered symbols: two copies of this package in one program understand each other.
+const failed = Symbol.for('ccmcp.ToolError')
+const branded = Symbol.for('ccmcp.result')
+
 /** What went wrong, in words for the model: it becomes a result with `isError`. */
 export class ToolError extends Error {
   override readonly name = 'ToolError'
+  readonly [failed] = true
 }
 
-const branded = Symbol('ccmcp.result')
+export function isToolError(error: unknown): error is ToolError {
+  return error instanceof Error && failed in error
+}
 
 /** A tool's result in full: a value for `output`, content beside it, `_meta`. */
 export interface ToolResult<Value = unknown> {

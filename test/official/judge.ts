@@ -56,13 +56,15 @@ type Side = 'sent' | 'received'
 
 export class Judge {
   readonly #found: (violation: string) => void
+  readonly #clientOnly: boolean
   #client: Side | undefined
   #handshake: Revision | undefined
   #described: Revision | undefined
   readonly #pending = new Map<unknown, { message: Message; revision: Revision | undefined }>()
 
-  constructor(found: (violation: string) => void) {
+  constructor(found: (violation: string) => void, clientOnly = false) {
     this.#found = found
+    this.#clientOnly = clientOnly
   }
 
   hear(side: Side, frame: string): void {
@@ -79,7 +81,7 @@ export class Judge {
 
   /** A client may say anything, and tests let it; what a server says must be JSON. */
   #unreadable(side: Side, frame: string): void {
-    if (this.#client !== undefined && side !== this.#client) this.#found(`not JSON: ${frame}`)
+    if (this.#client !== undefined && side !== this.#client && !this.#clientOnly) this.#found(`not JSON: ${frame}`)
   }
 
   #message(side: Side, message: Message, frame: string): void {
@@ -87,12 +89,30 @@ export class Judge {
     if (message.method === 'initialize' || described !== undefined) this.#client ??= side
     if (this.#client === undefined) return
     if (side === this.#client) {
-      if (message.method !== undefined && message.id !== undefined) this.#pending.set(message.id, { message, revision: described ?? this.#handshake })
+      if (message.method !== undefined && message.id !== undefined)
+        this.#pending.set(message.id, { message, revision: described ?? this.#handshake })
       if (described !== undefined) this.#described = described
+      if (this.#clientOnly && message.method !== undefined) this.#said(message, frame)
+      return
+    }
+    if (this.#clientOnly) {
+      if (message.result?.protocolVersion !== undefined) this.#handshake = revisions.find(({ id }) => id === message.result?.protocolVersion)
       return
     }
     if (message.method === undefined) this.#answer(message, frame)
-    else this.#check((this.#handshake ?? this.#described)?.id, message.id === undefined ? 'ServerNotification' : 'ServerRequest', message, frame)
+    else
+      this.#check(
+        (this.#handshake ?? this.#described)?.id,
+        message.id === undefined ? 'ServerNotification' : 'ServerRequest',
+        message,
+        frame,
+      )
+  }
+
+  /** What a client says, whoever listens. */
+  #said(message: Message, frame: string): void {
+    const revision = message.method === 'initialize' ? message.params?.protocolVersion : (this.#handshake ?? this.#described)?.id
+    this.#check(revision, message.id === undefined ? 'ClientNotification' : 'ClientRequest', message, frame)
   }
 
   #answer(message: Message, frame: string): void {
@@ -105,7 +125,12 @@ export class Judge {
     const revision = asked?.revision ?? this.#handshake ?? this.#described
     if (revision === undefined) return
     if (message.error !== undefined) return this.#error(revision, message, frame)
-    this.#check(revision.id, 'JSONRPCResultResponse' in (officialSchemas[revision.id]?.definitions ?? {}) ? 'JSONRPCResultResponse' : 'JSONRPCResponse', message, frame)
+    this.#check(
+      revision.id,
+      'JSONRPCResultResponse' in (officialSchemas[revision.id]?.definitions ?? {}) ? 'JSONRPCResultResponse' : 'JSONRPCResponse',
+      message,
+      frame,
+    )
     const method = asked?.message.method ?? ''
     const result = RESULTS[method]
     if (result !== undefined) this.#check(revision.id, result, message.result, frame)

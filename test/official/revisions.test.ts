@@ -35,13 +35,17 @@ const SHAPES: Readonly<Record<keyof Revision['fields'], string[]>> = {
 
 /** The properties of a shape; a notification's params stood in the notification itself at first. */
 function propertiesOf(schema: OfficialSchema, name: string): string[] {
-  const definition = name === 'ProgressNotificationParams' && !(name in schema.definitions) ? own(schema, 'ProgressNotification').properties?.['params'] : own(schema, name)
+  const definition =
+    name === 'ProgressNotificationParams' && !(name in schema.definitions)
+      ? own(schema, 'ProgressNotification').properties?.['params']
+      : own(schema, name)
   return Object.keys(definition?.properties ?? {})
 }
 
 function contentKinds(schema: OfficialSchema): string[] {
   const items = own(schema, 'CallToolResult').properties?.['content']?.items ?? {}
-  const names = items.$ref === undefined ? (items.anyOf ?? []).map(({ $ref }) => $ref?.split('/').at(-1) ?? '') : members(schema, 'ContentBlock')
+  const names =
+    items.$ref === undefined ? (items.anyOf ?? []).map(({ $ref }) => $ref?.split('/').at(-1) ?? '') : members(schema, 'ContentBlock')
   return names.map((name) => String(own(schema, name).properties?.['type']?.const))
 }
 
@@ -63,7 +67,9 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))('%s
 
   it.each(Object.entries(UNIONS))('%s', (list, union) => {
     const official = members(schema, union).map((name) => methodOf(schema, name))
-    expect(sorted(official.filter((method) => !(method in revision.excluded)))).toEqual(sorted(revision.methods[list as keyof typeof UNIONS]))
+    expect(sorted(official.filter((method) => !(method in revision.excluded)))).toEqual(
+      sorted(revision.methods[list as keyof typeof UNIONS]),
+    )
   })
 
   it('excludes only what exists', () => {
@@ -74,7 +80,9 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))('%s
   it.each(Object.entries(SHAPES))('fields of %s', (shape, names) => {
     const excluded = EXCLUDED_FIELDS[shape] ?? []
     // `_meta` of a notification's params is not a field of ours to fill.
-    const official = names.flatMap((name) => propertiesOf(schema, name)).filter((name) => !excluded.includes(name) && !(shape === 'progress' && name === '_meta'))
+    const official = names
+      .flatMap((name) => propertiesOf(schema, name))
+      .filter((name) => !excluded.includes(name) && !(shape === 'progress' && name === '_meta'))
     expect(sorted(official)).toEqual(sorted(revision.fields[shape as keyof Revision['fields']]))
   })
 

@@ -47,7 +47,9 @@ function literalAt(start: number): string {
 function official(name: string): OfficialSchema {
   const start = bundle.indexOf(`${name}={$schema:`) + name.length + 1
   // The bundle is code, not data: its literals are read by running them alone.
-  const { $schema, definitions, $defs } = Function(`return ${literalAt(start)}`)() as OfficialSchema & { $defs?: OfficialSchema['definitions'] }
+  const { $schema, definitions, $defs } = Function(`return ${literalAt(start)}`)() as OfficialSchema & {
+    $defs?: OfficialSchema['definitions']
+  }
   return { $schema, definitions: definitions ?? $defs ?? {} }
 }
 
@@ -71,7 +73,8 @@ function undoChangelog(next: OfficialSchema): OfficialSchema {
   delete definitions['Tool']?.properties?.['annotations']
   delete definitions['ServerCapabilities']?.properties?.['completions']
   delete definitions['ProgressNotification']?.properties?.['params']?.properties?.['message']
-  const gone = (each: Definition) => /Audio|Batch/.test(each.$ref ?? '') || (each.type === 'array' && each.items?.anyOf?.some(({ $ref }) => $ref?.includes('JSONRPC')))
+  const gone = (each: Definition) =>
+    /Audio|Batch/.test(each.$ref ?? '') || (each.type === 'array' && each.items?.anyOf?.some(({ $ref }) => $ref?.includes('JSONRPC')))
   const prune = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return
     const { anyOf } = value as Definition

@@ -2,6 +2,7 @@ import { afterEach, expect } from 'vitest'
 import type { Channel } from '../../src/jsonrpc/channel.js'
 import { MemoryChannel } from '../../src/transports/memory.js'
 import { StreamChannel } from '../../src/transports/stdio-server.js'
+import { hostileServers } from './hostile.js'
 import { Judge } from './judge.js'
 
 /* Every message that crosses a channel in any test is judged by the official schemas. */
@@ -10,7 +11,7 @@ const violations: string[] = []
 const judges = new WeakMap<Channel, Judge>()
 
 function judgeOf(channel: Channel): Judge {
-  const judge = judges.get(channel) ?? new Judge((violation) => violations.push(violation))
+  const judge = judges.get(channel) ?? new Judge((violation) => violations.push(violation), hostileServers.has(channel))
   judges.set(channel, judge)
   return judge
 }

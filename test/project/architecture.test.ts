@@ -21,7 +21,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   client: ['protocol', 'schema', 'jsonrpc'],
   transports: ['framing', 'jsonrpc', 'protocol/revisions'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
-  harness: ['framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
+  harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
 }
 /** Where Node's own modules may be used. */
 const MAY_USE_NODE = /^(?:transports\/stdio-|stdio\.ts$|cli|harness\/|bundled\/)/

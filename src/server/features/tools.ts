@@ -4,7 +4,7 @@ import type { CallToolResult, ListToolsResult, ToolListing } from '../../protoco
 import type { Issue } from '../../schema/standard.js'
 import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
-import { ToolError } from '../define.js'
+import { isToolError } from '../define.js'
 import { resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
@@ -92,7 +92,7 @@ function attempt(tool: ServedTool, input: unknown, context: Context): CallToolRe
 
 function failure(tool: ServedTool, error: unknown, { server, call, report }: Context): CallToolResult {
   if (error instanceof RpcError) throw error
-  if (error instanceof ToolError) return { content: [{ type: 'text', text: error.message }], isError: true }
+  if (isToolError(error)) return { content: [{ type: 'text', text: error.message }], isError: true }
   report({ level: 'error', message: `Tool ${tool.listing.name} failed`, id: call.id, error })
   const text = `Tool ${tool.listing.name} failed: ${messageOf(error)}`
   if (server.unexpectedErrors === 'protocol') throw new RpcError(INTERNAL_ERROR, text)

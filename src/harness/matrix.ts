@@ -1,0 +1,30 @@
+import { type ConnectOptions, connect } from '../client/connect.js'
+import type { Client } from '../client/session.js'
+import type { Target } from '../client/target.js'
+import { revisions } from '../protocol/revisions/index.js'
+
+/** One way to reach a server: over one transport, in one protocol revision. */
+export interface Cell {
+  /** For the title of a test: `stdio, 2025-06-18`. */
+  name: string
+  transport: string
+  revision: string
+  /** Why there is nothing to run here. */
+  absent?: string
+  connect(options?: Omit<ConnectOptions, 'revision'>): Promise<Client>
+}
+
+/** Reasons by transport, by revision, or by `transport, revision`. */
+export type Absent = Readonly<Record<string, string>>
+
+/** Every transport in every revision, so that one scenario can run in all of them. */
+export function matrix(targets: Readonly<Record<string, Target>>, absent: Absent = {}): Cell[] {
+  return Object.entries(targets).flatMap(([transport, target]) =>
+    revisions.map(({ id: revision }) => {
+      const name = `${transport}, ${revision}`
+      const reason = absent[name] ?? absent[revision] ?? absent[transport]
+      const cell: Cell = { name, transport, revision, connect: (options) => connect(target, { ...options, revision }) }
+      return reason === undefined ? cell : { ...cell, absent: reason }
+    }),
+  )
+}

@@ -1,0 +1,338 @@
+import { describe, expect, it } from 'vitest'
+import { ConnectionError, type Target, Timeout, connect, memory } from '../../src/client.js'
+import type { Channel } from '../../src/jsonrpc/channel.js'
+import type { Report } from '../../src/jsonrpc/peer.js'
+import { memoryChannels } from '../../src/transports/memory.js'
+import { hostileServers } from '../official/hostile.js'
+import { richServer } from '../server/rich-server.js'
+
+interface Asked {
+  id?: number
+  method: string
+  params?: { _meta?: Record<string, unknown>; cursor?: string; requestId?: number; protocolVersion?: string; reason?: string }
+}
+
+/** A server by hand: `serve` is called for every message and may send anything. */
+function scripted(serve: (asked: Asked, server: Channel, opened: number) => void): Target & { opened: number; asked: Asked[] } {
+  const target = {
+    opened: 0,
+    asked: [] as Asked[],
+    open() {
+      const [client, server] = memoryChannels()
+      hostileServers.add(client).add(server)
+      const opened = ++target.opened
+      server.receive({
+        frame(frame) {
+          const asked = JSON.parse(frame) as Asked
+          target.asked.push(asked)
+          serve(asked, server, opened)
+        },
+        garbage: () => {},
+        closed: () => {},
+      })
+      return client
+    },
+  }
+  return target
+}
+
+const answer = (server: Channel, { id }: Asked, result: unknown) => server.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
+const refuse = (server: Channel, { id }: Asked, code: number, data?: unknown) =>
+  server.send(JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: 'no', data } }))
+const opened = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'old', version: '1' } }
+
+/** A server that only knows the handshake; `discover` is what it does with the probe. */
+const legacy = (
+  discover: (asked: Asked, server: Channel, opened: number) => void,
+  then: (asked: Asked, server: Channel) => void = () => {},
+) =>
+  scripted((asked, server, count) => {
+    if (asked.method === 'server/discover') discover(asked, server, count)
+    else if (asked.method === 'initialize') answer(server, asked, opened)
+    else then(asked, server)
+  })
+
+describe('finding the revision', () => {
+  it('asks first, and describes every request from then on', async () => {
+    const target = scripted((asked, server) => {
+      if (asked.method === 'server/discover')
+        answer(server, asked, {
+          resultType: 'complete',
+          supportedVersions: ['2026-07-28', '2099-01-01'],
+          capabilities: {},
+          instructions: 'Hi',
+          ttlMs: 0,
+          cacheScope: 'private',
+          _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'new', version: '2' } },
+        })
+      else answer(server, asked, { resultType: 'complete', content: [] })
+    })
+    const client = await connect(target, { info: { name: 'me', version: '3' }, capabilities: { roots: {} } })
+    expect([client.revision, client.server, client.instructions]).toEqual(['2026-07-28', { name: 'new', version: '2' }, 'Hi'])
+    await client.request('tools/call', { name: 'x', arguments: {}, _meta: { 'example.com/own': 1 } })
+    expect(target.asked.map(({ params }) => params?._meta)).toEqual([
+      {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientInfo': { name: 'me', version: '3' },
+        'io.modelcontextprotocol/clientCapabilities': { roots: {} },
+      },
+      {
+        'example.com/own': 1,
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientInfo': { name: 'me', version: '3' },
+        'io.modelcontextprotocol/clientCapabilities': { roots: {} },
+      },
+    ])
+    await client.close()
+  })
+
+  it.each([
+    ['method not found', (asked: Asked, server: Channel) => refuse(server, asked, -32601)],
+    ['invalid params', (asked: Asked, server: Channel) => refuse(server, asked, -32602)],
+    ['not initialized', (asked: Asked, server: Channel) => refuse(server, asked, -32002)],
+    ['an error of its own', (asked: Asked, server: Channel) => refuse(server, asked, -32000)],
+    ['a result of another kind', (asked: Asked, server: Channel) => answer(server, asked, { hello: 1 })],
+    ['a result that is no object', (asked: Asked, server: Channel) => answer(server, asked, 'hello')],
+    ['silence', () => {}],
+  ])('shakes hands after %s, over the same connection', async (_, discover) => {
+    const target = legacy(discover)
+    const client = await connect(target, { probeTimeout: 20 })
+    expect([client.revision, client.server?.name, target.opened]).toEqual(['2025-11-25', 'old', 1])
+    expect(target.asked.map(({ method }) => method)).toEqual(
+      expect.arrayContaining(['server/discover', 'initialize', 'notifications/initialized']),
+    )
+    await client.close()
+  })
+
+  it('does not describe requests after a handshake', async () => {
+    const target = legacy(
+      (asked, server) => refuse(server, asked, -32601),
+      (asked, server) => asked.id !== undefined && answer(server, asked, { tools: [] }),
+    )
+    const client = await connect(target)
+    await client.request('tools/list')
+    expect(target.asked.at(-1)).toEqual({ jsonrpc: '2.0', id: 3, method: 'tools/list' })
+    await client.close()
+  })
+
+  it('starts the server anew only if the probe has ended it', async () => {
+    const target = legacy((_asked, server) => void server.close())
+    const client = await connect(target)
+    expect([client.revision, target.opened]).toEqual(['2025-11-25', 2])
+    expect(target.asked.filter(({ method }) => method === 'server/discover')).toHaveLength(1)
+    await client.close()
+  })
+
+  it('remembers the verdict', async () => {
+    const target = legacy((asked, server) => refuse(server, asked, -32601))
+    await (await connect(target)).close()
+    await (await connect(target)).close()
+    expect(target.asked.filter(({ method }) => method === 'server/discover')).toHaveLength(1)
+  })
+
+  it('ignores an answer to the probe that comes too late', async () => {
+    const reports: Report[] = []
+    let late = () => {}
+    const target = legacy(
+      (asked, server) => (late = () => answer(server, asked, { supportedVersions: ['2026-07-28'], capabilities: {} })),
+      (asked, server) => {
+        if (asked.method !== 'tools/list') return
+        late()
+        answer(server, asked, { tools: [] })
+      },
+    )
+    const client = await connect(target, { probeTimeout: 5, report: (report) => reports.push(report) })
+    await client.request('tools/list')
+    expect(client.revision).toBe('2025-11-25')
+    expect(reports).toMatchObject([{ level: 'debug', message: 'An answer to no request of ours was ignored' }])
+    await client.close()
+  })
+
+  it('does not fall back from a server that knows better', async () => {
+    const target = scripted((asked, server) => refuse(server, asked, -32022, { supported: ['2099-01-01'], requested: '2026-07-28' }))
+    await expect(connect(target)).rejects.toThrow('The server and this client have no protocol revision in common: it serves 2099-01-01')
+    expect(target.asked).toHaveLength(1)
+  })
+
+  it('takes an older answer of the handshake, and refuses an unknown one', async () => {
+    const old = (protocolVersion: string) =>
+      scripted((asked, server) =>
+        asked.method === 'initialize'
+          ? answer(server, asked, { ...opened, protocolVersion })
+          : asked.id !== undefined && refuse(server, asked, -32601),
+      )
+    const client = await connect(old('2024-11-05'))
+    expect(client.revision).toBe('2024-11-05')
+    await client.close()
+    await expect(connect(old('1999-01-01'))).rejects.toThrow('with protocol revision "1999-01-01", which this client does not know')
+    await expect(connect(old('2024-11-05'), { revision: '2025-06-18' })).rejects.toThrow('which is not the one that was asked for')
+  })
+
+  it('insists on a revision', async () => {
+    for (const revision of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28']) {
+      const client = await connect(memory(richServer()), { revision })
+      expect(client.revision).toBe(revision)
+      await client.close()
+    }
+    await expect(connect(memory(richServer()), { revision: '1999-01-01' })).rejects.toThrow(
+      'Unknown protocol revision "1999-01-01"; known are 2024-11-05',
+    )
+    await expect(
+      connect(
+        legacy((asked, server) => refuse(server, asked, -32601)),
+        { revision: '2026-07-28' },
+      ),
+    ).rejects.toThrow('The server does not serve 2026-07-28')
+  })
+
+  it('gives up on silence with a ConnectionError', async () => {
+    const error: unknown = await connect(
+      scripted(() => {}),
+      { probeTimeout: 5, timeout: 10 },
+    ).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(ConnectionError)
+    expect(error).toMatchObject({ message: 'No answer within 10 ms to initialize', cause: expect.any(Timeout) as unknown })
+  })
+})
+
+describe('a connected client', () => {
+  const serving = (then: (asked: Asked, server: Channel) => void) => legacy((asked, server) => refuse(server, asked, -32601), then)
+
+  it('follows cursors, and notices circles', async () => {
+    const page = (asked: Asked, server: Channel) => {
+      const cursor = Number(asked.params?.cursor ?? 0)
+      answer(server, asked, {
+        tools: [{ name: `t${cursor}`, inputSchema: { type: 'object' } }],
+        ...(cursor < 2 ? { nextCursor: String(cursor + 1) } : {}),
+      })
+    }
+    const client = await connect(serving((asked, server) => asked.method === 'tools/list' && page(asked, server)))
+    const names: string[] = []
+    for await (const { name } of client.tools()) names.push(name)
+    expect(names).toEqual(['t0', 't1', 't2'])
+    await client.close()
+    const circle = await connect(
+      serving((asked, server) => asked.method === 'tools/list' && answer(server, asked, { tools: [], nextCursor: 'same' })),
+    )
+    await expect(
+      circle
+        .tools()
+        .next()
+        .then(() => circle.tools().next()),
+    ).rejects.toThrow('tools/list goes in circles: the cursor "same" came twice')
+    await circle.close()
+  })
+
+  it('extends its deadline on progress, up to a cap, and says which timer fired', async () => {
+    const timers: ReturnType<typeof setInterval>[] = []
+    const working = serving((asked, server) => {
+      if (asked.method !== 'tools/call') return
+      let progress = 0
+      timers.push(
+        setInterval(
+          () =>
+            server.send(
+              JSON.stringify({
+                jsonrpc: '2.0',
+                method: 'notifications/progress',
+                params: { progressToken: asked.params?._meta?.['progressToken'], progress: ++progress },
+              }),
+            ),
+          10,
+        ),
+      )
+    })
+    const client = await connect(working)
+    const seen: number[] = []
+    await expect(
+      client.callTool('x', {}, { timeout: 200, maxTimeout: 400, onProgress: ({ progress }) => seen.push(progress) }),
+    ).rejects.toThrow('No answer within 400 ms in all to tools/call')
+    expect(seen.length).toBeGreaterThan(2)
+    expect(working.asked.at(-1)).toMatchObject({
+      method: 'notifications/cancelled',
+      params: { requestId: 3, reason: 'No answer within 400 ms in all to tools/call' },
+    })
+    timers.forEach(clearInterval)
+    await expect(client.callTool('x', {}, { timeout: 20 })).rejects.toThrow('No answer within 20 ms to tools/call')
+    timers.forEach(clearInterval)
+    const pending = client.callTool(
+      'x',
+      {},
+      { timeout: 100, onProgress: ({ progress }) => progress === 2 && timers.forEach(clearInterval) },
+    )
+    await expect(pending).rejects.toThrow('No answer within 100 ms of its last progress to tools/call')
+    await client.close()
+  })
+
+  it('reports garbage and never answers it', async () => {
+    const reports: Report[] = []
+    const target = serving((asked, server) => {
+      if (asked.method !== 'tools/list') return
+      server.send('Listening on stdio')
+      server.send('{"jsonrpc":"1.0","id":9,"method":"x"}')
+      server.send('{"jsonrpc":"2.0","id":99,"result":{}}')
+      answer(server, asked, { tools: [] })
+    })
+    const client = await connect(target, { report: (report) => reports.push(report) })
+    await client.request('tools/list')
+    expect(reports.map(({ message }) => message)).toEqual([
+      'Parse error: unexpected "L" at position 0',
+      'Invalid Request: "jsonrpc" must be "2.0"',
+      'An answer to no request of ours was ignored',
+    ])
+    expect(target.asked.at(-1)?.method).toBe('tools/list')
+    await client.close()
+  })
+
+  it('hears notifications until it stops listening', async () => {
+    const target = serving((asked, server) => {
+      if (asked.method !== 'tools/list') return
+      server.send('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}')
+      answer(server, asked, { tools: [] })
+    })
+    const client = await connect(target)
+    const heard: unknown[] = []
+    const stop = client.on('notifications/message', (params) => heard.push(params))
+    await client.request('tools/list')
+    stop()
+    await client.request('tools/list')
+    expect(heard).toEqual([{ level: 'info', data: 'x' }])
+    await client.close()
+  })
+
+  it('answers pings, and refuses what it does not know', async () => {
+    const answers: unknown[] = []
+    const target = scripted((asked, server) => {
+      if (asked.method === 'server/discover') refuse(server, asked, -32601)
+      else if (asked.method === 'initialize') answer(server, asked, opened)
+      else if (asked.method === 'tools/list') {
+        server.send('{"jsonrpc":"2.0","id":"p","method":"ping"}')
+        server.send('{"jsonrpc":"2.0","id":"r","method":"roots/list"}')
+        answer(server, asked, { tools: [] })
+      } else if ((asked.method as string | undefined) === undefined) answers.push(asked)
+    })
+    const client = await connect(target)
+    await client.request('tools/list')
+    await client.close()
+    expect(answers).toEqual([
+      { jsonrpc: '2.0', id: 'p', result: {} },
+      { jsonrpc: '2.0', id: 'r', error: { code: -32601, message: 'Method not found: roots/list' } },
+    ])
+  })
+
+  it.each([
+    ['an unknown kind of result', { resultType: 'surprise' }, 'The answer to tools/call has the unknown type "surprise"'],
+    ['a question', { resultType: 'input_required' }, 'tools/call needs input that this client cannot give'],
+    ['no content', {}, 'The result of x has no content'],
+    ['no object', 5, 'The answer to tools/call is not an object'],
+  ])('refuses %s', async (_, result, message) => {
+    const client = await connect(serving((asked, server) => asked.method === 'tools/call' && answer(server, asked, result)))
+    await expect(client.callTool('x')).rejects.toThrow(message)
+    await client.close()
+  })
+
+  it('ends pending calls when the server goes', async () => {
+    const client = await connect(serving((asked, server) => asked.method === 'tools/call' && void server.close()))
+    await expect(client.callTool('x')).rejects.toThrow('The connection is closed')
+  })
+})

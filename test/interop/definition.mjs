@@ -1,0 +1,54 @@
+// A server for clients of all kinds, on the built package.
+import { ToolError, createServer, tool } from '../../dist/index.js'
+
+const number = { type: 'number' }
+
+const tools = [
+  tool({
+    name: 'echo',
+    description: 'Return the message.',
+    input: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+    run: ({ message }) => message,
+  }),
+  tool({
+    name: 'sum',
+    description: 'Add two numbers.',
+    input: { type: 'object', properties: { a: number, b: number }, required: ['a', 'b'] },
+    output: { type: 'object', properties: { sum: number }, required: ['sum'] },
+    run: ({ a, b }) => ({ sum: a + b }),
+  }),
+  tool({
+    name: 'fail',
+    run() {
+      throw new ToolError('As planned.')
+    },
+  }),
+  tool({
+    name: 'wait',
+    description: 'Wait until it is cancelled.',
+    run: (_, { signal }) =>
+      new Promise((resolve) => {
+        console.error('waiting')
+        signal.addEventListener('abort', () => {
+          console.error(`cancelled: ${signal.reason.message}`)
+          resolve()
+        })
+      }),
+  }),
+  tool({
+    name: 'work',
+    description: 'Report progress.',
+    async run(_, call) {
+      for (let step = 1; step <= 3; step++) {
+        call.progress(step, 3, `step ${step}`)
+        // Some clients forget about progress that comes in one chunk with the answer.
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      }
+      return 'done'
+    },
+  }),
+]
+
+export function interopServer() {
+  return createServer({ name: 'interop', version: '1.0.0', title: 'Interop', instructions: 'Use the tools.', tools })
+}
