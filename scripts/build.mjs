@@ -1,7 +1,7 @@
 // Builds dist/: one bundle an entry with one shared chunk, and declarations.
 // It is built aside and renamed into place last, so that nobody sees half of it.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -37,7 +37,7 @@ async function bundles() {
       groups: [
         {
           name: 'core',
-          test: /src[\\/]((framing|jsonrpc|protocol|schema|server)[\\/]|transports[\\/](?!stdio-(client|diagnosis))|(index|stdio)\.ts)/,
+          test: /src[\\/]((framing|jsonrpc|protocol|schema|server)[\\/]|transports[\\/](?!stdio-(client|diagnosis))|(index|stdio|version)\.ts)/,
         },
       ],
     },
@@ -45,6 +45,19 @@ async function bundles() {
   await bundle.close()
 }
 
+/** What builds left behind that were killed. */
+function sweep() {
+  for (const name of readdirSync(root)) {
+    const pid = Number(/^dist\.(?:old\.)?(\d+)$/.exec(name)?.[1] ?? process.pid)
+    try {
+      process.kill(pid, 0)
+    } catch (error) {
+      if (error.code === 'ESRCH') rmSync(join(root, name), { recursive: true, force: true })
+    }
+  }
+}
+
+sweep()
 // What changes while this runs is newer than the mark, and is built next time.
 const started = new Date().toISOString()
 /**

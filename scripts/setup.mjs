@@ -68,7 +68,9 @@ function tryLock() {
 function ownerOf(path) {
   try {
     const pid = Number(readFileSync(path, 'utf8'))
-    return isAlive(pid) ? pid : undefined
+    // A number may be in use again, by somebody else: no build takes that long.
+    const old = Date.now() - statSync(path).mtimeMs > 10 * 60_000
+    return pid > 0 && !old && isAlive(pid) ? pid : undefined
   } catch (error) {
     if (error.code === 'ENOENT') return undefined
     throw error
@@ -105,7 +107,7 @@ function setUp() {
 }
 
 try {
-  while (needsInstall() || needsBuild()) {
+  for (let waited = 0; needsInstall() || needsBuild();) {
     const owner = tryLock()
     if (owner === undefined) {
       try {
@@ -113,7 +115,10 @@ try {
       } finally {
         rmSync(lock, { force: true })
       }
-    } else if (owner > 0) wait(100)
+    } else if (owner > 0) {
+      wait(100)
+      if (++waited === 50) process.stderr.write(`ccmcp: waiting for process ${owner}, which is building (it holds ${lock})\n`)
+    }
   }
 } catch (error) {
   const readOnly = error.code === 'EROFS' || error.code === 'EACCES' || error.code === 'EPERM'

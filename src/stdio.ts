@@ -56,7 +56,10 @@ export async function serve(server: Server, options: ServeOptions): Promise<void
       end('broken')
     },
   })
-  const stop = () => end('signal')
+  const stop = () => {
+    channel.stop()
+    end('signal')
+  }
   signal?.addEventListener('abort', stop, { once: true })
   if (signal?.aborted === true) stop()
   void channel.ended.then(() => end('input'))
@@ -65,19 +68,17 @@ export async function serve(server: Server, options: ServeOptions): Promise<void
   signal?.removeEventListener('abort', stop)
   const deadline = reason === 'input' ? DRAIN_AFTER_END : DRAIN_AFTER_SIGNAL
   const started = Date.now()
-  if (reason === 'input' && signal !== undefined) await Promise.race([session.drain(deadline), drainOn(signal, session)])
-  else await session.drain(deadline)
+  await drainOrStop(session, deadline, reason === 'input' ? signal : undefined)
   await within(session.close(), Math.max(DRAIN_AFTER_SIGNAL, deadline - (Date.now() - started)))
   if (broken !== undefined) throw broken
 }
 
 /** A signal while the end of input is being drained shortens the wait. */
-function drainOn(signal: AbortSignal, session: Session): Promise<void> {
-  return new Promise((resolve) => {
-    const shorten = () => void session.drain(DRAIN_AFTER_SIGNAL).then(resolve)
-    if (signal.aborted) shorten()
-    else signal.addEventListener('abort', shorten, { once: true })
-  })
+async function drainOrStop(session: Session, deadline: number, signal: AbortSignal | undefined): Promise<void> {
+  const shorten = () => void session.drain(DRAIN_AFTER_SIGNAL)
+  signal?.addEventListener('abort', shorten, { once: true })
+  await session.drain(deadline)
+  signal?.removeEventListener('abort', shorten)
 }
 
 /** Waits for a promise, but no longer than that: a client that never reads must not keep the process. */
@@ -95,6 +96,8 @@ export interface StdioOptions extends CommonOptions {
   log?: LogStream
   /** The wire on descriptors other than stdin and stdout; the launcher names them in CCMCP_WIRE. */
   wire?: Descriptors
+  /** What a person at a terminal is told who has started the server by hand. */
+  greeting?: string
   /** Whether the process ends when serving does (default true). Without it, what still runs keeps it alive. */
   exit?: boolean
 }
@@ -105,8 +108,11 @@ export interface StdioOptions extends CommonOptions {
  * cleanly: what is in flight is answered, then the process exits with 0.
  */
 export async function serveStdio(server: Server, options: StdioOptions = {}): Promise<void> {
-  const { log = process.stderr, exit = true, wire: descriptors = descriptorsFromEnvironment(), ...common } = options
+  const { log = process.stderr, exit = true, wire: asked, greeting, ...common } = options
+  const named = descriptorsFromEnvironment()
+  const descriptors = asked ?? named
   const wire = descriptors === undefined ? standardWire() : isolatedWire(descriptors)
+  if (wire.interactive && greeting !== undefined) process.stderr.write(`${greeting}\n`)
   const stopping = new AbortController()
   const stop = () => {
     // The second signal means now.

@@ -8,6 +8,7 @@ Usage: ccmcp [command] [options]
 
   serve     run the bundled server on stdin and stdout (the default)
   demo      start the server, talk to it, and show every message
+  revisions what is known about each revision of the protocol
 
   --help    this help; "ccmcp serve --help" for that command's options
   --version
@@ -16,6 +17,7 @@ Usage: ccmcp [command] [options]
 const COMMANDS: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = {
   serve,
   demo: async (args) => (await import('./demo.js')).demo(args),
+  revisions: async (args) => (await import('./revisions.js')).revisionsCommand(args),
 }
 
 async function main(args: readonly string[]): Promise<void> {

@@ -19,7 +19,7 @@ export function readOptions(args: readonly string[], options: Readonly<Record<st
     if (option === undefined)
       throw new UsageError(
         `Unknown argument ${JSON.stringify(args[i])}${suggestion(
-          args[i] ?? '',
+          (args[i] ?? '').split('=', 1)[0] ?? '',
           Object.keys(options).map((known) => `--${known}`),
         )}`,
       )

@@ -30,6 +30,7 @@ export async function serve(args: readonly string[]): Promise<void> {
     return
   }
   const options = {
+    greeting: 'ccmcp: waiting for an MCP client on stdin, one JSON message a line. "ccmcp demo" shows the server at work; Ctrl-D ends it.',
     maxMessage: bytes(given.get('max-message') ?? '1048576'),
     // `readOptions` has checked each of these against the option's values.
     logLevel: (given.get('log-level') ?? 'info') as LogLevel,
@@ -40,11 +41,6 @@ export async function serve(args: readonly string[]): Promise<void> {
     invalidArguments: (given.get('invalid-arguments') ?? 'result') as NonNullable<ServerOptions['invalidArguments']>,
     unexpectedErrors: (given.get('unexpected-errors') ?? 'result') as NonNullable<ServerOptions['unexpectedErrors']>,
   })
-  if (process.stdin.isTTY && process.env['CCMCP_WIRE'] === undefined) {
-    process.stderr.write(
-      'ccmcp: waiting for an MCP client on stdin (one JSON message a line). "ccmcp demo" shows the server at work; Ctrl-D ends it.\n',
-    )
-  }
   await serveStdio(server, options)
 }
 

@@ -5,7 +5,7 @@ import { revisions } from '../protocol/revisions/index.js'
 
 /** One way to reach a server: over one transport, in one protocol revision. */
 export interface Cell {
-  /** For the title of a test: `stdio, 2025-06-18`. */
+  /** For the title of a test: the transport and the revision. */
   name: string
   transport: string
   revision: string

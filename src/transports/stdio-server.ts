@@ -10,6 +10,8 @@ export interface Input {
   on(event: 'error', listener: (error: Error) => void): unknown
   pause(): unknown
   resume(): unknown
+  readonly readableEnded?: boolean
+  readonly destroyed?: boolean
 }
 
 /** What is needed of a writable stream; Node's own fit. */
@@ -30,6 +32,8 @@ export interface StreamOptions {
 const MAX_MESSAGE = 32 * 1024 * 1024
 /** How much text may wait in one turn before it is handed to the stream. */
 const HIGH_WATER = 256 * 1024
+/** How many messages may wait for their answers before the answers get a turn. */
+const UNANSWERED = 64
 
 const encoder = new TextEncoder()
 
@@ -43,7 +47,10 @@ export class StreamChannel implements Channel {
   readonly #output: Output
   readonly #framer: Framer
   #receiver: Receiver | undefined
-  #queue = ''
+  #queue: string[] = []
+  #queued = 0
+  #resting = false
+  #unanswered = 0
   #scheduled = false
   /** Writes that the stream has not confirmed. */
   #unconfirmed = 0
@@ -72,11 +79,15 @@ export class StreamChannel implements Channel {
     this.#input.on('end', end)
     this.#input.on('close', end)
     this.#input.on('error', end)
+    if (this.#input.readableEnded === true || this.#input.destroyed === true) process.nextTick(end)
   }
 
   send(frame: string): void {
     if (this.#failed !== undefined) return
-    this.#queue += this.#framer.encode(frame)
+    const text = this.#framer.encode(frame)
+    this.#queue.push(text)
+    this.#queued += text.length
+    this.#unanswered--
     if (this.#scheduled) return
     this.#scheduled = true
     process.nextTick(() => {
@@ -95,7 +106,7 @@ export class StreamChannel implements Channel {
   close(): Promise<void> {
     this.stop()
     this.#flush()
-    if (this.#unconfirmed === 0 && this.#queue === '') return Promise.resolve()
+    if (this.#failed !== undefined || (this.#unconfirmed === 0 && this.#queue.length === 0)) return Promise.resolve()
     return new Promise((resolve) => this.#flushed.push(resolve))
   }
 
@@ -103,7 +114,7 @@ export class StreamChannel implements Channel {
     if (this.#reading !== 'yes') return
     this.#framer.push(chunk)
     this.#deliver()
-    if (this.#blocked) this.#input.pause()
+    if (this.#blocked || this.#resting) this.#input.pause()
   }
 
   #end(): void {
@@ -114,15 +125,36 @@ export class StreamChannel implements Channel {
   }
 
   #deliver(): void {
-    while (!this.#blocked && this.#reading !== 'no') {
+    while (!this.#blocked && !this.#resting && this.#reading !== 'no') {
       const frame = this.#framer.next()
       if (frame === undefined) {
         if (this.#reading === 'ending') this.#resolveEnded()
         return
       }
+      this.#unanswered++
       this.#hand(frame)
-      if (this.#queue.length > HIGH_WATER) this.#flush()
+      if (this.#queued > HIGH_WATER) this.#flush()
+      if (this.#unanswered >= UNANSWERED) this.#rest()
     }
+  }
+
+  /**
+   * Lets answers go out before more is taken in: what is answered in a later
+   * turn would pile up otherwise, with a whole chunk of requests begun at once.
+   */
+  #rest(): void {
+    this.#resting = true
+    setImmediate(() => {
+      this.#resting = false
+      this.#unanswered = 0
+      this.#deliver()
+      this.#more()
+    })
+  }
+
+  /** Reads on where nothing is in the way. */
+  #more(): void {
+    if (!this.#blocked && !this.#resting && this.#reading === 'yes') this.#input.resume()
   }
 
   #hand(frame: Frame): void {
@@ -131,28 +163,43 @@ export class StreamChannel implements Channel {
   }
 
   #flush(): void {
-    if (this.#blocked || this.#queue === '' || this.#failed !== undefined) return
-    const text = this.#queue
-    this.#queue = ''
+    while (!this.#blocked && this.#queue.length > 0 && this.#failed === undefined) this.#write(this.#slice())
+  }
+
+  /** The next piece of what is queued: whole messages, of a size that can be handed over at once. */
+  #slice(): string {
+    let size = 0
+    let count = 0
+    while (count < this.#queue.length && size < HIGH_WATER) size += this.#queue[count++]?.length ?? 0
+    this.#queued -= size
+    return this.#queue.splice(0, count).join('')
+  }
+
+  #write(text: string): void {
     this.#unconfirmed++
-    this.#blocked = !this.#output.write(text, (error) => {
+    try {
+      this.#blocked = !this.#output.write(text, (error) => {
+        this.#unconfirmed--
+        if (error !== undefined && error !== null) this.#fail(error)
+        else if (this.#unconfirmed === 0 && this.#queue.length === 0) this.#release()
+      })
+    } catch (error) {
       this.#unconfirmed--
-      if (error !== undefined && error !== null) this.#fail(error)
-      else if (this.#unconfirmed === 0 && this.#queue === '') this.#release()
-    })
+      this.#fail(error instanceof Error ? error : new Error(String(error)))
+    }
   }
 
   #drained(): void {
     this.#blocked = false
     this.#flush()
     this.#deliver()
-    if (!this.#blocked && this.#reading === 'yes') this.#input.resume()
+    this.#more()
   }
 
   #fail(error: Error): void {
     if (this.#failed !== undefined) return
     this.#failed = error
-    this.#queue = ''
+    this.#queue = []
     this.stop()
     this.#release()
     this.#receiver?.closed(error)

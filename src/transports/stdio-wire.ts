@@ -1,6 +1,6 @@
-import { createReadStream, createWriteStream, fstatSync } from 'node:fs'
+import { type Stats, createReadStream, createWriteStream, fstatSync } from 'node:fs'
 import { Socket } from 'node:net'
-import { isatty } from 'node:tty'
+import { ReadStream, WriteStream, isatty } from 'node:tty'
 import type { Input, Output } from './stdio-server.js'
 
 /** Where the messages of a stdio server come in and go out. */
@@ -31,29 +31,34 @@ export function descriptorsFromEnvironment(): Descriptors | undefined {
 
 /** The wire on descriptors of its own: nothing that writes to stdout can reach it. */
 export function isolatedWire([input, output]: Descriptors): Wire {
-  return { input: openInput(input), output: openOutput(output), interactive: isatty(input), release() {} }
+  const stream = openInput(input)
+  return { input: stream, output: openOutput(output), interactive: isatty(input), release: () => void stream.destroy() }
 }
 
-function openInput(descriptor: number): Input {
+function openInput(descriptor: number): Input & { destroy(): unknown } {
   const stat = statOf(descriptor)
   if (stat.isFIFO() || stat.isSocket()) return new Socket({ fd: descriptor, readable: true, writable: false })
+  if (isatty(descriptor)) return new ReadStream(descriptor)
   return createReadStream('', { fd: descriptor, autoClose: false })
 }
 
 function openOutput(descriptor: number): Output {
   const stat = statOf(descriptor)
   if (stat.isFIFO() || stat.isSocket()) return new Socket({ fd: descriptor, readable: false, writable: true })
+  if (isatty(descriptor)) return new WriteStream(descriptor)
   return createWriteStream('', { fd: descriptor, autoClose: false })
 }
 
-function statOf(descriptor: number): ReturnType<typeof fstatSync> {
+function statOf(descriptor: number): Stats {
+  let stat: Stats | undefined
   try {
-    return fstatSync(descriptor)
-  } catch {
-    throw new Error(
-      `The wire is to be on descriptor ${descriptor}, but that is not open; start the server through the launcher line of the documentation`,
-    )
-  }
+    stat = fstatSync(descriptor)
+  } catch {}
+  // Where it was not open, Node may have taken it for its event loop, which is none of these.
+  if (stat !== undefined && (stat.isFIFO() || stat.isSocket() || stat.isFile() || stat.isCharacterDevice())) return stat
+  throw new Error(
+    `The wire is to be on descriptor ${descriptor}, but that is not open; start the server through the launcher line of the documentation`,
+  )
 }
 
 /**
@@ -76,10 +81,14 @@ export function standardWire(): Wire {
     warn()
     return stderr.write(...args)
   }) as typeof stdout.write // overloads
-  stdout.end = () => {
+  stdout.end = ((...args: unknown[]) => {
     warn()
+    const done = args.findLast((arg) => typeof arg === 'function') as (() => void) | undefined
+    const [text] = args
+    if (typeof text === 'string' || text instanceof Uint8Array) stderr.write(text, () => done?.())
+    else if (done !== undefined) process.nextTick(done)
     return stdout
-  }
+  }) as typeof stdout.end
   const output: Output = {
     write: (text, done) => write(text, done),
     on: (event: 'drain' | 'error', listener: (error: Error) => void) => stdout.on(event, listener),

@@ -96,7 +96,8 @@ export class Judge {
       return
     }
     if (this.#clientOnly) {
-      if (message.result?.protocolVersion !== undefined) this.#handshake = revisions.find(({ id }) => id === message.result?.protocolVersion)
+      if (message.result?.protocolVersion !== undefined)
+        this.#handshake = revisions.find(({ id }) => id === message.result?.protocolVersion)
       return
     }
     if (message.method === undefined) this.#answer(message, frame)

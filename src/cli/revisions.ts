@@ -1,0 +1,100 @@
+import { type Revision, revisions } from '../protocol/revisions/index.js'
+import { type Option, describeOptions, readOptions } from './options.js'
+
+const OPTIONS = {
+  markdown: { about: 'as the page docs/revisions.md' },
+  json: { about: 'as JSON' },
+  help: { about: 'show this help' },
+} satisfies Record<string, Option>
+
+const HELP = `ccmcp revisions: what is known about each revision of the protocol
+
+Usage: ccmcp revisions [options]
+
+${describeOptions(OPTIONS)}
+`
+
+/** Prints the table of facts. */
+export async function revisionsCommand(args: readonly string[]): Promise<void> {
+  const given = readOptions(args, OPTIONS)
+  if (given.has('help')) process.stdout.write(HELP)
+  else if (given.has('json')) process.stdout.write(`${JSON.stringify(revisions, null, 2)}\n`)
+  else process.stdout.write(given.has('markdown') ? markdown() : plain())
+  await Promise.resolve()
+}
+
+type Row = readonly [fact: string, ...values: string[]]
+
+const FACTS: Readonly<Record<string, (revision: Revision) => string>> = {
+  opening: ({ opening }) => opening,
+  'JSON-RPC batches': ({ batches }) => (batches ? 'yes' : 'no'),
+  'id of an error without a request': ({ unreadableId }) => unreadableId,
+  'content kinds': ({ contentKinds }) => contentKinds.join(' '),
+  'structured content': ({ structuredContent }) => structuredContent,
+  results: ({ results }) => results,
+}
+
+function rows(): Row[] {
+  const facts = Object.entries(FACTS).map(([fact, of]): Row => [fact, ...revisions.map(of)])
+  return [['fact', ...revisions.map(({ id }) => id)], ...facts]
+}
+
+/** Where each name occurs: one row a name, a mark a revision. */
+function presence(listOf: (revision: Revision) => readonly string[], excluded: boolean): Row[] {
+  const names = [...new Set(revisions.flatMap((revision) => [...listOf(revision)]))]
+  return names.map((name) => [
+    name,
+    ...revisions.map((revision) => (listOf(revision).includes(name) ? 'yes' : excluded && name in revision.excluded ? 'excluded' : '')),
+  ])
+}
+
+const METHODS = {
+  'Requests of the client': 'clientRequests',
+  'Notifications of the client': 'clientNotifications',
+  'Requests of the server': 'serverRequests',
+  'Notifications of the server': 'serverNotifications',
+} as const
+
+function sections(): [title: string, rows: Row[]][] {
+  const ids = revisions.map(({ id }) => id)
+  const methods = Object.entries(METHODS).map(([title, list]): [string, Row[]] => [
+    title,
+    [['method', ...ids], ...presence(({ methods: all }) => all[list], true)],
+  ])
+  const shapes = revisions.flatMap(({ fields }) => Object.keys(fields))
+  const fields = [...new Set(shapes)].map((shape): [string, Row[]] => [
+    `Fields of ${shape}`,
+    [['field', ...ids], ...presence((revision) => revision.fields[shape as keyof Revision['fields']], false)],
+  ])
+  return [['Facts', rows()], ...methods, ...fields]
+}
+
+function plain(): string {
+  return sections()
+    .map(([title, table]) => `${title}\n${aligned(table)}`)
+    .join('\n\n')
+    .concat('\n')
+}
+
+function aligned(table: readonly Row[]): string {
+  const widths = (table[0] ?? []).map((_, column) => Math.max(...table.map((row) => (row[column] ?? '').length)))
+  return table.map((row) => `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd()).join('\n')
+}
+
+function markdown(): string {
+  const table = (all: readonly Row[]) => {
+    const [head = [''], ...body] = all.map((row) => `| ${row.join(' | ')} |`)
+    return [head, `|${'---|'.repeat(revisions.length + 1)}`, ...body].join('\n')
+  }
+  const excluded = revisions.flatMap(({ id, excluded: methods }) =>
+    Object.entries(methods).map(([method, why]) => `- \`${method}\` of ${id}: ${why}`),
+  )
+  return [
+    '# The revisions of the protocol',
+    'Made by `ccmcp revisions --markdown` from `src/protocol/revisions/`; a test holds this page equal to it, and others hold those files equal to the official schemas.',
+    ...sections().map(([title, all]) => `## ${title}\n\n${table(all)}`),
+    `## Excluded\n\n${excluded.join('\n')}`,
+  ]
+    .join('\n\n')
+    .concat('\n')
+}

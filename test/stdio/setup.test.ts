@@ -1,0 +1,195 @@
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Child, type ChildOptions, ROOT, killAll, ping, pong, within } from './child.js'
+
+// A checkout of its own, without dist/. Its node_modules holds links to the real
+// packages, and the only npm on the path is ours: the real folder is never touched.
+let root = ''
+let env: Record<string, string> = {}
+const marker = () => join(root, 'node_modules', '.ccmcp-installed')
+const lock = () => join(root, '.build-lock')
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'ccmcp-setup-'))
+  chmodSync(root, 0o755)
+  for (const name of ['package.json', 'package-lock.json', 'ccmcp', 'scripts', 'src', 'tsconfig.json', 'tsconfig.build.json'])
+    cpSync(join(ROOT, name), join(root, name), { recursive: true })
+  const packages = join(ROOT, 'node_modules')
+  mkdirSync(join(root, 'node_modules'))
+  for (const name of readdirSync(packages)) if (!name.startsWith('.')) symlinkSync(join(packages, name), join(root, 'node_modules', name))
+  const past = new Date(Date.now() - 60_000)
+  utimesSync(join(root, 'package-lock.json'), past, past)
+  writeFileSync(marker(), '')
+  const bin = join(root, 'bin')
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'npm'), '#!/bin/sh\necho "npm $*" >>npm.log\necho "npm on stdout"\nexit "${NPM_CODE-0}"\n', { mode: 0o755 })
+  env = { PATH: `${bin}:${process.env['PATH']}` }
+})
+afterEach(async () => {
+  await killAll()
+  rmSync(root, { recursive: true, force: true, maxRetries: 5 })
+})
+
+const launch = (options: ChildOptions = {}) =>
+  new Child(join(root, 'ccmcp'), [], { ...options, env: { ...env, ...options.env }, group: true })
+
+async function answersPing(server: Child): Promise<void> {
+  server.end(ping(1))
+  await server.closed()
+  expect(server.stdout.toString()).toBe(`${pong(1)}\n`)
+  expect(server.code).toBe(0)
+}
+
+/** What npm was asked to do. */
+const npm = () => (existsSync(join(root, 'npm.log')) ? readFileSync(join(root, 'npm.log'), 'utf8') : '')
+/** What the work has left behind beside dist/. */
+const litter = () => readdirSync(root).filter((name) => name.startsWith('.build-lock') || name.startsWith('dist.'))
+
+describe('./ccmcp in a fresh checkout', () => {
+  it('builds, then answers; the second time it only answers', async () => {
+    const first = launch()
+    await answersPing(first)
+    expect(first.stderr).toBe('ccmcp: building…\n')
+    const second = launch()
+    await answersPing(second)
+    expect(second.stderr).toBe('')
+    expect(npm()).toBe('')
+    expect(litter()).toEqual([])
+  })
+
+  it('builds once when two are started at the same time, and both answer', async () => {
+    const servers = [launch(), launch()]
+    await Promise.all(servers.map(answersPing))
+    expect(servers.map(({ stderr }) => stderr).join('')).toBe('ccmcp: building…\n')
+    expect(npm()).toBe('')
+    expect(litter()).toEqual([])
+  })
+
+  it('installs once when two are started at the same time, and nothing of that reaches the wire', async () => {
+    rmSync(marker())
+    const servers = [launch(), launch()]
+    await Promise.all(servers.map(answersPing))
+    expect(servers.map(({ stderr }) => stderr).join('')).toBe('ccmcp: installing packages…\nnpm on stdout\nccmcp: building…\n')
+    expect(npm()).toBe('npm ci --include=dev --no-audit --no-fund\n')
+    expect(existsSync(marker())).toBe(true)
+    expect(litter()).toEqual([])
+  })
+
+  it('says so when installing fails, and leaves no lock', async () => {
+    rmSync(marker())
+    const server = launch({ env: { NPM_CODE: '7' } })
+    await server.closed()
+    expect(server.stderr).toBe(
+      'ccmcp: installing packages…\nnpm on stdout\nccmcp: not ready: "npm ci --include=dev --no-audit --no-fund" failed\n',
+    )
+    expect(server.stdout.toString()).toBe('')
+    expect(server.code).toBe(1)
+    expect(litter()).toEqual([])
+  })
+
+  it('says so when building fails, and leaves no lock', async () => {
+    writeFileSync(join(root, 'src', 'stdio.ts'), 'this is no program')
+    const server = launch()
+    await server.closed()
+    expect(server.stderr).toContain(`ccmcp: not ready: "${process.execPath} ${join(root, 'scripts', 'build.mjs')}" failed\n`)
+    expect(server.stdout.toString()).toBe('')
+    expect(server.code).toBe(1)
+    expect(litter()).toEqual([])
+    expect(existsSync(join(root, 'dist'))).toBe(false)
+  })
+})
+
+describe('the lock of a build', () => {
+  it('whose owner is dead does not block', async () => {
+    const { pid } = spawnSync(process.execPath, ['--version'])
+    writeFileSync(lock(), String(pid))
+    const server = launch()
+    await answersPing(server)
+    expect(server.stderr).toBe('ccmcp: building…\n')
+    expect(litter()).toEqual([])
+  })
+
+  it('whose owner is dead is taken over by one of two', async () => {
+    const { pid } = spawnSync(process.execPath, ['--version'])
+    writeFileSync(lock(), String(pid))
+    const servers = [launch(), launch()]
+    await Promise.all(servers.map(answersPing))
+    expect(servers.map(({ stderr }) => stderr).join('')).toBe('ccmcp: building…\n')
+    expect(litter()).toEqual([])
+  })
+
+  it('whose owner was killed in the middle of its work does not block', async () => {
+    const killed = launch()
+    await killed.said('building')
+    await killed.kill()
+    expect(existsSync(lock())).toBe(true)
+    const server = launch()
+    await answersPing(server)
+    expect(server.stderr).toBe('ccmcp: building…\n')
+    expect(existsSync(lock())).toBe(false)
+  })
+
+  it('whose owner lives is waited for', async () => {
+    const owner = new Child(process.execPath, ['--eval', 'setInterval(() => {}, 60_000); console.log("up")'])
+    await owner.line(0)
+    writeFileSync(lock(), String(owner.pid))
+    // Each attempt makes and removes a file beside the lock.
+    const attempts = new Promise<void>((resolve) => {
+      let seen = 0
+      const watcher = watch(root, (_, name) => {
+        if (name?.startsWith('.build-lock.') !== true || ++seen < 8) return
+        watcher.close()
+        resolve()
+      })
+    })
+    const server = launch()
+    await within(attempts, () => 'attempts to take the lock')
+    expect(server.stderr).toBe('')
+    await owner.kill()
+    await answersPing(server)
+    expect(server.stderr).toBe('ccmcp: building…\n')
+  })
+
+  // BUG: an empty lock counts as process 0, which "lives": setup.mjs spins on it for ever, at full load.
+  it.each([[''], ['no number']])('that names no process (%j) does not block', async (content) => {
+    writeFileSync(lock(), content)
+    const server = launch()
+    server.end(ping(1))
+    await server.until(() => server.lines.length === 1, 'the answer', false, 6000)
+    expect(server.lines).toEqual([pong(1)])
+  })
+})
+
+describe('a checkout that cannot be written', () => {
+  it('is named, with what to do', async () => {
+    // Nothing is forbidden to root, so another user has to try.
+    const isRoot = process.getuid?.() === 0
+    const stays = isRoot ? 0o755 : 0o555
+    chmodSync(root, stays)
+    const server = launch(isRoot ? { uid: 65534 } : {})
+    await server.closed()
+    chmodSync(root, 0o755)
+    expect(server.stderr).toBe(
+      `ccmcp: not ready: this folder cannot be written; run "npm run setup" in ${root} as a user who may, then start again\n`,
+    )
+    expect(server.stdout.toString()).toBe('')
+    expect(server.code).toBe(1)
+    expect(litter()).toEqual([])
+  })
+})
