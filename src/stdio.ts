@@ -4,7 +4,7 @@ import type { Server } from './server/server.js'
 import { Session } from './server/session.js'
 import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
 import { type Input, type Output, StreamChannel } from './transports/stdio-server.js'
-import { type Descriptors, descriptorsFromEnvironment, isolatedWire, standardWire } from './transports/stdio-wire.js'
+import { type Descriptors, descriptorsFromEnvironment, standardWire } from './transports/stdio-wire.js'
 
 /** After end of input, what is in flight has this long to finish. */
 const DRAIN_AFTER_END = 5000
@@ -111,7 +111,8 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   const { log = process.stderr, exit = true, wire: asked, greeting, ...common } = options
   const named = descriptorsFromEnvironment()
   const descriptors = asked ?? named
-  const wire = descriptors === undefined ? standardWire() : isolatedWire(descriptors)
+  // Loaded only where it is needed: what comes before the first answer counts.
+  const wire = descriptors === undefined ? standardWire() : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
   if (wire.interactive && greeting !== undefined) process.stderr.write(`${greeting}\n`)
   const stopping = new AbortController()
   const stop = () => {

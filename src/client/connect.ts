@@ -1,9 +1,11 @@
 import type { Tapped } from '../jsonrpc/channel.js'
+import { Timeout } from '../jsonrpc/deadline.js'
+import { ChannelClosed } from '../jsonrpc/errors.js'
 import type { Params } from '../jsonrpc/message.js'
 import type { Report } from '../jsonrpc/peer.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, newest, revisions } from '../protocol/revisions/index.js'
-import { ProbeEndedServer, type Verdict, probe, shakeHands } from './opening.js'
+import { type Verdict, probe, shakeHands } from './opening.js'
 import { Client, ClientSession, type Reached, type SessionOptions } from './session.js'
 import { ConnectionError, type Target, type TargetChannel } from './target.js'
 
@@ -40,12 +42,17 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const sessionOptions: SessionOptions = { info, capabilities, report, ...(tap === undefined ? {} : { tap }) }
   const attempt = new Attempt(target, sessionOptions)
   try {
-    const reached = await attempt.open(wanted, verdicts.get(target), timeout, Math.min(probeTimeout, timeout))
+    const reached = await attempt.open(wanted, verdicts.get(target), { timeout, probeTimeout })
     verdicts.set(target, reached.revision.opening)
     return new Client(attempt.session, reached)
   } catch (error) {
     throw await attempt.fail(error)
   }
+}
+
+interface Times {
+  timeout: number
+  probeTimeout: number
 }
 
 class Attempt {
@@ -61,26 +68,39 @@ class Attempt {
     this.session = new ClientSession(this.#channel, options)
   }
 
-  async open(wanted: Revision | undefined, verdict: Verdict | undefined, timeout: number, probeTimeout: number): Promise<Reached> {
-    const opening = wanted?.opening ?? verdict
-    if (opening === 'handshake') return await shakeHands(this.session, wanted, this.#options, timeout)
+  async open(wanted: Revision | undefined, verdict: Verdict | undefined, { timeout, probeTimeout }: Times): Promise<Reached> {
+    if ((wanted?.opening ?? verdict) === 'handshake') return await this.#shakeHands(wanted, timeout)
+    // A server that is known to answer gets all the time it needs.
+    const patience = wanted === undefined && verdict === undefined ? Math.min(probeTimeout, timeout) : timeout
+    const found = await probe(this.session, wanted ?? newest, patience)
+    if (typeof found === 'object' && (wanted === undefined || found.revision === wanted)) return found
+    if (wanted !== undefined) throw new ConnectionError(`The server does not serve ${wanted.id}`)
+    if (found === 'ended') this.#reopen()
     try {
-      const found = await probe(this.session, wanted ?? newest, wanted === undefined ? probeTimeout : timeout)
-      if (found !== undefined && (wanted === undefined || found.revision === wanted)) return found
-      if (wanted !== undefined) throw new ConnectionError(`The server does not serve ${wanted.id}`)
+      return await this.#shakeHands(undefined, timeout)
     } catch (error) {
-      if (!(error instanceof ProbeEndedServer) || wanted !== undefined) throw error
-      this.#channel = this.#target.open()
-      this.session = new ClientSession(this.#channel, this.#options)
+      // It may have read the probe only now, and ended of it.
+      if (!(found === 'silent' && error instanceof ChannelClosed)) throw error
+      this.#reopen()
+      return await this.#shakeHands(undefined, timeout)
     }
-    return await shakeHands(this.session, undefined, this.#options, timeout)
+  }
+
+  #shakeHands(wanted: Revision | undefined, timeout: number): Promise<Reached> {
+    return shakeHands(this.session, wanted, this.#options, timeout)
+  }
+
+  #reopen(): void {
+    this.#channel = this.#target.open()
+    this.session = new ClientSession(this.#channel, this.#options)
   }
 
   /** Ends what was begun and says why it did not work. */
   async fail(error: unknown): Promise<Error> {
     const reason = error instanceof Error ? error.message : String(error)
+    // A broken channel has said its part already; of a silent one this is all there is to say.
+    const diagnosis = error instanceof Timeout ? (this.#channel.diagnose?.() ?? '') : ''
     await this.session.peer.close()
-    const diagnosis = this.#channel.diagnose?.() ?? ''
     return new ConnectionError(diagnosis === '' ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
 }

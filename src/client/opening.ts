@@ -12,24 +12,26 @@ import { ConnectionError } from './target.js'
 /** How a server wants to be opened. */
 export type Verdict = Revision['opening']
 
-/** The server ended, or was ended, by the probe: it must be started anew and asked the old way. */
-export class ProbeEndedServer extends Error {}
+/** What a probe shows: what was reached, or that the server is of the old kind, says nothing, or has ended of it. */
+export type Probed = Reached | 'handshake' | 'silent' | 'ended'
 
 /**
- * Asks with `server/discover` whether requests may describe themselves. Undefined
- * where the server does not know that, or says nothing in time.
+ * Asks with `server/discover` whether requests may describe themselves.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility
  */
-export async function probe(session: ClientSession, revision: Revision, timeout: number): Promise<Reached | undefined> {
+export async function probe(session: ClientSession, revision: Revision, timeout: number): Promise<Probed> {
   session.describes = revision
   try {
     return discovered(session, await session.request('server/discover', undefined, { timeout }))
   } catch (error) {
     session.describes = undefined
-    if (error instanceof ChannelClosed) throw new ProbeEndedServer(error.message, { cause: error })
-    if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION)
-      return await probe(session, choose(error, revision), timeout)
-    if (error instanceof RpcError || error instanceof Timeout || error instanceof TypeError) return undefined
+    if (error instanceof ChannelClosed) return 'ended'
+    if (error instanceof Timeout) return 'silent'
+    if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION) {
+      const mutual = choose(error, revision)
+      return mutual === undefined ? 'handshake' : await probe(session, mutual, timeout)
+    }
+    if (error instanceof RpcError || error instanceof TypeError) return 'handshake'
     throw error
   }
 }
@@ -47,11 +49,11 @@ function discovered(session: ClientSession, result: Params): Reached {
   }
 }
 
-/** The server does know self-describing requests, but not of this revision. */
-function choose({ data }: RpcError, refused: Revision): Revision {
+/** The server does know self-describing requests, but not of this revision; undefined: only handshakes are left. */
+function choose({ data }: RpcError, refused: Revision): Revision | undefined {
   const supported: unknown[] = isObject(data) && Array.isArray(data['supported']) ? data['supported'] : []
   const mutual = bySelfDescription.findLast(({ id }) => supported.includes(id) && id !== refused.id)
-  if (mutual !== undefined) return mutual
+  if (mutual !== undefined || byHandshake.some(({ id }) => supported.includes(id))) return mutual
   throw new ConnectionError(`The server and this client have no protocol revision in common: it serves ${supported.join(', ') || 'none'}`)
 }
 

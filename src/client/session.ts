@@ -61,7 +61,8 @@ export class ClientSession {
       notification: (notification) => this.#notified(notification),
       // Garbage is reported, never answered.
       answersGarbage: false,
-      cancelled: (requestId, reason) => this.peer.notify('notifications/cancelled', { requestId, reason }),
+      cancelled: (requestId, reason, method) =>
+        method !== 'initialize' && this.peer.notify('notifications/cancelled', { requestId, reason }),
       report: options.report,
     })
   }

@@ -37,7 +37,7 @@ export interface PeerOptions {
   batchLimit?(): number
   unreadableId?(): UnreadableId
   /** Tells the other side that a request of ours is not wanted any more. */
-  cancelled?(id: Id, reason: string): void
+  cancelled?(id: Id, reason: string, method: string): void
   report(report: Report): void
   closed?(error?: Error): void
   maxDepth?: number
@@ -88,7 +88,7 @@ export class Peer {
     return new Promise((resolve, reject) => {
       const giveUp = (error: Error) => {
         settle()
-        this.#options.cancelled?.(id, error.message)
+        this.#options.cancelled?.(id, error.message, method)
         reject(error)
       }
       const aborted = () => giveUp(asError(signal?.reason))

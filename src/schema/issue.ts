@@ -17,3 +17,10 @@ export function step(path: string, key: PropertyKey): string {
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+const DIALECTS = new Set(['https://json-schema.org/draft/2020-12/schema', 'http://json-schema.org/draft-07/schema'])
+
+/** Whether a `$schema` names a dialect that is understood here. */
+export function isDialect(value: unknown): boolean {
+  return typeof value === 'string' && DIALECTS.has(value.replace(/#$/, ''))
+}

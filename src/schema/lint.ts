@@ -1,4 +1,4 @@
-import { type JsonSchema, isRecord } from './issue.js'
+import { type JsonSchema, isDialect, isRecord } from './issue.js'
 
 /*
  * What is wrong with a JSON Schema before any value is checked. Hosts drop a
@@ -6,7 +6,6 @@ import { type JsonSchema, isRecord } from './issue.js'
  * here, when the server is made.
  */
 
-const DIALECTS = new Set(['https://json-schema.org/draft/2020-12/schema', 'http://json-schema.org/draft-07/schema'])
 const MAX_DEPTH = 64
 const MAX_SUBSCHEMAS = 10_000
 
@@ -35,7 +34,7 @@ export function lint(schema: unknown): string[] {
   const problems: string[] = []
   if (!isRecord(schema)) return ['a JSON Schema must be an object']
   const dialect = schema['$schema']
-  if (dialect !== undefined && !(typeof dialect === 'string' && DIALECTS.has(dialect.replace(/#$/, '')))) {
+  if (dialect !== undefined && !isDialect(dialect)) {
     problems.push(`$schema: ${JSON.stringify(dialect)} is not supported; use JSON Schema 2020-12 (the default) or draft-07`)
   }
   walk(schema, problems)

@@ -1,5 +1,6 @@
 import { type Issue, type JsonSchema, type Outcome, step } from './issue.js'
 import { check as checkFully } from './json-schema.js'
+import { lint } from './lint.js'
 import { compileSimple } from './simple.js'
 
 /** A schema library's own schema, by the common interface of https://standardschema.dev */
@@ -35,7 +36,7 @@ function isStandard(schema: object): schema is StandardSchema {
  * (`input`) or after (`output`) it was checked. Throws with advice where a
  * library cannot say.
  */
-export function toJsonSchema(schema: StandardSchema | JsonSchema, side: 'input' | 'output'): JsonSchema {
+function toJsonSchema(schema: StandardSchema | JsonSchema, side: 'input' | 'output'): JsonSchema {
   if (!isStandard(schema)) return schema
   const { vendor, jsonSchema } = schema['~standard']
   if (jsonSchema === undefined) {
@@ -43,14 +44,19 @@ export function toJsonSchema(schema: StandardSchema | JsonSchema, side: 'input' 
       vendor === 'valibot'
         ? 'wrap it: toStandardJsonSchema(schema) from @valibot/to-json-schema'
         : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
-    throw new Error(`this ${vendor} schema does not give a JSON Schema by itself; ${advice}`)
+    throw new TypeError(`is of ${vendor}, which does not give a JSON Schema by itself; ${advice}`)
   }
   return jsonSchema[side]({ target: 'draft-2020-12' })
 }
 
-export function checker(schema: StandardSchema | JsonSchema, json: JsonSchema): Checker {
-  if (isStandard(schema)) return { json, check: (value) => checkStandard(schema, value) }
+/** Makes a schema ready; throws what is wrong with it. */
+export function checker(schema: StandardSchema | JsonSchema, side: 'input' | 'output'): Checker {
+  const json = toJsonSchema(schema, side)
   const simple = compileSimple(json)
+  // What compiles has no faults; of anything else, they are looked for.
+  const [problem] = simple === undefined ? lint(json) : []
+  if (problem !== undefined) throw new TypeError(`is not valid: ${problem}`)
+  if (isStandard(schema)) return { json, check: (value) => checkStandard(schema, value) }
   if (simple === undefined) return { json, check: (value) => checkFully(json, value) }
   return {
     json,

@@ -20,6 +20,8 @@ export interface ProcessOptions {
 const MAX_MESSAGE = 256 * 1024 * 1024
 const PATIENCE = 2000
 const TAIL = 8192
+/** Milliseconds for what a process has written before its end. */
+const GRACE = 500
 const WINDOWS = process.platform === 'win32'
 /** A server gets no secrets of its host unless they are given to it. */
 const INHERITED = WINDOWS
@@ -71,10 +73,17 @@ export class ProcessChannel implements Channel {
         this.#ending.error = error
         resolve(null)
       })
-      child.on('close', (code, signal) => {
+      const ended = (code: number | null, signal: NodeJS.Signals | null) => {
         this.#ending.code = code
         this.#ending.signal = signal
         resolve(code)
+      }
+      // A child of it may hold its pipes open: then they are not waited for much longer.
+      let grace: ReturnType<typeof setTimeout> | undefined
+      child.on('exit', (code, signal) => (grace = setTimeout(ended, GRACE, code, signal)))
+      child.on('close', (code, signal) => {
+        clearTimeout(grace)
+        ended(code, signal)
       })
     })
   }

@@ -20,7 +20,11 @@ export function explain(ending: Ending): string {
     lines.push(signal === null || signal === undefined ? `It exited with code ${String(code)}` : `It was ended by ${signal}`)
   else lines.push('It is running, but does not answer')
   if (garbage !== undefined) lines.push(`First line on stdout that is not JSON: ${JSON.stringify(garbage)}`)
-  const tail = stderr.trim().split('\n').slice(-10)
+  const words = stderr.trim().split('\n')
+  const tail = words.slice(-10)
+  // Of a long stack trace, the line that says what it is about.
+  const cause = words.slice(0, -10).findLast((line) => /^\w*Error\b|^\S*Exception\b/.test(line))
+  if (cause !== undefined) tail.unshift(cause, '…')
   if (tail.length > 0 && tail[0] !== '') lines.push('Its last words on stderr:', ...tail.map((line) => `  ${line}`))
   const advice = adviceFor(ending)
   if (advice !== undefined) lines.push(`Likely: ${advice}`)

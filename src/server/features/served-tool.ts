@@ -1,6 +1,5 @@
 import type { ToolListing } from '../../protocol/model.js'
-import { lint } from '../../schema/lint.js'
-import { type Checker, type JsonSchema, checker, toJsonSchema } from '../../schema/standard.js'
+import { type Checker, checker } from '../../schema/standard.js'
 import type { Call } from '../call.js'
 import type { Schema, Tool } from '../define.js'
 import { Turnstile } from '../turnstile.js'
@@ -34,40 +33,36 @@ function prepare(definition: Tool, handle: Handle | undefined): ServedTool {
     throw new TypeError(`Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`)
   }
   const fail = (problem: string) => new TypeError(`Tool "${name}": ${problem}`)
-  const inputJson = schemaOf(definition.input, 'input', fail)
-  if (inputJson['type'] !== 'object')
+  const input = ready(definition.input, 'input', fail)
+  if (input.json['type'] !== 'object')
     throw fail('its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise')
-  const outputJson = definition.output === undefined ? undefined : schemaOf(definition.output, 'output', fail)
+  const output = definition.output === undefined ? undefined : ready(definition.output, 'output', fail)
   if (timeout !== undefined && !(timeout > 0)) throw fail('"timeout" must be a number of milliseconds above 0')
   if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency > 0))
     throw fail('"concurrency" must be a whole number above 0')
   const runner = run ?? (handle === undefined ? undefined : (input: unknown, call: Call) => handle(name, input, call))
   if (runner === undefined) throw fail('it has no "run", and the server has no "handle" for it')
-  const listing: ToolListing = { name, inputSchema: inputJson }
+  const listing: ToolListing = { name, inputSchema: input.json }
   if (title !== undefined) listing.title = title
   if (description !== undefined) listing.description = description
-  if (outputJson !== undefined) listing.outputSchema = outputJson
+  if (output !== undefined) listing.outputSchema = output.json
   if (annotations !== undefined) listing.annotations = annotations
   if (icons !== undefined) listing.icons = icons
   if (meta !== undefined) listing._meta = meta
   return {
     definition,
     listing,
-    input: checker(definition.input, inputJson),
-    output: definition.output === undefined || outputJson === undefined ? undefined : checker(definition.output, outputJson),
+    input,
+    output,
     run: runner,
     turnstile: concurrency === undefined ? undefined : new Turnstile(concurrency),
   }
 }
 
-function schemaOf(schema: Schema, side: 'input' | 'output', fail: (problem: string) => Error): JsonSchema {
-  let json: JsonSchema
+function ready(schema: Schema, side: 'input' | 'output', fail: (problem: string) => Error): Checker {
   try {
-    json = toJsonSchema(schema, side)
+    return checker(schema, side)
   } catch (error) {
-    throw fail(`its ${side} schema: ${error instanceof Error ? error.message : String(error)}`)
+    throw fail(`its ${side} schema ${error instanceof Error ? error.message : String(error)}`)
   }
-  const [problem] = lint(json)
-  if (problem !== undefined) throw fail(`its ${side} schema is not valid: ${problem}`)
-  return json
 }

@@ -1,0 +1,102 @@
+// One server under load. The load must not be what is measured: its bytes are
+// made before, and answers are counted by their newlines, not parsed.
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+const NEWLINE = 10
+const INITIALIZE =
+  '{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}\n'
+const INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+
+const call = (id, message) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"echo","arguments":{"message":"${message}"}}}\n`
+
+export class Load {
+  #child
+  #seen = 0
+  #bytes = 0
+  #wanted = Infinity
+  #reached = () => {}
+  #id = 0
+
+  constructor(file) {
+    const env = { ...process.env }
+    // On some runtimes this alone adds 50 ms to every start.
+    delete env.NODE_EXTRA_CA_CERTS
+    this.started = performance.now()
+    this.#child = spawn(process.execPath, [file], { stdio: ['pipe', 'pipe', 'ignore'], env })
+    this.#child.stdin.on('error', () => {})
+    this.#child.stdout.on('data', (chunk) => {
+      this.#bytes += chunk.length
+      for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, at + 1)) this.#seen++
+      if (this.#seen >= this.#wanted) this.#reached()
+    })
+    this.exited = new Promise((resolve) => this.#child.on('exit', resolve))
+  }
+
+  /** Writes and waits for a number of answers; undefined if they do not all come in time. */
+  async #send(bytes, answers, seconds = 60) {
+    const target = this.#seen + answers
+    let timer
+    const came = new Promise((resolve) => {
+      this.#wanted = target
+      this.#reached = () => resolve(true)
+      timer = setTimeout(() => resolve(false), seconds * 1000)
+      void this.exited.then(() => resolve(false))
+    })
+    const began = performance.now()
+    this.#child.stdin.write(bytes)
+    const ok = await came
+    clearTimeout(timer)
+    this.#wanted = Infinity
+    return ok ? performance.now() - began : undefined
+  }
+
+  /** Milliseconds from the spawn to the first answer, and to the answer of the first call. */
+  async open() {
+    await this.#send(INITIALIZE, 1)
+    const first = performance.now() - this.started
+    await this.#send(INITIALIZED + call(++this.#id, 'first'), 1)
+    return { first, firstCall: performance.now() - this.started }
+  }
+
+  /** Many calls in one go: calls a second, and the server's own CPU microseconds for each. */
+  async pipelined(count) {
+    const bytes = Buffer.from(Array.from({ length: count }, (_, i) => call(++this.#id, `hello number ${i}`)).join(''))
+    const before = this.#cpu()
+    const spent = await this.#send(bytes, count)
+    if (spent === undefined) return undefined
+    return { perSecond: (count / spent) * 1000, cpu: ((this.#cpu() - before) * 1000) / count }
+  }
+
+  /** One call after the other: the milliseconds of each, sorted. */
+  async pingPong(count) {
+    const times = []
+    for (let i = 0; i < count; i++) times.push(await this.#send(call(++this.#id, 'hi'), 1))
+    return times.sort((one, other) => one - other)
+  }
+
+  /** Milliseconds for a message of that many bytes there and back. */
+  async large(bytes) {
+    const message = Buffer.from(call(++this.#id, 'x'.repeat(bytes)))
+    const before = this.#bytes
+    const spent = await this.#send(message, 1, 30)
+    return spent === undefined || this.#bytes - before < bytes ? undefined : spent
+  }
+
+  /** Megabytes of memory: now, or at its highest. */
+  memory(peak) {
+    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8')
+    return Number((peak ? /VmHWM:\s+(\d+)/ : /VmRSS:\s+(\d+)/).exec(status)?.[1]) / 1024
+  }
+
+  /** Milliseconds of CPU time. */
+  #cpu() {
+    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ')[1].split(' ')
+    return (Number(fields[11]) + Number(fields[12])) * 10
+  }
+
+  async close() {
+    this.#child.kill('SIGKILL')
+    await this.exited
+  }
+}

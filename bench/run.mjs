@@ -1,0 +1,117 @@
+// Runs ccmcp, the bare loop and the peers side by side, in alternation, and
+// prints medians and what they are as a multiple of the bare loop.
+//   node bench/run.mjs [--rounds 7] [--calls 50000] [--only ccmcp,bare] [--markdown]
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { Load } from './load.mjs'
+
+const here = dirname(fileURLToPath(import.meta.url))
+const root = dirname(here)
+const { values } = parseArgs({
+  options: { rounds: { type: 'string', default: '7' }, calls: { type: 'string', default: '50000' }, only: { type: 'string' }, markdown: { type: 'boolean' } },
+})
+const rounds = Number(values.rounds)
+const calls = Number(values.calls)
+
+const SUBJECTS = { bare: [], ccmcp: ['ccmcp'], 'ccmcp-zod': ['ccmcp', 'zod'], tmcp: ['tmcp', '@tmcp/transport-stdio', '@tmcp/adapter-zod', 'zod'], 'sdk-2': ['@modelcontextprotocol/server', 'zod'], 'sdk-1': ['@modelcontextprotocol/sdk', 'zod'], fastmcp: ['fastmcp', 'zod'] }
+const names = values.only === undefined ? Object.keys(SUBJECTS) : ['bare', ...values.only.split(',').filter((name) => name !== 'bare')]
+
+const say = (text) => process.stderr.write(`${text}\n`)
+const median = (list) => {
+  const known = list.filter((value) => value !== undefined).sort((one, other) => one - other)
+  return known.length === 0 ? undefined : known[Math.floor(known.length / 2)]
+}
+
+function prepare() {
+  spawnSync(process.execPath, [join(root, 'scripts', 'setup.mjs')], { stdio: ['ignore', 2, 2] })
+  const lock = join(here, 'node_modules', '.package-lock.json')
+  if (existsSync(lock) && statSync(lock).mtimeMs >= statSync(join(here, 'package-lock.json')).mtimeMs) return
+  say('installing the peers…')
+  spawnSync('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: here, stdio: ['ignore', 2, 2] })
+}
+
+async function measure(name) {
+  const file = join(here, 'servers', `${name}.mjs`)
+  const row = {}
+  const load = new Load(file)
+  const { first, firstCall } = await load.open()
+  row['start to first answer, ms'] = first
+  row['start to first call, ms'] = firstCall
+  row['memory at start, MB'] = load.memory(false)
+  await load.pipelined(Math.floor(calls / 5)) // the first calls warm the server up
+  const pipelined = await load.pipelined(calls)
+  row['calls a second'] = pipelined?.perSecond
+  row['CPU a call, µs'] = pipelined?.cpu
+  await load.pingPong(300)
+  const times = await load.pingPong(2000)
+  row['ping-pong p50, ms'] = times[Math.floor(times.length * 0.5)]
+  row['ping-pong p99, ms'] = times[Math.floor(times.length * 0.99)]
+  row['peak memory under calls, MB'] = load.memory(true)
+  await load.close()
+  // A fresh process, so that the size of one message does not change the figures above.
+  const large = new Load(file)
+  await large.open()
+  await large.large(2 ** 20)
+  row['1 MB message, ms'] = median([await large.large(2 ** 20), await large.large(2 ** 20), await large.large(2 ** 20)])
+  row['64 MB message, ms'] = await large.large(2 ** 26)
+  row['peak memory at 64 MB, MB'] = row['64 MB message, ms'] === undefined ? undefined : large.memory(true)
+  await large.close()
+  return row
+}
+
+/** Packages and megabytes of a fresh install. */
+function install(name) {
+  const packages = SUBJECTS[name]
+  if (packages.length === 0) return {}
+  const folder = mkdtempSync(join(tmpdir(), 'ccmcp-bench-'))
+  try {
+    writeFileSync(join(folder, 'package.json'), '{"private":true}')
+    const npm = (args, cwd) => execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd, encoding: 'utf8' })
+    const specs = packages.map((each) => (each === 'ccmcp' ? join(folder, npm(['pack', '--ignore-scripts', '--pack-destination', folder], root).trim().split('\n').at(-1)) : `${each}@${versionOf(each)}`))
+    npm(['install', ...specs], folder)
+    const bytes = (path) => (statSync(path).isDirectory() ? readdirSync(path).reduce((sum, each) => sum + bytes(join(path, each)), 0) : statSync(path).size)
+    const count = npm(['ls', '--all', '--parseable'], folder).trim().split('\n').length - 1
+    return { 'packages installed': count, 'install size, MB': bytes(join(folder, 'node_modules')) / 1e6 }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const versionOf = (name) => JSON.parse(execFileSync('node', ['-p', `JSON.stringify(require('./package.json').devDependencies)`], { cwd: here, encoding: 'utf8' }))[name]
+
+function show(table) {
+  const facts = [...new Set(Object.values(table).flatMap((row) => Object.keys(row)))]
+  const cell = (name, fact) => {
+    const value = table[name][fact]
+    if (value === undefined) return fact.startsWith('p') && name === 'bare' ? '' : name === 'bare' ? '' : 'fails'
+    const shown = value >= 1000 ? Math.round(value).toString() : value >= 10 ? value.toFixed(1) : value.toFixed(3)
+    const floor = table.bare[fact]
+    return name === 'bare' || floor === undefined ? shown : `${shown} (${(value / floor).toFixed(2)}×)`
+  }
+  const rows = [['', ...names], ...facts.map((fact) => [fact, ...names.map((name) => cell(name, fact))])]
+  if (values.markdown === true) {
+    const [head, ...body] = rows.map((row) => `| ${row.join(' | ')} |`)
+    return [head, `|${'---|'.repeat(names.length + 1)}`, ...body].join('\n')
+  }
+  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)))
+  return rows.map((row) => row.map((text, column) => text.padEnd(widths[column])).join('  ').trimEnd()).join('\n')
+}
+
+prepare()
+const results = Object.fromEntries(names.map((name) => [name, []]))
+for (let round = 1; round <= rounds; round++) {
+  for (const name of names) results[name].push(await measure(name))
+  say(`round ${round} of ${rounds}`)
+}
+const table = {}
+for (const name of names) {
+  const facts = Object.keys(results[name][0])
+  table[name] = Object.fromEntries(facts.map((fact) => [fact, median(results[name].map((row) => row[fact]))]))
+  Object.assign(table[name], install(name))
+}
+console.log(`Node ${process.version}, ${cpus().length} cores, ${rounds} rounds of ${calls} calls; in brackets: multiples of the bare loop\n`)
+console.log(show(table))

@@ -1,0 +1,151 @@
+// What every check needs: named steps, deadlines, and an eye on the processes that it starts.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url))
+const PRELOAD = new URL('servers/preload.mjs', import.meta.url).href
+const STEP = 15_000
+
+/** A check that cannot be made here. */
+export class Skipped extends Error {}
+
+/** The arguments for Node that start a file of this folder; its process id is written down. */
+export function script(name, ...args) {
+  return ['--import', PRELOAD, here(name), ...args]
+}
+
+/** The arguments for Node that start the program of an installed package. */
+export function program(name, ...args) {
+  const home = `node_modules/${name}/`
+  const { bin } = JSON.parse(readFileSync(here(`${home}package.json`), 'utf8'))
+  return script(home + (typeof bin === 'string' ? bin : Object.values(bin)[0]), ...args)
+}
+
+export class Trial {
+  #cleanups = []
+  #folder = mkdtempSync(join(tmpdir(), 'ccmcp-interop-'))
+  #pids = join(this.#folder, 'pids')
+  /** What has worked, and what has not. */
+  done = []
+  failures = []
+  /** For each process that the check starts: where it writes its id. */
+  env = { INTEROP_PIDS: this.#pids }
+
+  constructor() {
+    writeFileSync(this.#pids, '')
+  }
+
+  /** A file of this check's own. */
+  path(name) {
+    return join(this.#folder, name)
+  }
+
+  /** One part of a check. What fails here does not keep the next from being tried. */
+  async step(name, body) {
+    try {
+      return await this.must(name, body)
+    } catch (error) {
+      this.failures.push(messageOf(error))
+    }
+  }
+
+  /** A part without which the rest makes no sense. A text that it returns is shown. */
+  async must(name, body) {
+    try {
+      const result = await within(body(), STEP)
+      this.done.push(typeof result === 'string' ? `${name} ${result}` : name)
+      return result
+    } catch (error) {
+      throw Object.assign(error instanceof Error ? error : new Error(String(error)), { step: name })
+    }
+  }
+
+  defer(cleanup) {
+    this.#cleanups.push(cleanup)
+  }
+
+  /** The ids of the processes that were started so far. */
+  pids() {
+    return readFileSync(this.#pids, 'utf8').split('\n').filter(Boolean).map(Number)
+  }
+
+  async gone(milliseconds = 3000) {
+    await until(() => !this.pids().some(isAlive), 'every process is gone', milliseconds)
+  }
+
+  /** Ends whatever is left. A process that outlives its connection is a failure. */
+  async end() {
+    await Promise.allSettled(this.#cleanups.toReversed().map((cleanup) => within(cleanup(), STEP)))
+    try {
+      await this.gone()
+    } catch {
+      const left = this.pids().filter(isAlive)
+      this.failures.push(`processes were left behind: ${left.join(', ')}`)
+      for (const pid of left) kill(pid)
+    }
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+}
+
+export function messageOf(error) {
+  if (!(error instanceof Error)) return String(error)
+  const step = error.step === undefined ? '' : `${error.step}: `
+  return step + (error.message === '' ? error.name : error.message)
+}
+
+export async function within(promise, milliseconds) {
+  const late = new AbortController()
+  const expiry = sleep(milliseconds, undefined, { signal: late.signal }).then(() => {
+    throw new Error(`nothing within ${milliseconds} ms`)
+  })
+  try {
+    return await Promise.race([promise, expiry])
+  } finally {
+    late.abort()
+    expiry.catch(() => {})
+  }
+}
+
+export async function until(condition, what, milliseconds = 5000) {
+  const end = Date.now() + milliseconds
+  while (!condition()) {
+    if (Date.now() > end) throw new Error(`not within ${milliseconds} ms: ${what}`)
+    await sleep(20)
+  }
+}
+
+/** The error that a promise is rejected with. */
+export async function rejection(promise) {
+  let value
+  try {
+    value = await promise
+  } catch (error) {
+    return error
+  }
+  throw new Error(`should have been rejected, but gave ${JSON.stringify(value)?.slice(0, 200)}`)
+}
+
+export function isAlive(pid) {
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+  // An orphan that nobody has collected yet is dead all the same.
+  try {
+    return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return process.platform !== 'linux'
+  }
+}
+
+function kill(pid) {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It is gone already.
+  }
+}

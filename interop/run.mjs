@@ -1,0 +1,80 @@
+// Strangers' tests: our server against foreign clients, our client against foreign and misbehaving servers.
+// Installs what it needs first; from then on everything goes over stdio, without a network.
+//
+//   node interop/run.mjs [words]     only the checks whose name has all of the words
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const here = dirname(fileURLToPath(import.meta.url))
+const DEADLINE = 90_000
+const LONGEST = 600
+
+function run(command, args, cwd) {
+  // npm is a .cmd file on Windows, which only a shell can start.
+  const { status } = spawnSync(command, args, { cwd, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  if (status === 0) return
+  process.stderr.write(`interop: "${[command, ...args].join(' ')}" failed\n`)
+  process.exit(1)
+}
+
+function install() {
+  const mark = join(here, 'node_modules', '.interop-installed')
+  if (existsSync(mark) && statSync(mark).mtimeMs >= statSync(join(here, 'package-lock.json')).mtimeMs) return
+  process.stderr.write('interop: installing the strangers…\n')
+  run('npm', ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund'], here)
+  writeFileSync(mark, '')
+}
+
+install()
+run(process.execPath, [join(here, '..', 'scripts', 'setup.mjs')], here)
+
+const { Skipped, Trial, messageOf, within } = await import('./harness.mjs')
+const { clientChecks } = await import('./checks/clients.mjs')
+const { serverChecks } = await import('./checks/servers.mjs')
+const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
+
+const { devDependencies: versions } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
+const words = process.argv.slice(2)
+const checks = [...clientChecks(versions), ...serverChecks(versions), ...misbehaviourChecks()].filter(([name]) =>
+  words.every((word) => name.includes(word)),
+)
+const count = { ok: 0, FAIL: 0, skip: 0 }
+
+function print(verdict, name, text) {
+  count[verdict]++
+  process.stdout.write(`${verdict.padEnd(4)} ${name}: ${text}\n`)
+}
+
+function inOneLine(text) {
+  const line = text.trim().replace(/\s*\n\s*/g, ' | ')
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line
+}
+
+async function tryOut(name, check) {
+  const trial = new Trial()
+  const stray = (error) => trial.failures.push(`nobody caught: ${messageOf(error)}`)
+  process.on('unhandledRejection', stray)
+  process.on('uncaughtException', stray)
+  let skipped
+  try {
+    await within(check(trial), DEADLINE)
+  } catch (error) {
+    if (error instanceof Skipped) skipped = error.message
+    else trial.failures.push(messageOf(error))
+  }
+  await trial.end()
+  process.off('unhandledRejection', stray)
+  process.off('uncaughtException', stray)
+  const { done, failures } = trial
+  if (skipped !== undefined) print('skip', name, skipped)
+  else if (failures.length === 0) print('ok', name, done.join(', '))
+  else print('FAIL', name, `${failures.map(inOneLine).join('; ')} (ok: ${done.join(', ') || 'nothing'})`)
+}
+
+for (const [name, check] of checks) await tryOut(name, check)
+const skips = count.skip === 0 ? '' : `, ${count.skip} skipped`
+process.stdout.write(`${count.ok} passed, ${count.FAIL} failed${skips}\n`)
+// What a check that ran out of time has left open must not keep this process.
+process.exit(count.FAIL === 0 ? 0 : 1)

@@ -1,0 +1,10 @@
+// Answers a call with as many megabytes as it is asked for.
+import { behave, listen, send } from './bare.mjs'
+
+listen((message) => {
+  const { id, method, params } = message
+  if (method !== 'tools/call' || params.name !== 'big') return behave(message)
+  const text = 'ä"\\n😀 0123456789'
+  const times = Math.ceil((params.arguments.megabytes * 1e6) / Buffer.byteLength(text))
+  send({ id, result: { content: [{ type: 'text', text: text.repeat(times) }] } })
+})

@@ -1,0 +1,7 @@
+// Ends neither with its input nor by SIGTERM.
+import { behave, listen } from './bare.mjs'
+
+process.on('SIGTERM', () => process.stderr.write('SIGTERM? no.\n'))
+process.on('SIGINT', () => {})
+setInterval(() => {}, 1000)
+listen(behave)

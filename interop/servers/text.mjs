@@ -1,0 +1,6 @@
+// Prints only text, for ever or (with an argument) until it ends by itself.
+console.log('Server is running...')
+if (process.argv[2] === undefined) {
+  process.stdin.resume()
+  process.stdin.on('data', (chunk) => console.log(`got ${chunk.length} bytes`))
+}
