@@ -41,44 +41,64 @@ export interface ServeOptions extends CommonOptions {
  * the output cannot be written.
  */
 export async function serve(server: Server, options: ServeOptions): Promise<void> {
-  const { log, logLevel = 'warning', signal, tap: watch, maxDepth } = options
-  const channel = new StreamChannel(options)
-  let broken: Error | undefined
-  let end: (reason: 'input' | 'signal' | 'broken') => void = () => {}
-  const ended = new Promise<'input' | 'signal' | 'broken'>((resolve) => {
-    end = resolve
-  })
-  const session = new Session(server, watch === undefined ? channel : tap(channel, watch), {
-    ...(log === undefined ? {} : { report: logTo(log, logLevel) }),
-    ...(maxDepth === undefined ? {} : { maxDepth }),
-    closed(error) {
-      broken = error
-      end('broken')
-    },
-  })
-  const stop = () => {
-    channel.stop()
-    end('signal')
-  }
-  signal?.addEventListener('abort', stop, { once: true })
+  const { signal } = options
+  const serving = new Serving(server, options)
+  const stop = () => serving.stop()
   if (signal?.aborted === true) stop()
-  void channel.ended.then(() => end('input'))
-  const reason = await ended
-  channel.stop()
-  signal?.removeEventListener('abort', stop)
-  const deadline = reason === 'input' ? DRAIN_AFTER_END : DRAIN_AFTER_SIGNAL
-  const started = Date.now()
-  await drainOrStop(session, deadline, reason === 'input' ? signal : undefined)
-  await within(session.close(), Math.max(DRAIN_AFTER_SIGNAL, deadline - (Date.now() - started)))
-  if (broken !== undefined) throw broken
+  signal?.addEventListener('abort', stop)
+  try {
+    await serving.finished()
+  } finally {
+    signal?.removeEventListener('abort', stop)
+  }
 }
 
-/** A signal while the end of input is being drained shortens the wait. */
-async function drainOrStop(session: Session, deadline: number, signal: AbortSignal | undefined): Promise<void> {
-  const shorten = () => void session.drain(DRAIN_AFTER_SIGNAL)
-  signal?.addEventListener('abort', shorten, { once: true })
-  await session.drain(deadline)
-  signal?.removeEventListener('abort', shorten)
+/** One client being served, until its input ends or it is told to stop. */
+class Serving {
+  readonly #channel: StreamChannel
+  readonly #session: Session
+  #stopped = false
+  #broken: Error | undefined
+  #end: () => void = () => {}
+  readonly #ended = new Promise<void>((resolve) => {
+    this.#end = resolve
+  })
+
+  constructor(server: Server, options: Omit<ServeOptions, 'signal'>) {
+    const { log, logLevel = 'warning', tap: watch, maxDepth } = options
+    this.#channel = new StreamChannel(options)
+    this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch), {
+      ...(log === undefined ? {} : { report: logTo(log, logLevel) }),
+      ...(maxDepth === undefined ? {} : { maxDepth }),
+      closed: (error) => {
+        this.#broken = error
+        this.#end()
+      },
+    })
+    void this.#channel.ended.then(this.#end)
+  }
+
+  get stopped(): boolean {
+    return this.#stopped
+  }
+
+  /** Takes no new work. What is in flight has a little time; also if it had more before. */
+  stop(): void {
+    this.#stopped = true
+    this.#channel.stop()
+    this.#end()
+    void this.#session.drain(DRAIN_AFTER_SIGNAL)
+  }
+
+  /** Resolves when all is answered, or given up. */
+  async finished(): Promise<void> {
+    await this.#ended
+    this.#channel.stop()
+    const began = Date.now()
+    await this.#session.drain(DRAIN_AFTER_END)
+    await within(this.#session.close(), Math.max(DRAIN_AFTER_SIGNAL, (this.#stopped ? 0 : DRAIN_AFTER_END) - (Date.now() - began)))
+    if (this.#broken !== undefined) throw this.#broken
+  }
 }
 
 /** Waits for a promise, but no longer than that: a client that never reads must not keep the process. */
@@ -114,30 +134,43 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   // Loaded only where it is needed: what comes before the first answer counts.
   const wire = descriptors === undefined ? standardWire() : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
   if (wire.interactive && greeting !== undefined) process.stderr.write(`${greeting}\n`)
-  const stopping = new AbortController()
+  const serving = new Serving(server, { ...common, log, input: wire.input, output: wire.output })
   const stop = () => {
     // The second signal means now.
-    if (stopping.signal.aborted) process.exit(0)
-    stopping.abort()
+    if (serving.stopped) process.exit(0)
+    serving.stop()
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-  const parent = process.ppid
-  const orphaned = setInterval(() => {
-    if (process.ppid !== parent) stopping.abort()
-  }, PARENT_CHECK).unref()
+  const orphaned = watchParent(() => serving.stop())
   try {
-    await serve(server, { ...common, log, input: wire.input, output: wire.output, signal: stopping.signal })
+    await serving.finished()
   } catch (error) {
     // The client has closed its end: nobody is left to tell.
     if (!isClosedPipe(error)) throw error
   } finally {
-    clearInterval(orphaned)
+    orphaned()
     process.off('SIGTERM', stop)
     process.off('SIGINT', stop)
     wire.release()
   }
   if (exit) process.exit()
+}
+
+/** Calls when the process that started this one is gone; returns how to stop looking. */
+function watchParent(gone: () => void): () => void {
+  const parent = process.ppid
+  let timer: ReturnType<typeof setInterval> | undefined
+  // Not before the first answer: a first timer costs a third of a millisecond.
+  const later = setImmediate(() => {
+    timer = setInterval(() => {
+      if (process.ppid !== parent) gone()
+    }, PARENT_CHECK).unref()
+  })
+  return () => {
+    clearImmediate(later)
+    clearInterval(timer)
+  }
 }
 
 function isClosedPipe(error: unknown): boolean {
