@@ -8,7 +8,8 @@ const INITIALIZE =
   '{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}\n'
 const INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 
-const call = (id, message) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"echo","arguments":{"message":"${message}"}}}\n`
+const call = (id, message) =>
+  `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"echo","arguments":{"message":"${message}"}}}\n`
 
 export class Load {
   #child

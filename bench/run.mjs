@@ -12,12 +12,25 @@ import { Load } from './load.mjs'
 const here = dirname(fileURLToPath(import.meta.url))
 const root = dirname(here)
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '7' }, calls: { type: 'string', default: '50000' }, only: { type: 'string' }, markdown: { type: 'boolean' } },
+  options: {
+    rounds: { type: 'string', default: '7' },
+    calls: { type: 'string', default: '50000' },
+    only: { type: 'string' },
+    markdown: { type: 'boolean' },
+  },
 })
 const rounds = Number(values.rounds)
 const calls = Number(values.calls)
 
-const SUBJECTS = { bare: [], ccmcp: ['ccmcp'], 'ccmcp-zod': ['ccmcp', 'zod'], tmcp: ['tmcp', '@tmcp/transport-stdio', '@tmcp/adapter-zod', 'zod'], 'sdk-2': ['@modelcontextprotocol/server', 'zod'], 'sdk-1': ['@modelcontextprotocol/sdk', 'zod'], fastmcp: ['fastmcp', 'zod'] }
+const SUBJECTS = {
+  bare: [],
+  ccmcp: ['ccmcp'],
+  'ccmcp-zod': ['ccmcp', 'zod'],
+  tmcp: ['tmcp', '@tmcp/transport-stdio', '@tmcp/adapter-zod', 'zod'],
+  'sdk-2': ['@modelcontextprotocol/server', 'zod'],
+  'sdk-1': ['@modelcontextprotocol/sdk', 'zod'],
+  fastmcp: ['fastmcp', 'zod'],
+}
 const names = values.only === undefined ? Object.keys(SUBJECTS) : ['bare', ...values.only.split(',').filter((name) => name !== 'bare')]
 
 const say = (text) => process.stderr.write(`${text}\n`)
@@ -71,9 +84,14 @@ function install(name) {
   try {
     writeFileSync(join(folder, 'package.json'), '{"private":true}')
     const npm = (args, cwd) => execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd, encoding: 'utf8' })
-    const specs = packages.map((each) => (each === 'ccmcp' ? join(folder, npm(['pack', '--ignore-scripts', '--pack-destination', folder], root).trim().split('\n').at(-1)) : `${each}@${versionOf(each)}`))
+    const specs = packages.map((each) =>
+      each === 'ccmcp'
+        ? join(folder, npm(['pack', '--ignore-scripts', '--pack-destination', folder], root).trim().split('\n').at(-1))
+        : `${each}@${versionOf(each)}`,
+    )
     npm(['install', ...specs], folder)
-    const bytes = (path) => (statSync(path).isDirectory() ? readdirSync(path).reduce((sum, each) => sum + bytes(join(path, each)), 0) : statSync(path).size)
+    const bytes = (path) =>
+      statSync(path).isDirectory() ? readdirSync(path).reduce((sum, each) => sum + bytes(join(path, each)), 0) : statSync(path).size
     const count = npm(['ls', '--all', '--parseable'], folder).trim().split('\n').length - 1
     return { 'packages installed': count, 'install size, MB': bytes(join(folder, 'node_modules')) / 1e6 }
   } finally {
@@ -81,7 +99,10 @@ function install(name) {
   }
 }
 
-const versionOf = (name) => JSON.parse(execFileSync('node', ['-p', `JSON.stringify(require('./package.json').devDependencies)`], { cwd: here, encoding: 'utf8' }))[name]
+const versionOf = (name) =>
+  JSON.parse(execFileSync('node', ['-p', `JSON.stringify(require('./package.json').devDependencies)`], { cwd: here, encoding: 'utf8' }))[
+    name
+  ]
 
 function show(table) {
   const facts = [...new Set(Object.values(table).flatMap((row) => Object.keys(row)))]
@@ -98,7 +119,14 @@ function show(table) {
     return [head, `|${'---|'.repeat(names.length + 1)}`, ...body].join('\n')
   }
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)))
-  return rows.map((row) => row.map((text, column) => text.padEnd(widths[column])).join('  ').trimEnd()).join('\n')
+  return rows
+    .map((row) =>
+      row
+        .map((text, column) => text.padEnd(widths[column]))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
 }
 
 prepare()
@@ -113,5 +141,7 @@ for (const name of names) {
   table[name] = Object.fromEntries(facts.map((fact) => [fact, median(results[name].map((row) => row[fact]))]))
   Object.assign(table[name], install(name))
 }
-console.log(`Node ${process.version}, ${cpus().length} cores, ${rounds} rounds of ${calls} calls; in brackets: multiples of the bare loop\n`)
+console.log(
+  `Node ${process.version}, ${cpus().length} cores, ${rounds} rounds of ${calls} calls; in brackets: multiples of the bare loop\n`,
+)
 console.log(show(table))

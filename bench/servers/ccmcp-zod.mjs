@@ -2,5 +2,10 @@ import { z } from 'zod'
 // 'ccmcp' and 'ccmcp/stdio' are this one file.
 import { createServer, serveStdio, tool } from '../../dist/core.js'
 
-const echo = tool({ name: 'echo', description: 'Return the message.', input: z.object({ message: z.string() }), run: ({ message }) => message })
+const echo = tool({
+  name: 'echo',
+  description: 'Return the message.',
+  input: z.object({ message: z.string() }),
+  run: ({ message }) => message,
+})
 await serveStdio(createServer({ name: 'bench', version: '1.0.0', tools: [echo] }), { maxMessage: 2 ** 28 })

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -107,31 +107,41 @@ describe('the package', () => {
 
 describe('the README', () => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  const folder = mkdtempSync(join(tmpdir(), 'ccmcp-readme-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const [server = '', client = '', scenario = ''] = [...readme.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code ?? '')
+  const run = (file: string, code: string, input = '') => {
+    // The package is found as it would be after `npm install ccmcp`.
+    mkdirSync(join(folder, 'node_modules'), { recursive: true })
+    if (!existsSync(join(folder, 'node_modules', 'ccmcp'))) symlinkSync(root, join(folder, 'node_modules', 'ccmcp'), 'dir')
+    writeFileSync(join(folder, file), code)
+    return spawnSync(process.execPath, [file], { cwd: folder, input, encoding: 'utf8', env: environment }).stdout
+  }
+
   it('has a complete server in at most 15 lines, and it runs as pasted', () => {
-    const [, code = ''] = /```js\n(import \{ createServer[\s\S]*?)```/.exec(readme) ?? []
-    expect(code.trim().split('\n').length).toBeGreaterThan(3)
-    expect(code.trim().split('\n').length).toBeLessThanOrEqual(15)
-    const folder = mkdtempSync(join(tmpdir(), 'ccmcp-readme-'))
-    try {
-      // The package is found as it would be after `npm install ccmcp`.
-      execFileSync('mkdir', ['-p', join(folder, 'node_modules')])
-      execFileSync('ln', ['-s', root, join(folder, 'node_modules', 'ccmcp')])
-      writeFileSync(join(folder, 'server.mjs'), code)
-      const input = [
-        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}',
-        '{"jsonrpc":"2.0","id":2,"method":"tools/list"}',
-        '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add","arguments":{"a":2,"b":40}}}',
-      ].join('\n')
-      const { stdout } = spawnSync(process.execPath, ['server.mjs'], { cwd: folder, input, encoding: 'utf8', env: environment })
-      expect(
-        stdout
-          .split('\n')
-          .filter(Boolean)
-          .map((line) => JSON.parse(line) as unknown),
-      ).toMatchObject([{ id: 1 }, { result: { tools: [{ name: 'add' }] } }, { result: { structuredContent: { sum: 42 } } }])
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    expect(server.trim().split('\n').length).toBeLessThanOrEqual(15)
+    const input = [
+      '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}',
+      '{"jsonrpc":"2.0","id":2,"method":"tools/list"}',
+      '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add","arguments":{"a":2,"b":40}}}',
+    ].join('\n')
+    const answers = run('server.mjs', server, input).split('\n').filter(Boolean)
+    expect(answers.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { id: 1 },
+      { result: { tools: [{ name: 'add' }] } },
+      { result: { structuredContent: { sum: 42 } } },
+    ])
+  })
+  it('has a client that runs as pasted', () => {
+    const output = run('client.mjs', client)
+    expect(output).toContain("2026-07-28 { name: 'calculator', version: '1.0.0' }\nadd\n")
+    expect(output).toContain('structuredContent: { sum: 42 }')
+  })
+  it('has a scenario for every revision that runs as pasted', () => {
+    const definition = server.replace(/await serveStdio\((.*)\)/, 'const server = $1')
+    const lines = run('scenario.mjs', `${definition}\n${scenario}`).trim().split('\n')
+    expect(lines).toHaveLength(5)
+    for (const line of lines) expect(line).toMatch(/^memory, \d{4}-\d\d-\d\d \[ \{ type: 'text', text: '\{"sum":3\}' \} \]$/)
   })
   it('names the commands that exist', () => {
     for (const command of ['npm run demo', 'npm test', './ccmcp']) expect(readme).toContain(command)

@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { revisions } from '../../src/protocol/revisions/index.js'
@@ -8,8 +8,8 @@ import { createServer, tool } from '../../src/index.js'
 import { richServer } from './rich-server.js'
 
 /*
- * Conversations as files, one folder a revision. UPDATE=1 writes down what
- * really came; read the difference before you commit it.
+ * Conversations as files, one folder a revision. `vitest run --update` writes
+ * down what really came; read the difference before you commit it.
  */
 const folder = fileURLToPath(new URL('../transcripts/', import.meta.url))
 
@@ -18,9 +18,8 @@ describe.each(revisions.map(({ id }) => id))('%s', (id) => {
   it('has transcripts', () => expect(files.length).toBeGreaterThan(0))
   it.each(files)('%s', async (file) => {
     const path = `${folder}${id}/${file}`
-    const { differences, transcript } = await playTranscript(readFileSync(path, 'utf8'), richServer())
-    if (process.env['UPDATE'] === '1') writeFileSync(path, transcript)
-    else expect(differences).toEqual([])
+    const { transcript } = await playTranscript(readFileSync(path, 'utf8'), richServer())
+    await expect(transcript).toMatchFileSnapshot(path)
   })
 })
 
