@@ -5,8 +5,9 @@ import type { Params } from '../jsonrpc/message.js'
 import type { Report } from '../jsonrpc/peer.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, newest, revisions } from '../protocol/revisions/index.js'
+import { VERSION } from '../version.js'
 import { type Verdict, probe, shakeHands } from './opening.js'
-import { Client, ClientSession, type Reached, type SessionOptions } from './session.js'
+import { type CallOptions, Client, ClientSession, type Reached, type SessionOptions } from './session.js'
 import { ConnectionError, type Target, type TargetChannel } from './target.js'
 
 export interface ConnectOptions {
@@ -19,6 +20,8 @@ export interface ConnectOptions {
   timeout?: number
   /** Milliseconds for the question whether requests may describe themselves (default 2 s). */
   probeTimeout?: number
+  /** Gives the attempt up. */
+  signal?: AbortSignal
   /** Takes what the server does wrong: for a log. */
   report?: (report: Report) => void
   /** Sees every message in both directions. */
@@ -32,17 +35,18 @@ const verdicts = new WeakMap<Target, Verdict>()
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   const wanted = options.revision === undefined ? undefined : known(options.revision)
   const {
-    info = { name: 'ccmcp', version: '0' },
+    info = { name: 'ccmcp', version: VERSION },
     capabilities = {},
     timeout = 30_000,
     probeTimeout = 2000,
     report = () => {},
     tap,
+    signal,
   } = options
   const sessionOptions: SessionOptions = { info, capabilities, report, ...(tap === undefined ? {} : { tap }) }
-  const attempt = new Attempt(target, sessionOptions)
+  const attempt = start(target, sessionOptions)
   try {
-    const reached = await attempt.open(wanted, verdicts.get(target), { timeout, probeTimeout })
+    const reached = await attempt.open(wanted, verdicts.get(target), { timeout, probeTimeout, signal })
     verdicts.set(target, reached.revision.opening)
     return new Client(attempt.session, reached)
   } catch (error) {
@@ -50,9 +54,20 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   }
 }
 
+function start(target: Target, options: SessionOptions): Attempt {
+  try {
+    return new Attempt(target, options)
+  } catch (error) {
+    throw new ConnectionError(`The server could not be started: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    })
+  }
+}
+
 interface Times {
   timeout: number
   probeTimeout: number
+  signal: AbortSignal | undefined
 }
 
 class Attempt {
@@ -68,26 +83,27 @@ class Attempt {
     this.session = new ClientSession(this.#channel, options)
   }
 
-  async open(wanted: Revision | undefined, verdict: Verdict | undefined, { timeout, probeTimeout }: Times): Promise<Reached> {
-    if ((wanted?.opening ?? verdict) === 'handshake') return await this.#shakeHands(wanted, timeout)
+  async open(wanted: Revision | undefined, verdict: Verdict | undefined, times: Times): Promise<Reached> {
+    const { timeout, probeTimeout, signal } = times
+    if ((wanted?.opening ?? verdict) === 'handshake') return await this.#shakeHands(wanted, times)
     // A server that is known to answer gets all the time it needs.
     const patience = wanted === undefined && verdict === undefined ? Math.min(probeTimeout, timeout) : timeout
-    const found = await probe(this.session, wanted ?? newest, patience)
+    const found = await probe(this.session, wanted ?? newest, withSignal(patience, signal))
     if (typeof found === 'object' && (wanted === undefined || found.revision === wanted)) return found
     if (wanted !== undefined) throw new ConnectionError(`The server does not serve ${wanted.id}`)
     if (found === 'ended') this.#reopen()
     try {
-      return await this.#shakeHands(undefined, timeout)
+      return await this.#shakeHands(undefined, times)
     } catch (error) {
       // It may have read the probe only now, and ended of it.
       if (!(found === 'silent' && error instanceof ChannelClosed)) throw error
       this.#reopen()
-      return await this.#shakeHands(undefined, timeout)
+      return await this.#shakeHands(undefined, times)
     }
   }
 
-  #shakeHands(wanted: Revision | undefined, timeout: number): Promise<Reached> {
-    return shakeHands(this.session, wanted, this.#options, timeout)
+  #shakeHands(wanted: Revision | undefined, { timeout, signal }: Times): Promise<Reached> {
+    return shakeHands(this.session, wanted, this.#options, withSignal(timeout, signal))
   }
 
   #reopen(): void {
@@ -103,6 +119,10 @@ class Attempt {
     await this.session.peer.close()
     return new ConnectionError(diagnosis === '' ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
+}
+
+function withSignal(timeout: number, signal: AbortSignal | undefined): CallOptions {
+  return signal === undefined ? { timeout } : { timeout, signal }
 }
 
 function known(id: string): Revision {

@@ -6,7 +6,7 @@ import { SERVER_INFO } from '../protocol/meta.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
 import { projectImplementation } from '../protocol/revisions/shapes.js'
-import type { ClientSession, Reached, SessionOptions } from './session.js'
+import type { CallOptions, ClientSession, Reached, SessionOptions } from './session.js'
 import { ConnectionError } from './target.js'
 
 /** How a server wants to be opened. */
@@ -19,17 +19,17 @@ export type Probed = Reached | 'handshake' | 'silent' | 'ended'
  * Asks with `server/discover` whether requests may describe themselves.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility
  */
-export async function probe(session: ClientSession, revision: Revision, timeout: number): Promise<Probed> {
+export async function probe(session: ClientSession, revision: Revision, options: CallOptions): Promise<Probed> {
   session.describes = revision
   try {
-    return discovered(session, await session.request('server/discover', undefined, { timeout }))
+    return discovered(session, await session.request('server/discover', undefined, options))
   } catch (error) {
     session.describes = undefined
     if (error instanceof ChannelClosed) return 'ended'
     if (error instanceof Timeout) return 'silent'
     if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION) {
       const mutual = choose(error, revision)
-      return mutual === undefined ? 'handshake' : await probe(session, mutual, timeout)
+      return mutual === undefined ? 'handshake' : await probe(session, mutual, options)
     }
     if (error instanceof RpcError || error instanceof TypeError) return 'handshake'
     throw error
@@ -62,11 +62,11 @@ export async function shakeHands(
   session: ClientSession,
   proposed: Revision | undefined,
   { info, capabilities }: SessionOptions,
-  timeout: number,
+  options: CallOptions,
 ): Promise<Reached> {
   const revision = proposed ?? newestHandshake
   const params = { protocolVersion: revision.id, capabilities, clientInfo: projectImplementation(revision, info) }
-  const result = await session.request('initialize', params, { timeout })
+  const result = await session.request('initialize', params, options)
   const { protocolVersion, capabilities: offered, serverInfo, instructions } = result
   const reached = byHandshake.find(({ id }) => id === protocolVersion)
   if (reached === undefined || (proposed !== undefined && reached !== proposed)) {

@@ -76,6 +76,8 @@ export class ProcessChannel implements Channel {
       const ended = (code: number | null, signal: NodeJS.Signals | null) => {
         this.#ending.code = code
         this.#ending.signal = signal
+        // Whoever is left of its group has lost its reason to be.
+        if (child.pid !== undefined) endGroup(child.pid)
         resolve(code)
       }
       // A child of it may hold its pipes open: then they are not waited for much longer.
@@ -122,20 +124,17 @@ export class ProcessChannel implements Channel {
       return
     }
     this.#closing = true
-    await Promise.race([this.#streams.close(), this.exited])
-    this.#child.stdin?.end()
-    this.#child.stdout?.resume() // a server must be able to finish what it writes
     const { pid } = this.#child
     if (pid === undefined) return
     const asked = setTimeout(() => signalGroup(pid, 'SIGTERM'), this.#patience)
     const killed = setTimeout(() => signalGroup(pid, 'SIGKILL'), 2 * this.#patience)
-    // A grandchild may hold the pipes open: the group is signalled until they close.
+    // A server that does not read would keep us from ending its input.
+    await Promise.race([this.#streams.close(), this.exited])
+    this.#child.stdin?.end()
+    this.#child.stdout?.resume() // it must be able to finish what it writes
     await this.exited
     clearTimeout(asked)
     clearTimeout(killed)
-    // Whoever is left in the group has closed its pipes, and is not ours to wait for.
-    signalGroup(pid, 'SIGKILL')
-    groups.delete(pid)
   }
 }
 
@@ -146,6 +145,11 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   } catch {
     // It is gone already.
   }
+}
+
+function endGroup(pid: number): void {
+  if (!WINDOWS) signalGroup(pid, 'SIGKILL')
+  groups.delete(pid)
 }
 
 function watch(pid: number): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ConnectionError, type Target, Timeout, connect, memory } from '../../src/client.js'
+import { ConnectionError, type Target, Timeout, connect, memory, stdio } from '../../src/client.js'
 import type { Channel } from '../../src/jsonrpc/channel.js'
 import type { Report } from '../../src/jsonrpc/peer.js'
 import { memoryChannels } from '../../src/transports/memory.js'
@@ -183,6 +183,19 @@ describe('finding the revision', () => {
         { revision: '2026-07-28' },
       ),
     ).rejects.toThrow('The server does not serve 2026-07-28')
+  })
+
+  it('gives up when told to', async () => {
+    const controller = new AbortController()
+    const pending = connect(
+      scripted(() => controller.abort(new Error('never mind'))),
+      { signal: controller.signal },
+    )
+    await expect(pending).rejects.toThrow('never mind')
+  })
+
+  it('says why a server cannot be started', async () => {
+    await expect(connect(stdio('no\0such'))).rejects.toThrow('The server could not be started: The argument')
   })
 
   it('gives up on silence with a ConnectionError', async () => {

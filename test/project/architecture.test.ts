@@ -18,7 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   jsonrpc: [],
   protocol: ['jsonrpc'],
   server: ['protocol', 'schema', 'jsonrpc'],
-  client: ['protocol', 'schema', 'jsonrpc'],
+  client: ['protocol', 'schema', 'jsonrpc', 'version.ts'],
   transports: ['framing', 'jsonrpc', 'protocol/revisions'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
