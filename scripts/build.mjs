@@ -2,7 +2,7 @@
 // core exports by name, so that the package's server entries are that one file.
 // It is built aside and renamed into place last, so that nobody sees half of it.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -26,7 +26,6 @@ async function bundles() {
     input: { index: entry('index'), stdio: entry('stdio'), client: entry('client'), testing: entry('testing'), cli: entry('cli') },
     external: [/^node:/],
     platform: 'node',
-    plugins: [{ name: 'validator', load: (id) => (id.endsWith('library.ts') ? "export const LIBRARY = './validator.cjs'" : undefined) }],
   })
   await bundle.write({
     dir: aside,
@@ -65,23 +64,10 @@ function sweep() {
 sweep()
 // What changes while this runs is newer than the mark, and is built next time.
 const started = new Date().toISOString()
-/**
- * The full JSON Schema validator, bundled as one file that is loaded only when
- * a schema needs it. Its browser build is taken: it has no native parts.
- */
-async function validator() {
-  const bundle = await rolldown({ input: { validator: 'ata-validator' }, cwd: root, platform: 'browser', logLevel: 'silent' })
-  await bundle.write({ dir: aside, format: 'cjs', entryFileNames: '[name].cjs', minify: true })
-  await bundle.close()
-  const home = dirname(require.resolve('ata-validator/package.json'))
-  cpSync(join(home, 'LICENSE'), join(aside, 'validator.LICENSE'))
-}
-
 rmSync(aside, { recursive: true, force: true })
 mkdirSync(aside, { recursive: true })
 try {
   await bundles()
-  await validator()
   declarations()
   chmodSync(join(aside, 'cli.js'), 0o755)
   writeFileSync(join(aside, '.built'), started)

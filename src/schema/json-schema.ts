@@ -1,46 +1,306 @@
-import type { Validator } from 'ata-validator'
-import { LIBRARY } from './library.js'
-import { type Issue, type JsonSchema, type Outcome, step } from './issue.js'
-
-type Library = { Validator: typeof Validator }
+import {
+  type Issue,
+  type JsonSchema,
+  type Outcome,
+  describeValue,
+  isRecord,
+  listTypes,
+  listValues,
+  memberPath,
+  sameJson,
+  sizeOf,
+} from './issue.js'
+import { matches } from './pattern.js'
+import { type AnySchema, SchemaIndex, isSchema } from './walk.js'
 
 /*
- * The full validator, for every schema that is not an everyday one. It is
- * loaded when the first value is checked against such a schema: at once where
- * the runtime can (so that calls start in the order in which they came),
- * otherwise by import().
+ * The whole of JSON Schema 2020-12 and draft-07, for schemas that are not
+ * everyday ones (`simple.ts`). It walks over schema and value together, makes no
+ * code, fetches nothing, and matches patterns in linear time. `format` and
+ * `default` are annotations: the value is checked, never changed.
  */
-let library: Library | Promise<Library> | undefined
-const compiled = new WeakMap<JsonSchema, Validator>()
 
-export function check(schema: JsonSchema, value: unknown): Outcome | Promise<Outcome> {
-  library ??= load()
-  return library instanceof Promise ? library.then((loaded) => run(loaded, schema, value)) : run(library, schema, value)
-}
+const indexes = new WeakMap<JsonSchema, SchemaIndex>()
+/** A $ref that leads back to itself without going into the value would never end. */
+const MAX_DEPTH = 2000
 
-function load(): Library | Promise<Library> {
-  const module = globalThis.process?.getBuiltinModule?.('node:module')
-  if (module !== undefined) return module.createRequire(import.meta.url)(LIBRARY) as Library // untyped by nature
-  return import(LIBRARY).then((loaded: { default: Library }) => (library = loaded.default))
-}
-
-function run({ Validator }: Library, schema: JsonSchema, value: unknown): Outcome {
-  let validator = compiled.get(schema)
-  if (validator === undefined) {
-    // Defaults and formats are annotations: the value is checked, never changed.
-    validator = new Validator(schema, { useDefaults: false, coerceTypes: false, assertFormat: false, richErrors: false })
-    compiled.set(schema, validator)
+export function check(schema: JsonSchema, value: unknown): Outcome {
+  let index = indexes.get(schema)
+  if (index === undefined) {
+    index = new SchemaIndex(schema)
+    indexes.set(schema, index)
   }
-  const { valid, errors } = validator.validate(value)
-  return valid ? { value } : { issues: errors.map(issueOf) }
+  const { issues } = new Walk(index).apply(schema, value, '')
+  return issues.length === 0 ? { value } : { issues }
 }
 
-function issueOf({ instancePath, message, params }: { instancePath?: string; message: string; params?: object }): Issue {
-  const segments = (instancePath ?? '')
-    .split('/')
-    .slice(1)
-    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
-  const path = segments.reduce(step, '')
-  const missing = params !== undefined && 'missingProperty' in params ? params.missingProperty : undefined
-  return typeof missing === 'string' ? { path: step(path, missing), message: 'is required' } : { path, message }
+/** What applying a schema to a value has shown: faults, and which members and items it has spoken about. */
+class Findings {
+  readonly issues: Issue[] = []
+  readonly members = new Set<string>()
+  readonly items = new Set<number>()
+
+  add(path: string, message: string): void {
+    this.issues.push({ path, message })
+  }
+
+  /** Takes over what another schema has found about the same value. */
+  join(other: Findings): void {
+    this.issues.push(...other.issues)
+    this.cover(other)
+  }
+
+  /** Takes over only which parts the other has spoken about. */
+  cover({ members, items }: Findings): void {
+    for (const name of members) this.members.add(name)
+    for (const item of items) this.items.add(item)
+  }
+
+  get fit(): boolean {
+    return this.issues.length === 0
+  }
+}
+
+class Walk {
+  readonly #index: SchemaIndex
+  /** The bases of the resources entered so far, outermost first: where dynamic references look. */
+  readonly #scope: string[] = []
+  #depth = 0
+
+  constructor(index: SchemaIndex) {
+    this.#index = index
+  }
+
+  apply(schema: AnySchema, value: unknown, path: string): Findings {
+    const found = new Findings()
+    if (schema === true) return found
+    if (schema === false) {
+      found.add(path, 'is not allowed here')
+      return found
+    }
+    if (++this.#depth > MAX_DEPTH) throw new RangeError('the schema refers to itself without end')
+    this.#scope.push(this.#index.baseOf(schema))
+    if (!this.#references(schema, value, path, found)) {
+      this.#anyValue(schema, value, path, found)
+      this.#logic(schema, value, path, found)
+      if (typeof value === 'number') numbers(schema, value, path, found)
+      if (typeof value === 'string') strings(schema, value, path, found)
+      if (Array.isArray(value)) this.#array(schema, value, path, found)
+      else if (isRecord(value)) this.#object(schema, value, path, found)
+    }
+    this.#scope.pop()
+    this.#depth--
+    return found
+  }
+
+  /** Follows references. True where, as in draft-07, nothing beside one counts. */
+  #references(schema: JsonSchema, value: unknown, path: string, found: Findings): boolean {
+    const { $ref: reference, $dynamicRef: dynamic } = schema
+    if (typeof reference === 'string') {
+      found.join(this.apply(this.#index.resolve(reference, schema) ?? false, value, path))
+      if (this.#index.draft7) return true
+    }
+    if (typeof dynamic === 'string' && !this.#index.draft7) found.join(this.apply(this.#dynamicTarget(dynamic, schema), value, path))
+    return false
+  }
+
+  /** https://json-schema.org/draft/2020-12/json-schema-core#name-dynamic-references-with-dyn */
+  #dynamicTarget(reference: string, schema: JsonSchema): AnySchema {
+    const name = this.#index.dynamicName(reference, schema)
+    if (name !== undefined) {
+      for (const base of this.#scope) {
+        const target = this.#index.dynamicAnchor(base, name)
+        if (target !== undefined) return target
+      }
+    }
+    return this.#index.resolve(reference, schema) ?? false
+  }
+
+  #anyValue(schema: JsonSchema, value: unknown, path: string, found: Findings): void {
+    const { type, enum: allowed, const: only } = schema
+    if (type !== undefined) {
+      const types: unknown[] = Array.isArray(type) ? type : [type]
+      if (!types.some((each) => isOfType(each, value))) found.add(path, `must be ${listTypes(types)}, not ${describeValue(value)}`)
+    }
+    if (Array.isArray(allowed) && !allowed.some((each) => sameJson(each, value)))
+      found.add(path, `must be ${listValues(allowed)}, not ${describeValue(value)}`)
+    if ('const' in schema && !sameJson(only, value)) found.add(path, `must be ${listValues([only])}, not ${describeValue(value)}`)
+  }
+
+  #logic(schema: JsonSchema, value: unknown, path: string, found: Findings): void {
+    const { allOf, anyOf, oneOf, not, if: condition } = schema
+    for (const part of list(allOf)) found.join(this.apply(part, value, path))
+    if (anyOf !== undefined) this.#alternatives(list(anyOf), value, path, found, false)
+    if (oneOf !== undefined) this.#alternatives(list(oneOf), value, path, found, true)
+    if (isSchema(not) && this.apply(not, value, path).fit) found.add(path, 'has a form that is excluded')
+    if (!isSchema(condition)) return
+    const tested = this.apply(condition, value, path)
+    if (tested.fit) found.cover(tested)
+    const consequence = schema[tested.fit ? 'then' : 'else']
+    if (isSchema(consequence)) found.join(this.apply(consequence, value, path))
+  }
+
+  #alternatives(parts: readonly AnySchema[], value: unknown, path: string, found: Findings, exactly: boolean): void {
+    const tried = parts.map((part) => this.apply(part, value, path))
+    const fitting = tried.filter(({ fit }) => fit)
+    for (const each of fitting) found.cover(each)
+    if (fitting.length === 0) {
+      const reasons = tried
+        .slice(0, 4)
+        .map(({ issues: [first] }) => (first === undefined ? '' : first.path === path ? first.message : `${first.path} ${first.message}`))
+      found.add(path, `fits none of the ${parts.length} allowed forms (${[...new Set(reasons)].join('; or ')})`)
+    } else if (exactly && fitting.length > 1) found.add(path, `fits ${fitting.length} of the forms, and must fit exactly one`)
+  }
+
+  #array(schema: JsonSchema, value: readonly unknown[], path: string, found: Findings): void {
+    bounds(schema, 'Items', value.length, 'items', path, found)
+    if (schema['uniqueItems'] === true) unique(value, path, found)
+    const { draft7 } = this.#index
+    const { items, additionalItems, prefixItems, unevaluatedItems } = schema
+    const first = list(draft7 ? (Array.isArray(items) ? items : undefined) : prefixItems)
+    const rest = draft7 && Array.isArray(items) ? additionalItems : items
+    for (const [index, item] of value.entries()) {
+      const part = first[index] ?? (isSchema(rest) ? rest : undefined)
+      if (part === undefined) continue
+      found.items.add(index)
+      found.issues.push(...this.apply(part, item, `${path}[${index}]`).issues)
+    }
+    this.#contains(schema, value, path, found)
+    if (draft7 || !isSchema(unevaluatedItems)) return
+    for (const [index, item] of value.entries()) {
+      if (!found.items.has(index)) found.issues.push(...this.apply(unevaluatedItems, item, `${path}[${index}]`).issues)
+      found.items.add(index)
+    }
+  }
+
+  #contains(schema: JsonSchema, value: readonly unknown[], path: string, found: Findings): void {
+    const { contains, minContains, maxContains } = schema
+    if (!isSchema(contains)) return
+    let count = 0
+    for (const [index, item] of value.entries()) {
+      if (!this.apply(contains, item, path).fit) continue
+      count++
+      if (!this.#index.draft7) found.items.add(index)
+    }
+    const counted = !this.#index.draft7
+    const least = counted && typeof minContains === 'number' ? minContains : 1
+    const most = counted && typeof maxContains === 'number' ? maxContains : Infinity
+    if (count < least) found.add(path, `must have at least ${least} items of the wanted form, not ${count}`)
+    if (count > most) found.add(path, `must have at most ${most} items of the wanted form, not ${count}`)
+  }
+
+  #object(schema: JsonSchema, value: Record<string, unknown>, path: string, found: Findings): void {
+    const names = Object.keys(value)
+    bounds(schema, 'Properties', names.length, 'properties', path, found)
+    for (const name of strs(schema['required'])) if (!Object.hasOwn(value, name)) found.add(memberPath(path, name), 'is required')
+    const { properties, patternProperties, additionalProperties, propertyNames, unevaluatedProperties } = schema
+    const known = isRecord(properties) ? properties : {}
+    const patterns = isRecord(patternProperties) ? Object.entries(patternProperties) : []
+    for (const name of names) {
+      if (isSchema(propertyNames))
+        for (const { message } of this.apply(propertyNames, name, '').issues)
+          found.add(memberPath(path, name), `has a name that ${message}`)
+      const parts = Object.hasOwn(known, name) ? [known[name]] : []
+      for (const [pattern, part] of patterns) if (matches(pattern, name)) parts.push(part)
+      if (parts.length === 0 && isSchema(additionalProperties)) parts.push(additionalProperties)
+      this.#member(parts, value[name], name, path, found)
+    }
+    this.#dependencies(schema, value, path, found)
+    if (this.#index.draft7 || !isSchema(unevaluatedProperties)) return
+    for (const name of names) if (!found.members.has(name)) this.#member([unevaluatedProperties], value[name], name, path, found)
+  }
+
+  #member(parts: readonly unknown[], value: unknown, name: string, path: string, found: Findings): void {
+    for (const part of parts) {
+      if (!isSchema(part)) continue
+      found.members.add(name)
+      found.issues.push(...this.apply(part, value, memberPath(path, name)).issues)
+    }
+  }
+
+  #dependencies(schema: JsonSchema, value: Record<string, unknown>, path: string, found: Findings): void {
+    for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies']) {
+      const dependencies = schema[keyword]
+      if (!isRecord(dependencies)) continue
+      for (const [name, wanted] of Object.entries(dependencies)) {
+        if (!Object.hasOwn(value, name)) continue
+        if (isSchema(wanted)) found.join(this.apply(wanted, value, path))
+        for (const other of strs(wanted)) if (!Object.hasOwn(value, other)) found.add(memberPath(path, other), `is required beside ${name}`)
+      }
+    }
+  }
+}
+
+const list = (value: unknown): AnySchema[] => (Array.isArray(value) ? value.filter(isSchema) : [])
+const strs = (value: unknown): string[] => (Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string') : [])
+
+function isOfType(type: unknown, value: unknown): boolean {
+  switch (type) {
+    case 'null':
+      return value === null
+    case 'array':
+      return Array.isArray(value)
+    case 'object':
+      return isRecord(value)
+    case 'integer':
+      return Number.isInteger(value)
+    default:
+      return typeof value === type
+  }
+}
+
+function numbers(schema: JsonSchema, value: number, path: string, found: Findings): void {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema
+  if (typeof minimum === 'number' && !(value >= minimum)) found.add(path, `must be at least ${minimum}, not ${value}`)
+  if (typeof maximum === 'number' && !(value <= maximum)) found.add(path, `must be at most ${maximum}, not ${value}`)
+  if (typeof exclusiveMinimum === 'number' && !(value > exclusiveMinimum))
+    found.add(path, `must be greater than ${exclusiveMinimum}, not ${value}`)
+  if (typeof exclusiveMaximum === 'number' && !(value < exclusiveMaximum))
+    found.add(path, `must be less than ${exclusiveMaximum}, not ${value}`)
+  if (typeof multipleOf === 'number' && !isMultiple(value, multipleOf)) found.add(path, `must be a multiple of ${multipleOf}, not ${value}`)
+}
+
+/** In decimals, as the numbers are written: 0.3 is a multiple of 0.1. */
+function isMultiple(value: number, of: number): boolean {
+  const [one, other] = [decimal(value), decimal(of)]
+  const places = Math.min(one.exponent, other.exponent)
+  const whole = ({ digits, exponent }: { digits: bigint; exponent: number }) => digits * 10n ** BigInt(exponent - places)
+  return whole(other) !== 0n && whole(one) % whole(other) === 0n
+}
+
+function decimal(value: number): { digits: bigint; exponent: number } {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value)) ?? []
+  return { digits: BigInt(`${sign}${whole}${fraction}`), exponent: Number(exponent) - fraction.length }
+}
+
+function strings(schema: JsonSchema, value: string, path: string, found: Findings): void {
+  if ('minLength' in schema || 'maxLength' in schema) bounds(schema, 'Length', sizeOf(value), 'characters', path, found)
+  const { pattern } = schema
+  if (typeof pattern === 'string' && !matches(pattern, value))
+    found.add(path, `must match the pattern ${pattern}, not ${describeValue(value)}`)
+}
+
+function bounds(schema: JsonSchema, suffix: string, size: number, unit: string, path: string, found: Findings): void {
+  const [least, most] = [schema[`min${suffix}`], schema[`max${suffix}`]]
+  if (typeof least === 'number' && size < least) found.add(path, `must have at least ${least} ${unit}, not ${size}`)
+  if (typeof most === 'number' && size > most) found.add(path, `must have at most ${most} ${unit}, not ${size}`)
+}
+
+function unique(value: readonly unknown[], path: string, found: Findings): void {
+  const seen = new Map<string, number>()
+  for (const [index, item] of value.entries()) {
+    const written = canonical(item)
+    const before = seen.get(written)
+    if (before !== undefined) {
+      found.add(path, `must not have the same item twice: ${before} and ${index} are equal`)
+      return
+    }
+    seen.set(written, index)
+  }
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) =>
+    isRecord(member) ? Object.fromEntries(Object.entries(member).toSorted(([one], [other]) => (one < other ? -1 : 1))) : member,
+  )
 }

@@ -1,4 +1,6 @@
 import { type JsonSchema, isDialect, isRecord } from './issue.js'
+import { patternProblem } from './pattern.js'
+import { SchemaIndex, subschemas } from './walk.js'
 
 /*
  * What is wrong with a JSON Schema before any value is checked. Hosts drop a
@@ -10,155 +12,135 @@ const MAX_DEPTH = 64
 const MAX_SUBSCHEMAS = 10_000
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'null', 'array', 'object'])
-const SCHEMA = [
-  'additionalProperties',
-  'additionalItems',
-  'contains',
-  'contentSchema',
-  'else',
-  'if',
-  'items',
-  'not',
-  'propertyNames',
-  'then',
-  'unevaluatedItems',
-  'unevaluatedProperties',
-]
-const SCHEMA_LIST = ['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems']
-const SCHEMA_MAP = ['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties']
-const COUNTS = ['maxItems', 'maxLength', 'maxProperties', 'minItems', 'minLength', 'minProperties', 'maxContains', 'minContains']
-const NUMBERS = ['exclusiveMaximum', 'exclusiveMinimum', 'maximum', 'minimum', 'multipleOf']
 
-/** The problems of a schema, each as a sentence that begins with where it is. */
-export function lint(schema: unknown): string[] {
-  const problems: string[] = []
-  if (!isRecord(schema)) return ['a JSON Schema must be an object']
-  const dialect = schema['$schema']
-  if (dialect !== undefined && !isDialect(dialect)) {
-    problems.push(`$schema: ${JSON.stringify(dialect)} is not supported; use JSON Schema 2020-12 (the default) or draft-07`)
-  }
-  walk(schema, problems)
-  return problems
+type Rule = [holds: (value: unknown) => boolean, what: string]
+
+const isString = (value: unknown) => typeof value === 'string'
+const isNames = (value: unknown) => Array.isArray(value) && value.every(isString)
+const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
+const isCount = (value: unknown) => isNumber(value) && Number.isInteger(value) && value >= 0
+const isList = (value: unknown) => Array.isArray(value) && value.length > 0
+const isType = (value: unknown) => isString(value) && TYPES.has(String(value))
+
+const SCHEMAS: Rule = [isRecord, 'an object of schemas']
+const LIST: Rule = [isList, 'a non-empty array of schemas']
+const COUNT: Rule = [isCount, 'a whole number of 0 or more']
+const NUMBER: Rule = [isNumber, 'a number']
+const STRING: Rule = [isString, 'a string']
+
+/** What the value of a keyword must be, where it is not a schema. */
+const RULES: Readonly<Record<string, Rule>> = {
+  type: [
+    (type) => (Array.isArray(type) ? type.length > 0 && type.every(isType) : isType(type)),
+    `one of ${[...TYPES].join(', ')}, or a list of them`,
+  ],
+  enum: [Array.isArray, 'an array'],
+  required: [isNames, 'an array of names'],
+  uniqueItems: [(value) => typeof value === 'boolean', 'true or false'],
+  pattern: [isString, 'a regular expression'],
+  $ref: STRING,
+  $dynamicRef: STRING,
+  $anchor: STRING,
+  $dynamicAnchor: STRING,
+  $id: STRING,
+  dependentRequired: [(value) => isRecord(value) && Object.values(value).every(isNames), 'an object of arrays of names'],
+  dependencies: [
+    (value) => isRecord(value) && Object.values(value).every((each) => !Array.isArray(each) || isNames(each)),
+    'an object of schemas or arrays of names',
+  ],
+  multipleOf: [(value) => isNumber(value) && value > 0, 'a number above 0'],
+  exclusiveMaximum: NUMBER,
+  exclusiveMinimum: NUMBER,
+  maximum: NUMBER,
+  minimum: NUMBER,
+  maxContains: COUNT,
+  maxItems: COUNT,
+  maxLength: COUNT,
+  maxProperties: COUNT,
+  minContains: COUNT,
+  minItems: COUNT,
+  minLength: COUNT,
+  minProperties: COUNT,
+  $defs: SCHEMAS,
+  definitions: SCHEMAS,
+  dependentSchemas: SCHEMAS,
+  patternProperties: SCHEMAS,
+  properties: SCHEMAS,
+  allOf: LIST,
+  anyOf: LIST,
+  oneOf: LIST,
+  prefixItems: LIST,
 }
 
-function walk(root: JsonSchema, problems: string[]): void {
-  const open: { schema: unknown; path: string; depth: number }[] = [{ schema: root, path: '', depth: 0 }]
-  const references: { path: string; reference: string }[] = []
-  const seen = new Set<unknown>()
-  const names = new Set<string>()
+export interface LintOptions {
+  /** Whether patterns must be harmless (default true). */
+  patterns?: boolean
+}
+
+/** The problems of a schema, each as a sentence that begins with where it is. */
+export function lint(schema: unknown, { patterns = true }: LintOptions = {}): string[] {
+  if (!isRecord(schema)) return ['a JSON Schema must be an object']
+  const { $schema: dialect } = schema
+  if (dialect !== undefined && !isDialect(dialect)) {
+    return [`$schema: ${JSON.stringify(dialect)} is not supported; use JSON Schema 2020-12 (the default) or draft-07`]
+  }
+  const shape = tooLarge(schema)
+  return shape === undefined ? faults(schema, patterns) : [shape]
+}
+
+/** Looks at size first: nothing else may meet a schema that has no end. */
+function tooLarge(root: JsonSchema): string | undefined {
+  const open: { schema: JsonSchema; path: string; depth: number }[] = [{ schema: root, path: '', depth: 0 }]
+  let count = 0
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { schema, path, depth } = next
-    const at = (keyword: string) => `${path === '' ? '' : `${path}/`}${keyword}`
+    if (depth > MAX_DEPTH || ++count > MAX_SUBSCHEMAS)
+      return `${path}: the schema is too large (at most ${MAX_DEPTH} levels and ${MAX_SUBSCHEMAS} parts)`
+    for (const [place, part] of subschemas(schema))
+      if (isRecord(part)) open.push({ schema: part, path: within(path, place), depth: depth + 1 })
+  }
+  return undefined
+}
+
+function within(path: string, place: string): string {
+  return path === '' ? place : `${path}/${place}`
+}
+
+function faults(root: JsonSchema, patterns: boolean): string[] {
+  const index = new SchemaIndex(root)
+  const problems: string[] = []
+  const open: { schema: unknown; path: string }[] = [{ schema: root, path: '' }]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { schema, path } = next
     if (typeof schema === 'boolean') continue
     if (!isRecord(schema)) {
       problems.push(`${path}: a schema must be an object or a boolean`)
       continue
     }
-    if (seen.has(schema)) continue
-    seen.add(schema)
-    if (depth > MAX_DEPTH || seen.size > MAX_SUBSCHEMAS) {
-      problems.push(`${path}: the schema is too large (at most ${MAX_DEPTH} levels and ${MAX_SUBSCHEMAS} parts)`)
-      return
+    const report = (keyword: string, problem: string) => problems.push(`${within(path, keyword)}: ${problem}`)
+    for (const [keyword, [holds, what]] of Object.entries(RULES))
+      if (schema[keyword] !== undefined && !holds(schema[keyword])) report(keyword, `must be ${what}`)
+    for (const [keyword, pattern] of patternsOf(schema)) {
+      const problem = patternProblem(pattern)
+      if (problem !== undefined && (patterns || problem.endsWith('is not a regular expression'))) report(keyword, problem)
     }
-    checkKeywords(schema, at, problems)
-    for (const keyword of ['$anchor', '$dynamicAnchor']) if (typeof schema[keyword] === 'string') names.add(`#${schema[keyword]}`)
-    if (typeof schema['$id'] === 'string') names.add(schema['$id'])
-    for (const keyword of ['$ref', '$dynamicRef'])
-      if (typeof schema[keyword] === 'string') references.push({ path: at(keyword), reference: schema[keyword] })
-    for (const [keyword, part] of subschemas(schema)) open.push({ schema: part, path: at(keyword), depth: depth + 1 })
+    for (const keyword of ['$ref', '$dynamicRef']) {
+      const reference = schema[keyword]
+      if (typeof reference === 'string' && index.resolve(reference, schema) === undefined) report(keyword, unresolved(reference))
+    }
+    for (const [place, part] of subschemas(schema)) open.push({ schema: part, path: within(path, place) })
   }
-  for (const { path, reference } of references) {
-    const problem = referenceProblem(root, reference, names)
-    if (problem !== undefined) problems.push(`${path}: ${problem}`)
-  }
+  return problems
 }
 
-function* subschemas(schema: JsonSchema): Generator<[string, unknown]> {
-  for (const keyword of SCHEMA) {
-    const part = schema[keyword]
-    if (part !== undefined && !Array.isArray(part)) yield [keyword, part]
-  }
-  for (const keyword of SCHEMA_LIST) {
-    const parts = schema[keyword]
-    if (Array.isArray(parts)) for (const [index, part] of parts.entries()) yield [`${keyword}/${index}`, part]
-  }
-  for (const keyword of SCHEMA_MAP) {
-    const parts = schema[keyword]
-    if (isRecord(parts)) for (const name of Object.keys(parts)) yield [`${keyword}/${name}`, parts[name]]
-  }
+function* patternsOf(schema: JsonSchema): Generator<[keyword: string, pattern: string]> {
+  const { pattern, patternProperties } = schema
+  if (typeof pattern === 'string') yield ['pattern', pattern]
+  if (isRecord(patternProperties)) for (const name of Object.keys(patternProperties)) yield ['patternProperties', name]
 }
 
-function checkKeywords(schema: JsonSchema, at: (keyword: string) => string, problems: string[]): void {
-  const expect = (keyword: string, holds: (value: unknown) => boolean, what: string) => {
-    if (schema[keyword] !== undefined && !holds(schema[keyword])) problems.push(`${at(keyword)}: must be ${what}`)
-  }
-  expect(
-    'type',
-    (type) => (Array.isArray(type) ? type.length > 0 && type.every(isType) : isType(type)),
-    `one of ${[...TYPES].join(', ')}, or a list of them`,
-  )
-  expect('enum', Array.isArray, 'an array')
-  expect('required', (names) => Array.isArray(names) && names.every((name) => typeof name === 'string'), 'an array of names')
-  expect('pattern', (value) => typeof value === 'string', 'a regular expression')
-  expect('uniqueItems', (value) => typeof value === 'boolean', 'true or false')
-  for (const keyword of COUNTS)
-    expect(keyword, (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0, 'a number of 0 or more')
-  for (const keyword of NUMBERS)
-    expect(keyword, (value) => typeof value === 'number' && (keyword !== 'multipleOf' || value > 0), 'a number')
-  for (const keyword of SCHEMA_MAP) expect(keyword, isRecord, 'an object of schemas')
-  for (const keyword of ['allOf', 'anyOf', 'oneOf'])
-    expect(keyword, (parts) => Array.isArray(parts) && parts.length > 0, 'a non-empty array of schemas')
-  const patterns = isRecord(schema['patternProperties']) ? Object.keys(schema['patternProperties']) : []
-  if (typeof schema['pattern'] === 'string') patterns.push(schema['pattern'])
-  for (const pattern of patterns) {
-    const problem = patternProblem(pattern)
-    if (problem !== undefined) problems.push(`${at('pattern')}: ${problem}`)
-  }
-}
-
-function isType(value: unknown): boolean {
-  return typeof value === 'string' && TYPES.has(value)
-}
-
-/**
- * Patterns are matched in linear time, except where they look around or back;
- * such a one must not repeat a group, or a hostile string could stall the process.
- */
-function patternProblem(pattern: string): string | undefined {
-  try {
-    RegExp(pattern, 'u')
-  } catch {
-    return `${JSON.stringify(pattern)} is not a regular expression`
-  }
-  const bare = pattern.replace(/\\\\/g, '').replace(/\[(?:\\.|[^\]])*\]/g, 'x')
-  const looks = /\(\?<?[=!]|\\[1-9]|\\k</.test(bare)
-  if (!looks || !/\)(?:[*+]|\{\d+,)/.test(bare)) return undefined
-  return `${JSON.stringify(pattern)} repeats a group beside a look-around or back-reference and could take exponential time; write it without either`
-}
-
-/** `names` are the ids and anchors within the schema. */
-function referenceProblem(root: JsonSchema, reference: string, names: ReadonlySet<string>): string | undefined {
-  const [base = '', fragment = ''] = reference.split('#', 2)
-  if (names.has(reference) || reference === '#') return undefined
-  if (base !== '' && !names.has(base))
-    return `${JSON.stringify(reference)} points outside the schema; nothing is fetched, put the part into $defs`
-  if (base !== '' && base !== root['$id']) return undefined
-  if (fragment !== '' && !fragment.startsWith('/'))
-    return names.has(`#${fragment}`) ? undefined : `${JSON.stringify(reference)} names no anchor of this schema`
-  let target: unknown = root
-  for (const segment of fragment.split('/').slice(1)) {
-    const name = unescape(segment)
-    if (Array.isArray(target)) target = target[Number(name)]
-    else target = isRecord(target) && Object.hasOwn(target, name) ? target[name] : undefined
-    if (target === undefined) return `${JSON.stringify(reference)} points to nothing in this schema`
-  }
-  return undefined
-}
-
-function unescape(segment: string): string {
-  try {
-    return decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~')
-  } catch {
-    return segment
-  }
+function unresolved(reference: string): string {
+  const written = JSON.stringify(reference)
+  if (!reference.startsWith('#')) return `${written} points outside the schema; nothing is fetched, put the part into $defs`
+  return reference.startsWith('#/') ? `${written} points to nothing in this schema` : `${written} names no anchor of this schema`
 }

@@ -1,4 +1,4 @@
-import { type Issue, type JsonSchema, isDialect, isRecord } from './issue.js'
+import { type Issue, type JsonSchema, describeValue, isDialect, isRecord, listTypes, listValues, memberPath, sizeOf } from './issue.js'
 
 /*
  * Everyday JSON Schemas as closures: objects of typed properties, enums,
@@ -9,6 +9,15 @@ import { type Issue, type JsonSchema, isDialect, isRecord } from './issue.js'
  */
 
 type Check = (value: unknown, path: string, issues: Issue[]) => void
+
+/** As large as a compiled schema may be; `lint` allows no more. */
+const MAX_DEPTH = 64
+const MAX_PARTS = 10_000
+
+interface Room {
+  levels: number
+  parts: { left: number }
+}
 
 const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'format', '$comment'])
 const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
@@ -22,7 +31,9 @@ const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
 }
 
 /** The closure for a schema, or undefined where it takes more than that. */
-export function compileSimple(schema: unknown): Check | undefined {
+export function compileSimple(schema: unknown, room: Room = { levels: MAX_DEPTH, parts: { left: MAX_PARTS } }): Check | undefined {
+  // Larger ones are for the lint to judge.
+  if (room.levels < 0 || room.parts.left-- <= 0) return undefined
   if (schema === true) return () => {}
   if (!isRecord(schema)) return undefined
   const checks: Check[] = []
@@ -30,7 +41,7 @@ export function compileSimple(schema: unknown): Check | undefined {
   for (const keyword of Object.keys(schema)) {
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue
     const make = Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined
-    const check = make?.(schema[keyword], schema)
+    const check = make?.(schema[keyword], schema, { levels: room.levels - 1, parts: room.parts })
     if (check === undefined) return undefined
     if (keyword === 'type') type = check
     else checks.push(check)
@@ -45,7 +56,7 @@ export function compileSimple(schema: unknown): Check | undefined {
   }
 }
 
-type Keyword = (value: unknown, schema: JsonSchema) => Check | undefined
+type Keyword = (value: unknown, schema: JsonSchema, within: Room) => Check | undefined
 
 const KEYWORDS: Readonly<Record<string, Keyword>> = {
   $schema: (value) => (isDialect(value) ? () => {} : undefined),
@@ -71,40 +82,40 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
 function typeCheck(value: unknown): Check | undefined {
   const names: unknown[] = Array.isArray(value) ? value : [value]
   const tests: ((value: unknown) => boolean)[] = []
+  if (names.length === 0) return undefined
   for (const name of names) {
     const test = typeof name === 'string' && Object.hasOwn(TYPES, name) ? TYPES[name] : undefined
     if (test === undefined) return undefined
     tests.push(test)
   }
-  const expected = names.join(' or ')
+  const expected = listTypes(names)
   return (given, path, issues) => {
     for (const test of tests) if (test(given)) return
-    issues.push({ path, message: `must be ${article(expected)}, not ${describe(given)}` })
+    issues.push({ path, message: `must be ${expected}, not ${describeValue(given)}` })
   }
 }
 
 function enumCheck(value: unknown): Check | undefined {
   if (!Array.isArray(value) || value.some((item) => typeof item === 'object' && item !== null)) return undefined
   const allowed = new Set<unknown>(value)
-  const list = value.map((item) => JSON.stringify(item)).join(', ')
-  const message = value.length === 1 ? `must be ${list}` : `must be one of ${list}`
+  const message = `must be ${listValues(value)}`
   return (given, path, issues) => {
-    if (!allowed.has(given)) issues.push({ path, message: `${message}, not ${describe(given)}` })
+    if (!allowed.has(given)) issues.push({ path, message: `${message}, not ${describeValue(given)}` })
   }
 }
 
-function propertiesCheck(value: unknown): Check | undefined {
+function propertiesCheck(value: unknown, _: JsonSchema, within: Room): Check | undefined {
   if (!isRecord(value)) return undefined
   const checks: [string, Check][] = []
   for (const name of Object.keys(value)) {
-    const check = compileSimple(value[name])
+    const check = compileSimple(value[name], within)
     if (check === undefined) return undefined
     checks.push([name, check])
   }
   return (given, path, issues) => {
     if (!isRecord(given)) return
     for (const [name, check] of checks) {
-      if (Object.hasOwn(given, name)) check(given[name], path === '' ? name : `${path}.${name}`, issues)
+      if (Object.hasOwn(given, name)) check(given[name], memberPath(path, name), issues)
     }
   }
 }
@@ -115,28 +126,28 @@ function requiredCheck(value: unknown): Check | undefined {
   return (given, path, issues) => {
     if (!isRecord(given)) return
     for (const name of names) {
-      if (!Object.hasOwn(given, name)) issues.push({ path: path === '' ? name : `${path}.${name}`, message: 'is required' })
+      if (!Object.hasOwn(given, name)) issues.push({ path: memberPath(path, name), message: 'is required' })
     }
   }
 }
 
-function additionalCheck(value: unknown, schema: JsonSchema): Check | undefined {
+function additionalCheck(value: unknown, schema: JsonSchema, within: Room): Check | undefined {
   const known = new Set(isRecord(schema['properties']) ? Object.keys(schema['properties']) : [])
-  const check = value === false ? undefined : compileSimple(value)
+  const check = value === false ? undefined : compileSimple(value, within)
   if (value !== false && check === undefined) return undefined
   const refuse: Check = (_, path, issues) =>
     issues.push({ path, message: `is not known here${known.size === 0 ? '' : `; known are ${[...known].join(', ')}`}` })
   return (given, path, issues) => {
     if (!isRecord(given)) return
     for (const name of Object.keys(given)) {
-      if (!known.has(name)) (check ?? refuse)(given[name], path === '' ? name : `${path}.${name}`, issues)
+      if (!known.has(name)) (check ?? refuse)(given[name], memberPath(path, name), issues)
     }
   }
 }
 
-function itemsCheck(value: unknown): Check | undefined {
+function itemsCheck(value: unknown, _: JsonSchema, within: Room): Check | undefined {
   if (Array.isArray(value)) return undefined
-  const check = compileSimple(value)
+  const check = compileSimple(value, within)
   if (check === undefined) return undefined
   return (given, path, issues) => {
     if (!Array.isArray(given)) return
@@ -146,7 +157,7 @@ function itemsCheck(value: unknown): Check | undefined {
 
 function bound(holds: (value: number, limit: number) => boolean, words: string): Keyword {
   return (limit) => {
-    if (typeof limit !== 'number') return undefined
+    if (typeof limit !== 'number' || !Number.isFinite(limit)) return undefined
     return (given, path, issues) => {
       if (typeof given === 'number' && !holds(given, limit)) issues.push({ path, message: `must be ${words} ${limit}, not ${given}` })
     }
@@ -162,43 +173,15 @@ function size(
   return (limit) => {
     if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 0) return undefined
     return (given, path, issues) => {
-      const length = sizeOf(type, given)
+      const length = sizeAs(type, given)
       if (length !== undefined && !holds(length, limit))
         issues.push({ path, message: `must have ${words} ${limit} ${unit}, not ${length}` })
     }
   }
 }
 
-function sizeOf(type: 'string' | 'array' | 'object', value: unknown): number | undefined {
-  if (type === 'string') return typeof value === 'string' ? characters(value) : undefined
+function sizeAs(type: 'string' | 'array' | 'object', value: unknown): number | undefined {
+  if (type === 'string') return typeof value === 'string' ? sizeOf(value) : undefined
   if (type === 'array') return Array.isArray(value) ? value.length : undefined
   return isRecord(value) ? Object.keys(value).length : undefined
-}
-
-/** JSON Schema counts characters, not UTF-16 units. */
-function characters(text: string): number {
-  let count = text.length
-  for (let i = 0; i < text.length - 1; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit >= 0xd800 && unit <= 0xdbff) {
-      const next = text.charCodeAt(i + 1)
-      if (next >= 0xdc00 && next <= 0xdfff) {
-        count--
-        i++
-      }
-    }
-  }
-  return count
-}
-
-function article(noun: string): string {
-  return noun === 'null' ? noun : /^[aeio]/.test(noun) ? `an ${noun}` : `a ${noun}`
-}
-
-/** A value in a few words, for a model or a person to recognise. */
-function describe(value: unknown): string {
-  if (typeof value === 'string') return value.length <= 40 ? JSON.stringify(value) : `a string of ${value.length} characters`
-  if (Array.isArray(value)) return 'an array'
-  if (isRecord(value)) return 'an object'
-  return String(value)
 }

@@ -1,4 +1,4 @@
-import { type Issue, type JsonSchema, type Outcome, step } from './issue.js'
+import { type Issue, type JsonSchema, type Outcome, isRecord, memberPath } from './issue.js'
 import { check as checkFully } from './json-schema.js'
 import { lint } from './lint.js'
 import { compileSimple } from './simple.js'
@@ -27,8 +27,8 @@ export interface Checker {
   check(value: unknown): Outcome | Promise<Outcome>
 }
 
-function isStandard(schema: object): schema is StandardSchema {
-  return '~standard' in schema
+function isStandard(schema: unknown): schema is StandardSchema {
+  return (typeof schema === 'object' || typeof schema === 'function') && schema !== null && '~standard' in schema
 }
 
 /**
@@ -46,15 +46,21 @@ function toJsonSchema(schema: StandardSchema | JsonSchema, side: 'input' | 'outp
         : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
     throw new TypeError(`is of ${vendor}, which does not give a JSON Schema by itself; ${advice}`)
   }
-  return jsonSchema[side]({ target: 'draft-2020-12' })
+  try {
+    return jsonSchema[side]({ target: 'draft-2020-12' })
+  } catch (error) {
+    throw new TypeError(`cannot be shown as a JSON Schema: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  }
 }
 
 /** Makes a schema ready; throws what is wrong with it. */
 export function checker(schema: StandardSchema | JsonSchema, side: 'input' | 'output'): Checker {
   const json = toJsonSchema(schema, side)
+  if (!isRecord(json)) throw new TypeError('is not valid: a JSON Schema must be an object')
   const simple = compileSimple(json)
-  // What compiles has no faults; of anything else, they are looked for.
-  const [problem] = simple === undefined ? lint(json) : []
+  // What compiles has no faults; of anything else, they are looked for. How fast
+  // a library's own patterns are is its own affair.
+  const [problem] = simple === undefined ? lint(json, { patterns: !isStandard(schema) }) : []
   if (problem !== undefined) throw new TypeError(`is not valid: ${problem}`)
   if (isStandard(schema)) return { json, check: (value) => checkStandard(schema, value) }
   if (simple === undefined) return { json, check: (value) => checkFully(json, value) }
@@ -70,16 +76,31 @@ export function checker(schema: StandardSchema | JsonSchema, side: 'input' | 'ou
 
 function checkStandard(schema: StandardSchema, value: unknown): Outcome | Promise<Outcome> {
   const result = schema['~standard'].validate(value)
-  return result instanceof Promise ? result.then(outcomeOf) : outcomeOf(result)
+  // A promise of whatever make, not just the runtime's own.
+  return 'then' in result ? Promise.resolve(result).then((later) => outcomeOf(later, value)) : outcomeOf(result, value)
 }
 
-function outcomeOf(result: StandardResult<unknown>): Outcome {
+function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
   if (result.issues === undefined) return { value: result.value }
-  return { issues: result.issues.map(({ message, path = [] }) => ({ path: pathOf(path), message })) }
+  return {
+    issues: result.issues.map(({ message, path = [] }) => {
+      const place = pathOf(path, value)
+      // Some libraries begin their messages with the path themselves.
+      return { path: place, message: place !== '' && message.startsWith(`${place} `) ? message.slice(place.length + 1) : message }
+    }),
+  }
 }
 
-function pathOf(segments: readonly PathSegment[]): string {
-  return segments.reduce<string>((path, segment) => step(path, typeof segment === 'object' ? segment.key : segment), '')
+/** A path in words. Whether `"0"` is an index only the value can tell; a number is one. */
+function pathOf(segments: readonly PathSegment[], root: unknown): string {
+  let path = ''
+  let value = root
+  for (const segment of segments) {
+    const key = typeof segment === 'object' ? segment.key : segment
+    path = Array.isArray(value) || typeof key === 'number' ? `${path}[${String(key)}]` : memberPath(path, String(key))
+    value = Array.isArray(value) ? (value as unknown[])[Number(key)] : isRecord(value) ? value[String(key)] : undefined
+  }
+  return path
 }
 
 export type { Issue, JsonSchema, Outcome } from './issue.js'

@@ -53,13 +53,20 @@ interface ToolFacts {
   concurrency?: number
 }
 
-export interface ToolDefinition<Input, Output> extends ToolFacts {
+export interface ToolDefinition<Input, Output, Result = Returned<Output> | Promise<Returned<Output>>> extends ToolFacts {
   input?: Input
   output?: Output
-  run: (input: Infer<Input>, call: Call) => Returned<Output> | Promise<Returned<Output>>
+  run: (input: Infer<Input>, call: Call) => Result
 }
 
-type Returned<Output> = undefined extends Output ? unknown : InferInput<Output> | Branded<InferInput<Output>>
+type Returned<Output> = undefined extends Output ? unknown : Frozen<InferInput<Output>> | Branded<Frozen<InferInput<Output>>>
+
+/** A handler may return literals and constant arrays as they are. */
+type Frozen<Type> = Type extends (infer Item)[]
+  ? readonly Frozen<Item>[]
+  : Type extends object
+    ? { readonly [Key in keyof Type]: Frozen<Type[Key]> }
+    : Type
 
 /** A definition without its types: what a server holds. */
 export interface Tool extends ToolFacts {
@@ -71,9 +78,11 @@ export interface Tool extends ToolFacts {
 const NO_INPUT = { type: 'object', additionalProperties: false } as const satisfies JsonSchema
 
 /** Defines a tool. Its handler's types come from its schemas. */
-export function tool<const Input extends Schema = typeof NO_INPUT, const Output extends Schema | undefined = undefined>(
-  definition: ToolDefinition<Input, Output>,
-): Tool {
+export function tool<
+  const Input extends Schema = typeof NO_INPUT,
+  const Output extends Schema | undefined = undefined,
+  const Result extends Returned<Output> | Promise<Returned<Output>> = Returned<Output> | Promise<Returned<Output>>,
+>(definition: ToolDefinition<Input, Output, Result>): Tool {
   const { input = NO_INPUT, output, run, ...facts } = definition
   const untyped = run as (input: unknown, call: Call) => unknown // `input` has been checked against the schema it was typed by
   return output === undefined ? { ...facts, input, run: untyped } : { ...facts, input, output, run: untyped }

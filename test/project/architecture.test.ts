@@ -14,7 +14,7 @@ const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
 /** Folders, each with the folders (or modules) that it may import. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   framing: [],
-  schema: ['ata-validator'],
+  schema: [],
   jsonrpc: [],
   protocol: ['jsonrpc'],
   server: ['protocol', 'schema', 'jsonrpc'],

@@ -37,7 +37,10 @@ function prepare(definition: Tool, handle: Handle | undefined): ServedTool {
   if (input.json['type'] !== 'object')
     throw fail('its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise')
   const output = definition.output === undefined ? undefined : ready(definition.output, 'output', fail)
-  if (timeout !== undefined && !(timeout > 0)) throw fail('"timeout" must be a number of milliseconds above 0')
+  // What is longer, a timer takes for no time at all.
+  if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0 && timeout < 2 ** 31)) {
+    throw fail('"timeout" must be a number of milliseconds above 0 and below 2147483648')
+  }
   if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency > 0))
     throw fail('"concurrency" must be a whole number above 0')
   const runner = run ?? (handle === undefined ? undefined : (input: unknown, call: Call) => handle(name, input, call))

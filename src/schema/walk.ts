@@ -1,0 +1,154 @@
+import { type JsonSchema, isRecord } from './issue.js'
+
+/** Keywords whose value is a schema, a list of them, or a map of them. */
+const SCHEMA = [
+  'additionalItems',
+  'additionalProperties',
+  'contains',
+  'contentSchema',
+  'else',
+  'if',
+  'items',
+  'not',
+  'propertyNames',
+  'then',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+]
+const SCHEMA_LIST = ['allOf', 'anyOf', 'oneOf', 'prefixItems']
+const SCHEMA_MAP = ['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties']
+
+/** Every schema that stands directly within a schema, with where it stands; also what is none, for the lint to see. */
+export function* subschemas(schema: JsonSchema): Generator<[place: string, part: unknown]> {
+  for (const keyword of SCHEMA) {
+    const part = schema[keyword]
+    if (keyword === 'items' && Array.isArray(part)) yield* listed(keyword, part)
+    else if (part !== undefined) yield [keyword, part]
+  }
+  for (const keyword of SCHEMA_LIST) {
+    const parts = schema[keyword]
+    if (Array.isArray(parts)) yield* listed(keyword, parts)
+  }
+  for (const keyword of SCHEMA_MAP) {
+    const parts = schema[keyword]
+    if (isRecord(parts)) for (const name of Object.keys(parts)) yield [`${keyword}/${name}`, parts[name]]
+  }
+  // In draft-07 a dependency is a schema or a list of names.
+  const { dependencies } = schema
+  if (isRecord(dependencies)) {
+    for (const name of Object.keys(dependencies)) if (!Array.isArray(dependencies[name])) yield [`dependencies/${name}`, dependencies[name]]
+  }
+}
+
+function* listed(keyword: string, parts: readonly unknown[]): Generator<[string, unknown]> {
+  for (const [index, part] of parts.entries()) yield [`${keyword}/${index}`, part]
+}
+
+/** A schema that may be any: the value of `true` and `false` too. */
+export type AnySchema = JsonSchema | boolean
+
+export function isSchema(value: unknown): value is AnySchema {
+  return typeof value === 'boolean' || isRecord(value)
+}
+
+const NO_BASE = 'schema:/'
+
+/** Where the parts of one schema can be found by name. Nothing outside of it is ever looked at. */
+export class SchemaIndex {
+  readonly root: JsonSchema
+  readonly draft7: boolean
+  readonly #bases = new Map<JsonSchema, string>()
+  readonly #resources = new Map<string, JsonSchema>()
+  readonly #anchors = new Map<string, JsonSchema>()
+  readonly #dynamic = new Set<string>()
+
+  constructor(root: JsonSchema) {
+    this.root = root
+    this.draft7 = typeof root['$schema'] === 'string' && root['$schema'].includes('draft-07')
+    this.#resources.set(NO_BASE, root)
+    const open: [JsonSchema, string][] = [[root, NO_BASE]]
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      const [schema, outer] = next
+      if (this.#bases.has(schema)) continue
+      const base = this.#name(schema, outer)
+      this.#bases.set(schema, base)
+      for (const [, part] of subschemas(schema)) if (isRecord(part)) open.push([part, base])
+    }
+  }
+
+  /** Notes the names that a schema gives itself; returns the base of what is within it. */
+  #name(schema: JsonSchema, outer: string): string {
+    const { $id: id, $anchor: anchor, $dynamicAnchor: dynamic, $ref: reference } = schema
+    let base = outer
+    // In draft-07 everything beside a $ref is ignored, and an anchor is an $id of its own kind.
+    if (typeof id === 'string' && !(this.draft7 && reference !== undefined)) {
+      const whole = absolute(id, outer)
+      if (this.draft7 && id.startsWith('#')) this.#anchors.set(whole, schema)
+      else {
+        base = whole.replace(/#.*$/s, '')
+        this.#resources.set(base, schema)
+      }
+    }
+    if (typeof anchor === 'string') this.#anchors.set(`${base}#${anchor}`, schema)
+    if (typeof dynamic === 'string') {
+      this.#anchors.set(`${base}#${dynamic}`, schema)
+      this.#dynamic.add(`${base}#${dynamic}`)
+    }
+    return base
+  }
+
+  baseOf(schema: JsonSchema): string {
+    return this.#bases.get(schema) ?? NO_BASE
+  }
+
+  isResource(schema: JsonSchema): boolean {
+    return this.#resources.get(this.baseOf(schema)) === schema
+  }
+
+  /** The schema that a reference leads to; undefined where it leads out, or to nothing. */
+  resolve(reference: string, from: JsonSchema): AnySchema | undefined {
+    const [base = '', fragment = ''] = absolute(reference, this.baseOf(from)).split('#', 2)
+    const anchored = this.#anchors.get(`${base}#${fragment}`)
+    if (anchored !== undefined) return anchored
+    const resource = this.#resources.get(base)
+    if (resource === undefined || fragment === '') return resource
+    return fragment.startsWith('/') ? pointed(resource, fragment) : undefined
+  }
+
+  /** Whether a reference names a dynamic anchor: then the outermost one of that name counts. */
+  dynamicName(reference: string, from: JsonSchema): string | undefined {
+    const whole = absolute(reference, this.baseOf(from))
+    return this.#dynamic.has(whole) ? whole.split('#', 2)[1] : undefined
+  }
+
+  dynamicAnchor(base: string, name: string): JsonSchema | undefined {
+    return this.#dynamic.has(`${base}#${name}`) ? this.#anchors.get(`${base}#${name}`) : undefined
+  }
+}
+
+function absolute(reference: string, base: string): string {
+  try {
+    return new URL(reference, base).href
+  } catch {
+    return reference
+  }
+}
+
+/** Follows a JSON pointer; it must end at a schema. */
+function pointed(root: unknown, pointer: string): AnySchema | undefined {
+  let target: unknown = root
+  for (const segment of pointer.split('/').slice(1)) {
+    const name = decoded(segment).replaceAll('~1', '/').replaceAll('~0', '~')
+    if (Array.isArray(target)) target = /^(?:0|[1-9]\d*)$/.test(name) ? (target as unknown[])[Number(name)] : undefined
+    else target = isRecord(target) && Object.hasOwn(target, name) ? target[name] : undefined
+  }
+  return isSchema(target) ? target : undefined
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}

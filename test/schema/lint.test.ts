@@ -1,0 +1,692 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type JsonSchema, type ServerOptions, type Tool, createServer, tool } from '../../src/index.js'
+import { lint } from '../../src/schema/lint.js'
+import { matches } from '../../src/schema/pattern.js'
+import { compileSimple } from '../../src/schema/simple.js'
+
+const run = () => 'ok'
+const serve = (tools: readonly Tool[], more: Partial<ServerOptions> = {}) => createServer({ name: 'x', version: '1', tools, ...more })
+/** A tool as a program without types would write it. */
+const untyped = (definition: object) => serve([definition as Tool])
+
+/** An input schema with one property of the given schema. */
+const holding = (part: unknown): JsonSchema => ({ type: 'object', properties: { p: part } })
+const serveInput = (input: JsonSchema) => serve([tool({ name: 't', input, run })])
+const serveOutput = (output: JsonSchema) => serve([tool({ name: 't', output, run: () => ({}) })])
+
+function serves(make: () => unknown): boolean {
+  try {
+    make()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Throws exactly this. */
+function refuses(make: () => unknown, message: string): void {
+  expect(make).toThrow(new TypeError(message))
+}
+
+describe('names of tools', () => {
+  it.each(['a', 'Z9', 'a_b-c.d', '-', '.', 'x'.repeat(128)])('takes %j', (name) => {
+    expect([...serve([tool({ name, run })]).tools.keys()]).toEqual([name])
+  })
+
+  it.each(['', 'a b', 'a/b', 'ä', 'a\n', '\na', 'a:b', '😀', 'a\u0000', 'x'.repeat(129)])('refuses %j', (name) => {
+    refuses(
+      () => serve([tool({ name, run })]),
+      `Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`,
+    )
+  })
+
+  it.each([[undefined], [null], [5], [['a']], [{}]])('refuses %j, which is no string', (name) => {
+    refuses(
+      () => untyped({ name, input: { type: 'object' }, run }),
+      `Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`,
+    )
+  })
+
+  it('refuses a name that is used twice', () => {
+    const twice = [tool({ name: 'a', run }), tool({ name: 'b', run }), tool({ name: 'a', run })]
+    refuses(() => serve(twice), 'Tool "a" is defined twice; give one of them another name')
+    expect(serve([tool({ name: 'a', run }), tool({ name: 'A', run })]).tools.size).toBe(2)
+  })
+
+  it.each(['__proto__', 'constructor', 'toString'])('takes %s for a name like any other', (name) => {
+    expect(serve([]).tools.has(name)).toBe(false)
+    expect([...serve([tool({ name, run })]).tools.keys()]).toEqual([name])
+  })
+})
+
+describe('the rest of a tool', () => {
+  it.each([0, -1, Number.NaN, -Infinity])('refuses the timeout %d', (timeout) => {
+    refuses(
+      () => serve([tool({ name: 't', timeout, run })]),
+      'Tool "t": "timeout" must be a number of milliseconds above 0 and below 2147483648',
+    )
+  })
+
+  it.each([0, -1, 1.5, Number.NaN, Infinity])('refuses the concurrency %d', (concurrency) => {
+    refuses(() => serve([tool({ name: 't', concurrency, run })]), 'Tool "t": "concurrency" must be a whole number above 0')
+  })
+
+  it('takes good limits', () => {
+    expect(serve([tool({ name: 't', timeout: 0.5, concurrency: 1, run })]).tools.size).toBe(1)
+  })
+
+  it('refuses a timeout that no timer can wait', () => {
+    const taken = [Infinity, 2 ** 31].filter((timeout) => serves(() => serve([tool({ name: 't', timeout, run })])))
+    expect(taken).toEqual([])
+    expect(serves(() => serve([tool({ name: 't', timeout: 2 ** 31 - 1, run })]))).toBe(true)
+  })
+
+  it('refuses a timeout that is no number', () => {
+    const taken = ['5', true, [5], {}, null].filter((timeout) =>
+      serves(() => untyped({ name: 't', input: { type: 'object' }, timeout, run })),
+    )
+    expect(taken).toEqual([])
+  })
+
+  it('wants a run or a handle', () => {
+    refuses(() => untyped({ name: 't', input: { type: 'object' } }), 'Tool "t": it has no "run", and the server has no "handle" for it')
+    expect(serve([{ name: 't', input: { type: 'object' } }], { handle: run }).tools.size).toBe(1)
+  })
+})
+
+describe('the top of a schema', () => {
+  const NOT_OBJECT = 'Tool "t": its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise'
+  it.each<[string, JsonSchema]>([
+    ['no type', {}],
+    ['another type', { type: 'string' }],
+    ['several types', { type: ['object', 'null'] }],
+    ['a list with object', { type: ['object'] }],
+    ['only properties', { properties: { a: { type: 'string' } } }],
+    ['a oneOf of objects', { oneOf: [{ type: 'object' }, { type: 'object' }] }],
+    ['a $ref to an object', { $ref: '#/$defs/o', $defs: { o: { type: 'object' } } }],
+  ])('refuses an input with %s', (_, input) => {
+    refuses(() => serveInput(input), NOT_OBJECT)
+  })
+
+  it('takes an output of any type', () => {
+    for (const output of [{ type: 'string' }, {}, { oneOf: [{ type: 'string' }, { type: 'array' }] }])
+      expect(serveOutput(output).tools.size).toBe(1)
+  })
+
+  it('refuses an array', () => {
+    refuses(() => untyped({ name: 't', input: [], run }), 'Tool "t": its input schema is not valid: a JSON Schema must be an object')
+  })
+
+  it('refuses what is no object in words of its own', () => {
+    for (const input of [null, 'object', 5, true])
+      refuses(() => untyped({ name: 't', input, run }), 'Tool "t": its input schema is not valid: a JSON Schema must be an object')
+  })
+
+  it('says which side is wrong', () => {
+    const bad = holding({ type: 'text' })
+    const problem =
+      'schema is not valid: properties/p/type: must be one of string, number, integer, boolean, null, array, object, or a list of them'
+    refuses(() => serveInput(bad), `Tool "t": its input ${problem}`)
+    refuses(() => serveOutput(bad), `Tool "t": its output ${problem}`)
+  })
+})
+
+const TYPES = 'one of string, number, integer, boolean, null, array, object, or a list of them'
+
+describe('keywords with a bad value', () => {
+  const tell = (part: unknown, problem: string) =>
+    refuses(() => serveInput(holding(part)), `Tool "t": its input schema is not valid: properties/p/${problem}`)
+
+  it.each<[unknown]>([
+    ['text'],
+    ['String'],
+    [''],
+    [5],
+    [null],
+    [['string', 'text']],
+    [['string', null]],
+    [{}],
+    ['toString'],
+    ['__proto__'],
+  ])('type %j', (type) => {
+    tell({ type }, `type: must be ${TYPES}`)
+  })
+  it('an empty list of types', () => {
+    expect(lint({ type: [] })).toEqual([`type: must be ${TYPES}`])
+    tell({ type: [] }, `type: must be ${TYPES}`)
+  })
+  it.each<[unknown]>([['a'], [{}], [null], [5]])('enum %j', (value) => {
+    tell({ enum: value }, 'enum: must be an array')
+  })
+  it.each<[unknown]>([[true], ['a'], [['a', 5]], [{}], [null]])('required %j', (required) => {
+    tell({ required }, 'required: must be an array of names')
+  })
+  it.each<[unknown]>([['true'], [1], [null]])('uniqueItems %j', (uniqueItems) => {
+    tell({ uniqueItems }, 'uniqueItems: must be true or false')
+  })
+  it.each(['maxItems', 'maxLength', 'maxProperties', 'minItems', 'minLength', 'minProperties', 'maxContains', 'minContains'])(
+    '%s',
+    (keyword) => {
+      for (const value of ['1', -1, 1.5, null, true, [1]]) tell({ [keyword]: value }, `${keyword}: must be a whole number of 0 or more`)
+      expect(lint({ [keyword]: 0 })).toEqual([])
+    },
+  )
+  it.each(['exclusiveMaximum', 'exclusiveMinimum', 'maximum', 'minimum', 'multipleOf'])('%s', (keyword) => {
+    for (const value of ['1', null, true, [1]])
+      tell({ [keyword]: value }, `${keyword}: must be a number${keyword === 'multipleOf' ? ' above 0' : ''}`)
+    expect(lint({ [keyword]: 0.5 })).toEqual([])
+  })
+  it.each([0, -1])('multipleOf %d', (multipleOf) => {
+    expect(() => serveInput(holding({ multipleOf }))).toThrow('Tool "t": its input schema is not valid: properties/p/multipleOf: must be ')
+  })
+  it.each(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties'])('%s', (keyword) => {
+    for (const value of [[], 'a', true, null]) tell({ [keyword]: value }, `${keyword}: must be an object of schemas`)
+  })
+  it.each(['allOf', 'anyOf', 'oneOf'])('%s', (keyword) => {
+    for (const value of [[], {}, true, null]) tell({ [keyword]: value }, `${keyword}: must be a non-empty array of schemas`)
+  })
+  it.each([
+    'additionalProperties',
+    'additionalItems',
+    'contains',
+    'contentSchema',
+    'else',
+    'if',
+    'items',
+    'not',
+    'propertyNames',
+    'then',
+    'unevaluatedItems',
+    'unevaluatedProperties',
+  ])('%s', (keyword) => {
+    for (const value of ['a', 5, null]) tell({ [keyword]: value }, `${keyword}: a schema must be an object or a boolean`)
+    expect(lint({ [keyword]: false })).toEqual([])
+  })
+  it.each(['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems'])('an element of %s', (keyword) => {
+    tell({ [keyword]: [{}, 'a'] }, `${keyword}/1: a schema must be an object or a boolean`)
+  })
+  it.each(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties'])('a member of %s', (keyword) => {
+    tell({ [keyword]: { a: {}, b: 5 } }, `${keyword}/b: a schema must be an object or a boolean`)
+  })
+  it.each<[string, JsonSchema, string]>([
+    ['in an item of an item', { items: { items: { type: 'x' } } }, 'items/items/type'],
+    ['in a oneOf', { oneOf: [{}, { not: { type: 'x' } }] }, 'oneOf/1/not/type'],
+    ['in $defs', { $defs: { a: { properties: { b: { type: 'x' } } } } }, '$defs/a/properties/b/type'],
+    ['in a tuple', { prefixItems: [{ type: 'x' }] }, 'prefixItems/0/type'],
+  ])('are found %s', (_, part, path) => {
+    tell(part, `${path}: must be ${TYPES}`)
+  })
+
+  it('are not looked for where values stand', () => {
+    for (const keyword of ['const', 'default'])
+      expect(lint({ [keyword]: { type: 'x', $ref: 'https://example.com/x', pattern: '(' } })).toEqual([])
+    for (const keyword of ['enum', 'examples'])
+      expect(lint({ [keyword]: [{ type: 'x', $ref: 'https://example.com/x', pattern: '(' }] })).toEqual([])
+    expect(lint({ properties: { type: { type: 'string' }, enum: true, required: {}, $ref: { type: 'string' }, pattern: {} } })).toEqual([])
+  })
+
+  it('gives every problem', () => {
+    expect(lint({ type: 'x', minLength: -1, properties: { a: { enum: 1 } } })).toEqual([
+      `type: must be ${TYPES}`,
+      'minLength: must be a whole number of 0 or more',
+      'properties/a/enum: must be an array',
+    ])
+  })
+
+  const unnoticed = (keyword: string, values: readonly unknown[]) => values.filter((value) => lint({ [keyword]: value }).length === 0)
+
+  it('an array for a schema', () => {
+    const keywords = [
+      'additionalProperties',
+      'contains',
+      'else',
+      'if',
+      'not',
+      'propertyNames',
+      'then',
+      'unevaluatedItems',
+      'unevaluatedProperties',
+    ]
+    expect(keywords.filter((keyword) => unnoticed(keyword, [[{}]]).length > 0)).toEqual([])
+  })
+  it('prefixItems that is no array', () => {
+    expect(unnoticed('prefixItems', [{}, true, 'a', null])).toEqual([])
+  })
+  it('a pattern that is no string', () => {
+    expect(unnoticed('pattern', [5, null, {}, ['a'], true])).toEqual([])
+  })
+  it('a reference that is no string', () => {
+    expect([...unnoticed('$ref', [5, {}, null]), ...unnoticed('$dynamicRef', [5])]).toEqual([])
+  })
+  it('a number that JSON does not have', () => {
+    expect(unnoticed('minimum', [Number.NaN, Infinity, -Infinity])).toEqual([])
+    expect(serves(() => serveInput(holding({ minimum: Number.NaN })))).toBe(false)
+  })
+  it('dependentRequired', () => {
+    expect(unnoticed('dependentRequired', ['a', ['a'], { a: 'b' }, { a: [5] }])).toEqual([])
+  })
+  it('dependencies of draft-07', () => {
+    expect(unnoticed('dependencies', ['a', { a: 5 }, { a: [5] }, { a: { type: 'x' } }, { a: { $ref: 'https://example.com/x' } }])).toEqual(
+      [],
+    )
+  })
+})
+
+describe('$schema', () => {
+  it.each([
+    'https://json-schema.org/draft/2020-12/schema',
+    'https://json-schema.org/draft/2020-12/schema#',
+    'http://json-schema.org/draft-07/schema',
+    'http://json-schema.org/draft-07/schema#',
+  ])('takes %s', ($schema) => {
+    expect(serveInput({ $schema, type: 'object' }).tools.size).toBe(1)
+  })
+
+  it.each<[unknown]>([
+    ['http://json-schema.org/draft-04/schema#'],
+    ['http://json-schema.org/draft-06/schema#'],
+    ['https://json-schema.org/draft/2019-09/schema'],
+    ['https://json-schema.org/schema'],
+    ['https://example.com/own'],
+    [''],
+    [5],
+    [null],
+    [{}],
+  ])('refuses %j', ($schema) => {
+    refuses(
+      () => serveInput({ $schema, type: 'object' }),
+      `Tool "t": its input schema is not valid: $schema: ${JSON.stringify($schema)} is not supported; use JSON Schema 2020-12 (the default) or draft-07`,
+    )
+  })
+})
+
+describe('references', () => {
+  const tell = (input: JsonSchema, problem: string) =>
+    refuses(() => serveInput({ type: 'object', ...input }), `Tool "t": its input schema is not valid: ${problem}`)
+  const OUTSIDE = 'points outside the schema; nothing is fetched, put the part into $defs'
+
+  it.each([
+    'https://example.com/schema.json',
+    'http://localhost:1/x#/a',
+    'file:///etc/passwd',
+    'other.json',
+    '//example.com/x',
+    'urn:uuid:1',
+    'https://json-schema.org/draft/2020-12/schema',
+  ])('refuses to fetch %s', (reference) => {
+    tell({ properties: { p: { $ref: reference } } }, `properties/p/$ref: ${JSON.stringify(reference)} ${OUTSIDE}`)
+    tell({ $dynamicRef: reference }, `$dynamicRef: ${JSON.stringify(reference)} ${OUTSIDE}`)
+  })
+
+  it.each([
+    '#/$defs/missing',
+    '#/properties/p/items',
+    '#/$defs/a/0',
+    '#/$defs/toString',
+    '#/$defs/__proto__',
+    '#/__proto__',
+    '#/%',
+    '#/allOf/1',
+    '#/allOf/-1',
+    '#/allOf/length',
+    '#/$defs/a/',
+  ])('refuses %s, which points to nothing', (reference) => {
+    tell(
+      { $defs: { a: {} }, allOf: [{}], properties: { p: { $ref: reference } } },
+      `properties/p/$ref: ${JSON.stringify(reference)} points to nothing in this schema`,
+    )
+  })
+
+  it.each(['#a', '#missing', '#toString'])('refuses %s, which is no anchor', (reference) => {
+    tell({ $defs: { a: { $anchor: 'A' } }, $ref: reference }, `$ref: ${JSON.stringify(reference)} names no anchor of this schema`)
+  })
+
+  it('finds them wherever they stand', () => {
+    const remote = { $ref: 'https://example.com/x' }
+    for (const [path, input] of Object.entries<JsonSchema>({
+      'items/$ref': { items: remote },
+      'allOf/0/$ref': { allOf: [remote] },
+      '$defs/a/$ref': { $defs: { a: remote } },
+      'if/not/$ref': { if: { not: remote } },
+      'patternProperties/^a/$ref': { patternProperties: { '^a': remote } },
+      'additionalProperties/$ref': { additionalProperties: remote },
+      'dependentSchemas/a/$ref': { dependentSchemas: { a: remote } },
+      'unevaluatedItems/$ref': { unevaluatedItems: remote },
+    })) {
+      tell(input, `${path}: "https://example.com/x" ${OUTSIDE}`)
+    }
+  })
+
+  it.each<[string, JsonSchema]>([
+    ['a pointer', { properties: { p: { $ref: '#/$defs/a' } }, $defs: { a: {} } }],
+    ['a pointer to a pointer', { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: {} } }],
+    ['a pointer with escapes', { $ref: '#/$defs/a~1b~0c%20d%25', $defs: { 'a/b~c d%': {} } }],
+    ['a pointer into an array', { $ref: '#/allOf/1', allOf: [{}, {}] }],
+    ['a pointer to a property', { properties: { a: { type: 'string' }, b: { $ref: '#/properties/a' } } }],
+    [
+      'a pointer to a property of an odd name',
+      { properties: { constructor: { type: 'string' }, b: { $ref: '#/properties/constructor' } } },
+    ],
+    ['the whole, recursively', { properties: { children: { items: { $ref: '#' } } } }],
+    ['the whole, by nothing', { properties: { children: { items: { $ref: '' } } } }],
+    ['itself', { $ref: '#/$defs/a', $defs: { a: { properties: { next: { $ref: '#/$defs/a' } } } } }],
+    ['an $anchor', { $ref: '#there', $defs: { a: { $anchor: 'there' } } }],
+    ['a $dynamicAnchor', { $dynamicRef: '#node', $defs: { a: { $dynamicAnchor: 'node' } } }],
+    ['a relative $id', { $id: 'https://example.com/root.json', $ref: 'item.json', $defs: { a: { $id: 'item.json' } } }],
+    ['a relative $id without a base', { $ref: 'item', $defs: { a: { $id: 'item' } } }],
+    [
+      'a part of a relative $id',
+      { $id: 'https://example.com/root.json', $ref: 'item.json#/$defs/b', $defs: { a: { $id: 'item.json', $defs: { b: {} } } } },
+    ],
+    ['an absolute $id', { $ref: 'https://example.com/item', $defs: { a: { $id: 'https://example.com/item' } } }],
+    ['the $id of the whole', { $id: 'https://example.com/root', properties: { p: { $ref: 'https://example.com/root' } } }],
+    ['a part by the $id of the whole', { $id: 'https://example.com/root', $ref: 'https://example.com/root#/$defs/a', $defs: { a: {} } }],
+    [
+      'an anchor by the $id of the whole',
+      { $id: 'https://example.com/root', $ref: 'https://example.com/root#there', $defs: { a: { $anchor: 'there' } } },
+    ],
+    ['a URN', { $ref: 'urn:example:item', $defs: { a: { $id: 'urn:example:item' } } }],
+    ['draft-07 definitions', { $schema: 'http://json-schema.org/draft-07/schema#', $ref: '#/definitions/a', definitions: { a: {} } }],
+    ['a draft-07 anchor', { $schema: 'http://json-schema.org/draft-07/schema#', $ref: '#there', definitions: { a: { $id: '#there' } } }],
+  ])('takes %s', (_, input) => {
+    expect(serveInput({ type: 'object', ...input }).tools.size).toBe(1)
+  })
+
+  it('resolves references against the $id above them', () => {
+    const schemas: JsonSchema[] = [
+      { $id: 'https://example.com/root.json', $ref: 'https://example.com/item.json', $defs: { a: { $id: 'item.json' } } },
+      { $id: 'https://example.com/root.json', $ref: 'item.json', $defs: { a: { $id: 'https://example.com/item.json' } } },
+      { $id: 'https://example.com/root.json', $ref: 'root.json#/$defs/a', $defs: { a: {} } },
+      { $ref: 'item.json', $defs: { a: { $id: 'item.json', $defs: { b: {} }, items: { $ref: '#/$defs/b' } } } },
+    ]
+    expect(schemas.flatMap((schema) => lint(schema))).toEqual([])
+  })
+
+  it('refuses a pointer to what is no schema', () => {
+    const schemas: JsonSchema[] = [
+      { title: 'x', $ref: '#/title' },
+      { allOf: [{}], $ref: '#/allOf' },
+      { allOf: [{}], $ref: '#/allOf/00' },
+    ]
+    expect(schemas.filter((schema) => lint(schema).length === 0)).toEqual([])
+  })
+})
+
+describe('size', () => {
+  const nested = (levels: number, bottom: JsonSchema): JsonSchema => {
+    let schema = bottom
+    for (let level = 0; level < levels; level++) schema = { type: 'object', properties: { a: schema } }
+    return schema
+  }
+  const wide = (parts: number, part: JsonSchema): JsonSchema => ({
+    type: 'object',
+    properties: Object.fromEntries(Array.from({ length: parts }, (_, index) => [`p${index}`, { ...part }])),
+  })
+  const TOO_LARGE = 'the schema is too large (at most 64 levels and 10000 parts)'
+  const FULL: JsonSchema = { type: 'string', pattern: 'a' }
+  const SIMPLE: JsonSchema = { type: 'string' }
+
+  it('takes 64 levels and refuses 65', () => {
+    expect(serveInput(nested(64, FULL)).tools.size).toBe(1)
+    refuses(
+      () => serveInput(nested(65, FULL)),
+      `Tool "t": its input schema is not valid: ${Array.from({ length: 65 }, () => 'properties/a').join('/')}: ${TOO_LARGE}`,
+    )
+  })
+
+  it('takes 10 000 parts and refuses one more', () => {
+    expect(serveInput(wide(9_999, FULL)).tools.size).toBe(1)
+    expect(() => serveInput(wide(10_000, FULL))).toThrow(TOO_LARGE)
+  })
+
+  it('looks through 100 000 levels without running out of stack', () => {
+    expect(lint(nested(100_000, FULL))).toEqual([expect.stringContaining(TOO_LARGE)])
+  })
+
+  it('is the same for everyday schemas', () => {
+    const tooLarge = [nested(65, SIMPLE), wide(10_000, SIMPLE)]
+    expect(tooLarge.filter((schema) => serves(() => serveInput(schema)))).toHaveLength(0)
+    expect(() => serveInput(nested(100_000, SIMPLE))).toThrow(TOO_LARGE)
+  })
+
+  it('refuses an object that contains itself', () => {
+    const schema = { type: 'object', properties: {} as Record<string, unknown> }
+    schema.properties['self'] = schema
+    expect(lint(schema)).toHaveLength(1)
+    expect(() => serveInput(schema)).toThrow('Tool "t": its input schema is not valid: ')
+  })
+
+  it('takes one object in two places', () => {
+    const part = { type: 'string' }
+    expect(serveInput({ type: 'object', properties: { a: part, b: part } }).tools.size).toBe(1)
+  })
+})
+
+describe('patterns', () => {
+  const tell = (part: JsonSchema, path: string, problem: string) =>
+    refuses(() => serveInput(holding(part)), `Tool "t": its input schema is not valid: properties/p/${path}: ${problem}`)
+
+  it.each(['(', '[', 'a{2,1}', '*', '\\', '(?<a', '(?<a>.)(?<a>.)', '\\p{Nope}', '\\-', '[z-a]', 'a**'])('refuses %s', (pattern) => {
+    tell({ pattern }, 'pattern', `${JSON.stringify(pattern)} is not a regular expression`)
+  })
+
+  it.each([
+    '^(?=a)(b+)+$',
+    '^(?!x)(a|a)*$',
+    '(?<=a)(b+)+c',
+    '(?<!a)(b*)*c',
+    '^(a+)+\\1$',
+    '^(?<x>a+)+\\k<x>$',
+    '^(?=(a+)+$)',
+    '^(?=a)(a+){2,}$',
+    '^(?=a)(?:a+){1,99}$',
+  ])('refuses %s, which a hostile string could stall', (pattern) => {
+    expect(() => serveInput(holding({ pattern }))).toThrow(
+      /properties\/p\/pattern: .* (looks around|refers back) and repeats a group, which could take exponential time; write it without one of them$/,
+    )
+  })
+
+  it.each([
+    '^(?=.*\\d)(?=.*[a-z]).{8,}$',
+    '^(?!foo)[a-z]+$',
+    '^(a)\\1$',
+    '(?<=a)b',
+    '^(a+)+$',
+    '^(?:[a-z]+\\.)+[a-z]{2,}$',
+    '^(?<year>\\d{4})$',
+    '^[(?=)]+(a+)+$',
+    '^\\\\(?:a+)+$',
+  ])('takes %s', (pattern) => {
+    expect(serveInput(holding({ pattern })).tools.size).toBe(1)
+  })
+
+  it('looks at the names of members too', () => {
+    const pattern = '^(?=a)(b+)+$'
+    expect(() => serveInput(holding({ patternProperties: { [pattern]: true } }))).toThrow('looks around and repeats a group')
+    expect(() => serveInput(holding({ patternProperties: { '(': true } }))).toThrow('"(" is not a regular expression')
+  })
+
+  it('says that it is a name of members', () => {
+    tell({ patternProperties: { '(': true } }, 'patternProperties', '"(" is not a regular expression')
+  })
+
+  it('takes an escaped parenthesis for none', () => {
+    expect(['^(?=a)a\\)+$', '^\\(?=(a+)+$'].flatMap((pattern) => lint({ pattern }))).toEqual([])
+  })
+
+  it('takes everything else, and a hostile string cannot stall it', () => {
+    const patterns = ['^(?<x>a+)+$', '\\b(a+)+$', '^(\\p{L}+)+$', '^([\\S]+)+ $', '^([^\\W]+)+$', '^(?:[\\D]+)*1$']
+    for (const pattern of patterns) {
+      expect(lint({ pattern })).toEqual([])
+      expect(matches(pattern, `${'a'.repeat(5000)}!`)).toBe(false)
+    }
+  })
+
+  it('refuses a group that is repeated a fixed number of times beside a look-around', () => {
+    const patterns = ['^(?=a)(a*){12}$', '^(?!b)(?:a+){20}$']
+    expect(patterns.filter((pattern) => lint({ pattern }).length === 0)).toEqual([])
+  })
+})
+
+describe('schemas that must pass', () => {
+  it.each<[string, JsonSchema]>([
+    ['nothing but the type', { type: 'object' }],
+    [
+      'booleans for schemas',
+      {
+        type: 'object',
+        properties: { a: true, b: false },
+        additionalProperties: false,
+        not: false,
+        if: true,
+        then: true,
+        allOf: [true],
+        items: true,
+      },
+    ],
+    [
+      'everything of 2020-12',
+      {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        $id: 'https://example.com/all',
+        $comment: 'c',
+        title: 't',
+        type: 'object',
+        properties: {
+          a: { type: ['string', 'null'], minLength: 0, maxLength: 5, pattern: '^a', format: 'email', default: null, examples: ['a'] },
+          b: {
+            type: 'array',
+            prefixItems: [{}],
+            items: false,
+            contains: {},
+            minContains: 0,
+            maxContains: 1,
+            uniqueItems: true,
+            unevaluatedItems: false,
+          },
+          c: { type: 'number', multipleOf: 0.1, minimum: -1, exclusiveMaximum: 1e9 },
+        },
+        patternProperties: { '^x-': {} },
+        propertyNames: { maxLength: 9 },
+        required: [],
+        dependentRequired: { a: ['b'] },
+        dependentSchemas: { a: {} },
+        minProperties: 0,
+        unevaluatedProperties: false,
+        enum: [{}],
+        const: {},
+        contentSchema: {},
+        $defs: {},
+      },
+    ],
+    [
+      'draft-07',
+      {
+        $schema: 'http://json-schema.org/draft-07/schema#',
+        type: 'object',
+        properties: { a: { items: [{ $ref: '#/definitions/n' }], additionalItems: false } },
+        definitions: { n: { type: 'number' } },
+        dependencies: { a: ['b'], b: { required: ['c'] } },
+      },
+    ],
+    [
+      'keywords that nobody knows',
+      { type: 'object', 'x-order': ['a'], discriminator: { propertyName: 'kind' }, nullable: true, example: {} },
+    ],
+    [
+      'keywords left undefined',
+      {
+        type: 'object',
+        properties: undefined,
+        required: undefined,
+        $ref: undefined,
+        pattern: undefined,
+        items: undefined,
+        $schema: undefined,
+      },
+    ],
+  ])('%s', (_, input) => {
+    expect(lint(input)).toEqual([])
+    expect(serveInput(input).tools.get('t')?.listing.inputSchema).toBe(input)
+  })
+
+  it('does not change them', () => {
+    const input = { type: 'object', properties: { a: { $ref: '#/$defs/b' } }, $defs: { b: { type: 'string' } } }
+    const before = structuredClone(input)
+    serveInput(input)
+    expect(input).toEqual(before)
+  })
+})
+
+describe('what compiles to a closure', () => {
+  const KEYWORDS = [
+    'type',
+    'enum',
+    'const',
+    'properties',
+    'required',
+    'additionalProperties',
+    'items',
+    'minimum',
+    'maximum',
+    'exclusiveMinimum',
+    'exclusiveMaximum',
+    'minLength',
+    'maxLength',
+    'minItems',
+    'maxItems',
+    'minProperties',
+    'maxProperties',
+    '$schema',
+    'title',
+    'pattern',
+    '$ref',
+    'not',
+  ]
+
+  it('has no faults, since nobody looks for them then', () => {
+    const { schema: schemas } = fc.letrec<{ value: unknown; schema: Record<string, unknown> }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 3 },
+        fc.constantFrom<unknown>(
+          'string',
+          'object',
+          'array',
+          'integer',
+          'text',
+          ['string', 'null'],
+          ['string', 5],
+          ['a', 'b'],
+          ['a', {}],
+          0,
+          3,
+          -1,
+          1.5,
+          true,
+          false,
+          null,
+          'https://json-schema.org/draft/2020-12/schema',
+          'https://example.com/own',
+        ),
+        tie('schema'),
+        fc.dictionary(fc.constantFrom('a', 'b'), tie('value'), { maxKeys: 2 }),
+        fc.array(tie('value'), { minLength: 1, maxLength: 2 }),
+      ),
+      schema: fc.dictionary(fc.constantFrom(...KEYWORDS), tie('value'), { maxKeys: 3 }),
+    }))
+    const seen = { compiled: 0, faulty: 0 }
+    fc.assert(
+      fc.property(schemas, (schema) => {
+        const problems = lint(schema)
+        if (problems.length > 0) seen.faulty++
+        if (compileSimple(schema) === undefined) return
+        seen.compiled++
+        expect(problems).toEqual([])
+      }),
+      { numRuns: 5000 },
+    )
+    expect(seen.compiled).toBeGreaterThan(200)
+    expect(seen.faulty).toBeGreaterThan(200)
+  })
+})

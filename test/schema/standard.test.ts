@@ -1,0 +1,464 @@
+import { toStandardJsonSchema } from '@valibot/to-json-schema'
+import { type } from 'arktype'
+import * as v from 'valibot'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { type ServerOptions, type StandardSchema, type Tool, createServer, result, tool } from '../../src/index.js'
+import { connectInMemory } from '../../src/testing.js'
+
+interface Answer {
+  result?: { content: { type: string; text: string }[]; isError?: boolean; structuredContent?: unknown }
+  error?: { code: number; message: string; data?: unknown }
+}
+interface Listed {
+  name: string
+  inputSchema: Record<string, unknown>
+  outputSchema?: Record<string, unknown>
+}
+
+/** Calls a tool as a client does, and gives the answer and the tool as it was listed. */
+async function call(
+  definition: Tool,
+  args: unknown,
+  options: Partial<ServerOptions> = {},
+): Promise<{ answer: Answer; listed: Listed | undefined }> {
+  const channel = connectInMemory(createServer({ name: 'x', version: '1', tools: [definition], ...options }))
+  const answers = new Map<unknown, Record<string, unknown>>()
+  const done = new Promise<void>((resolve) => {
+    channel.receive({
+      frame(frame) {
+        const message = JSON.parse(frame) as { id: unknown }
+        answers.set(message.id, message)
+        if (answers.size === 3) resolve()
+      },
+      garbage() {},
+      closed: () => resolve(),
+    })
+  })
+  const send = (id: number, method: string, params: object) => channel.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
+  send(1, 'initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } })
+  send(2, 'tools/list', {})
+  send(3, 'tools/call', { name: definition.name, arguments: args })
+  await done
+  await channel.close()
+  const list = answers.get(2) as { result: { tools: Listed[] } }
+  return { answer: answers.get(3) as Answer, listed: list.result.tools[0] }
+}
+
+/** What the handler was given, or the text of the refusal. */
+async function inputOf(definition: (run: (input: unknown) => unknown) => Tool, args: unknown): Promise<unknown> {
+  const seen: unknown[] = []
+  const { answer } = await call(
+    definition((input) => {
+      seen.push(input)
+      return 'done'
+    }),
+    args,
+  )
+  if (seen.length > 0) return seen[0]
+  expect(answer.result?.isError).toBe(true)
+  return answer.result?.content[0]?.text
+}
+
+const make = (definition: Tool) => () => createServer({ name: 'x', version: '1', tools: [definition] })
+
+interface Library {
+  input: StandardSchema
+  /** { id: string of digits -> number, tag = 'none' } */
+  converting: StandardSchema
+  output: StandardSchema
+  vendor: string
+}
+
+const LIBRARIES: Record<string, Library> = {
+  zod: {
+    vendor: 'zod',
+    input: z.object({ name: z.string(), list: z.array(z.object({ n: z.number() })).optional() }),
+    converting: z.object({ id: z.string().transform(Number).pipe(z.number()), tag: z.string().default('none') }),
+    output: z.object({ sum: z.number(), note: z.string().optional() }),
+  },
+  valibot: {
+    vendor: 'valibot',
+    input: toStandardJsonSchema(v.object({ name: v.string(), list: v.optional(v.array(v.object({ n: v.number() }))) })),
+    converting: toStandardJsonSchema(
+      v.object({ id: v.pipe(v.string(), v.transform(Number), v.number()), tag: v.optional(v.string(), 'none') }),
+    ),
+    output: toStandardJsonSchema(v.object({ sum: v.number(), note: v.optional(v.string()) })),
+  },
+  arktype: {
+    vendor: 'arktype',
+    input: type({ name: 'string', 'list?': type({ n: 'number' }).array() }),
+    converting: type({ id: 'string.numeric.parse', tag: "string = 'none'" }),
+    output: type({ sum: 'number', 'note?': 'string' }),
+  },
+}
+
+describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, vendor }) => {
+  it('is the library it says', () => {
+    expect(input['~standard'].vendor).toBe(vendor)
+  })
+
+  it('shows its input as a JSON Schema', async () => {
+    const { listed } = await call(tool({ name: 't', input, run: () => 'ok' }), { name: 'a' })
+    expect(listed?.inputSchema).toMatchObject({
+      type: 'object',
+      properties: {
+        name: { type: 'string' },
+        list: { type: 'array', items: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } },
+      },
+      required: ['name'],
+    })
+    expect(listed).not.toHaveProperty('outputSchema')
+  })
+
+  it('gives good input to the handler', async () => {
+    const define = (run: (given: unknown) => unknown) => tool({ name: 't', input, run })
+    expect(await inputOf(define, { name: 'a' })).toEqual({ name: 'a' })
+    expect(await inputOf(define, { name: 'a', list: [{ n: 1 }, { n: 2 }] })).toEqual({ name: 'a', list: [{ n: 1 }, { n: 2 }] })
+  })
+
+  it('refuses bad input with the place of each mistake', async () => {
+    const run = () => expect.fail('it must not run')
+    const { answer } = await call(tool({ name: 't', input, run }), { name: 5, list: [{ n: 1 }, { n: 'x' }] })
+    expect(answer.result?.isError).toBe(true)
+    const text = answer.result?.content[0]?.text ?? ''
+    expect(text).toMatch(/^Invalid arguments for t: name .+; list\[1\]\.n .+$/)
+    const { answer: protocol } = await call(
+      tool({ name: 't', input, run }),
+      { name: 5, list: [{ n: 1 }, { n: 'x' }] },
+      { invalidArguments: 'protocol' },
+    )
+    expect(protocol.error?.code).toBe(-32602)
+    expect(protocol.error?.data).toEqual({
+      issues: [
+        { path: 'name', message: expect.any(String) },
+        { path: 'list[1].n', message: expect.any(String) },
+      ],
+    })
+  })
+
+  it('names the place of a mistake once', async () => {
+    const { answer } = await call(tool({ name: 't', input, run: () => '' }), { name: 'a', list: [{ n: 1 }, { n: 'x' }] })
+    expect(answer.result?.content[0]?.text.match(/list\[1\]\.n/g)).toHaveLength(1)
+  })
+
+  it('names a missing member', async () => {
+    const { answer } = await call(tool({ name: 't', input, run: () => '' }), {}, { invalidArguments: 'protocol' })
+    expect(answer.error?.data).toEqual({ issues: [{ path: 'name', message: expect.any(String) }] })
+  })
+
+  it('shows what goes in and gives what comes out of a conversion', async () => {
+    const { listed } = await call(tool({ name: 't', input: converting, run: () => 'ok' }), { id: '7' })
+    expect(listed?.inputSchema).toMatchObject({
+      type: 'object',
+      properties: { id: { type: 'string' }, tag: { type: 'string' } },
+      required: ['id'],
+    })
+    const define = (run: (given: unknown) => unknown) => tool({ name: 't', input: converting, run })
+    expect(await inputOf(define, { id: '7' })).toEqual({ id: 7, tag: 'none' })
+    expect(await inputOf(define, { id: '7', tag: 'x' })).toEqual({ id: 7, tag: 'x' })
+    expect(await inputOf(define, { id: 'seven' })).toMatch(/^Invalid arguments for t: id /)
+  })
+
+  it('shows and checks its output', async () => {
+    const { listed, answer } = await call(tool({ name: 't', output, run: () => ({ sum: 3 }) }), {})
+    expect(listed?.outputSchema).toMatchObject({
+      type: 'object',
+      properties: { sum: { type: 'number' }, note: { type: 'string' } },
+      required: ['sum'],
+    })
+    expect(answer.result).toEqual({ content: [{ type: 'text', text: '{"sum":3}' }], isError: false, structuredContent: { sum: 3 } })
+  })
+
+  it('takes an output in full', async () => {
+    const { answer } = await call(tool({ name: 't', output, run: () => result({ value: { sum: 3 }, content: 'three' }) }), {})
+    expect(answer.result).toEqual({ content: [{ type: 'text', text: 'three' }], isError: false, structuredContent: { sum: 3 } })
+  })
+
+  it('does not let a wrong output through', async () => {
+    const wrong = tool({ name: 't', output, run: () => ({ sum: '3' }) })
+    const { answer } = await call(wrong, {})
+    expect(answer.result?.isError).toBe(true)
+    expect(answer.result).not.toHaveProperty('structuredContent')
+    expect(answer.result?.content[0]?.text).toMatch(/^Tool t failed: its result does not match its output schema: sum /)
+    const { answer: protocol } = await call(wrong, {}, { unexpectedErrors: 'protocol' })
+    expect(protocol.error?.code).toBe(-32603)
+  })
+
+  it('converts an output', async () => {
+    const { listed, answer } = await call(tool({ name: 't', output: converting, run: async () => ({ id: '7' }) }), {})
+    expect(answer.result?.structuredContent).toEqual({ id: 7, tag: 'none' })
+    expect(listed?.outputSchema).toMatchObject({ type: 'object', properties: { id: { type: 'number' }, tag: { type: 'string' } } })
+    // valibot does not count a member with a default among those that are sure to come.
+    expect(listed?.outputSchema?.['required']).toEqual(expect.arrayContaining(vendor === 'valibot' ? ['id'] : ['id', 'tag']))
+  })
+
+  it('gives the same JSON Schema to every client', async () => {
+    const definition = tool({ name: 't', input, output, run: () => ({ sum: 1 }) })
+    const [first, second] = [await call(definition, { name: 'a' }), await call(definition, { name: 'a' })]
+    expect(first.listed).toEqual(second.listed)
+  })
+})
+
+describe('zod', () => {
+  it('waits for an asynchronous refinement', async () => {
+    const input = z.object({ code: z.string().refine(async (code) => code === 'ok', 'is unknown') })
+    const define = (run: (given: unknown) => unknown) => tool({ name: 't', input, run })
+    expect(await inputOf(define, { code: 'ok' })).toEqual({ code: 'ok' })
+    expect(await inputOf(define, { code: 'no' })).toBe('Invalid arguments for t: code is unknown')
+  })
+
+  it('waits for an asynchronous transformation', async () => {
+    const input = z.object({ code: z.string().transform(async (code) => code.toUpperCase()) })
+    expect(await inputOf((run) => tool({ name: 't', input, run }), { code: 'ab' })).toEqual({ code: 'AB' })
+  })
+
+  it('waits for an asynchronous refinement of an output', async () => {
+    const output = z.object({ code: z.string().refine(async (code) => code === 'ok', 'is unknown') })
+    const good = await call(tool({ name: 't', output, run: () => ({ code: 'ok' }) }), {})
+    expect(good.answer.result?.structuredContent).toEqual({ code: 'ok' })
+    const bad = await call(tool({ name: 't', output, run: () => ({ code: 'no' }) }), {})
+    expect(bad.answer.result).toEqual({
+      content: [{ type: 'text', text: 'Tool t failed: its result does not match its output schema: code is unknown' }],
+      isError: true,
+    })
+  })
+
+  it('reports a refinement of the whole without a place', async () => {
+    const input = z.object({ a: z.number(), b: z.number() }).refine(({ a, b }) => a < b, 'a must be less than b')
+    expect(await inputOf((run) => tool({ name: 't', input, run }), { a: 2, b: 1 })).toBe('Invalid arguments for t: a must be less than b')
+  })
+
+  it('drops unknown members, keeps them or refuses them, as it is told', async () => {
+    const args = { a: 1, b: 2 }
+    const shape = { a: z.number() }
+    expect(await inputOf((run) => tool({ name: 't', input: z.object(shape), run }), args)).toEqual({ a: 1 })
+    expect(await inputOf((run) => tool({ name: 't', input: z.looseObject(shape), run }), args)).toEqual(args)
+    expect(await inputOf((run) => tool({ name: 't', input: z.strictObject(shape), run }), args)).toMatch(/^Invalid arguments for t: .*b/)
+    const { listed } = await call(tool({ name: 't', input: z.strictObject(shape), run: () => '' }), {})
+    expect(listed?.inputSchema['additionalProperties']).toBe(false)
+  })
+
+  it('names unusual places', async () => {
+    const input = z.object({ map: z.record(z.string(), z.object({ n: z.number() })), pair: z.tuple([z.string(), z.number()]) })
+    const { answer } = await call(
+      tool({ name: 't', input, run: () => '' }),
+      { map: { 'a.b': { n: 'x' } }, pair: ['a', 'b'] },
+      { invalidArguments: 'protocol' },
+    )
+    expect(answer.error?.data).toMatchObject({ issues: [{ path: 'map.a.b.n' }, { path: 'pair[1]' }] })
+  })
+
+  it('keeps hostile names out of the prototype', async () => {
+    const input = z.looseObject({ a: z.number() })
+    const given = await inputOf((run) => tool({ name: 't', input, run }), JSON.parse('{"a":1,"__proto__":{"polluted":true}}'))
+    expect((given as { polluted?: boolean }).polluted).toBeUndefined()
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
+  })
+
+  it('says what cannot be shown to a client', () => {
+    const SAYS = /^Tool "t": its (input|output) schema\b.* cannot be represented in JSON Schema$/
+    expect(make(tool({ name: 't', input: z.object({ a: z.bigint() }), run: () => '' }))).toThrow(SAYS)
+    expect(make(tool({ name: 't', input: z.object({ a: z.date() }), run: () => '' }))).toThrow(SAYS)
+    expect(make(tool({ name: 't', output: z.object({ a: z.string().transform(Number) }), run: () => ({ a: '1' }) }))).toThrow(SAYS)
+  })
+
+  it.each<[string, StandardSchema]>([
+    ['a string', z.string()],
+    ['an array', z.array(z.string())],
+    ['a union', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })])],
+    ['a discriminated union', z.discriminatedUnion('k', [z.object({ k: z.literal('a') }), z.object({ k: z.literal('b') })])],
+    ['an optional object', z.object({}).nullable()],
+  ])('refuses %s as input', (_, input) => {
+    expect(make(tool({ name: 't', input, run: () => '' }))).toThrow(
+      'Tool "t": its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise',
+    )
+  })
+
+  const PARTS: Record<string, z.ZodType> = {
+    email: z.email(),
+    url: z.url(),
+    uuid: z.uuid(),
+    datetime: z.iso.datetime(),
+    date: z.iso.date(),
+    time: z.iso.time(),
+    duration: z.iso.duration(),
+    ipv4: z.ipv4(),
+    ipv6: z.ipv6(),
+    cidr: z.cidrv4(),
+    base64: z.base64(),
+    jwt: z.jwt(),
+    emoji: z.emoji(),
+    ulid: z.ulid(),
+    e164: z.e164(),
+    regex: z.string().regex(/^[a-z]+$/),
+    'a template literal': z.templateLiteral(['v', z.number()]),
+    'starts and ends': z.string().startsWith('a+(').endsWith(')').includes('*').lowercase(),
+    int: z.int(),
+    enum: z.enum(['a', 'b']),
+    literals: z.literal([1, 'a', null]),
+    tuple: z.tuple([z.string()]).rest(z.number()),
+    record: z.record(z.string(), z.number()),
+    union: z.union([z.string(), z.number()]),
+    nullable: z.string().nullable(),
+    lazy: z.lazy(() => z.string()),
+    coerced: z.coerce.number(),
+    stringbool: z.stringbool(),
+    anything: z.any(),
+  }
+  it.each(Object.entries(PARTS))('can have %s as a part', (_, part) => {
+    expect(make(tool({ name: 't', input: z.object({ part }), run: () => '' }))().tools.size).toBe(1)
+  })
+
+  it('can have a host name as a part', () => {
+    expect(make(tool({ name: 't', input: z.object({ part: z.hostname() }), run: () => '' }))().tools.size).toBe(1)
+  })
+
+  it('can be recursive', async () => {
+    const Node = z.object({
+      value: z.number(),
+      get children() {
+        return z.array(Node).optional()
+      },
+    })
+    const define = (run: (given: unknown) => unknown) => tool({ name: 't', input: Node, run })
+    expect(await inputOf(define, { value: 1, children: [{ value: 2 }] })).toEqual({ value: 1, children: [{ value: 2 }] })
+    expect(await inputOf(define, { value: 1, children: [{}] })).toMatch(/^Invalid arguments for t: children\[0\]\.value /)
+  })
+})
+
+describe('valibot', () => {
+  it('without toStandardJsonSchema is refused with advice', () => {
+    const ADVICE =
+      /^Tool "t": its (input|output) schema\b.*valibot.* does not give a JSON Schema by itself; wrap it: toStandardJsonSchema\(schema\) from @valibot\/to-json-schema$/
+    expect(make(tool({ name: 't', input: v.object({ a: v.string() }), run: () => '' }))).toThrow(ADVICE)
+    expect(make(tool({ name: 't', output: v.object({ a: v.string() }), run: () => ({ a: '' }) }))).toThrow(ADVICE)
+  })
+
+  it('waits for an asynchronous check', async () => {
+    const bare = v.objectAsync({
+      code: v.pipeAsync(
+        v.string(),
+        v.checkAsync(async (code) => code === 'ok', 'is unknown'),
+      ),
+    })
+    const input: StandardSchema<{ code: string }> = {
+      '~standard': { ...bare['~standard'], jsonSchema: { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) } },
+    }
+    const define = (run: (given: unknown) => unknown) => tool({ name: 't', input, run })
+    expect(await inputOf(define, { code: 'ok' })).toEqual({ code: 'ok' })
+    expect(await inputOf(define, { code: 'no' })).toBe('Invalid arguments for t: code is unknown')
+  })
+
+  it('can have formats, ranges and variants as parts', async () => {
+    const input = toStandardJsonSchema(
+      v.object({
+        mail: v.pipe(v.string(), v.email()),
+        n: v.pipe(v.number(), v.integer(), v.minValue(1)),
+        kind: v.picklist(['a', 'b']),
+        either: v.union([v.string(), v.null()]),
+      }),
+    )
+    const define = (run: (given: unknown) => unknown) => tool({ name: 't', input, run })
+    expect(await inputOf(define, { mail: 'a@b.org', n: 1, kind: 'a', either: null })).toEqual({
+      mail: 'a@b.org',
+      n: 1,
+      kind: 'a',
+      either: null,
+    })
+    expect(await inputOf(define, { mail: 'a', n: 0, kind: 'c', either: 1 })).toMatch(/: mail .*; n .*; kind .*; either /)
+  })
+})
+
+describe('arktype', () => {
+  it.each([
+    'string.email',
+    'string.url',
+    'string.uuid',
+    'string.date.iso',
+    'string.ip',
+    'string.semver',
+    '1 <= number.integer < 5',
+    'string > 3',
+    "'a' | 'b'",
+    'string[]',
+    'number | null',
+    '/^a+$/',
+  ] as const)('can have %s as a part', (part) => {
+    const input: StandardSchema = type.raw({ part })
+    expect(make(tool({ name: 't', input, run: () => '' }))().tools.size).toBe(1)
+  })
+
+  it('is a function, and still a schema', () => {
+    const input = type({ a: 'string' })
+    expect(typeof input).toBe('function')
+    expect(make(tool({ name: 't', input, run: () => '' }))().tools.get('t')?.listing.inputSchema['type']).toBe('object')
+  })
+})
+
+describe('any other library', () => {
+  const custom = (vendor: string, more: object = {}): StandardSchema<{ a: number }> => ({
+    '~standard': {
+      version: 1,
+      vendor,
+      validate: (value) => {
+        const { a } = value as { a?: unknown }
+        return typeof a === 'number'
+          ? { value: { a } }
+          : { issues: [{ message: 'is no number', path: [{ key: 'a' }, 0, Symbol.for('s')] }, { message: 'all is lost' }] }
+      },
+      ...more,
+    },
+  })
+  const jsonSchema = { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) }
+
+  it('without a JSON Schema is refused with advice', () => {
+    expect(make(tool({ name: 't', input: custom('homemade'), run: () => '' }))).toThrow(
+      /^Tool "t": its input schema\b.*homemade.* does not give a JSON Schema by itself; use a version that implements Standard JSON Schema, or write a JSON Schema$/,
+    )
+  })
+
+  it('is asked for 2020-12, for the side that is shown', async () => {
+    const asked: unknown[] = []
+    const input = custom('homemade', {
+      jsonSchema: {
+        input: (options: unknown) => (asked.push(['input', options]), { type: 'object', title: 'in' }),
+        output: (options: unknown) => (asked.push(['output', options]), { type: 'object', title: 'out' }),
+      },
+    })
+    const { listed } = await call(tool({ name: 't', input, output: input, run: ({ a }) => ({ a }) }), { a: 1 })
+    expect(asked).toEqual([
+      ['input', { target: 'draft-2020-12' }],
+      ['output', { target: 'draft-2020-12' }],
+    ])
+    expect(listed).toMatchObject({ inputSchema: { title: 'in' }, outputSchema: { title: 'out' } })
+  })
+
+  it('may give paths of keys, of segments, or none', async () => {
+    const { answer } = await call(tool({ name: 't', input: custom('homemade', { jsonSchema }), run: () => '' }), { a: 'x' })
+    expect(answer.result?.content[0]?.text).toBe('Invalid arguments for t: a[0].Symbol(s) is no number; all is lost')
+  })
+
+  it('may answer later', async () => {
+    const input = custom('homemade', { jsonSchema, validate: async () => ({ value: { a: 5 } }) })
+    expect(await inputOf((run) => tool({ name: 't', input, run }), {})).toEqual({ a: 5 })
+  })
+
+  it('may answer later with any promise', async () => {
+    const later = {
+      // oxlint-disable-next-line unicorn/no-thenable
+      then: (resolve: (result: unknown) => void) => resolve({ issues: [{ message: 'is refused' }] }),
+    }
+    const input = custom('homemade', { jsonSchema, validate: () => later })
+    expect(await inputOf((run) => tool({ name: 't', input, run }), {})).toBe('Invalid arguments for t: is refused')
+  })
+
+  it('that gives a bad JSON Schema is refused', () => {
+    const bad = custom('homemade', {
+      jsonSchema: { input: () => ({ type: 'object', properties: { a: { type: 'any' } } }), output: () => ({}) },
+    })
+    expect(make(tool({ name: 't', input: bad, run: () => '' }))).toThrow(
+      'Tool "t": its input schema is not valid: properties/a/type: must be one of',
+    )
+  })
+})

@@ -1,0 +1,370 @@
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { toStandardJsonSchema } from '@valibot/to-json-schema'
+import { type } from 'arktype'
+import * as v from 'valibot'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { z } from 'zod'
+import { type Call, type JsonSchema, type StandardSchema, type Tool, result, tool } from '../../src/index.js'
+import type { Infer, InferInput } from '../../src/schema/infer.js'
+import { ENTRY, ROOT, compile } from './compiler.js'
+
+/*
+ * Vitest does not look at types: the compiler does, over this file, in the
+ * last test (and with the rest of the project). The handlers are never called.
+ */
+
+const name = 't'
+
+describe('a JSON Schema written in place', () => {
+  it('gives the handler its types', () => {
+    tool({
+      name,
+      input: {
+        type: 'object',
+        properties: {
+          text: { type: 'string', minLength: 1 },
+          count: { type: 'integer' },
+          ratio: { type: 'number' },
+          deep: { type: 'boolean' },
+          none: { type: 'null' },
+        },
+        required: ['text', 'none'],
+      },
+      run(input, call) {
+        expectTypeOf(input).toEqualTypeOf<{ text: string; none: null; count?: number; ratio?: number; deep?: boolean }>()
+        expectTypeOf(call).toEqualTypeOf<Call>()
+        // @ts-expect-error there is no such member
+        void input.other
+        // @ts-expect-error it may be missing
+        void input.count.toFixed()
+        return input.text.length
+      },
+    })
+  })
+
+  it('makes every member optional where none is required', () => {
+    tool({
+      name,
+      input: { type: 'object', properties: { a: { type: 'string' } } },
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ a?: string }>()
+      },
+    })
+    tool({
+      name,
+      input: { type: 'object', properties: { a: { type: 'string' } }, required: [] },
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ a?: string }>()
+      },
+    })
+  })
+
+  it('knows enums, consts and lists of types', () => {
+    tool({
+      name,
+      input: {
+        type: 'object',
+        properties: {
+          mode: { enum: ['fast', 'slow'] },
+          level: { type: 'integer', enum: [1, 2, null] },
+          fixed: { const: 'on' },
+          either: { type: ['string', 'null'] },
+          both: { type: ['integer', 'number'] },
+        },
+        required: ['mode', 'level', 'fixed', 'either', 'both'],
+      },
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{
+          mode: 'fast' | 'slow'
+          level: 1 | 2 | null
+          fixed: 'on'
+          either: string | null
+          both: number
+        }>()
+      },
+    })
+  })
+
+  it('knows nested objects and arrays', () => {
+    tool({
+      name,
+      input: {
+        type: 'object',
+        properties: {
+          user: {
+            type: 'object',
+            properties: { id: { type: 'integer' }, tags: { type: 'array', items: { type: 'string' } } },
+            required: ['id'],
+          },
+          grid: { type: 'array', items: { type: 'array', items: { type: 'number' } } },
+          rows: { type: 'array', items: { type: 'object', properties: { key: { enum: ['a', 'b'] } }, required: ['key'] } },
+          any: { type: 'array' },
+          map: { type: 'object' },
+          open: {},
+          yes: true,
+        },
+        required: ['user', 'rows'],
+        additionalProperties: false,
+      },
+      run(input) {
+        expectTypeOf(input.user).toEqualTypeOf<{ id: number; tags?: string[] }>()
+        expectTypeOf(input.grid).toEqualTypeOf<number[][] | undefined>()
+        expectTypeOf(input.rows).toEqualTypeOf<{ key: 'a' | 'b' }[]>()
+        expectTypeOf(input.any).toEqualTypeOf<unknown[] | undefined>()
+        expectTypeOf(input.map).toEqualTypeOf<Record<string, unknown> | undefined>()
+        expectTypeOf(input.open).toEqualTypeOf<unknown>()
+        expectTypeOf(input.yes).toEqualTypeOf<unknown>()
+        // What a handler is given is its own: nothing is readonly.
+        input.user.tags = ['a']
+        input.rows.push({ key: 'b' })
+        input.user.id = 2
+      },
+    })
+  })
+
+  it('says unknown for what it does not follow', () => {
+    tool({
+      name,
+      input: {
+        type: 'object',
+        properties: { ref: { $ref: '#/$defs/x' }, one: { oneOf: [{ type: 'string' }, { type: 'number' }] }, odd: { type: 'text' } },
+        required: ['ref', 'one', 'odd'],
+        $defs: { x: { type: 'string' } },
+      },
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ ref: unknown; one: unknown; odd: unknown }>()
+      },
+    })
+  })
+})
+
+describe('a JSON Schema in a variable', () => {
+  const SCHEMA = {
+    type: 'object',
+    properties: {
+      mode: { enum: ['a', 'b'] },
+      list: { type: 'array', items: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } },
+    },
+    required: ['mode'],
+  } as const
+
+  it('gives its types where it is const', () => {
+    tool({
+      name,
+      input: SCHEMA,
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ mode: 'a' | 'b'; list?: { n: number }[] }>()
+      },
+    })
+    const satisfying = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] } as const satisfies JsonSchema
+    tool({
+      name,
+      input: satisfying,
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ a: string }>()
+      },
+    })
+  })
+
+  it('can be put together of parts', () => {
+    const id = { type: 'integer', minimum: 1 } as const
+    tool({
+      name,
+      input: { type: 'object', properties: { id, ids: { type: 'array', items: id } }, required: ['id'] },
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ id: number; ids?: number[] }>()
+      },
+    })
+  })
+
+  it('gives unknown where its type is lost', () => {
+    const schema: JsonSchema = SCHEMA
+    tool({
+      name,
+      input: schema,
+      run(input) {
+        expectTypeOf(input).toBeUnknown()
+      },
+    })
+  })
+})
+
+describe('schema libraries', () => {
+  it('zod: what comes out of it', () => {
+    tool({
+      name,
+      input: z.object({
+        a: z.string().transform(Number),
+        b: z.string().default('x'),
+        c: z.enum(['u', 'v']).optional(),
+        d: z.array(z.object({ n: z.int() })),
+      }),
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ a: number; b: string; c?: 'u' | 'v' | undefined; d: { n: number }[] }>()
+      },
+    })
+  })
+
+  it('valibot: what comes out of it', () => {
+    tool({
+      name,
+      input: toStandardJsonSchema(
+        v.object({ a: v.pipe(v.string(), v.transform(Number)), b: v.optional(v.string(), 'x'), c: v.optional(v.picklist(['u', 'v'])) }),
+      ),
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ a: number; b: string; c?: 'u' | 'v' | undefined }>()
+      },
+    })
+  })
+
+  it('arktype: what comes out of it', () => {
+    tool({
+      name,
+      input: type({ a: 'string.numeric.parse', b: "string = 'x'", 'c?': "'u' | 'v'", d: type({ n: 'number' }).array() }),
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ a: number; b: string; c?: 'u' | 'v'; d: { n: number }[] }>()
+      },
+    })
+  })
+
+  it('any Standard Schema', () => {
+    const schema = {} as StandardSchema<{ raw: string }, { cooked: number }>
+    expectTypeOf<Infer<typeof schema>>().toEqualTypeOf<{ cooked: number }>()
+    expectTypeOf<InferInput<typeof schema>>().toEqualTypeOf<{ raw: string }>()
+  })
+})
+
+describe('output', () => {
+  const OUTPUT = { type: 'object', properties: { sum: { type: 'number' }, note: { type: 'string' } }, required: ['sum'] } as const
+
+  it('of a JSON Schema types what the handler returns', () => {
+    tool({ name, output: OUTPUT, run: () => ({ sum: 1 }) })
+    tool({ name, output: OUTPUT, run: async () => ({ sum: 1, note: 'n' }) })
+    tool({ name, output: OUTPUT, run: () => result({ value: { sum: 1 }, content: 'one' }) })
+    tool({ name, output: { type: 'array', items: { type: 'string' } }, run: () => ['a'] })
+    tool({ name, output: { enum: ['a', 'b'] }, run: () => 'a' as const })
+    // @ts-expect-error a wrong type
+    tool({ name, output: OUTPUT, run: () => ({ sum: '1' }) })
+    // @ts-expect-error a wrong type, later
+    tool({ name, output: OUTPUT, run: async () => ({ sum: '1' }) })
+    // @ts-expect-error a missing member
+    tool({ name, output: OUTPUT, run: () => ({ note: 'n' }) })
+    // @ts-expect-error a string is not the value
+    tool({ name, output: OUTPUT, run: () => 'text' })
+    // @ts-expect-error nothing is not the value
+    tool({ name, output: OUTPUT, run: () => {} })
+    // @ts-expect-error a wrong value in full
+    tool({ name, output: OUTPUT, run: () => result({ value: { sum: '1' } }) })
+    // @ts-expect-error none of the enum
+    tool({ name, output: { enum: ['a', 'b'] }, run: () => 'c' })
+    // @ts-expect-error a wrong item
+    tool({ name, output: { type: 'array', items: { type: 'string' } }, run: () => [1] })
+  })
+
+  it('of a library types what goes into its schema', () => {
+    tool({ name, output: z.object({ a: z.string().default('x'), n: z.number() }), run: () => ({ n: 1 }) })
+    tool({ name, output: z.object({ a: z.string().transform(Number).pipe(z.number()) }), run: () => ({ a: '1' }) })
+    tool({ name, output: toStandardJsonSchema(v.object({ n: v.number() })), run: () => ({ n: 1 }) })
+    tool({ name, output: type({ n: 'number' }), run: () => ({ n: 1 }) })
+    // @ts-expect-error what comes out of it is not what goes in
+    tool({ name, output: z.object({ a: z.string().transform(Number).pipe(z.number()) }), run: () => ({ a: 1 }) })
+    // @ts-expect-error a wrong type
+    tool({ name, output: z.object({ n: z.number() }), run: () => ({ n: '1' }) })
+    // @ts-expect-error a wrong type
+    tool({ name, output: toStandardJsonSchema(v.object({ n: v.number() })), run: () => ({ n: '1' }) })
+    // @ts-expect-error a wrong type
+    tool({ name, output: type({ n: 'number' }), run: () => ({ n: '1' }) })
+  })
+
+  it('may be left out: then anything is returned', () => {
+    tool({ name, run: () => 'text' })
+    tool({ name, run: () => {} })
+    tool({ name, run: async () => ({ type: 'text', text: 'x' }) })
+    tool({ name, run: () => [1, 2] })
+    tool({ name, run: () => result({ content: 'x', isError: true }) })
+    // @ts-expect-error no such content
+    tool({ name, run: () => result({ content: 5 }) })
+  })
+
+  it('is typed beside an input', () => {
+    tool({
+      name,
+      input: { type: 'object', properties: { a: { type: 'number' } }, required: ['a'] },
+      output: OUTPUT,
+      run({ a }) {
+        expectTypeOf(a).toEqualTypeOf<number>()
+        return { sum: a }
+      },
+    })
+    tool({
+      name,
+      input: z.object({ a: z.number() }),
+      output: OUTPUT,
+      // @ts-expect-error a wrong type
+      run: ({ a }) => ({ sum: String(a) }),
+    })
+  })
+})
+
+describe('tool', () => {
+  it('without input has one without members that anybody knows', () => {
+    tool({
+      name,
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<Record<string, unknown>>()
+      },
+    })
+  })
+
+  it('returns a tool without type parameters', () => {
+    const tools = [tool({ name, input: z.object({ a: z.number() }), run: ({ a }) => a }), tool({ name, run: () => '' })]
+    expectTypeOf(tools).toEqualTypeOf<Tool[]>()
+    expect(tools).toHaveLength(2)
+  })
+
+  it('wants a name and a run, and no more than it knows', () => {
+    // @ts-expect-error no name
+    tool({ run: () => '' })
+    // @ts-expect-error no run
+    tool({ name })
+    // @ts-expect-error no such field
+    tool({ name, inputSchema: {}, run: () => '' })
+    // @ts-expect-error no schema
+    tool({ name, input: 'object', run: () => '' })
+    // @ts-expect-error no handler of this input
+    tool({ name, input: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }, run: ({ a }: { a: number }) => a })
+  })
+})
+
+describe('for the compiler', { timeout: 60_000 }, () => {
+  it('all of this holds', () => {
+    expect(compile({ files: [fileURLToPath(import.meta.url)] })).toEqual({ output: '', status: 0 })
+  })
+
+  it('what is wrong is found', () => {
+    const { output, status } = compile({
+      program: `import { tool } from ${JSON.stringify(ENTRY)}\ntool({ name: 't', output: { type: 'string' }, run: () => 5 })`,
+    })
+    expect(output).toContain("Type 'number' is not assignable to type")
+    expect(status).not.toBe(0)
+  })
+
+  it('a handler can return a literal as it is', () => {
+    const program = `
+      import { tool } from ${JSON.stringify(ENTRY)}
+      import { z } from ${JSON.stringify(join(ROOT, 'node_modules/zod/index.js'))}
+      const output = { type: 'object', properties: { mode: { enum: ['a', 'b'] } }, required: ['mode'] } as const
+      tool({ name: 't', output: { enum: ['a', 'b'] }, run: () => 'a' })
+      tool({ name: 't', output, run: () => ({ mode: 'a' }) })
+      tool({ name: 't', output, run: async () => ({ mode: 'a' }) })
+      tool({ name: 't', output, run: (_, call) => ({ mode: call.id === 1 ? 'a' : 'b' }) })
+      tool({ name: 't', output: z.object({ mode: z.enum(['a', 'b']) }), run: () => ({ mode: 'a' }) })`
+    expect(compile({ program }).output).toBe('')
+  })
+
+  it('a handler can return an array in full', () => {
+    const program = `import { result, tool } from ${JSON.stringify(ENTRY)}\ntool({ name: 't', output: { type: 'array', items: { type: 'string' } }, run: () => result({ value: ['a'] }) })`
+    expect(compile({ program }).output).toBe('')
+  })
+})
