@@ -20,12 +20,27 @@ function declarations() {
   if (status !== 0) throw new Error('tsc failed')
 }
 
+/** What stands for src/schema/full.ts in the core: it loads that file when it is needed. */
+const LATER = `
+  let full
+  const load = () => (full ??= process.getBuiltinModule('node:module').createRequire(import.meta.url)('./schemas.cjs'))
+  export const check = (schema, value) => load().check(schema, value)
+  export const lint = (schema, options) => load().lint(schema, options)
+`
+
+async function schemas() {
+  const bundle = await rolldown({ input: { schemas: join(root, 'src', 'schema', 'full.ts') }, platform: 'node' })
+  await bundle.write({ dir: aside, format: 'cjs', entryFileNames: '[name].cjs', minify: true, sourcemap: true })
+  await bundle.close()
+}
+
 async function bundles() {
   const entry = (name) => join(root, 'src', `${name}.ts`)
   const bundle = await rolldown({
     input: { index: entry('index'), stdio: entry('stdio'), client: entry('client'), testing: entry('testing'), cli: entry('cli') },
     external: [/^node:/],
     platform: 'node',
+    plugins: [{ name: 'load-later', load: (id) => (id.endsWith('full.ts') ? LATER : undefined) }],
   })
   await bundle.write({
     dir: aside,
@@ -68,6 +83,7 @@ rmSync(aside, { recursive: true, force: true })
 mkdirSync(aside, { recursive: true })
 try {
   await bundles()
+  await schemas()
   declarations()
   chmodSync(join(aside, 'cli.js'), 0o755)
   writeFileSync(join(aside, '.built'), started)

@@ -15,12 +15,12 @@ const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'null', 'array'
 
 type Rule = [holds: (value: unknown) => boolean, what: string]
 
-const isString = (value: unknown) => typeof value === 'string'
+const isString = (value: unknown): value is string => typeof value === 'string'
 const isNames = (value: unknown) => Array.isArray(value) && value.every(isString)
 const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
 const isCount = (value: unknown) => isNumber(value) && Number.isInteger(value) && value >= 0
 const isList = (value: unknown) => Array.isArray(value) && value.length > 0
-const isType = (value: unknown) => isString(value) && TYPES.has(String(value))
+const isType = (value: unknown) => isString(value) && TYPES.has(value)
 
 const SCHEMAS: Rule = [isRecord, 'an object of schemas']
 const LIST: Rule = [isList, 'a non-empty array of schemas']

@@ -22,7 +22,7 @@ type Instruction =
 const MAX_INSTRUCTIONS = 10_000
 
 /** Why a pattern cannot be matched in linear time; it may still be harmless. */
-export class Unsupported extends Error {}
+class Unsupported extends Error {}
 
 const matchers = new Map<string, (text: string) => boolean>()
 
@@ -44,7 +44,7 @@ function makeMatcher(pattern: string): (text: string) => boolean {
   if (simple) return (text) => native.test(text)
   try {
     const program = compile(pattern)
-    return (text) => run(program, [...text])
+    return (text) => run(program, Array.from(text))
   } catch (error) {
     // `patternProblem` has seen to it that such a one is harmless.
     if (error instanceof Unsupported) return (text) => native.test(text)
@@ -138,7 +138,7 @@ function run(program: readonly Instruction[], text: readonly string[]): boolean 
   let now: number[] = []
   for (let at = 0; at <= text.length; at++) {
     const character = text[at]
-    const open = [...now.reverse(), 0]
+    const open = [...now, 0]
     const next: number[] = []
     // The pattern may begin at any place, so state 0 is always among them.
     for (let state = open.pop(); state !== undefined; state = open.pop()) {

@@ -1,6 +1,5 @@
 import { type Issue, type JsonSchema, type Outcome, isRecord, memberPath } from './issue.js'
-import { check as checkFully } from './json-schema.js'
-import { lint } from './lint.js'
+import { check as checkFully, lint } from './full.js'
 import { compileSimple } from './simple.js'
 
 /** A schema library's own schema, by the common interface of https://standardschema.dev */

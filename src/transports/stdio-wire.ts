@@ -46,14 +46,14 @@ export function standardWire(): Wire {
     warn()
     return stderr.write(...args)
   }) as typeof stdout.write // overloads
-  stdout.end = ((...args: unknown[]) => {
+  stdout.end = (...args: unknown[]) => {
     warn()
     const done = args.findLast((arg) => typeof arg === 'function') as (() => void) | undefined
     const [text] = args
     if (typeof text === 'string' || text instanceof Uint8Array) stderr.write(text, () => done?.())
     else if (done !== undefined) process.nextTick(done)
     return stdout
-  }) as typeof stdout.end
+  }
   const output: Output = {
     write: (text, done) => write(text, done),
     on: (event: 'drain' | 'error', listener: (error: Error) => void) => stdout.on(event, listener),

@@ -75,7 +75,7 @@ export class Judge {
       return this.#unreadable(side, frame)
     }
     for (const each of Array.isArray(message) ? (message as unknown[]) : [message]) {
-      if (typeof each === 'object' && each !== null) this.#message(side, each as Message, frame)
+      if (typeof each === 'object' && each !== null) this.#message(side, each, frame)
     }
   }
 

@@ -47,6 +47,7 @@ function literalAt(start: number): string {
 function official(name: string): OfficialSchema {
   const start = bundle.indexOf(`${name}={$schema:`) + name.length + 1
   // The bundle is code, not data: its literals are read by running them alone.
+  // oxlint-disable-next-line typescript/no-implied-eval -- what runs is pinned by the lockfile
   const { $schema, definitions, $defs } = Function(`return ${literalAt(start)}`)() as OfficialSchema & {
     $defs?: OfficialSchema['definitions']
   }
