@@ -1,36 +1,15 @@
 import type { Framing } from './framing/detect.js'
-import { tap, type Tapped } from './jsonrpc/channel.js'
+import type { Tapped } from './jsonrpc/channel.js'
 import type { Server } from './server/server.js'
-import { Session } from './server/session.js'
-import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
-import { type Input, type Output, StreamChannel } from './transports/stdio-server.js'
+import { Serving, type ServingOptions } from './serving.js'
+import type { LogLevel, LogStream } from './transports/stdio-log.js'
 import { type Descriptors, descriptorsFromEnvironment, standardWire } from './transports/stdio-wire.js'
+import type { Input, Output } from './transports/streams.js'
 
-/** After end of input, what is in flight has this long to finish. */
-const DRAIN_AFTER_END = 5000
-/** After a signal it has less: hosts kill after about two seconds. */
-const DRAIN_AFTER_SIGNAL = 1000
 /** How often a server looks whether its parent still lives. */
 const PARENT_CHECK = 2000
 
-interface CommonOptions {
-  /** How messages are told apart; by default the first bytes of the client decide. */
-  framing?: Framing
-  /** The longest message that is taken in, in bytes (default 32 MiB). */
-  maxMessage?: number
-  /** The deepest nesting of a message (default 512). */
-  maxDepth?: number
-  /** The lowest level that is logged (default `warning`). */
-  logLevel?: LogLevel
-  /** Sees every message in both directions. */
-  tap?: (tapped: Tapped) => void
-}
-
-export interface ServeOptions extends CommonOptions {
-  input: Input
-  output: Output
-  /** Where log lines go; without it nothing is logged. */
-  log?: LogStream
+export interface ServeOptions extends ServingOptions {
   /** Ends serving: no new work is taken, what is in flight is finished. */
   signal?: AbortSignal
 }
@@ -53,67 +32,7 @@ export async function serve(server: Server, options: ServeOptions): Promise<void
   }
 }
 
-/** One client being served, until its input ends or it is told to stop. */
-class Serving {
-  readonly #channel: StreamChannel
-  readonly #session: Session
-  #stopped = false
-  #broken: Error | undefined
-  #end: () => void = () => {}
-  readonly #ended = new Promise<void>((resolve) => {
-    this.#end = resolve
-  })
-
-  constructor(server: Server, options: Omit<ServeOptions, 'signal'>) {
-    const { log, logLevel = 'warning', tap: watch, maxDepth } = options
-    this.#channel = new StreamChannel(options)
-    this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch), {
-      ...(log === undefined ? {} : { report: logTo(log, logLevel) }),
-      ...(maxDepth === undefined ? {} : { maxDepth }),
-      closed: (error) => {
-        this.#broken = error
-        this.#end()
-      },
-    })
-    void this.#channel.ended.then(this.#end)
-  }
-
-  get stopped(): boolean {
-    return this.#stopped
-  }
-
-  /** Takes no new work. What is in flight has a little time; also if it had more before. */
-  stop(): void {
-    this.#stopped = true
-    this.#channel.stop()
-    this.#end()
-    void this.#session.drain(DRAIN_AFTER_SIGNAL)
-  }
-
-  /** Resolves when all is answered, or given up. */
-  async finished(): Promise<void> {
-    await this.#ended
-    this.#channel.stop()
-    const began = Date.now()
-    await this.#session.drain(DRAIN_AFTER_END)
-    await within(this.#session.close(), Math.max(DRAIN_AFTER_SIGNAL, (this.#stopped ? 0 : DRAIN_AFTER_END) - (Date.now() - began)))
-    if (this.#broken !== undefined) throw this.#broken
-  }
-}
-
-/** Waits for a promise, but no longer than that: a client that never reads must not keep the process. */
-async function within(promise: Promise<void>, milliseconds: number): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds)
-  })
-  await Promise.race([promise, late])
-  clearTimeout(timer)
-}
-
-export interface StdioOptions extends CommonOptions {
-  /** Where log lines go (default stderr). */
-  log?: LogStream
+export interface StdioOptions extends Omit<ServingOptions, 'input' | 'output'> {
   /** The wire on descriptors other than stdin and stdout; the launcher names them in CCMCP_WIRE. */
   wire?: Descriptors
   /** What a person at a terminal is told who has started the server by hand. */
@@ -140,6 +59,9 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
     if (serving.stopped) process.exit(0)
     serving.stop()
   }
+  // A host may close our stderr: a line that cannot be logged is no reason to end.
+  const unheard = () => {}
+  process.stderr.on('error', unheard)
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   const orphaned = watchParent(() => serving.stop())
@@ -150,6 +72,7 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
     if (!isClosedPipe(error)) throw error
   } finally {
     orphaned()
+    process.stderr.off('error', unheard)
     process.off('SIGTERM', stop)
     process.off('SIGINT', stop)
     wire.release()

@@ -1,8 +1,7 @@
 import type { Tapped } from '../jsonrpc/channel.js'
-import { Timeout } from '../jsonrpc/deadline.js'
 import { ChannelClosed } from '../jsonrpc/errors.js'
 import type { Params } from '../jsonrpc/message.js'
-import type { Report } from '../jsonrpc/peer.js'
+import type { Report } from '../jsonrpc/report.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, newest, revisions } from '../protocol/revisions/index.js'
 import { VERSION } from '../version.js'
@@ -90,7 +89,10 @@ class Attempt {
     const patience = wanted === undefined && verdict === undefined ? Math.min(probeTimeout, timeout) : timeout
     const found = await probe(this.session, wanted ?? newest, withSignal(patience, signal))
     if (typeof found === 'object' && (wanted === undefined || found.revision === wanted)) return found
-    if (wanted !== undefined) throw new ConnectionError(`The server does not serve ${wanted.id}`)
+    if (wanted !== undefined)
+      throw new ConnectionError(
+        `The server ${found === 'ended' ? 'has ended when asked for' : found === 'silent' ? 'does not answer in' : 'does not serve'} ${wanted.id}`,
+      )
     if (found === 'ended') this.#reopen()
     try {
       return await this.#shakeHands(undefined, times)
@@ -114,10 +116,11 @@ class Attempt {
   /** Ends what was begun and says why it did not work. */
   async fail(error: unknown): Promise<Error> {
     const reason = error instanceof Error ? error.message : String(error)
-    // A broken channel has said its part already; of a silent one this is all there is to say.
-    const diagnosis = error instanceof Timeout ? (this.#channel.diagnose?.() ?? '') : ''
+    // What the process does now counts, not what it does when it is ended.
+    const diagnosis = this.#channel.diagnose?.() ?? ''
     await this.session.peer.close()
-    return new ConnectionError(diagnosis === '' ? reason : `${reason}\n${diagnosis}`, { cause: error })
+    const said = diagnosis === '' || reason.includes(diagnosis)
+    return new ConnectionError(said ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
 }
 

@@ -74,6 +74,7 @@ export async function shakeHands(
       `The server answered ${revision.id} with protocol revision ${JSON.stringify(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,
     )
   }
+  session.agreed = reached
   session.peer.notify('notifications/initialized')
   return {
     revision: reached,

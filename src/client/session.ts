@@ -2,7 +2,8 @@ import { type Channel, type Tapped, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
 import { METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
-import { Peer, type Report } from '../jsonrpc/peer.js'
+import { Peer } from '../jsonrpc/peer.js'
+import type { Report } from '../jsonrpc/report.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type { CallToolResult, Implementation, ToolListing } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
@@ -50,6 +51,8 @@ export class ClientSession {
   readonly #progress = new Map<unknown, (params: Params) => void>()
   /** The revision whose requests describe themselves; none after a handshake. */
   describes: Revision | undefined
+  /** The revision that a handshake has agreed on. */
+  agreed: Revision | undefined
 
   constructor(channel: Channel, options: SessionOptions) {
     this.#options = options
@@ -61,6 +64,7 @@ export class ClientSession {
       notification: (notification) => this.#notified(notification),
       // Garbage is reported, never answered.
       answersGarbage: false,
+      batchLimit: () => (this.agreed?.batches === true ? Infinity : 0),
       cancelled: (requestId, reason, method) =>
         method !== 'initialize' && this.peer.notify('notifications/cancelled', { requestId, reason }),
       report: options.report,
@@ -80,7 +84,7 @@ export class ClientSession {
     try {
       const described = this.#describe(params, token)
       const result = await this.peer.request(method, described, { deadline, ...(signal === undefined ? {} : { signal }) })
-      return checkResult(method, result)
+      return checkResult(method, result, this.describes !== undefined)
     } finally {
       if (token !== undefined) this.#progress.delete(token)
     }
@@ -114,10 +118,11 @@ export class ClientSession {
 }
 
 /** https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype */
-function checkResult(method: string, result: unknown): Params {
+function checkResult(method: string, result: unknown, described: boolean): Params {
   if (!isObject(result)) throw new TypeError(`The answer to ${method} is not an object`)
   const { resultType = 'complete' } = result
-  if (resultType === 'complete') return result
+  // Before results described themselves, such a member was nobody's business.
+  if (!described || resultType === 'complete') return result
   if (resultType === 'input_required') throw new TypeError(`${method} needs input that this client cannot give`)
   throw new TypeError(`The answer to ${method} has the unknown type ${JSON.stringify(resultType)}`)
 }
@@ -190,11 +195,16 @@ export class Client {
       const page = await this.request(method, cursor === undefined ? undefined : { cursor }, options)
       const items = page[member]
       if (!Array.isArray(items)) throw new TypeError(`The answer to ${method} has no list of ${member}`)
-      yield* items as Item[] // the server's word
-      cursor = page['nextCursor']
+      for (const item of items as unknown[]) {
+        if (!isObject(item) || typeof item['name'] !== 'string')
+          throw new TypeError(`The answer to ${method} lists something without a name`)
+        yield item as Item // the rest is the server's word
+      }
+      cursor = page['nextCursor'] ?? undefined
+      if (cursor !== undefined && typeof cursor !== 'string') throw new TypeError(`The answer to ${method} has a cursor that is no string`)
       // A server that hands out the same cursor again would never end.
       if (seen.has(cursor)) throw new TypeError(`${method} goes in circles: the cursor ${JSON.stringify(cursor)} came twice`)
       seen.add(cursor)
-    } while (cursor !== undefined && cursor !== null)
+    } while (cursor !== undefined)
   }
 }

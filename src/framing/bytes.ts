@@ -81,3 +81,29 @@ export class Gathering {
     return bytes
   }
 }
+
+/** The last bytes of a message, whatever the size of its pieces. */
+export class Tail {
+  readonly #bytes: Uint8Array
+  #length = 0
+
+  constructor(size: number) {
+    this.#bytes = new Uint8Array(size)
+  }
+
+  add(piece: Uint8Array): void {
+    const size = this.#bytes.length
+    const added = piece.subarray(Math.max(0, piece.length - size))
+    const kept = Math.min(this.#length, size - added.length)
+    this.#bytes.copyWithin(0, this.#length - kept, this.#length)
+    this.#bytes.set(added, kept)
+    this.#length = kept + added.length
+  }
+
+  /** A view of them, good until the next `add`. */
+  take(): Uint8Array {
+    const bytes = this.#bytes.subarray(0, this.#length)
+    this.#length = 0
+    return bytes
+  }
+}

@@ -5,6 +5,8 @@ import { LineReader, encodeLine } from './lines.js'
 export type Framing = 'auto' | 'lines' | 'content-length'
 
 const HEADER_STARTS = ['content-length', 'content-type']
+const ENOUGH = 64
+const WHITE_SPACE = new Set([0x20, 0x09, 0x0a, 0x0d])
 
 /**
  * Reads in the framing that was asked for, or in the one that the first bytes
@@ -28,11 +30,12 @@ export class Framer implements FrameReader {
       this.#reader.push(chunk)
       return
     }
-    this.#held.push(chunk)
+    // White space at the beginning is nothing to either reader.
+    const start = this.#held.length > 0 ? 0 : chunk.findIndex((byte) => !WHITE_SPACE.has(byte))
+    if (start === -1) return
+    this.#held.push(chunk.subarray(start))
     // One byte is one character here: only ASCII is of interest.
-    for (let i = 0; i < chunk.length && this.#seen.length < 64; i++) {
-      this.#seen += String.fromCharCode(chunk[i] ?? 0)
-    }
+    for (const byte of chunk.subarray(start, start + ENOUGH - this.#seen.length)) this.#seen += String.fromCharCode(byte)
     const framing = recognise(this.#seen)
     if (framing !== undefined) this.#settle(framing)
   }
@@ -61,9 +64,9 @@ export class Framer implements FrameReader {
 
 /** Which framing a stream speaks that begins so; undefined while it could be either. */
 function recognise(bytes: string): 'lines' | 'content-length' | undefined {
-  // A byte order mark (as single bytes) and white space may come first.
-  const start = bytes.replace(/^(\xef\xbb\xbf)?\s*/, '').toLowerCase()
-  if (start === '' || '\xef\xbb\xbf'.startsWith(start)) return bytes.length >= 64 ? 'lines' : undefined
+  // A byte order mark, as single bytes, and white space behind it.
+  const start = bytes.replace(/^\xef\xbb\xbf[ \t\r\n]*/, '').toLowerCase()
   if (HEADER_STARTS.some((header) => start.startsWith(header))) return 'content-length'
-  return HEADER_STARTS.some((header) => header.startsWith(start)) ? undefined : 'lines'
+  const open = HEADER_STARTS.some((header) => header.startsWith(start)) || '\xef\xbb\xbf'.startsWith(start)
+  return open && bytes.length < ENOUGH ? undefined : 'lines'
 }

@@ -5,8 +5,8 @@
 export type Frame = string | Fault
 
 export type Fault =
-  /** A message longer than the limit; `head` is its beginning, the rest was skipped unseen. */
-  | { kind: 'too-long'; size: number; limit: number; head: string }
+  /** A message longer than the limit; `head` and `tail` are its ends, what is between was skipped unseen. */
+  | { kind: 'too-long'; size: number; limit: number; head: string; tail: string }
   /** A message with a byte that is not UTF-8, at `offset` within the message. */
   | { kind: 'not-utf8'; offset: number }
   /** A header block that does not say how long its message is. */
@@ -33,7 +33,7 @@ export interface FrameLimits {
 /** How a message is put on the wire. */
 export type Encoder = (message: string) => string
 
-/** How much of an over-long message is kept, so that its id may be read. */
+/** How much of each end of an over-long message is kept, so that its id may be read. */
 export const HEAD_BYTES = 4096
 
 /** Frames that are read but not yet taken. */

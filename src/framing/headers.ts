@@ -1,4 +1,4 @@
-import { Gathering, decode, decodeHead, invalidOffset } from './bytes.js'
+import { Gathering, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
 import { FrameQueue, HEAD_BYTES, type Encoder, type Frame, type FrameLimits, type FrameReader } from './frame.js'
 
 const NEWLINE = 0x0a
@@ -25,6 +25,7 @@ export class HeaderReader implements FrameReader {
   readonly #maxBytes: number
   readonly #ready = new FrameQueue()
   readonly #partial = new Gathering()
+  #tail: Tail | undefined
   #state: State = { at: 'header', lines: 0, bytes: 0 }
 
   constructor({ maxBytes }: FrameLimits) {
@@ -42,10 +43,10 @@ export class HeaderReader implements FrameReader {
 
   end(): void {
     const state = this.#state
-    if (state.at === 'body') this.#fault({ kind: 'truncated', missing: state.length - this.#partial.length })
+    if (state.at === 'body') this.#emit({ kind: 'truncated', missing: state.length - this.#partial.length })
     if (state.at === 'skip') this.#tooLong(state.length)
     if (state.at === 'header' && (state.lines > 0 || decodeHead(this.#partial.take()).trim() !== '')) {
-      this.#fault({ kind: 'bad-header', reason: 'the input ended inside a header' })
+      this.#emit({ kind: 'bad-header', reason: 'the input ended inside a header' })
     }
   }
 
@@ -64,6 +65,8 @@ export class HeaderReader implements FrameReader {
       case 'skip': {
         const piece = chunk.subarray(0, state.left)
         this.#partial.add(piece.subarray(0, HEAD_BYTES - this.#partial.length))
+        this.#tail ??= new Tail(HEAD_BYTES)
+        this.#tail.add(piece)
         state.left -= piece.length
         if (state.left === 0) this.#tooLong(state.length)
         return piece.length
@@ -119,12 +122,12 @@ export class HeaderReader implements FrameReader {
   #message(): void {
     const bytes = this.#partial.take()
     const text = decode(bytes)
-    this.#fault(text ?? { kind: 'not-utf8', offset: invalidOffset(bytes) })
+    this.#emit(text ?? { kind: 'not-utf8', offset: invalidOffset(bytes) })
   }
 
   #tooLong(size: number): void {
     const head = decodeHead(this.#partial.take())
-    this.#fault({ kind: 'too-long', size, limit: this.#maxBytes, head })
+    this.#emit({ kind: 'too-long', size, limit: this.#maxBytes, head, tail: decodeHead(this.#tail?.take() ?? new Uint8Array(0)) })
   }
 
   #lose(reason: string): void {
@@ -148,7 +151,7 @@ export class HeaderReader implements FrameReader {
     return chunk.length
   }
 
-  #fault(frame: Frame): void {
+  #emit(frame: Frame): void {
     this.#ready.push(frame)
     this.#state = { at: 'header', lines: 0, bytes: 0 }
   }

@@ -1,4 +1,4 @@
-import { Gathering, decode, decodeHead, invalidOffset } from './bytes.js'
+import { Gathering, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
 import { FrameQueue, HEAD_BYTES, type Encoder, type Frame, type FrameLimits, type FrameReader } from './frame.js'
 
 const NEWLINE = 0x0a
@@ -19,6 +19,7 @@ export class LineReader implements FrameReader {
   readonly #partial = new Gathering()
   /** The size so far of an over-long line that is being skipped; its head is in `#partial`. */
   #skipped: number | undefined
+  #tail: Tail | undefined
   #first = true
   #toldWrongFraming = false
 
@@ -80,28 +81,35 @@ export class LineReader implements FrameReader {
         return
       }
       this.#skipped = this.#partial.length
-      this.#partial.add(this.#partial.take().subarray(0, HEAD_BYTES))
+      const begun = this.#partial.take()
+      this.#tail = new Tail(HEAD_BYTES)
+      this.#tail.add(begun)
+      this.#partial.add(begun.subarray(0, HEAD_BYTES))
     }
     this.#skipped += bytes.length
+    this.#tail?.add(bytes)
     this.#partial.add(bytes.subarray(0, HEAD_BYTES - this.#partial.length))
   }
 
   #endLine(): void {
     const bytes = this.#partial.take()
     if (this.#skipped === undefined) this.#line(bytes)
-    else this.#ready.push({ kind: 'too-long', size: this.#skipped, limit: this.#maxBytes, head: decodeHead(bytes) })
+    else this.#ready.push(this.#tooLong(this.#skipped, bytes, this.#tail?.take() ?? new Uint8Array(0)))
     this.#skipped = undefined
   }
 
   #line(bytes: Uint8Array): void {
     if (bytes.length > this.#maxBytes) {
-      const head = decodeHead(bytes.subarray(0, HEAD_BYTES))
-      this.#ready.push({ kind: 'too-long', size: bytes.length, limit: this.#maxBytes, head })
+      this.#ready.push(this.#tooLong(bytes.length, bytes.subarray(0, HEAD_BYTES), bytes.subarray(-HEAD_BYTES)))
       return
     }
     const text = decode(bytes)
     if (text === undefined) this.#ready.push({ kind: 'not-utf8', offset: invalidOffset(bytes) })
     else this.#text(text)
+  }
+
+  #tooLong(size: number, head: Uint8Array, tail: Uint8Array): Frame {
+    return { kind: 'too-long', size, limit: this.#maxBytes, head: decodeHead(head), tail: decodeHead(tail) }
   }
 
   #text(line: string): void {
@@ -111,7 +119,7 @@ export class LineReader implements FrameReader {
     }
     // Almost every line begins with a brace; look closer only at the others.
     if (line.charCodeAt(0) !== BRACE) {
-      if (line.trim() === '') return
+      if (/^[ \t\r]*$/.test(line)) return
       if (/^content-(length|type)\s*:/i.test(line)) {
         if (!this.#toldWrongFraming) this.#ready.push({ kind: 'wrong-framing' })
         this.#toldWrongFraming = true

@@ -25,17 +25,24 @@ const ANY = '\u0000any'
 
 /** Whether a message is the expected one, key order and `*` aside. */
 export function matches(expected: string, actual: string): boolean {
-  return sameValue(parsePattern(expected), JSON.parse(actual))
+  return sameValue(parsePattern(expected), parseExactly(actual))
 }
 
 function parsePattern(expected: string): unknown {
   // A star outside of strings becomes a string that no message can hold by accident.
   const json = expected.replace(/"(?:\\.|[^"\\])*"|\*/g, (token) => (token === '*' ? JSON.stringify(ANY) : token))
   try {
-    return JSON.parse(json)
+    return parseExactly(json)
   } catch {
     throw new SyntaxError(`This expected message is not JSON: ${expected}`)
   }
+}
+
+/** Integers beyond 2^53 are compared by their digits. */
+function parseExactly(json: string): unknown {
+  return JSON.parse(
+    json.replace(/"(?:\\.|[^"\\])*"|-?\d{16,}(?![\d.eE])/g, (token) => (token.startsWith('"') ? token : JSON.stringify(`\u0000${token}`))),
+  )
 }
 
 function sameValue(expected: unknown, actual: unknown): boolean {

@@ -4,6 +4,8 @@ import type { RpcError } from './errors.js'
 export interface Channel {
   /** Sends one message. A channel that is closed drops it. */
   send(frame: string): void
+  /** Whether the other side does not read: what is sent now has to wait. */
+  readonly congested?: boolean
   /** Starts delivery; called once. */
   receive(receiver: Receiver): void
   /** Sends what is queued, then closes. */
@@ -12,8 +14,8 @@ export interface Channel {
 
 export interface Receiver {
   frame(frame: string): void
-  /** Bytes that were no message: why, and the beginning of them where it may tell more. */
-  garbage(error: RpcError, head: string): void
+  /** Bytes that were no message: why, and the ends of them where they may tell more. */
+  garbage(error: RpcError, head: string, tail: string): void
   /** Nothing more will come. With an error, the channel broke. */
   closed(error?: Error): void
 }
@@ -39,12 +41,15 @@ export function tap(channel: Channel, watch: (tapped: Tapped) => void): Channel 
           watch({ direction: 'in', frame })
           receiver.frame(frame)
         },
-        garbage(error, head) {
+        garbage(error, head, tail) {
           watch({ direction: 'in', frame: head })
-          receiver.garbage(error, head)
+          receiver.garbage(error, head, tail)
         },
         closed: (error) => receiver.closed(error),
       })
+    },
+    get congested() {
+      return channel.congested ?? false
     },
     close: () => channel.close(),
   }

@@ -10,6 +10,11 @@ export interface DeadlineOptions {
   total?: number
 }
 
+/** A longer time, or an endless one, a timer would take for none. */
+function isTime(milliseconds: number | undefined): milliseconds is number {
+  return milliseconds !== undefined && milliseconds < 2 ** 31
+}
+
 /** The time a request has. Signs of life begin it anew, up to a cap. */
 export class Deadline {
   readonly #options: DeadlineOptions
@@ -26,7 +31,7 @@ export class Deadline {
     const { total } = this.#options
     this.#expired = expired
     this.#wait()
-    if (total !== undefined) this.#total = setTimeout(() => this.#expire(`within ${total} ms in all`), total)
+    if (isTime(total)) this.#total = setTimeout(() => this.#expire(`within ${total} ms in all`), total)
   }
 
   /** A sign of life. */
@@ -45,6 +50,7 @@ export class Deadline {
 
   #wait(): void {
     const { idle } = this.#options
+    if (!isTime(idle)) return
     this.#idle = setTimeout(() => this.#expire(this.#extended ? `within ${idle} ms of its last progress` : `within ${idle} ms`), idle)
   }
 

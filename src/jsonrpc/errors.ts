@@ -21,3 +21,8 @@ export class RpcError extends Error {
 export class ChannelClosed extends Error {
   override readonly name = 'ChannelClosed'
 }
+
+/** The reason of an aborted signal, as an error. */
+export function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(typeof reason === 'string' ? reason : 'The request was aborted')
+}

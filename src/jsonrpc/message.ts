@@ -1,5 +1,5 @@
 import { INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError } from './errors.js'
-import { elements, faultPosition, isDeeperThan, valueAt } from './scan.js'
+import { elements, faultPosition, isDeeperThan, memberNames, valueAt } from './scan.js'
 
 /** An integer beyond 2^53 is a bigint, so that its digits survive. */
 export type Id = string | number | bigint
@@ -46,7 +46,11 @@ const MAX_ID_LENGTH = 1024
 /** Reads one frame. Never throws: what is wrong comes back as `invalid`. */
 export function read(frame: string, maxDepth = MAX_DEPTH): Message {
   if (isDeeperThan(frame, maxDepth)) {
-    return unread(frame, new RpcError(INVALID_REQUEST, `Invalid Request: the message is nested deeper than ${maxDepth} levels`))
+    return unread(
+      frame,
+      frame.slice(-MAX_ID_LENGTH - 100),
+      new RpcError(INVALID_REQUEST, `Invalid Request: the message is nested deeper than ${maxDepth} levels`),
+    )
   }
   let value: unknown
   try {
@@ -59,14 +63,19 @@ export function read(frame: string, maxDepth = MAX_DEPTH): Message {
   return classify(value, frame)
 }
 
-/** A message that was too large or too deep to be parsed: its beginning may still tell whose it is. */
-export function unread(head: string, error: RpcError): Invalid {
-  const written = valueAt(head, ['id'])
+/** A message that was too large or too deep to be parsed: its ends may still tell whose it is. */
+export function unread(head: string, tail: string, error: RpcError): Invalid {
+  const written = valueAt(head, ['id']) ?? ID_AT_END.exec(tail)?.[1]
   const id = written === undefined ? undefined : readId(written)
-  if (valueAt(head, ['method']) !== undefined) return invalid(id, error)
-  if (/"(?:result|error)"\s*:/.test(head)) return { kind: 'invalid', id, error, mute: true }
-  return invalid(undefined, error)
+  const names = memberNames(head)
+  if (names.has('method')) return invalid(id, error)
+  // An answer is never answered; whoever waits for it is told.
+  const mute = names.has('result') || names.has('error')
+  return { kind: 'invalid', id: mute || names.has('params') ? id : undefined, error, mute }
 }
+
+/** Many clients write the id last. */
+const ID_AT_END = /,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/
 
 function classify(value: Params, frame: string): Message {
   const { id: written, method, params } = value
@@ -169,6 +178,15 @@ export function encodeError(id: Id | undefined, { code, message, data }: RpcErro
   const error = JSON.stringify({ code, message, data })
   if (id !== undefined) return `{"jsonrpc":"2.0","id":${encodeId(id)},"error":${error}}`
   return unreadable === 'null' ? `{"jsonrpc":"2.0","id":null,"error":${error}}` : `{"jsonrpc":"2.0","error":${error}}`
+}
+
+/** An error as it was meant; without its `data` where that cannot be written as JSON. */
+export function encodeThrown(id: Id, error: RpcError): string {
+  try {
+    return encodeError(id, error, 'null')
+  } catch {
+    return encodeError(id, new RpcError(error.code, String(error.message)), 'null')
+  }
 }
 
 export function encodeRequest(id: Id, method: string, params: unknown): string {

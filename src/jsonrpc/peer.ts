@@ -1,31 +1,20 @@
 import type { Channel } from './channel.js'
-import { type Deadline, Timeout } from './deadline.js'
-import { ChannelClosed, INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
-import { InFlight, Incoming, type Reply } from './in-flight.js'
+import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
+import { type Incoming, IncomingCalls, type Reply } from './incoming.js'
 import {
   type Batch,
   type Id,
   type Invalid,
   type Notification,
-  type Request,
   type Response,
   type UnreadableId,
   encodeError,
   encodeNotification,
-  encodeRequest,
-  encodeResult,
-  isThenable,
   read,
   unread,
 } from './message.js'
-
-/** What a peer notices that concerns no caller: for the log. */
-export interface Report {
-  level: 'debug' | 'info' | 'warning' | 'error'
-  message: string
-  id?: Id
-  error?: unknown
-}
+import { OutgoingCalls, type RequestOptions } from './outgoing.js'
+import type { Report } from './report.js'
 
 export interface PeerOptions {
   /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
@@ -41,70 +30,54 @@ export interface PeerOptions {
   report(report: Report): void
   closed?(error?: Error): void
   maxDepth?: number
-  /** The most calls under way at once; more are refused. */
+  /** The most calls under way or waiting; more are refused (default 10,000). */
   maxInFlight?: number
-}
-
-export interface RequestOptions {
-  signal?: AbortSignal
-  /** When the request is given up. */
-  deadline?: Deadline
 }
 
 /** One end of a JSON-RPC conversation: requests in both directions over one channel. */
 export class Peer {
   readonly #channel: Channel
   readonly #options: PeerOptions
-  readonly #inFlight = new InFlight()
-  readonly #maxInFlight: number
+  readonly #incoming: IncomingCalls
+  readonly #outgoing: OutgoingCalls
   readonly #send: Reply
-  #nextId = 1
   #closed: Error | undefined
 
   constructor(channel: Channel, options: PeerOptions) {
     this.#channel = channel
     this.#options = options
-    this.#maxInFlight = options.maxInFlight ?? 10_000
     this.#send = (frame) => {
       if (frame !== undefined) channel.send(frame)
     }
+    this.#incoming = new IncomingCalls({
+      request: (call) => options.request(call),
+      report: (report) => this.#report(report),
+      congested: () => this.congested,
+      maxInFlight: options.maxInFlight ?? 10_000,
+    })
+    this.#outgoing = new OutgoingCalls({
+      send: this.#send,
+      cancelled: (id, reason, method) => options.cancelled?.(id, reason, method),
+    })
     channel.receive({
       frame: (frame) => this.#receive(frame, this.#send),
-      garbage: (error, head) => this.#invalid(unread(head, error), this.#send),
+      garbage: (error, head, tail) => this.#invalid(unread(head, tail, error), this.#send),
       closed: (error) => this.#end(error),
     })
   }
 
-  /** The id that the next request will have. */
-  get nextId(): Id {
-    return this.#nextId
+  /** Whether the other side does not read. */
+  get congested(): boolean {
+    return this.#channel.congested ?? false
   }
 
-  request(method: string, params?: unknown, { signal, deadline }: RequestOptions = {}): Promise<unknown> {
-    if (this.#closed !== undefined) return Promise.reject(this.#closed)
-    if (signal?.aborted === true) return Promise.reject(asError(signal.reason))
-    const id = this.#nextId++
-    const frame = encodeRequest(id, method, params)
-    return new Promise((resolve, reject) => {
-      const giveUp = (error: Error) => {
-        settle()
-        this.#options.cancelled?.(id, error.message, method)
-        reject(error)
-      }
-      const aborted = () => giveUp(asError(signal?.reason))
-      const settle = () => {
-        this.#inFlight.outgoing.delete(id)
-        deadline?.stop()
-        signal?.removeEventListener('abort', aborted)
-      }
-      deadline?.start((error) => giveUp(new Timeout(`${error.message} to ${method}`)))
-      signal?.addEventListener('abort', aborted)
-      this.#inFlight.outgoing.set(id, {
-        resolve: (result) => (settle(), resolve(result)),
-        reject: (error) => (settle(), reject(error)),
-      })
-      this.#send(frame)
-    })
+  /** The id that the next request will have. */
+  get nextId(): Id {
+    return this.#outgoing.nextId
+  }
+
+  request(method: string, params?: unknown, options: RequestOptions = {}): Promise<unknown> {
+    return this.#closed === undefined ? this.#outgoing.request(method, params, options) : Promise.reject(this.#closed)
   }
 
   notify(method: string, params?: unknown): void {
@@ -116,26 +89,19 @@ export class Peer {
     this.#send(frame)
   }
 
-  /** The other side does not want this call's answer any more. Unknown and finished calls are ignored. */
+  /** The other side does not want this call's answer any more. */
   cancel(id: Id, reason: string | undefined): void {
-    const call = this.#inFlight.incoming.get(id)
-    if (call === undefined) return
-    call.cancel(new Error(reason ?? 'The caller has cancelled the request'))
-    this.#inFlight.end(call)
+    this.#incoming.cancel(id, new Error(reason ?? 'The caller has cancelled the request'))
   }
 
   /** Resolves when every call that was taken has been answered. */
   idle(): Promise<void> {
-    return this.#inFlight.idle()
+    return this.#incoming.idle()
   }
 
   /** Answers everything still under way with an error and tells the handlers to stop. */
   abandon(error: RpcError): void {
-    for (const call of this.#inFlight.incoming.values()) {
-      call.answer(encodeError(call.id, error, 'null'))
-      call.abort(error)
-      this.#inFlight.end(call)
-    }
+    this.#incoming.abandon(error)
   }
 
   async close(): Promise<void> {
@@ -147,7 +113,7 @@ export class Peer {
     const message = read(frame, this.#options.maxDepth)
     switch (message.kind) {
       case 'request':
-        return this.#serve(message, reply)
+        return this.#incoming.serve(message, reply, reply !== this.#send)
       case 'notification':
         this.#notified(message)
         return reply()
@@ -161,89 +127,22 @@ export class Peer {
     }
   }
 
-  #serve(request: Request, reply: Reply): void {
-    const { incoming } = this.#inFlight
-    if (incoming.size > 0) {
-      const refusal = this.#refusal(request.id)
-      if (refusal !== undefined) return reply(encodeError(request.id, refusal, 'null'))
-    }
-    const call = new Incoming(request, reply, reply !== this.#send)
-    let result: unknown
-    let later: boolean
-    try {
-      result = this.#options.request(call)
-      later = isThenable(result)
-    } catch (error) {
-      return this.#fail(call, error)
-    }
-    // No promise, no bookkeeping: the answer goes out before the next message is looked at.
-    if (!later) return this.#answer(call, result)
-    this.#inFlight.begin(call)
-    Promise.resolve(result)
-      .then((value) => this.#answer(call, value))
-      .catch((error: unknown) => this.#fail(call, error))
-      .finally(() => this.#inFlight.end(call))
-  }
-
-  #refusal(id: Id): RpcError | undefined {
-    const { incoming } = this.#inFlight
-    if (incoming.has(id)) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
-    if (incoming.size < this.#maxInFlight) return undefined
-    return new RpcError(INTERNAL_ERROR, `Too many requests at once: ${this.#maxInFlight} are being served. Try again later`)
-  }
-
-  #answer(call: Incoming, result: unknown): void {
-    if (!call.open) return
-    let frame: string
-    try {
-      frame = encodeResult(call.id, result)
-    } catch (error) {
-      this.#options.report({
-        level: 'error',
-        message: `The result of ${call.request.method} cannot be written as JSON`,
-        id: call.id,
-        error,
-      })
-      frame = encodeError(call.id, new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON'), 'null')
-    }
-    call.answer(frame)
-  }
-
-  #fail(call: Incoming, error: unknown): void {
-    if (!call.open) return
-    if (!(error instanceof RpcError)) {
-      this.#options.report({ level: 'error', message: `${call.request.method} failed`, id: call.id, error })
-    }
-    const shown = error instanceof RpcError ? error : new RpcError(INTERNAL_ERROR, 'Internal error')
-    let frame: string
-    try {
-      frame = encodeError(call.id, shown, 'null')
-    } catch {
-      // Its `data` cannot be written as JSON; the rest can.
-      frame = encodeError(call.id, new RpcError(shown.code, shown.message), 'null')
-    }
-    call.answer(frame)
-  }
-
   #notified(notification: Notification): void {
     try {
       this.#options.notification(notification)
     } catch (error) {
-      this.#options.report({ level: 'error', message: `${notification.method} failed`, error })
+      this.#report({ level: 'error', message: `${notification.method} failed`, error })
     }
   }
 
   #answered({ id, outcome }: Response): void {
-    const waiting = this.#inFlight.outgoing.get(id)
-    if (waiting === undefined) this.#options.report({ level: 'debug', message: 'An answer to no request of ours was ignored', id })
-    else if ('error' in outcome) waiting.reject(outcome.error)
-    else waiting.resolve(outcome.result)
+    if (!this.#outgoing.end(id, outcome)) this.#report({ level: 'debug', message: 'An answer to no request of ours was ignored', id })
   }
 
   #invalid({ id, error, mute }: Invalid, reply: Reply): void {
     const report: Report = { level: 'warning', message: error.message }
-    this.#options.report(id === undefined ? report : { ...report, id })
-    if (mute && id !== undefined) this.#inFlight.outgoing.get(id)?.reject(error)
+    this.#report(id === undefined ? report : { ...report, id })
+    if (mute && id !== undefined) this.#outgoing.end(id, { error })
     if (mute || !this.#options.answersGarbage) return reply()
     reply(encodeError(id, error, this.#options.unreadableId?.() ?? 'null'))
   }
@@ -268,18 +167,20 @@ export class Peer {
     for (const frame of frames) this.#receive(frame, collect)
   }
 
+  /** A log that fails must not fail the call. */
+  #report(report: Report): void {
+    try {
+      this.#options.report(report)
+    } catch {
+      // There is nobody left to tell.
+    }
+  }
+
   #end(error?: Error): void {
     if (this.#closed !== undefined) return
     this.#closed = new ChannelClosed(error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`)
-    for (const waiting of this.#inFlight.outgoing.values()) waiting.reject(this.#closed)
-    for (const call of this.#inFlight.incoming.values()) {
-      call.cancel(this.#closed)
-      this.#inFlight.end(call)
-    }
+    this.#outgoing.drop(this.#closed)
+    this.#incoming.drop(this.#closed)
     this.#options.closed?.(error)
   }
-}
-
-function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(typeof reason === 'string' ? reason : 'The request was aborted')
 }

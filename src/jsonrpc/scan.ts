@@ -56,6 +56,13 @@ export function valueAt(text: string, path: readonly string[]): string | undefin
   return found
 }
 
+/** The names of the members of the object that the text begins with; the last may be cut off. */
+export function memberNames(text: string): Set<string> {
+  const names = new Set<string>()
+  for (const [name] of members(text, true)) names.add(name)
+  return names
+}
+
 /** The texts of the elements of the array that the text is; the text is known to be JSON. */
 export function elements(text: string): string[] {
   const found: string[] = []
@@ -70,7 +77,7 @@ export function elements(text: string): string[] {
 }
 
 /** The members of the object that the text begins with: key, start and end of each value. */
-function* members(text: string): Generator<[key: string, start: number, end: number]> {
+function* members(text: string, cutOff = false): Generator<[key: string, start: number, end: number]> {
   let i = skipSpace(text, 0)
   if (text.charCodeAt(i) !== OPEN_OBJECT) return
   i++
@@ -83,7 +90,7 @@ function* members(text: string): Generator<[key: string, start: number, end: num
     const start = skipSpace(text, colon + 1)
     const end = valueEnd(text, start)
     // A value that runs into the end of the text may be cut off.
-    if (end >= text.length) return
+    if (end >= text.length && !cutOff) return
     yield [unquote(text.slice(keyStart, keyEnd + 1)), start, end]
     const next = skipSpace(text, end)
     if (text.charCodeAt(next) !== COMMA) return

@@ -40,6 +40,8 @@ export function isOfType(type: unknown, value: unknown): boolean {
       return isRecord(value)
     case 'integer':
       return Number.isInteger(value)
+    case 'number':
+      return Number.isFinite(value)
     default:
       return typeof value === type
   }

@@ -22,7 +22,8 @@ interface Room {
 const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'format', '$comment'])
 const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   string: (value) => typeof value === 'string',
-  number: (value) => typeof value === 'number',
+  // What JSON cannot say is no number, wherever it comes from.
+  number: Number.isFinite,
   integer: (value) => Number.isInteger(value),
   boolean: (value) => typeof value === 'boolean',
   null: (value) => value === null,
@@ -135,8 +136,8 @@ function additionalCheck(value: unknown, schema: JsonSchema, within: Room): Chec
   const known = new Set(isRecord(schema['properties']) ? Object.keys(schema['properties']) : [])
   const check = value === false ? undefined : compileSimple(value, within)
   if (value !== false && check === undefined) return undefined
-  const refuse: Check = (_, path, issues) =>
-    issues.push({ path, message: `is not known here${known.size === 0 ? '' : `; known are ${[...known].join(', ')}`}` })
+  const message = `is not known here${known.size === 0 ? '' : `; known are ${[...known].join(', ')}`}`
+  const refuse: Check = (_, path, issues) => issues.push({ path, message })
   return (given, path, issues) => {
     if (!isRecord(given)) return
     for (const name of Object.keys(given)) {

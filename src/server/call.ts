@@ -1,6 +1,6 @@
-import type { Incoming } from '../jsonrpc/in-flight.js'
+import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
-import type { Implementation } from '../protocol/model.js'
+import type { Implementation, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectProgress } from '../protocol/revisions/shapes.js'
 
@@ -29,14 +29,17 @@ export interface Call {
 export interface Connection {
   readonly revision: Revision
   readonly caller: Caller
+  /** Whether the caller does not read what it is sent. */
+  readonly congested: boolean
   send(frame: string): void
 }
 
 export class ServedCall implements Call {
   readonly #incoming: Incoming
   readonly #connection: Connection
-  #timeout: AbortController | undefined
-  #progress: { done: number; total?: number; message?: string } | undefined
+  #signal: AbortSignal | undefined
+  #token: Id | false | undefined
+  #progress: Omit<ProgressParams, 'progressToken'> | undefined
   #lastProgress = Number.NEGATIVE_INFINITY
 
   constructor(incoming: Incoming, connection: Connection) {
@@ -48,13 +51,18 @@ export class ServedCall implements Call {
     return this.#incoming.id
   }
 
+  /** Neither answered nor cancelled. */
+  get open(): boolean {
+    return this.#incoming.open
+  }
+
   get client(): Caller {
     return this.#connection.caller
   }
 
   get signal(): AbortSignal {
-    const { signal } = this.#incoming
-    return this.#timeout === undefined ? signal : AbortSignal.any([signal, this.#timeout.signal])
+    this.#signal ??= this.#incoming.signal
+    return this.#signal
   }
 
   get meta(): Readonly<Record<string, unknown>> {
@@ -63,33 +71,37 @@ export class ServedCall implements Call {
   }
 
   /** A second reason to stop: to be set before the handler looks at `signal`. */
-  endWith(timeout: AbortController): void {
-    this.#timeout = timeout
+  endWith(timeout: AbortSignal): void {
+    this.#signal = AbortSignal.any([this.#incoming.signal, timeout])
   }
 
   progress(done: number, total?: number, message?: string): void {
     // The specification wants each value to be larger than the one before.
-    if (!(done > this.#lastProgress) || !this.#incoming.open) return
-    const token = this.#progressToken()
-    if (token === undefined) return
+    if (!Number.isFinite(done) || !(done > this.#lastProgress) || !this.open || this.#connection.congested) return
+    this.#token ??= this.#readToken() ?? false
+    if (this.#token === false) return
     this.#lastProgress = done
+    const first = this.#progress === undefined
+    this.#progress = { progress: done }
+    if (Number.isFinite(total)) this.#progress.total = Number(total)
+    if (typeof message === 'string') this.#progress.message = message
     // At most one notification a turn: the latest one says it all.
-    if (this.#progress === undefined) queueMicrotask(() => this.#sendProgress(token))
-    this.#progress = { done, ...(total === undefined ? {} : { total }), ...(message === undefined ? {} : { message }) }
+    if (first) queueMicrotask(() => this.#sendProgress())
   }
 
-  #sendProgress(token: Id): void {
+  #sendProgress(): void {
     const latest = this.#progress
+    const token = this.#token
     this.#progress = undefined
-    if (latest === undefined || !this.#incoming.open) return
-    const { done: progress, ...rest } = latest
-    const { progressToken, ...params } = projectProgress(this.#connection.revision, { progressToken: token, progress, ...rest })
-    void progressToken // written by hand: its digits may not fit a number
-    const frame = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${encodeId(token)},${JSON.stringify(params).slice(1)}}`
-    this.#connection.send(frame)
+    if (latest === undefined || token === undefined || token === false || !this.open) return
+    // The token is written by hand: its digits may not fit a number.
+    const params = JSON.stringify(projectProgress(this.#connection.revision, latest))
+    this.#connection.send(
+      `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${encodeId(token)},${params.slice(1)}}`,
+    )
   }
 
-  #progressToken(): Id | undefined {
+  #readToken(): Id | undefined {
     const token = this.meta['progressToken']
     if (typeof token === 'string') return token
     if (typeof token !== 'number') return undefined

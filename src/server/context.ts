@@ -1,4 +1,4 @@
-import type { Report } from '../jsonrpc/peer.js'
+import type { Report } from '../jsonrpc/report.js'
 import type { Connection, ServedCall } from './call.js'
 import type { Server } from './server.js'
 

@@ -13,7 +13,7 @@ interface Method {
   cache?: CacheHint
 }
 
-/** Nothing is kept, and by nobody else, unless the author says so. */
+/** Nothing is kept, and by nobody else: what is listed may depend on the caller. */
 const UNCACHED: CacheHint = { ttlMs: 0, cacheScope: 'private' }
 
 /** The methods that are served. A new one is one line here. */

@@ -33,6 +33,12 @@ export interface Server {
   readonly unexpectedErrors: 'result' | 'protocol'
 }
 
+const CHOICES: Readonly<Record<string, readonly string[]>> = {
+  unsupportedRevision: ['negotiate', 'echo', 'reject'],
+  invalidArguments: ['result', 'protocol'],
+  unexpectedErrors: ['result', 'protocol'],
+}
+
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
 export function createServer(options: ServerOptions): Server {
   const {
@@ -43,6 +49,11 @@ export function createServer(options: ServerOptions): Server {
     invalidArguments = 'result',
     unexpectedErrors = 'result',
   } = options
+  for (const [option, value] of Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors })) {
+    const allowed = CHOICES[option] ?? []
+    if (!allowed.includes(value))
+      throw new TypeError(`createServer: "${option}" must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}`)
+  }
   return {
     info: infoOf(options),
     instructions,

@@ -1,8 +1,9 @@
 import type { Channel } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
-import type { Incoming } from '../jsonrpc/in-flight.js'
+import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Notification, exactInteger } from '../jsonrpc/message.js'
-import { Peer, type Report } from '../jsonrpc/peer.js'
+import { Peer } from '../jsonrpc/peer.js'
+import type { Report } from '../jsonrpc/report.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Description, identify, undescribed } from '../protocol/revisions/identify.js'
@@ -44,7 +45,6 @@ export class Session {
   /** What the last request said of itself: how a client reads that has not shaken hands. */
   #described: Revision | undefined
   #initialized = false
-  readonly #send = (frame: string) => this.#peer.sendFrame(frame)
   #warned = false
 
   constructor(server: Server, channel: Channel, { report = () => {}, closed = () => {}, maxDepth }: SessionOptions = {}) {
@@ -100,7 +100,19 @@ export class Session {
   #stateless({ revision, capabilities, info }: Description): Connection {
     this.#described = revision
     const caller: Caller = { info: info as Implementation | undefined, capabilities, revision: revision.id } // as the client describes itself
-    return { revision, caller, send: this.#send }
+    return this.#connectionOf(revision, caller)
+  }
+
+  #connectionOf(revision: Revision, caller: Caller): Connection {
+    const peer = this.#peer
+    return {
+      revision,
+      caller,
+      send: (frame) => peer.sendFrame(frame),
+      get congested() {
+        return peer.congested
+      },
+    }
   }
 
   /** Before `initialize` there is no revision to speak. */
@@ -116,7 +128,7 @@ export class Session {
     // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
     if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
     const { revision, caller, result } = open(this.#server, params)
-    this.#connection = { revision, caller, send: this.#send }
+    this.#connection = this.#connectionOf(revision, caller)
     this.#report({
       level: 'info',
       message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`,

@@ -8,12 +8,15 @@ export class Turnstile {
     this.#width = width
   }
 
+  /** Enters at once where there is room. */
+  tryEnter(): boolean {
+    if (this.#inside >= this.#width) return false
+    this.#inside++
+    return true
+  }
+
   /** Resolves when there is room; rejects when the signal fires first. */
   enter(signal: AbortSignal): Promise<void> {
-    if (this.#inside < this.#width) {
-      this.#inside++
-      return Promise.resolve()
-    }
     return new Promise((resolve, reject) => {
       const admit = () => {
         signal.removeEventListener('abort', giveUp)
@@ -23,6 +26,7 @@ export class Turnstile {
         this.#waiting.delete(admit)
         reject(signal.reason as Error)
       }
+      if (signal.aborted) return giveUp()
       this.#waiting.add(admit)
       signal.addEventListener('abort', giveUp, { once: true })
     })

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Framing } from '../framing/detect.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
 import { type Ending, explain } from './stdio-diagnosis.js'
-import { StreamChannel } from './stdio-server.js'
+import { StreamChannel } from './streams.js'
 
 export interface ProcessOptions {
   cwd?: string
@@ -65,7 +65,11 @@ export class ProcessChannel implements Channel {
     this.#streams = new StreamChannel({ input: child.stdout, output: child.stdin, framing, maxMessage })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#ending.stderr = (this.#ending.stderr + text).slice(-TAIL)
-      options.stderr?.(text)
+      try {
+        options.stderr?.(text)
+      } catch {
+        // Whoever shows it must not keep it from being read.
+      }
     })
     if (child.pid !== undefined) watch(child.pid)
     this.exited = new Promise((resolve) => {
@@ -99,14 +103,17 @@ export class ProcessChannel implements Channel {
         note(frame)
         receiver.frame(frame)
       },
-      garbage: (error, head) => {
+      garbage: (error, head, tail) => {
         if (error.message.includes('Content-Length framing')) this.#ending.garbage ??= 'Content-Length: …'
-        note(head)
-        receiver.garbage(error, head)
+        if (head !== '') note(head)
+        receiver.garbage(error, head, tail)
       },
-      closed: () => {}, // a broken pipe: the end of the process will say more
+      closed: () => {}, // a broken pipe: what the process does next will say more
     })
-    void this.exited.then(() => receiver.closed(this.#closing ? undefined : new Error(this.diagnose())))
+    const closed = () => receiver.closed(this.#closing ? undefined : new Error(this.diagnose()))
+    void this.exited.then(closed)
+    // A server that has closed its output will not answer any more, though it may live on.
+    void this.#streams.ended.then(() => setTimeout(closed, GRACE).unref())
   }
 
   send(frame: string): void {

@@ -18,7 +18,7 @@ export function explain(ending: Ending): string {
   if (error !== undefined) lines.push(`It could not be started: ${error.message}`)
   else if (code !== undefined)
     lines.push(signal === null || signal === undefined ? `It exited with code ${String(code)}` : `It was ended by ${signal}`)
-  else lines.push('It is running, but does not answer')
+  else lines.push('It is running, but does not answer, or has closed its output')
   if (garbage !== undefined) lines.push(`First line on stdout that is not JSON: ${JSON.stringify(garbage)}`)
   const words = stderr.trim().split('\n')
   const tail = words.slice(-10)

@@ -1,7 +1,7 @@
 import { type Stats, createReadStream, createWriteStream, fstatSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { ReadStream, WriteStream, isatty } from 'node:tty'
-import type { Input, Output } from './stdio-server.js'
+import type { Input, Output } from './streams.js'
 import type { Descriptors, Wire } from './stdio-wire.js'
 
 /** The wire on descriptors of its own: nothing that writes to stdout can reach it. */

@@ -1,4 +1,4 @@
-import type { Report } from '../jsonrpc/peer.js'
+import type { Report } from '../jsonrpc/report.js'
 
 export type LogLevel = Report['level']
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warning', 'error']
@@ -14,7 +14,12 @@ export function logTo(stream: LogStream, lowest: LogLevel): (report: Report) => 
   const format = stream.isTTY === true ? readable : structured
   const from = LEVELS.indexOf(lowest)
   return (report) => {
-    if (LEVELS.indexOf(report.level) >= from) stream.write(format(report) + '\n')
+    if (LEVELS.indexOf(report.level) < from) return
+    try {
+      stream.write(format(report) + '\n')
+    } catch {
+      // Who cannot be told is not told; the client is served all the same.
+    }
   }
 }
 
@@ -32,13 +37,20 @@ function structured({ level, message, id, error }: Report): string {
 function readable({ level, message, id, error }: Report): string {
   const request = id === undefined ? '' : ` (request ${String(id)})`
   const detail = error === undefined ? '' : `\n${stackOf(error)}`
-  return `${level}: ${message}${request}${detail}`
+  return visible(`${level}: ${message.replaceAll('\n', '\\n')}${request.replaceAll('\n', '\\n')}${detail}`)
+}
+
+/** Control characters as escapes: what a client calls itself must not steer the terminal. */
+function visible(text: string): string {
+  return text.replaceAll(
+    /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 function stackOf(error: unknown): string {
-  if (error instanceof Error) return error.stack ?? error.message
   try {
-    return String(error)
+    return error instanceof Error ? String(error.stack ?? error.message) : String(error)
   } catch {
     return 'something that has no text'
   }

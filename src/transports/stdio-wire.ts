@@ -1,4 +1,4 @@
-import type { Input, Output } from './stdio-server.js'
+import type { Input, Output } from './streams.js'
 
 /** Where the messages of a stdio server come in and go out. */
 export interface Wire {
@@ -57,6 +57,7 @@ export function standardWire(): Wire {
   const output: Output = {
     write: (text, done) => write(text, done),
     on: (event: 'drain' | 'error', listener: (error: Error) => void) => stdout.on(event, listener),
+    off: (event: 'drain' | 'error', listener: (error: Error) => void) => stdout.off(event, listener),
   }
   return {
     input: stdin,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ConnectionError, type Target, Timeout, connect, memory, stdio } from '../../src/client.js'
 import type { Channel } from '../../src/jsonrpc/channel.js'
-import type { Report } from '../../src/jsonrpc/peer.js'
+import type { Report } from '../../src/jsonrpc/report.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 import { hostileServers } from '../official/hostile.js'
 import { richServer } from '../server/rich-server.js'
@@ -336,11 +336,43 @@ describe('a connected client', () => {
   it.each([
     ['an unknown kind of result', { resultType: 'surprise' }, 'The answer to tools/call has the unknown type "surprise"'],
     ['a question', { resultType: 'input_required' }, 'tools/call needs input that this client cannot give'],
-    ['no content', {}, 'The result of x has no content'],
+    ['no content', { resultType: 'complete' }, 'The result of x has no content'],
     ['no object', 5, 'The answer to tools/call is not an object'],
   ])('refuses %s', async (_, result, message) => {
-    const client = await connect(serving((asked, server) => asked.method === 'tools/call' && answer(server, asked, result)))
+    const modern = scripted((asked, server) => {
+      const found = { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: {}, ttlMs: 0, cacheScope: 'private' }
+      answer(server, asked, asked.method === 'server/discover' ? found : result)
+    })
+    const client = await connect(modern)
     await expect(client.callTool('x')).rejects.toThrow(message)
+    await client.close()
+  })
+
+  it('leaves a member of that name alone where results do not describe themselves', async () => {
+    const client = await connect(
+      serving((asked, server) => asked.method === 'tools/call' && answer(server, asked, { content: [], resultType: 'mine' })),
+    )
+    expect(await client.callTool('x')).toEqual({ content: [], resultType: 'mine' })
+    await client.close()
+  })
+
+  it('takes answers in a batch where the revision has batches', async () => {
+    const target = scripted((asked, server) => {
+      if (asked.method === 'initialize') answer(server, asked, { ...opened, protocolVersion: '2025-03-26' })
+      else if (asked.id !== undefined) server.send(JSON.stringify([{ jsonrpc: '2.0', id: asked.id, result: { tools: [] } }]))
+    })
+    const client = await connect(target, { revision: '2025-03-26' })
+    expect(await client.request('tools/list')).toEqual({ tools: [] })
+    await client.close()
+  })
+
+  it.each([
+    ['a cursor that is no string', { tools: [], nextCursor: {} }, 'has a cursor that is no string'],
+    ['what is no tool', { tools: [null] }, 'lists something without a name'],
+    ['no list', {}, 'has no list of tools'],
+  ])('refuses a list with %s', async (_, result, message) => {
+    const client = await connect(serving((asked, server) => asked.method === 'tools/list' && answer(server, asked, result)))
+    await expect(client.tools().next()).rejects.toThrow(message)
     await client.close()
   })
 

@@ -75,7 +75,7 @@ describe('lines', () => {
 
   it('skips a message that is too long and serves the next', () => {
     const long = `{"id":7,"method":"x","params":{"a":"${'x'.repeat(200)}"}}`
-    const expected = [{ kind: 'too-long', size: long.length, limit: 100, head: long }, '{"b":2}']
+    const expected = [{ kind: 'too-long', size: long.length, limit: 100, head: long, tail: long }, '{"b":2}']
     expect(one(`${long}\n{"b":2}\n`, 'auto', 100)).toEqual(expected)
     expect(frames(cut(encode(`${long}\n{"b":2}\n`), Array(300).fill(1)), 'auto', 100)).toMatchObject([
       { kind: 'too-long', size: long.length },
@@ -156,7 +156,7 @@ describe('content-length', () => {
 
   it('skips a message that is too long and serves the next', () => {
     const long = `{"id":7,"a":"${'x'.repeat(9000)}"}`
-    const expected = [{ kind: 'too-long', size: long.length, limit: 100, head: long.slice(0, 4096) }, '{"b":2}']
+    const expected = [{ kind: 'too-long', size: long.length, limit: 100, head: long.slice(0, 4096), tail: long.slice(-4096) }, '{"b":2}']
     expect(one(lsp(long) + lsp('{"b":2}'), 'content-length', 100)).toEqual(expected)
   })
 
@@ -178,8 +178,11 @@ describe('recognition', () => {
     ['white space, then a header', `\r\n${lsp('{"a":1}')}`, ['{"a":1}']],
     ['a byte order mark, then a header', `\ufeff${lsp('{"a":1}')}`, ['{"a":1}']],
     ['a word that begins like a header', 'content\n{"a":1}\n', ['content', '{"a":1}']],
-    ['much white space', `${' '.repeat(200)}{"a":1}\n`, [`${' '.repeat(200)}{"a":1}`]],
+    ['much white space', `${' '.repeat(200)}{"a":1}\n`, ['{"a":1}']],
     ['an end too early to tell', 'cont', ['cont']],
+    ['much white space behind a mark', `\ufeff${' '.repeat(200)}{"a":1}\n`, [`${' '.repeat(200)}{"a":1}`]],
+    ['newlines, then the beginning of a header', `${'\n'.repeat(70)}cont\n{"a":1}\n`, ['cont', '{"a":1}']],
+    ['newlines, then a header', `${'\n'.repeat(70)}${lsp('{"a":1}')}`, ['{"a":1}']],
   ]
   it.each(cases)('%s', (_, input, expected) => {
     const whole = encode(input)

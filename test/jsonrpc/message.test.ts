@@ -75,7 +75,7 @@ describe('unread: what the beginning of a message tells', () => {
     ['xxxxxx', { id: undefined, mute: false }],
     ['', { id: undefined, mute: false }],
   ])('%s', (head, expected) => {
-    expect(unread(head, error)).toEqual({ kind: 'invalid', error, ...expected })
+    expect(unread(head, '', error)).toEqual({ kind: 'invalid', error, ...expected })
   })
 })
 

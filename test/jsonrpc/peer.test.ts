@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { type Channel, type Tapped, tap } from '../../src/jsonrpc/channel.js'
 import { Deadline } from '../../src/jsonrpc/deadline.js'
 import { ChannelClosed, RpcError } from '../../src/jsonrpc/errors.js'
-import { Peer, type PeerOptions, type Report } from '../../src/jsonrpc/peer.js'
+import { Peer, type PeerOptions } from '../../src/jsonrpc/peer.js'
+import type { Report } from '../../src/jsonrpc/report.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 
 function peerOn(channel: Channel, options: Partial<PeerOptions> = {}): Peer {

@@ -1,7 +1,7 @@
 import { afterEach, expect } from 'vitest'
 import type { Channel } from '../../src/jsonrpc/channel.js'
 import { MemoryChannel } from '../../src/transports/memory.js'
-import { StreamChannel } from '../../src/transports/stdio-server.js'
+import { StreamChannel } from '../../src/transports/streams.js'
 import { hostileServers } from './hostile.js'
 import { Judge } from './judge.js'
 
@@ -29,7 +29,7 @@ for (const { prototype } of [StreamChannel, MemoryChannel] as { prototype: Chann
         judge.hear('received', frame)
         receiver.frame(frame)
       },
-      garbage: (error, head) => receiver.garbage(error, head),
+      garbage: (error, head, tail) => receiver.garbage(error, head, tail),
       closed: (error) => receiver.closed(error),
     })
   }

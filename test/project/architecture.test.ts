@@ -58,7 +58,7 @@ export function forbidden({ from, to }: Import): boolean {
 describe('imports', () => {
   it('are seen at all', () => {
     expect(imports.length).toBeGreaterThan(80)
-    expect(imports).toContainEqual({ from: 'stdio.ts', to: 'server/session.ts' })
+    expect(imports).toContainEqual({ from: 'serving.ts', to: 'server/session.ts' })
     expect(imports).toContainEqual({ from: 'cli/main.ts', to: 'cli/demo.ts' })
   })
   it('obey the plan', () => {

@@ -44,7 +44,8 @@ export function projectImplementation(revision: Revision, implementation: Implem
   return pick(revision, 'implementation', implementation)
 }
 
-export function projectProgress(revision: Revision, params: ProgressParams): Record<string, unknown> {
+/** Without the token: it is the caller's own, digit for digit. */
+export function projectProgress(revision: Revision, params: Omit<ProgressParams, 'progressToken'>): Record<string, unknown> {
   return pick(revision, 'progress', params)
 }
 
@@ -65,7 +66,7 @@ function allowsValue({ structuredContent }: Revision, value: unknown): boolean {
 }
 
 function isPlainText(block: ContentBlock): boolean {
-  return block.type === 'text' && block.annotations === undefined && block._meta === undefined
+  return block.type === 'text' && Object.keys(block).length === 2
 }
 
 function projectBlock(revision: Revision, block: ContentBlock): ContentBlock {

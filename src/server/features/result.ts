@@ -14,10 +14,24 @@ export function resultOf(returned: unknown, output: Checker | undefined): CallTo
   const parts: ToolResult = isBranded(returned) ? returned : output === undefined ? { content: contentOf(returned) } : { value: returned }
   // The success schema says nothing about failures.
   if (output === undefined || parts.isError === true) return assemble(parts, parts.value)
-  const outcome = output.check(parts.value)
+  const outcome = output.check(asJson(parts.value))
   return isThenable(outcome)
     ? Promise.resolve(outcome).then((checked) => assemble(parts, fitting(checked)))
     : assemble(parts, fitting(outcome))
+}
+
+/** The value as JSON will carry it: a date is a text, and what has no JSON is not there. */
+function asJson(value: unknown): unknown {
+  if (isPlainJson(value)) return value
+  const text = value === undefined ? undefined : toJson(value)
+  return text === undefined ? undefined : JSON.parse(text)
+}
+
+function isPlainJson(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value !== 'number' || Number.isFinite(value)
+  if (Array.isArray(value)) return value.every(isPlainJson)
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return (prototype === Object.prototype || prototype === null) && !('toJSON' in value) && Object.values(value).every(isPlainJson)
 }
 
 function fitting(outcome: Outcome): unknown {
@@ -26,11 +40,12 @@ function fitting(outcome: Outcome): unknown {
   throw new TypeError(`its result does not match its output schema: ${problems.join('; ')}`)
 }
 
-function assemble({ content, meta, isError = false }: ToolResult, value: unknown): CallToolResult {
+function assemble({ content, meta, isError }: ToolResult, value: unknown): CallToolResult {
+  if (meta !== undefined && !isObject(meta)) throw new TypeError('its result has a `meta` that is no object')
   const blocks = content === undefined ? [] : blocksOf(content)
   // A client that does not read structured content still gets the value, as text.
   if (value !== undefined && content === undefined) blocks.push({ type: 'text', text: toJson(value) })
-  const result: CallToolResult = { content: blocks, isError }
+  const result: CallToolResult = { content: blocks, isError: isError === true }
   if (value !== undefined) result.structuredContent = value
   if (meta !== undefined) result._meta = meta
   return result
@@ -66,7 +81,7 @@ function toJson(value: unknown): string {
 
 /** Whether a value is a content block, complete and of the right types. */
 function isBlock(value: unknown): value is ContentBlock {
-  if (!isObject(value)) return false
+  if (!isObject(value) || 'toJSON' in value) return false
   switch (value['type']) {
     case 'text':
       return typeof value['text'] === 'string'

@@ -6,13 +6,22 @@ import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
 import { isToolError } from '../define.js'
 import { resultOf } from './result.js'
+import type { Turnstile } from '../turnstile.js'
 import type { ServedTool } from './served-tool.js'
 
+/** A refusal names so many faults at most: it must not be larger than what it refuses. */
+const MAX_ISSUES = 20
+
 function isVisible(tool: ServedTool, caller: Caller): boolean {
-  return tool.definition.visible?.(caller) ?? true
+  const { visible } = tool.definition
+  // A promise is not true: what cannot be decided now is not shown.
+  return visible === undefined || visible(caller) === true
 }
 
-export function listTools({ server, connection }: Context): ListToolsResult {
+export function listTools({ server, connection }: Context, { cursor }: Params): ListToolsResult {
+  // The list comes whole, so no cursor was ever given out.
+  if (cursor !== undefined)
+    throw new RpcError(INVALID_PARAMS, 'Invalid params: this cursor was not given out by this server; list without one')
   const tools: ToolListing[] = []
   for (const tool of server.tools.values()) if (isVisible(tool, connection.caller)) tools.push(tool.listing)
   return { tools }
@@ -35,43 +44,56 @@ export function callTool(context: Context, params: Params): CallToolResult | Pro
 }
 
 function refuse(tool: ServedTool, issues: readonly Issue[], { server }: Context): CallToolResult {
-  const lines = issues.map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
+  const shown = issues.slice(0, MAX_ISSUES)
+  const lines = shown.map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
+  if (issues.length > shown.length) lines.push(`and ${issues.length - shown.length} more`)
   const text = `Invalid arguments for ${tool.listing.name}: ${lines.join('; ')}`
-  if (server.invalidArguments === 'protocol') throw new RpcError(INVALID_PARAMS, text, { issues })
+  if (server.invalidArguments === 'protocol') throw new RpcError(INVALID_PARAMS, text, { issues: shown })
   return { content: [{ type: 'text', text }], isError: true }
 }
 
 function run(tool: ServedTool, input: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
   const { definition, turnstile } = tool
-  if (definition.timeout === undefined && turnstile === undefined) return attempt(tool, input, context)
-  return runLimited(tool, input, context)
+  // Its arguments may have been checked for a while: it may be cancelled by now.
+  if (!context.call.open) return { content: [] }
+  if (definition.timeout !== undefined) return runTimed(tool, input, context, definition.timeout)
+  return turnstile === undefined ? attempt(tool, input, context) : runInTurn(tool, turnstile, input, context)
 }
 
-async function runLimited(tool: ServedTool, input: unknown, context: Context): Promise<CallToolResult> {
-  const { turnstile, definition, listing } = tool
-  const { call } = context
-  if (turnstile !== undefined) await turnstile.enter(call.signal)
-  const { timeout } = definition
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const limits: Promise<CallToolResult>[] = []
-  if (timeout !== undefined) {
-    const controller = new AbortController()
-    call.endWith(controller)
-    limits.push(
-      new Promise((resolve) => {
-        timer = setTimeout(() => {
-          const text = `${listing.name} did not finish within ${timeout} ms and was stopped`
-          resolve({ content: [{ type: 'text', text }], isError: true })
-          controller.abort(new Error(text))
-        }, timeout)
-      }),
-    )
+/** Waits for its turn only if there is no room, so that calls start in the order in which they came. */
+function runInTurn(tool: ServedTool, turnstile: Turnstile, input: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
+  const go = () => {
+    let result: CallToolResult | Promise<CallToolResult>
+    try {
+      result = attempt(tool, input, context)
+    } catch (error) {
+      turnstile.leave()
+      throw error
+    }
+    if (result instanceof Promise) return result.finally(() => turnstile.leave())
+    turnstile.leave()
+    return result
   }
-  const running = new Promise<CallToolResult>((resolve) => resolve(attempt(tool, input, context))).finally(() => {
-    clearTimeout(timer)
-    turnstile?.leave()
+  return turnstile.tryEnter() ? go() : turnstile.enter(context.call.signal).then(go)
+}
+
+/** The time includes waiting for its turn: the caller waits for both. */
+function runTimed(tool: ServedTool, input: unknown, context: Context, timeout: number): Promise<CallToolResult> {
+  const { turnstile, listing } = tool
+  const controller = new AbortController()
+  context.call.endWith(controller.signal)
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      const text = `${listing.name} did not finish within ${timeout} ms and was stopped`
+      resolve({ content: [{ type: 'text', text }], isError: true })
+      controller.abort(new Error(text))
+    }, timeout)
+    new Promise<CallToolResult>((begin) =>
+      begin(turnstile === undefined ? attempt(tool, input, context) : runInTurn(tool, turnstile, input, context)),
+    )
+      .then(resolve, reject)
+      .finally(() => clearTimeout(timer))
   })
-  return await Promise.race([running, ...limits])
 }
 
 /** Runs the handler; whatever it does becomes a result, or an RpcError where the server wants that. */
@@ -92,7 +114,7 @@ function attempt(tool: ServedTool, input: unknown, context: Context): CallToolRe
 
 function failure(tool: ServedTool, error: unknown, { server, call, report }: Context): CallToolResult {
   if (error instanceof RpcError) throw error
-  if (isToolError(error)) return { content: [{ type: 'text', text: error.message }], isError: true }
+  if (isToolError(error)) return { content: [{ type: 'text', text: String(error.message) }], isError: true }
   report({ level: 'error', message: `Tool ${tool.listing.name} failed`, id: call.id, error })
   const text = `Tool ${tool.listing.name} failed: ${messageOf(error)}`
   if (server.unexpectedErrors === 'protocol') throw new RpcError(INTERNAL_ERROR, text)
@@ -101,6 +123,6 @@ function failure(tool: ServedTool, error: unknown, { server, call, report }: Con
 
 /** The words of whatever was thrown; never the stack. */
 function messageOf(error: unknown): string {
-  if (error instanceof Error) return error.message
+  if (error instanceof Error) return String(error.message)
   return typeof error === 'string' ? error : 'it threw something that is no error'
 }

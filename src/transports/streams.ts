@@ -6,8 +6,11 @@ import { errorOf } from './faults.js'
 /** What is needed of a readable stream; Node's own fit. */
 export interface Input {
   on(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown
-  on(event: 'end' | 'close', listener: () => void): unknown
-  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'end' | 'close' | 'error', listener: () => void): unknown
+  off?: {
+    (event: 'data', listener: (chunk: Uint8Array | string) => void): unknown
+    (event: 'end' | 'close' | 'error', listener: () => void): unknown
+  }
   pause(): unknown
   resume(): unknown
   readonly readableEnded?: boolean
@@ -19,6 +22,10 @@ export interface Output {
   write(text: string, done: (error?: Error | null) => void): boolean
   on(event: 'drain', listener: () => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
+  off?: {
+    (event: 'drain', listener: () => void): unknown
+    (event: 'error', listener: (error: Error) => void): unknown
+  }
 }
 
 export interface StreamOptions {
@@ -47,6 +54,8 @@ export class StreamChannel implements Channel {
   readonly #output: Output
   readonly #framer: Framer
   #receiver: Receiver | undefined
+  /** Leaves the streams as they were found. */
+  #detach: () => void = () => {}
   #queue: string[] = []
   #queued = 0
   #resting = false
@@ -72,13 +81,20 @@ export class StreamChannel implements Channel {
 
   receive(receiver: Receiver): void {
     this.#receiver = receiver
-    this.#output.on('error', (error) => this.#fail(error))
-    this.#output.on('drain', () => this.#drained())
-    this.#input.on('data', (chunk) => this.#read(typeof chunk === 'string' ? encoder.encode(chunk) : chunk))
+    const failed = (error: Error) => this.#fail(error)
+    const drained = () => this.#drained()
+    const data = (chunk: Uint8Array | string) => this.#read(typeof chunk === 'string' ? encoder.encode(chunk) : chunk)
     const end = () => this.#end()
-    this.#input.on('end', end)
-    this.#input.on('close', end)
-    this.#input.on('error', end)
+    this.#output.on('error', failed)
+    this.#output.on('drain', drained)
+    this.#input.on('data', data)
+    for (const event of ['end', 'close', 'error'] as const) this.#input.on(event, end)
+    this.#detach = () => {
+      this.#output.off?.('error', failed)
+      this.#output.off?.('drain', drained)
+      this.#input.off?.('data', data)
+      for (const event of ['end', 'close', 'error'] as const) this.#input.off?.(event, end)
+    }
     if (this.#input.readableEnded === true || this.#input.destroyed === true) process.nextTick(end)
   }
 
@@ -87,13 +103,17 @@ export class StreamChannel implements Channel {
     const text = this.#framer.encode(frame)
     this.#queue.push(text)
     this.#queued += text.length
-    this.#unanswered--
+    this.#unanswered = Math.max(0, this.#unanswered - 1)
     if (this.#scheduled) return
     this.#scheduled = true
     process.nextTick(() => {
       this.#scheduled = false
       this.#flush()
     })
+  }
+
+  get congested(): boolean {
+    return this.#blocked
   }
 
   /** Takes no more input; what was received and not yet delivered is dropped. */
@@ -106,8 +126,9 @@ export class StreamChannel implements Channel {
   close(): Promise<void> {
     this.stop()
     this.#flush()
-    if (this.#failed !== undefined || (this.#unconfirmed === 0 && this.#queue.length === 0)) return Promise.resolve()
-    return new Promise((resolve) => this.#flushed.push(resolve))
+    const done = this.#failed !== undefined || (this.#unconfirmed === 0 && this.#queue.length === 0)
+    const flushed = done ? Promise.resolve() : new Promise<void>((resolve) => this.#flushed.push(resolve))
+    return flushed.then(this.#detach)
   }
 
   #read(chunk: Uint8Array): void {
@@ -159,7 +180,8 @@ export class StreamChannel implements Channel {
 
   #hand(frame: Frame): void {
     if (typeof frame === 'string') this.#receiver?.frame(frame)
-    else this.#receiver?.garbage(errorOf(frame), frame.kind === 'too-long' ? frame.head : '')
+    else if (frame.kind === 'too-long') this.#receiver?.garbage(errorOf(frame), frame.head, frame.tail)
+    else this.#receiver?.garbage(errorOf(frame), '', '')
   }
 
   #flush(): void {

@@ -1,0 +1,223 @@
+import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
+import { type Id, type Request, encodeError, encodeResult, encodeThrown, isThenable } from './message.js'
+import type { Report } from './report.js'
+
+/** Takes the answer to one message; called once, without a frame where there is none. */
+export type Reply = (frame?: string) => void
+
+/** One request that this side is serving. */
+export class Incoming {
+  readonly request: Request
+  readonly inBatch: boolean
+  readonly #reply: Reply
+  #controller: AbortController | undefined
+  #aborted: Error | undefined
+  #state: 'open' | 'answered' | 'cancelled' = 'open'
+
+  constructor(request: Request, reply: Reply, inBatch: boolean) {
+    this.request = request
+    this.inBatch = inBatch
+    this.#reply = reply
+  }
+
+  get id(): Id {
+    return this.request.id
+  }
+
+  /** Neither answered nor cancelled. */
+  get open(): boolean {
+    return this.#state === 'open'
+  }
+
+  /** Fires when the caller has cancelled, or is gone. Made when somebody looks. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted)
+    }
+    return this.#controller.signal
+  }
+
+  answer(frame: string): void {
+    if (!this.open) return
+    this.#state = 'answered'
+    this.#reply(frame)
+  }
+
+  /** Ends it without an answer. */
+  cancel(reason: Error): void {
+    if (!this.open) return
+    this.#state = 'cancelled'
+    this.abort(reason)
+    this.#reply()
+  }
+
+  /** Tells the handler to stop, whether or not an answer was given. */
+  abort(reason: Error): void {
+    this.#aborted ??= reason
+    this.#controller?.abort(reason)
+  }
+}
+
+export interface IncomingOptions {
+  /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
+  request(call: Incoming): unknown
+  report(report: Report): void
+  /** Whether answers have to wait, because the other side does not read. */
+  congested(): boolean
+  /** The most calls under way or waiting; more are refused. */
+  maxInFlight: number
+}
+
+/** The most handlers that run at once; other calls wait their turn. */
+const MAX_RUNNING = 1000
+
+/** Every request that this side is serving: each gets exactly one answer, unless it is cancelled. */
+export class IncomingCalls {
+  readonly #options: IncomingOptions
+  /** Calls without an answer, by their ids. */
+  readonly #open = new Map<Id, Incoming>()
+  /** Those of them whose handlers have not been started. */
+  readonly #waiting = new Set<Incoming>()
+  /** Handlers that have not returned, also those of calls that were cancelled. */
+  #running = 0
+  #idle: (() => void)[] = []
+
+  constructor(options: IncomingOptions) {
+    this.#options = options
+  }
+
+  serve(request: Request, reply: Reply, inBatch: boolean): void {
+    if (this.#open.size > 0) {
+      const refusal = this.#refusal(request.id)
+      if (refusal !== undefined) return reply(encodeError(request.id, refusal, 'null'))
+    }
+    const call = new Incoming(request, reply, inBatch)
+    // Calls start in the order in which they came: behind one that waits, all wait.
+    if (this.#waiting.size === 0 && this.#hasRoom()) return this.#start(call)
+    this.#open.set(call.id, call)
+    this.#waiting.add(call)
+  }
+
+  /** The caller does not want this answer any more. Unknown and finished calls are ignored. */
+  cancel(id: Id, reason: Error): void {
+    const call = this.#open.get(id)
+    if (call === undefined) return
+    this.#waiting.delete(call)
+    call.cancel(reason)
+    this.#end(call)
+  }
+
+  /** Resolves when every call that was taken has been answered. */
+  idle(): Promise<void> {
+    if (this.#open.size === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#idle.push(resolve))
+  }
+
+  /** Answers everything still under way with an error and tells the handlers to stop. */
+  abandon(error: RpcError): void {
+    this.#waiting.clear()
+    for (const call of this.#open.values()) {
+      call.answer(encodeError(call.id, error, 'null'))
+      call.abort(error)
+      this.#end(call)
+    }
+  }
+
+  /** Nobody is left to answer. */
+  drop(reason: Error): void {
+    this.#waiting.clear()
+    for (const call of this.#open.values()) {
+      call.cancel(reason)
+      this.#end(call)
+    }
+  }
+
+  #refusal(id: Id): RpcError | undefined {
+    const { maxInFlight } = this.#options
+    if (this.#open.has(id)) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
+    if (this.#open.size < maxInFlight) return undefined
+    return new RpcError(INTERNAL_ERROR, `Too many requests at once: ${maxInFlight} are being served. Try again later`)
+  }
+
+  /** Whether one more may run: not too many at once, and none beside others while answers pile up. */
+  #hasRoom(): boolean {
+    return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#options.congested())
+  }
+
+  #start(call: Incoming): void {
+    let result: unknown
+    let later: boolean
+    try {
+      result = this.#options.request(call)
+      later = isThenable(result)
+    } catch (error) {
+      this.#fail(call, error)
+      return this.#end(call)
+    }
+    // No promise, no bookkeeping: the answer goes out before the next message is looked at.
+    if (!later) {
+      this.#answer(call, result)
+      return this.#end(call)
+    }
+    this.#running++
+    if (call.open) this.#open.set(call.id, call)
+    Promise.resolve(result)
+      .then((value) => this.#answer(call, value))
+      .catch((error: unknown) => this.#fail(call, error))
+      .finally(() => {
+        this.#running--
+        this.#end(call)
+        this.#startWaiting()
+      })
+  }
+
+  #startWaiting(): void {
+    for (const call of this.#waiting) {
+      if (!this.#hasRoom()) return
+      this.#waiting.delete(call)
+      this.#start(call)
+    }
+  }
+
+  #end(call: Incoming): void {
+    // A cancelled id may be in use again by the time its handler returns.
+    if (this.#open.get(call.id) === call) this.#open.delete(call.id)
+    if (this.#open.size > 0 || this.#idle.length === 0) return
+    const waiting = this.#idle
+    this.#idle = []
+    for (const resolve of waiting) resolve()
+  }
+
+  #answer(call: Incoming, result: unknown): void {
+    if (!call.open) return
+    let frame: string
+    try {
+      frame = encodeResult(call.id, result)
+    } catch (error) {
+      this.#options.report({
+        level: 'error',
+        message: `The result of ${call.request.method} cannot be written as JSON`,
+        id: call.id,
+        error,
+      })
+      frame = encodeError(call.id, new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON'), 'null')
+    }
+    call.answer(frame)
+  }
+
+  #fail(call: Incoming, error: unknown): void {
+    if (call.open) call.answer(this.#errorFrame(call, error))
+  }
+
+  /** The answer to a call whose handler has thrown. Whatever it threw, there is one. */
+  #errorFrame(call: Incoming, error: unknown): string {
+    try {
+      if (error instanceof RpcError && Number.isInteger(error.code)) return encodeThrown(call.id, error)
+    } catch {
+      // Not even that can be asked of it.
+    }
+    this.#options.report({ level: 'error', message: `${call.request.method} failed`, id: call.id, error })
+    return encodeError(call.id, new RpcError(INTERNAL_ERROR, 'Internal error'), 'null')
+  }
+}

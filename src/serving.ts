@@ -1,0 +1,81 @@
+import type { Framing } from './framing/detect.js'
+import { type Tapped, tap } from './jsonrpc/channel.js'
+import type { Server } from './server/server.js'
+import { Session } from './server/session.js'
+import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
+import { type Input, type Output, StreamChannel } from './transports/streams.js'
+
+/** After end of input, what is in flight has this long to finish. */
+const DRAIN_AFTER_END = 5000
+/** After a signal it has less: hosts kill after about two seconds. */
+const DRAIN_AFTER_SIGNAL = 1000
+
+export interface ServingOptions {
+  input: Input
+  output: Output
+  /** How messages are told apart; by default the first bytes of the client decide. */
+  framing?: Framing
+  /** The longest message that is taken in, in bytes (default 32 MiB). */
+  maxMessage?: number
+  /** The deepest nesting of a message (default 512). */
+  maxDepth?: number
+  /** Where log lines go; without it nothing is logged. */
+  log?: LogStream
+  /** The lowest level that is logged (default `warning`). */
+  logLevel?: LogLevel
+  /** Sees every message in both directions. */
+  tap?: (tapped: Tapped) => void
+}
+
+/** One client being served over two byte streams, until its input ends or it is told to stop. */
+export class Serving {
+  readonly #channel: StreamChannel
+  readonly #session: Session
+  #stopped: ReturnType<typeof setTimeout> | undefined
+  #broken: Error | undefined
+  #end: () => void = () => {}
+  readonly #ended = new Promise<void>((resolve) => {
+    this.#end = resolve
+  })
+  #cutOff: () => void = () => {}
+  readonly #cut = new Promise<void>((resolve) => {
+    this.#cutOff = resolve
+  })
+
+  constructor(server: Server, options: ServingOptions) {
+    const { log, logLevel = 'warning', tap: watch, maxDepth } = options
+    this.#channel = new StreamChannel(options)
+    this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch), {
+      ...(log === undefined ? {} : { report: logTo(log, logLevel) }),
+      ...(maxDepth === undefined ? {} : { maxDepth }),
+      closed: (error) => {
+        this.#broken = error
+        this.#end()
+      },
+    })
+    void this.#channel.ended.then(this.#end)
+  }
+
+  get stopped(): boolean {
+    return this.#stopped !== undefined
+  }
+
+  /** Takes no new work. What is in flight has a little time; also if it had more before. */
+  stop(): void {
+    this.#stopped ??= setTimeout(this.#cutOff, 2 * DRAIN_AFTER_SIGNAL)
+    this.#channel.stop()
+    this.#end()
+    void this.#session.drain(DRAIN_AFTER_SIGNAL)
+  }
+
+  /** Resolves when all is answered, or given up, and has left. */
+  async finished(): Promise<void> {
+    await this.#ended
+    this.#channel.stop()
+    await this.#session.drain(DRAIN_AFTER_END)
+    // What was written must leave, however slowly it is read; only being stopped cuts it off.
+    await Promise.race([this.#session.close(), this.#cut])
+    clearTimeout(this.#stopped)
+    if (this.#broken !== undefined) throw this.#broken
+  }
+}
