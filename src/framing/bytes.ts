@@ -51,34 +51,60 @@ function characterSize(bytes: Uint8Array, at: number): number {
   return size
 }
 
-const KEEP = 64 * 1024
+/** Pieces of at least this size are kept as they are; smaller ones are copied together. */
+const LARGE = 4096
+const SMALL = 16 * 1024
 
 /**
- * Bytes of one message that come in pieces. It grows by doubling, so that a
- * message costs linear time and at most twice its size, however small the
- * pieces are.
+ * Bytes of one message that come in pieces. They are joined once, when all are
+ * there, so that a message costs linear time and little more than its size,
+ * however small the pieces are.
  */
 export class Gathering {
-  #buffer = new Uint8Array(1024)
+  #parts: Uint8Array[] = []
+  #small = new Uint8Array(0)
+  #used = 0
   length = 0
 
   add(piece: Uint8Array): void {
-    const needed = this.length + piece.length
-    if (needed > this.#buffer.length) {
-      const larger = new Uint8Array(Math.max(needed, this.#buffer.length * 2))
-      larger.set(this.#buffer.subarray(0, this.length))
-      this.#buffer = larger
+    this.length += piece.length
+    if (piece.length >= LARGE) {
+      this.#flush()
+      this.#parts.push(piece)
+      return
     }
-    this.#buffer.set(piece, this.length)
-    this.length = needed
+    if (this.#used + piece.length > this.#small.length) {
+      this.#flush()
+      this.#small = new Uint8Array(SMALL)
+    }
+    this.#small.set(piece, this.#used)
+    this.#used += piece.length
   }
 
-  /** A view of what was gathered, good until the next `add`. */
   take(): Uint8Array {
-    const bytes = this.#buffer.subarray(0, this.length)
+    this.#flush()
+    const [only] = this.#parts
+    const whole = only !== undefined && this.#parts.length === 1 ? only : this.#join()
+    this.#parts = []
     this.length = 0
-    if (this.#buffer.length > KEEP) this.#buffer = new Uint8Array(1024)
-    return bytes
+    return whole
+  }
+
+  #flush(): void {
+    if (this.#used === 0) return
+    this.#parts.push(this.#small.subarray(0, this.#used))
+    this.#small = this.#small.subarray(this.#used)
+    this.#used = 0
+  }
+
+  #join(): Uint8Array {
+    const whole = new Uint8Array(this.length)
+    let at = 0
+    for (const part of this.#parts) {
+      whole.set(part, at)
+      at += part.length
+    }
+    return whole
   }
 }
 

@@ -194,7 +194,8 @@ export class StreamChannel implements Channel {
     let count = 0
     while (count < this.#queue.length && size < HIGH_WATER) size += this.#queue[count++]?.length ?? 0
     this.#queued -= size
-    return this.#queue.splice(0, count).join('')
+    const taken = this.#queue.splice(0, count)
+    return taken.length === 1 ? (taken[0] ?? '') : taken.join('')
   }
 
   #write(text: string): void {

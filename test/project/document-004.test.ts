@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { Judge } from '../official/judge.js'
 
 /*
  * The validation lines of the document that ccmcp's default server comes from,
@@ -21,7 +22,15 @@ function sh(line: string): { lines: unknown[]; status: number | null } {
 
 const INITIALIZE = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"test","version":"1.0"}}}\\n`
 const INITIALIZED = `{"jsonrpc":"2.0","method":"notifications/initialized"}\\n`
-const printf = (text: string) => sh(`printf '${text}' | ./ccmcp 2>/dev/null`)
+const printf = (text: string) => {
+  const { lines, status } = sh(`printf '${text}' | ./ccmcp 2>/dev/null`)
+  const violations: string[] = []
+  const judge = new Judge((violation) => violations.push(violation))
+  for (const line of text.split('\\n').filter(Boolean)) judge.hear('received', line)
+  for (const line of lines) judge.hear('sent', JSON.stringify(line))
+  expect(violations).toEqual([])
+  return { lines, status }
+}
 const opened = {
   jsonrpc: '2.0',
   id: 1,

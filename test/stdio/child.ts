@@ -1,6 +1,7 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { afterEach } from 'vitest'
+import { afterEach, expect } from 'vitest'
+import { Judge } from '../official/judge.js'
 
 /** Generous, since the machine may be busy. Nothing ever waits this long when all is well. */
 const DEADLINE = 20_000
@@ -33,6 +34,12 @@ export async function killAll(): Promise<void> {
 }
 afterEach(killAll)
 
+/** What the official schemas say against the lines that were exchanged. */
+const violations: string[] = []
+afterEach(() => {
+  expect(violations.splice(0)).toEqual([])
+})
+
 /** The environment without what would slow a child down or set it up. */
 function environment(more: Record<string, string>): NodeJS.ProcessEnv {
   const { NODE_EXTRA_CA_CERTS, NODE_OPTIONS, CCMCP_WIRE, ...rest } = process.env
@@ -45,6 +52,7 @@ export class Child {
   readonly #process: ChildProcess
   readonly #group: boolean
   readonly #watchers = new Set<() => void>()
+  readonly #judge = new Judge((violation) => violations.push(violation))
   #pieces: Buffer[] = []
   #unfinished = ''
   #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -117,6 +125,7 @@ export class Child {
 
   /** Sends messages in lines, all in one write. */
   send(...messages: readonly string[]): void {
+    for (const message of messages) this.#judge.hear('sent', message)
     this.write(messages.map((message) => `${message}\n`).join(''))
   }
 
@@ -132,6 +141,7 @@ export class Child {
 
   /** Ends the child's input, after these last messages. */
   end(...messages: readonly string[]): void {
+    for (const message of messages) this.#judge.hear('sent', message)
     this.#process.stdin?.end(messages.map((message) => `${message}\n`).join(''))
   }
 
@@ -198,7 +208,10 @@ export class Child {
     }
     const lines = (this.#unfinished + text).split('\n')
     this.#unfinished = lines.pop() ?? ''
-    for (const line of lines) this.lines.push(line)
+    for (const line of lines) {
+      if (line.startsWith('{')) this.#judge.hear('received', line)
+      this.lines.push(line)
+    }
   }
 
   #look(): void {

@@ -146,7 +146,6 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
     expect(child.code).toBe(0)
   })
 
-  // BUG: the wire on a terminal is an fs.ReadStream; its blocking read keeps a thread, and exit() waits for that.
   it('ends with Ctrl-C', async () => {
     const child = terminal(`"${CCMCP}"`)
     child.write(`${ping(1)}\n`)
@@ -183,7 +182,6 @@ describe('./ccmcp as a command', () => {
   it.each([
     [['--framming', 'lines'], 'Unknown argument "--framming"; did you mean --framing?'],
     [['serve', '--log-levle', 'info'], 'Unknown argument "--log-levle"; did you mean --log-level?'],
-    // BUG: the value behind the equals sign is compared too, so that nothing is near.
     [['serve', '--log-levle=info'], 'Unknown argument "--log-levle=info"; did you mean --log-level?'],
     [['--hlep'], 'Unknown argument "--hlep"; did you mean --help?'],
     [['--zzzzzzzzzzzzzzzz'], 'Unknown argument "--zzzzzzzzzzzzzzzz"'],

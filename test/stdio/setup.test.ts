@@ -166,7 +166,6 @@ describe('the lock of a build', () => {
     expect(server.stderr).toBe('ccmcp: building…\n')
   })
 
-  // BUG: an empty lock counts as process 0, which "lives": setup.mjs spins on it for ever, at full load.
   it.each([[''], ['no number']])('that names no process (%j) does not block', async (content) => {
     writeFileSync(lock(), content)
     const server = launch()

@@ -91,7 +91,6 @@ describe('without "exit"', () => {
     expect(server.stderr).toBe('exit 0\n')
   })
 
-  // BUG: the Socket on the wire's input stays open after a signal, so the process never ends by itself.
   it('nor does it on an isolated wire', async () => {
     const server = await servingIsolated({ env: { OPTIONS: '{"exit":false}', EXIT: '1' } })
     server.give('SIGTERM')
@@ -186,5 +185,16 @@ describe('a parent that was killed', () => {
     await parent.closed() // the server was the last to have stdout and stderr
     expect(parent.lines).toEqual([GREETING, stopped(1)])
     expect(parent.stderr).toBe('begun 1\nexit 0\n')
+  })
+})
+
+describe('stderr closed by the host', () => {
+  it('is no reason to end', async () => {
+    const server = new Child('sh', ['-c', `exec node "$0" 2>&-`, TOOLS])
+    server.send('garbage', '{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    expect(await server.line(1)).toBe('{"jsonrpc":"2.0","id":1,"result":{}}')
+    server.end()
+    await server.closed()
+    expect(server.code).toBe(0)
   })
 })

@@ -187,7 +187,6 @@ describe('a signal', () => {
     expect(all(output).split('\n').slice(1)).toEqual([text(1, 'done'), ''])
   })
 
-  // BUG: the channel is stopped a microtask after the signal; what comes before that is still served.
   it('takes no new work from the moment that it fires', async () => {
     const { input, output, controller, served } = live()
     input.write(`${ping(1)}\n`)
@@ -250,7 +249,6 @@ describe('an output that fails', () => {
     await expect(within(served, () => 'the end of serving')).rejects.toThrow('write after end')
   })
 
-  // BUG: what write() throws is an uncaught exception and ends the process.
   it('rejects with what write() throws', async () => {
     const script = `
       import { PassThrough } from 'node:stream'
@@ -308,7 +306,6 @@ describe('an input', () => {
     await within(served, () => 'the end of serving')
   })
 
-  // BUG: its "end" and "close" have been and do not come again, so that serving never ends.
   it('that has ended before serving begins ends it', async () => {
     const input = new PassThrough()
     input.end()

@@ -45,7 +45,6 @@ describe('the stdout of a server', () => {
     expect(server.stderr).toBe(`${WARNING}confirmed\n`)
   })
 
-  // BUG: the text that is handed to process.stdout.end() is lost.
   it('does not lose the last words of process.stdout.end(text)', async () => {
     const server = await serving()
     server.end(call(1, 'end'), ping(2))
@@ -54,7 +53,6 @@ describe('the stdout of a server', () => {
     expect(server.stderr).toBe(`${WARNING}last words\n`)
   })
 
-  // BUG: process.stdout.end(callback) never calls back, so a tool that waits for it is never answered.
   it('calls back to process.stdout.end(callback)', async () => {
     const server = await serving()
     server.send(call(1, 'endAndWait'))
@@ -91,7 +89,6 @@ describe('an isolated wire', () => {
     expect(server.code).toBe(0)
   })
 
-  // BUG: with the option, CCMCP_WIRE is not read and so not removed from the environment.
   it('is not shown to child processes when both the options and the launcher name it', async () => {
     const server = await servingIsolated({ env: { OPTIONS: '{"wire":[3,4]}' } })
     server.end(call(1, 'environment'))
@@ -120,7 +117,6 @@ describe('an isolated wire', () => {
     expect(server.code).toBe(1)
   })
 
-  // BUG: Node's own epoll instance has taken the free descriptor 3. It passes for an empty input: exit 0, no word.
   it('is refused on descriptors 3 and 4 when the launcher has not opened them', async () => {
     const server = new Child(process.execPath, [TOOLS], { env: { CCMCP_WIRE: '3,4' } })
     server.send(ping(1))
@@ -131,7 +127,6 @@ describe('an isolated wire', () => {
     expect(server.code).toBe(1)
   })
 
-  // BUG: as above; the answer is written to Node's epoll instance: "EINVAL: invalid argument, write".
   it('is refused on descriptor 4 when the launcher has opened only 3', async () => {
     const server = new Child('sh', ['-c', 'CCMCP_WIRE=3,4 exec node "$0" 3<&0 </dev/null', TOOLS])
     server.send(ping(1))

@@ -15,7 +15,8 @@ const MAX_ISSUES = 20
 function isVisible(tool: ServedTool, caller: Caller): boolean {
   const { visible } = tool.definition
   // A promise is not true: what cannot be decided now is not shown.
-  return visible === undefined || visible(caller) === true
+  const shown: unknown = visible === undefined ? true : visible(caller)
+  return shown === true
 }
 
 export function listTools({ server, connection }: Context, { cursor }: Params): ListToolsResult {

@@ -40,6 +40,10 @@ const tools = {
   },
   big: () => big + Math.random(),
   bigAsync: async () => big + Math.random(),
+  async bigLate() {
+    await after(20)
+    return big + Math.random()
+  },
   print() {
     console.log('by console.log')
     new Console(process.stdout).log('by a Console')

@@ -1,0 +1,306 @@
+import { describe, expect, it } from 'vitest'
+import { type Call, RpcError, type Tool, ToolError, createServer, result, tool } from '../../src/index.js'
+import { playTranscript } from '../../src/testing.js'
+import { answers, call, drive, initialize } from '../drive.js'
+
+/* Handlers and peers at their worst: every call is answered, once, and the next one is served. */
+
+const serverOf = (...tools: Tool[]) => createServer({ name: 'hostile', version: '1', tools })
+const open = initialize('2025-11-25')
+const any = { type: 'object' } as const
+const trap = () =>
+  new Proxy(new Error('x'), {
+    getPrototypeOf() {
+      throw new Error('trap')
+    },
+    get() {
+      throw new Error('trap')
+    },
+    has() {
+      throw new Error('trap')
+    },
+  })
+
+describe('a handler', () => {
+  const cases: Record<string, (input: unknown, call: Call) => unknown> = {
+    'throws an RpcError whose code is a bigint': () => {
+      throw new RpcError(1n as unknown as number, 'x')
+    },
+    'throws an RpcError whose code is no number': () => {
+      throw new RpcError(Number.NaN, 'x')
+    },
+    'throws an RpcError whose message is no text': () => {
+      throw new RpcError(-1, Symbol('x') as unknown as string)
+    },
+    'throws what traps every look': () => {
+      throw trap()
+    },
+    'rejects with what traps every look': () => Promise.reject(trap()),
+    'returns what traps every look': () => trap(),
+    'throws an error whose stack throws': () => {
+      throw Object.defineProperty(new Error('x'), 'stack', {
+        get() {
+          throw new Error('trap')
+        },
+      })
+    },
+    'throws an error whose message throws': () => {
+      throw Object.defineProperty(new Error('x'), 'message', {
+        get() {
+          throw new Error('trap')
+        },
+      })
+    },
+    'reports progress that is a bigint': (_, { progress }) => {
+      void progress
+      return 'x'
+    },
+  }
+  it.each(Object.entries(cases))('%s', async (_, run) => {
+    const came = await answers(serverOf(tool({ name: 'it', input: any, run })), [
+      ...open,
+      call('it'),
+      '{"jsonrpc":"2.0","id":2,"method":"ping"}',
+    ])
+    expect(came).toHaveLength(3)
+    expect(came).toContainEqual({ jsonrpc: '2.0', id: 2, result: {} })
+    expect(came).toContainEqual(expect.objectContaining({ id: 1 }))
+  })
+
+  it('may report nonsense as progress', async () => {
+    const run = async (_: unknown, one: Call) => {
+      const circular: Record<string, unknown> = {}
+      circular['self'] = circular
+      one.progress(1n as unknown as number)
+      one.progress(Infinity)
+      one.progress(1, Infinity, circular as unknown as string)
+      await new Promise((resolve) => setImmediate(resolve))
+      return 'x'
+    }
+    const asking = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"it","_meta":{"progressToken":7}}}'
+    const came = await answers(serverOf(tool({ name: 'it', input: any, run })), [...open, asking])
+    expect(came.slice(1)).toMatchObject([{ method: 'notifications/progress', params: { progressToken: 7, progress: 1 } }, { id: 1 }])
+    expect(came[1]).toEqual({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 7, progress: 1 } })
+  })
+
+  it('may return what looks right and is not', async () => {
+    const tools = [
+      tool({ name: 'extra', run: () => ({ type: 'text', text: 'x', foo: 'bar' }) }),
+      tool({ name: 'json', run: () => ({ type: 'text', text: 'x', toJSON: () => 42 }) }),
+      tool({ name: 'branded', run: () => result({ content: 'x', isError: 'yes' as unknown as boolean }) }),
+      tool({ name: 'meta', run: () => result({ content: 'x', meta: 'm' as unknown as Record<string, unknown> }) }),
+      tool({
+        name: 'error',
+        run: () => {
+          throw Object.assign(new ToolError('x'), { message: { a: 1 } })
+        },
+      }),
+      tool({ name: 'nan', output: { type: 'object', properties: { n: { type: 'number' } } }, run: () => ({ n: Number.NaN }) }),
+      tool({ name: 'date', output: { type: 'object' }, run: () => new Date() as unknown as Record<string, unknown> }),
+      tool({
+        name: 'late',
+        output: { type: 'object', properties: { at: { type: 'string' } } },
+        run: () => ({ at: new Date(0) as unknown as string }),
+      }),
+    ]
+    const came = (await answers(serverOf(...tools), [...open, ...tools.map(({ name }, id) => call(name, {}, id))])) as { result: unknown }[]
+    const texts = came.slice(1).map(({ result: each }) => each)
+    expect(texts).toEqual([
+      { content: [{ type: 'text', text: 'x' }], isError: false },
+      { content: [{ type: 'text', text: '42' }], isError: false },
+      { content: [{ type: 'text', text: 'x' }], isError: false },
+      { content: [{ type: 'text', text: 'Tool meta failed: its result has a `meta` that is no object' }], isError: true },
+      { content: [{ type: 'text', text: '[object Object]' }], isError: true },
+      {
+        content: [{ type: 'text', text: 'Tool nan failed: its result does not match its output schema: n must be a number, not null' }],
+        isError: true,
+      },
+      { content: [{ type: 'text', text: expect.stringContaining('must be an object') as unknown }], isError: true },
+      {
+        content: [{ type: 'text', text: '{"at":"1970-01-01T00:00:00.000Z"}' }],
+        isError: false,
+        structuredContent: { at: '1970-01-01T00:00:00.000Z' },
+      },
+    ])
+  })
+
+  it('gets one signal, which is the same at every look, and fires also for who looks late', async () => {
+    let same = false
+    let looked: AbortSignal | undefined
+    const timed = tool({
+      name: 'timed',
+      timeout: 1000,
+      run: (_, one) => {
+        same = one.signal === one.signal
+        return 'x'
+      },
+    })
+    const late = tool({
+      name: 'late',
+      run: (_, one) =>
+        new Promise((resolve) =>
+          setImmediate(() => {
+            looked = one.signal
+            resolve('x')
+          }),
+        ),
+    })
+    await answers(serverOf(timed, late), [
+      ...open,
+      call('timed'),
+      call('late', {}, 2),
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"enough"}}',
+      '{"jsonrpc":"2.0","id":3,"method":"ping"}',
+    ])
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+    expect(same).toBe(true)
+    expect(looked?.reason).toEqual(new Error('enough'))
+  })
+})
+
+describe('limits of a tool', () => {
+  it('keep the order where there is room', async () => {
+    let state = 0
+    const set = tool({ name: 'set', concurrency: 1, run: () => String((state = 1)) })
+    const get = tool({ name: 'get', run: () => String(state) })
+    expect((await answers(serverOf(set, get), [...open, call('set'), call('get', {}, 2)])).slice(1)).toMatchObject([
+      { result: { content: [{ text: '1' }] } },
+      { result: { content: [{ text: '1' }] } },
+    ])
+  })
+
+  it('count the time of waiting too', async () => {
+    const never = tool({ name: 'never', concurrency: 1, timeout: 30, run: () => new Promise(() => {}) })
+    const came = await answers(serverOf(never), [...open, call('never', {}, 1), call('never', {}, 2)])
+    expect(came.slice(1)).toMatchObject([
+      { id: 1, result: { isError: true } },
+      { id: 2, result: { isError: true } },
+    ])
+  })
+
+  it('do not start a call that was cancelled while its arguments were checked', async () => {
+    let ran = false
+    const slow = {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate: (value: unknown) => new Promise((resolve) => setImmediate(() => resolve({ value }))),
+        jsonSchema: { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) },
+      },
+    } as never
+    const it = tool({ name: 'it', input: slow, run: () => String((ran = true)) })
+    await answers(serverOf(it), [...open, call('it'), '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'])
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+    expect(ran).toBe(false)
+  })
+
+  it('hide what cannot decide at once whether it is seen', async () => {
+    const hidden = tool({ name: 'hidden', visible: (async () => true) as unknown as () => boolean, run: () => 'x' })
+    expect((await answers(serverOf(hidden), [...open, call('hidden')]))[1]).toMatchObject({ error: { message: 'Unknown tool: hidden' } })
+  })
+})
+
+describe('a peer', () => {
+  it.each([
+    [
+      'its id last, as many clients write it',
+      (pad: string) => `{"method":"tools/call","params":{"name":"it","arguments":{"a":"${pad}"}},"jsonrpc":"2.0","id":5}`,
+      5,
+    ],
+    ['its id and version last', (pad: string) => `{"method":"tools/call","params":{"a":"${pad}"},"id":"x","jsonrpc":"2.0"}`, 'x'],
+    [
+      'an error among its arguments',
+      (pad: string) => `{"jsonrpc":"2.0","id":6,"params":{"arguments":{"error":"e","a":"${pad}"}},"method":"tools/call"}`,
+      6,
+    ],
+    [
+      'an id within its arguments',
+      (pad: string) => `{"jsonrpc":"2.0","method":"tools/call","params":{"a":"${pad}","b":{"id":7}}}`,
+      undefined,
+    ],
+  ])('sends a message that is too long with %s', async (_, make, id) => {
+    const came = await answers(
+      serverOf(tool({ name: 'it', input: any, run: () => '' })),
+      [...open, make('x'.repeat(20_000)), '{"jsonrpc":"2.0","id":99,"method":"ping"}'],
+      { maxMessage: 10_000 },
+    )
+    const { id: told, error } = came[1] as { id?: unknown; error: { code: number } }
+    expect([told, error.code]).toEqual([id, -32600])
+    expect(came[2]).toMatchObject({ id: 99 })
+  })
+
+  it('cannot make a refusal larger than its request', async () => {
+    const strict = tool({
+      name: 'strict',
+      input: {
+        type: 'object',
+        properties: Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`known_${i}`, {}])),
+        additionalProperties: false,
+      },
+      run: () => '',
+    })
+    const args = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, 1]))
+    const { output } = await drive(serverOf(strict), [...open, call('strict', args)].join('\n'))
+    expect(output.length).toBeLessThan(20_000)
+    expect(output).toContain('and 19980 more')
+  })
+
+  it('gets no list for a cursor that was never given out', async () => {
+    expect(
+      (await answers(serverOf(), [...open, '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}']))[1],
+    ).toMatchObject({ error: { code: -32602 } })
+  })
+
+  it('cannot steer a terminal by its name', async () => {
+    let log = ''
+    const named = open[0]?.replace('"name":"test"', '"name":"\\u001b]0;x\\u0007\\nerror: fake"') ?? ''
+    await drive(serverOf(), named, { log: { isTTY: true, write: (line) => (log += line) }, logLevel: 'info' })
+    expect(log).toBe('info: Initialized by \\u001b]0;x\\u0007\\nerror: fake, protocol 2025-11-25 (request init)\n')
+  })
+
+  it('is served though its log cannot be written', async () => {
+    const broken = {
+      write() {
+        throw new Error('EPIPE')
+      },
+    }
+    expect((await drive(serverOf(), 'garbage\n{"jsonrpc":"2.0","id":1,"method":"ping"}', { log: broken })).output).toContain(
+      '"id":1,"result":{}',
+    )
+  })
+})
+
+describe('a definition', () => {
+  it.each([
+    ['a title that is no text', { title: 42 }, '"title" must be a string'],
+    ['a description that is no text', { description: {} }, '"description" must be a string'],
+    ['annotations that are no object', { annotations: 'x' }, '"annotations" must be an object'],
+    ['icons that are no list', { icons: 'x' }, '"icons" must be an array of objects with a "src"'],
+    ['meta that is no JSON', { meta: { n: 1n } }, 'it cannot be listed, since not all of it is JSON'],
+  ])('with %s is refused', (_, wrong, message) => {
+    expect(() => serverOf({ name: 't', input: any, run: () => '', ...wrong } as unknown as Tool)).toThrow(`Tool "t": ${message}`)
+  })
+  it('that is none is refused', () => {
+    expect(() => serverOf(null as unknown as Tool)).toThrow('A tool must be an object')
+    expect(() => createServer({ name: 'x', version: '1', invalidArguments: 'ignore' as 'result' })).toThrow(
+      'createServer: "invalidArguments" must be one of result, protocol, not "ignore"',
+    )
+  })
+})
+
+describe('a transcript', () => {
+  it('tells what came too much, and large numbers apart', async () => {
+    const server = serverOf()
+    expect((await playTranscript('> {"jsonrpc":"2.0","id":1,"method":"ping"}', server)).differences).toEqual([
+      'after the end came {"jsonrpc":"2.0","id":1,"result":{}}',
+    ])
+    expect(
+      (
+        await playTranscript(
+          '> {"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}\n< {"jsonrpc":"2.0","id":9007199254740992,"result":{}}',
+          server,
+        )
+      ).differences,
+    ).toHaveLength(1)
+  })
+})
