@@ -115,8 +115,9 @@ function show(table) {
   const facts = [...new Set(Object.values(table).flatMap((row) => Object.keys(row)))]
   const cell = (name, fact) => {
     const value = table[name][fact]
-    if (value === undefined) return fact.startsWith('p') && name === 'bare' ? '' : name === 'bare' ? '' : 'fails'
-    const shown = value >= 1000 ? Math.round(value).toString() : value >= 10 ? value.toFixed(1) : value.toFixed(3)
+    if (value === undefined) return name === 'bare' ? '' : 'fails'
+    const shown =
+      Number.isInteger(value) || value >= 1000 ? Math.round(value).toString() : value >= 10 ? value.toFixed(1) : value.toFixed(3)
     const floor = table.bare[fact]
     return name === 'bare' || floor === undefined ? shown : `${shown} (${(value / floor).toFixed(2)}×)`
   }
