@@ -90,6 +90,18 @@ export class Gathering {
     return whole
   }
 
+  /** Lets go of everything but the beginning; `tail` is shown what goes by. */
+  keepHead(size: number, tail: Tail): void {
+    this.#flush()
+    const parts = this.#parts
+    this.#parts = []
+    this.length = 0
+    for (const part of parts) {
+      tail.add(part)
+      if (this.length < size) this.add(part.slice(0, size - this.length))
+    }
+  }
+
   #flush(): void {
     if (this.#used === 0) return
     this.#parts.push(this.#small.subarray(0, this.#used))

@@ -81,10 +81,8 @@ export class LineReader implements FrameReader {
         return
       }
       this.#skipped = this.#partial.length
-      const begun = this.#partial.take()
       this.#tail = new Tail(HEAD_BYTES)
-      this.#tail.add(begun)
-      this.#partial.add(begun.subarray(0, HEAD_BYTES))
+      this.#partial.keepHead(HEAD_BYTES, this.#tail)
     }
     this.#skipped += bytes.length
     this.#tail?.add(bytes)

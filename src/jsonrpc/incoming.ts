@@ -70,7 +70,7 @@ export interface IncomingOptions {
 }
 
 /** The most handlers that run at once; other calls wait their turn. */
-const MAX_RUNNING = 500
+const MAX_RUNNING = 256
 
 /** Every request that this side is serving: each gets exactly one answer, unless it is cancelled. */
 export class IncomingCalls {
