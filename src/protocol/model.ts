@@ -3,7 +3,7 @@
  * Older revisions are projected from them at the door.
  */
 
-type Role = 'user' | 'assistant'
+export type Role = 'user' | 'assistant'
 
 export interface Annotations {
   audience?: Role[]
@@ -51,7 +51,7 @@ export interface ResourceLink extends BlockExtras {
   size?: number
   icons?: Icon[]
 }
-interface ResourceContents {
+export interface ResourceContents {
   uri: string
   mimeType?: string
   text?: string
@@ -94,11 +94,6 @@ export interface ToolListing {
   _meta?: Meta
 }
 
-export interface ListToolsResult {
-  tools: ToolListing[]
-  nextCursor?: string
-}
-
 /** Who a client or a server says it is. */
 export interface Implementation {
   name: string
@@ -115,3 +110,67 @@ export interface ProgressParams {
   total?: number
   message?: string
 }
+
+/** A resource as it is listed. */
+export interface ResourceListing {
+  uri: string
+  name: string
+  title?: string
+  description?: string
+  mimeType?: string
+  size?: number
+  annotations?: Annotations
+  icons?: Icon[]
+  _meta?: Meta
+}
+
+export interface ResourceTemplateListing {
+  uriTemplate: string
+  name: string
+  title?: string
+  description?: string
+  mimeType?: string
+  annotations?: Annotations
+  icons?: Icon[]
+  _meta?: Meta
+}
+
+export interface ReadResourceResult {
+  contents: ResourceContents[]
+  _meta?: Meta
+}
+
+interface PromptArgumentListing {
+  name: string
+  title?: string
+  description?: string
+  required?: boolean
+}
+
+export interface PromptListing {
+  name: string
+  title?: string
+  description?: string
+  arguments?: PromptArgumentListing[]
+  icons?: Icon[]
+  _meta?: Meta
+}
+
+export interface PromptMessage {
+  role: Role
+  content: ContentBlock
+}
+
+export interface GetPromptResult {
+  description?: string
+  messages: PromptMessage[]
+  _meta?: Meta
+}
+
+export interface CompleteResult {
+  completion: { values: string[]; total?: number; hasMore?: boolean }
+}
+
+/** From the least to the most severe. */
+export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]

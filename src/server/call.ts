@@ -1,8 +1,9 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
-import type { Implementation, ProgressParams } from '../protocol/model.js'
+import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectProgress } from '../protocol/revisions/shapes.js'
+import { type Log, encodeLog, isWanted, makeLog } from './log.js'
 
 /** Who is calling, as far as it has said. */
 export interface Caller {
@@ -21,6 +22,8 @@ export interface Call {
   readonly signal: AbortSignal
   /** The `_meta` of the request. */
   readonly meta: Readonly<Record<string, unknown>>
+  /** Log messages to the caller, as far as it wants them. */
+  readonly log: Log
   /** Tells how far the call is. Silent if the caller did not ask, and once the call is answered. */
   progress(done: number, total?: number, message?: string): void
 }
@@ -31,6 +34,8 @@ export interface Connection {
   readonly caller: Caller
   /** Whether the caller does not read what it is sent. */
   readonly congested: boolean
+  /** The lowest level of log messages that the caller wants; none where it wants none. */
+  readonly logLevel: LogLevel | undefined
   send(frame: string): void
 }
 
@@ -38,6 +43,7 @@ export class ServedCall implements Call {
   readonly #incoming: Incoming
   readonly #connection: Connection
   #signal: AbortSignal | undefined
+  #log: Log | undefined
   #token: Id | false | undefined
   #progress: Omit<ProgressParams, 'progressToken'> | undefined
   #lastProgress = Number.NEGATIVE_INFINITY
@@ -63,6 +69,13 @@ export class ServedCall implements Call {
   get signal(): AbortSignal {
     this.#signal ??= this.#incoming.signal
     return this.#signal
+  }
+
+  get log(): Log {
+    this.#log ??= makeLog((message) => {
+      if (this.open && isWanted(message.level, this.#connection.logLevel)) this.#connection.send(encodeLog(message))
+    })
+    return this.#log
   }
 
   get meta(): Readonly<Record<string, unknown>> {

@@ -1,11 +1,18 @@
+import type { Incoming } from '../jsonrpc/incoming.js'
 import type { Report } from '../jsonrpc/report.js'
 import type { Connection, ServedCall } from './call.js'
 import type { Server } from './server.js'
+import type { LogLevel } from '../protocol/model.js'
+import type { Watching } from './watching.js'
 
 /** All that serving one request may need. */
 export interface Context {
   readonly server: Server
   readonly connection: Connection
   readonly call: ServedCall
+  readonly incoming: Incoming
+  readonly watching: Watching
+  /** Sets the lowest level of log messages for the rest of the session. */
+  setLogLevel(level: LogLevel): void
   report(report: Report): void
 }

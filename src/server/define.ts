@@ -1,4 +1,4 @@
-import type { ContentBlock, Icon, Meta, ToolAnnotations } from '../protocol/model.js'
+import type { Annotations, ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
 import type { Infer, InferInput } from '../schema/infer.js'
 import type { JsonSchema, StandardSchema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
@@ -86,4 +86,109 @@ export function tool<
   const { input = NO_INPUT, output, run, ...facts } = definition
   const untyped = run as (input: unknown, call: Call) => unknown // `input` has been checked against the schema it was typed by
   return output === undefined ? { ...facts, input, run: untyped } : { ...facts, input, output, run: untyped }
+}
+
+/** Values that may stand for what has been typed so far; `others` are the arguments that are known already. */
+export type Complete = (typed: string, others: Readonly<Record<string, string>>) => readonly string[] | Promise<readonly string[]>
+
+/** The variables of a URI template: `{name}` is a text, `{name*}` a list of them. */
+type Variables<Uri extends string> = string extends Uri
+  ? Record<string, string | string[]>
+  : Uri extends `${string}{${infer Expression}}${infer Rest}`
+    ? Named<Expression> & Variables<Rest>
+    : unknown
+type Named<Expression extends string> = Expression extends `${'+' | '#' | '.' | '/' | ';' | '?' | '&'}${infer List}`
+  ? Each<List>
+  : Each<Expression>
+type Each<List extends string> = List extends `${infer First},${infer Rest}` ? One<First> & Each<Rest> : One<List>
+type One<Name extends string> = Name extends `${infer Bare}*`
+  ? { [Key in Bare]?: string[] }
+  : Name extends `${infer Bare}:${string}`
+    ? { [Key in Bare]: string }
+    : { [Key in Name]: string }
+
+interface ResourceFacts {
+  /** What clients are shown; the URI, if there is no name. */
+  name?: string
+  title?: string
+  description?: string
+  mimeType?: string
+  size?: number
+  annotations?: Annotations
+  icons?: Icon[]
+  meta?: Meta
+  visible?: (caller: Caller) => boolean
+  /** Takes values that would walk out of a path (`..`) as well: `read` must see to it. */
+  anyPath?: boolean
+}
+
+/** Text, bytes, or contents in full. */
+type ReadValue = string | Uint8Array | Partial<ResourceContents> | readonly (string | Uint8Array | Partial<ResourceContents>)[]
+
+export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
+  /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */
+  uri: Uri
+  read: (variables: Variables<Uri>, call: Call) => ReadValue | Promise<ReadValue>
+  /** The resources of a template that can be named. */
+  list?: (call: Call) => ResourceListing[] | Promise<ResourceListing[]>
+  complete?: { readonly [Key in keyof Variables<Uri>]?: Complete }
+}
+
+export interface Resource extends ResourceFacts {
+  readonly uri: string
+  readonly read: (variables: Record<string, string | string[]>, call: Call) => ReadValue | Promise<ReadValue>
+  readonly list?: (call: Call) => ResourceListing[] | Promise<ResourceListing[]>
+  readonly complete?: Readonly<Record<string, Complete | undefined>>
+}
+
+/** Defines a resource, or a template of resources. */
+export function resource<const Uri extends string>(definition: ResourceDefinition<Uri>): Resource {
+  return definition as unknown as Resource // the variables come out of the URI that they were typed by
+}
+
+export interface PromptArgument {
+  title?: string
+  description?: string
+  /** Default true. */
+  required?: boolean
+  /** The values that are allowed; they also complete what is typed. */
+  values?: readonly string[]
+  complete?: Complete
+}
+
+interface PromptFacts {
+  name: string
+  title?: string
+  description?: string
+  icons?: Icon[]
+  meta?: Meta
+  visible?: (caller: Caller) => boolean
+}
+
+/** Text (said by the user), a content block, or messages. */
+type PromptValue = string | ContentBlock | PromptTurn | readonly PromptTurn[]
+interface PromptTurn {
+  role: Role
+  content: string | ContentBlock
+}
+
+type Given<Arguments> = { [Key in keyof Arguments as Arguments[Key] extends { required: false } ? never : Key]: string } & {
+  [Key in keyof Arguments as Arguments[Key] extends { required: false } ? Key : never]?: string
+}
+
+export interface PromptDefinition<Arguments extends Readonly<Record<string, PromptArgument>>> extends PromptFacts {
+  arguments?: Arguments
+  build: (given: Given<Arguments>, call: Call) => PromptValue | Promise<PromptValue>
+}
+
+export interface Prompt extends PromptFacts {
+  readonly arguments?: Readonly<Record<string, PromptArgument>>
+  readonly build: (given: Record<string, string>, call: Call) => PromptValue | Promise<PromptValue>
+}
+
+/** Defines a prompt. */
+export function prompt<const Arguments extends Readonly<Record<string, PromptArgument>> = Readonly<Record<string, never>>>(
+  definition: PromptDefinition<Arguments>,
+): Prompt {
+  return definition as unknown as Prompt // its arguments have been checked by their names
 }

@@ -1,9 +1,33 @@
+import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import type { Params } from '../jsonrpc/message.js'
-import type { CallToolResult, ListToolsResult } from '../protocol/model.js'
+import type {
+  CallToolResult,
+  GetPromptResult,
+  PromptListing,
+  ReadResourceResult,
+  ResourceListing,
+  ResourceTemplateListing,
+  ToolListing,
+} from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import { type CacheHint, describeResult, projectCallResult, projectTool } from '../protocol/revisions/shapes.js'
+import {
+  type CacheHint,
+  describeResult,
+  projectCallResult,
+  projectPrompt,
+  projectPromptResult,
+  projectReadResult,
+  projectResource,
+  projectTemplate,
+  projectTool,
+} from '../protocol/revisions/shapes.js'
 import type { Context } from './context.js'
-import { callTool, listTools } from './features/tools.js'
+import { complete, completes } from './features/completion.js'
+import { page } from './features/listing.js'
+import { allPrompts, getPrompt } from './features/prompts.js'
+import { allResources, allTemplates, readResource } from './features/resources.js'
+import { allTools, callTool } from './features/tools.js'
+import { isLogLevel } from './log.js'
 import { discover } from './opening.js'
 
 interface Method {
@@ -11,28 +35,100 @@ interface Method {
   /** From the newest shape to the one of the revision that is spoken. */
   project?(revision: Revision, result: object): object
   cache?: CacheHint
+  /** Whether this server has anything of the kind; what it does not offer, it does not answer. */
+  offered?(context: Context): boolean
 }
 
 /** Nothing is kept, and by nobody else: what is listed may depend on the caller. */
 const UNCACHED: CacheHint = { ttlMs: 0, cacheScope: 'private' }
 
+const tools = ({ server }: Context) => server.tools.offered
+const resources = ({ server }: Context) => server.resources.offered
+const prompts = ({ server }: Context) => server.prompts.offered
+
+/** A list, turned page by page, each item in the shape of the revision. */
+function list<Item>(
+  method: string,
+  member: string,
+  all: (context: Context) => readonly Item[] | Promise<readonly Item[]>,
+  project: (revision: Revision, item: Item) => object,
+): Method {
+  type Named = { name: string }
+  const turn = (context: Context, params: Params, items: readonly Item[]) =>
+    page(method, member, items as readonly (Item & Named)[], context, params) // every listing has a name
+  return {
+    cache: UNCACHED,
+    serve(context, params) {
+      const items = all(context)
+      return items instanceof Promise ? items.then((found) => turn(context, params, found)) : turn(context, params, items)
+    },
+    project: (revision, result) => ({
+      ...result,
+      [member]: (result as Record<string, Item[]>)[member]?.map((item) => project(revision, item)),
+    }), // made by `page`
+  }
+}
+
 /** The methods that are served. A new one is one line here. */
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['server/discover', { serve: ({ server }) => discover(server), cache: UNCACHED }],
   ['ping', { serve: () => ({}) }],
-  ['tools/list', { serve: listTools, project: projectTools, cache: UNCACHED }],
-  ['tools/call', { serve: callTool, project: (revision, result) => projectCallResult(revision, result as CallToolResult) }],
+  ['tools/list', { ...list<ToolListing>('tools/list', 'tools', allTools, projectTool), offered: tools }],
+  ['tools/call', { serve: callTool, project: (revision, result) => projectCallResult(revision, result as CallToolResult), offered: tools }],
+  ['resources/list', { ...list<ResourceListing>('resources/list', 'resources', allResources, projectResource), offered: resources }],
+  [
+    'resources/templates/list',
+    {
+      ...list<ResourceTemplateListing>('resources/templates/list', 'resourceTemplates', allTemplates, projectTemplate),
+      offered: resources,
+    },
+  ],
+  [
+    'resources/read',
+    {
+      serve: readResource,
+      project: (revision, result) => projectReadResult(revision, result as ReadResourceResult),
+      cache: UNCACHED,
+      offered: resources,
+    },
+  ],
+  ['resources/subscribe', { serve: subscribe, offered: resources }],
+  ['resources/unsubscribe', { serve: unsubscribe, offered: resources }],
+  ['prompts/list', { ...list<PromptListing>('prompts/list', 'prompts', allPrompts, projectPrompt), offered: prompts }],
+  [
+    'prompts/get',
+    { serve: getPrompt, project: (revision, result) => projectPromptResult(revision, result as GetPromptResult), offered: prompts },
+  ],
+  ['completion/complete', { serve: complete, offered: ({ server }) => completes(server) }],
+  ['logging/setLevel', { serve: setLevel }],
+  ['subscriptions/listen', { serve: ({ watching, incoming }, params) => watching.listen(incoming, params) }],
 ])
 
-function projectTools(revision: Revision, result: object): object {
-  const { tools } = result as ListToolsResult // `listTools` made it
-  return { tools: tools.map((tool) => projectTool(revision, tool)) }
+function uriOf({ uri }: Params): string {
+  if (typeof uri === 'string') return uri
+  throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
+}
+
+function subscribe({ watching }: Context, params: Params): object {
+  watching.subscribe(uriOf(params))
+  return {}
+}
+
+function unsubscribe({ watching }: Context, params: Params): object {
+  watching.unsubscribe(uriOf(params))
+  return {}
+}
+
+function setLevel({ setLogLevel }: Context, { level }: Params): object {
+  if (!isLogLevel(level)) throw new RpcError(INVALID_PARAMS, `Invalid params: "level" must be a log level, not ${JSON.stringify(level)}`)
+  setLogLevel(level)
+  return {}
 }
 
 /** Serves a request that the revision knows; undefined where the server has nothing of the kind. */
 export function dispatch(name: string, context: Context, params: Params): unknown {
   const method = METHODS.get(name)
-  if (method === undefined) return undefined
+  if (method === undefined || method.offered?.(context) === false) return undefined
   const { revision } = context.connection
   const finish = (result: object) => {
     const projected = method.project?.(revision, result) ?? result

@@ -2,8 +2,9 @@ import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import { isObject, type Params } from '../jsonrpc/message.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
-import { projectImplementation } from '../protocol/revisions/shapes.js'
+import { projectCapabilities, projectImplementation } from '../protocol/revisions/shapes.js'
 import type { Caller } from './call.js'
+import { completes } from './features/completion.js'
 import type { Server } from './server.js'
 
 export interface Opened {
@@ -21,7 +22,7 @@ export function open(server: Server, params: Params): Opened {
   const { revision, answer } = negotiate(server, protocolVersion)
   const result: Record<string, unknown> = {
     protocolVersion: answer,
-    capabilities: capabilitiesOf(server),
+    capabilities: projectCapabilities(revision, capabilitiesOf(server)),
     serverInfo: projectImplementation(revision, server.info),
   }
   if (server.instructions !== undefined) result['instructions'] = server.instructions
@@ -52,7 +53,13 @@ export function discover(server: Server): object {
 
 /** Capabilities follow from what is defined. */
 function capabilitiesOf(server: Server): object {
-  return server.tools.size > 0 ? { tools: {} } : {}
+  const { tools, resources, prompts } = server
+  const capabilities: Record<string, object> = { logging: {} }
+  if (tools.offered) capabilities['tools'] = { listChanged: true }
+  if (resources.offered) capabilities['resources'] = { subscribe: true, listChanged: true }
+  if (prompts.offered) capabilities['prompts'] = { listChanged: true }
+  if (completes(server)) capabilities['completions'] = {}
+  return capabilities
 }
 
 function wrong(problem: string): RpcError {

@@ -1,7 +1,12 @@
-import type { Icon, Implementation } from '../protocol/model.js'
+import type { Icon, Implementation, LogLevel } from '../protocol/model.js'
 import type { Call } from './call.js'
-import type { Tool } from './define.js'
-import { type ServedTool, prepareTools } from './features/served-tool.js'
+import type { Prompt, Resource, Tool } from './define.js'
+import { type ServedPrompt, preparePrompt } from './features/served-prompt.js'
+import { type ServedResource, prepareResource } from './features/served-resource.js'
+import { type ServedTool, prepareTool } from './features/served-tool.js'
+import { type Log, makeLog } from './log.js'
+import { Changes, Registry } from './registry.js'
+import { Seal } from './seal.js'
 
 export interface ServerOptions {
   name: string
@@ -13,8 +18,14 @@ export interface ServerOptions {
   /** What a model should know to use this server well. */
   instructions?: string
   tools?: readonly Tool[]
+  resources?: readonly Resource[]
+  prompts?: readonly Prompt[]
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown
+  /** Lists come whole up to so many items (default 1000); many clients do not turn pages. */
+  pageSize?: number
+  /** The lowest level that clients are sent until they say otherwise (default `info`). */
+  logLevel?: LogLevel
   /** An unknown revision in `initialize`: negotiate down (as MCP says), echo it, or refuse it. */
   unsupportedRevision?: 'negotiate' | 'echo' | 'reject'
   /** Arguments that do not fit the schema: a result that the model can act on, or error −32602. */
@@ -27,7 +38,17 @@ export interface ServerOptions {
 export interface Server {
   readonly info: Implementation
   readonly instructions: string | undefined
-  readonly tools: ReadonlyMap<string, ServedTool>
+  readonly tools: Registry<Tool, ServedTool>
+  readonly resources: Registry<Resource, ServedResource>
+  readonly prompts: Registry<Prompt, ServedPrompt>
+  /** Says that a resource has changed, to those who have subscribed to it. */
+  updated(uri: string): void
+  /** Log messages to every client that takes them; a call has a log of its own. */
+  readonly log: Log
+  readonly changes: Changes
+  readonly seal: Seal
+  readonly pageSize: number
+  readonly logLevel: LogLevel
   readonly unsupportedRevision: 'negotiate' | 'echo' | 'reject'
   readonly invalidArguments: 'result' | 'protocol'
   readonly unexpectedErrors: 'result' | 'protocol'
@@ -41,27 +62,41 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
 export function createServer(options: ServerOptions): Server {
-  const {
-    instructions,
-    tools = [],
-    handle,
-    unsupportedRevision = 'negotiate',
-    invalidArguments = 'result',
-    unexpectedErrors = 'result',
-  } = options
+  const { instructions, tools = [], resources = [], prompts = [], handle, pageSize = 1000, logLevel = 'info' } = options
+  const { unsupportedRevision = 'negotiate', invalidArguments = 'result', unexpectedErrors = 'result' } = options
   for (const [option, value] of Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors })) {
     const allowed = CHOICES[option] ?? []
     if (!allowed.includes(value))
       throw new TypeError(`createServer: "${option}" must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}`)
   }
-  return {
+  if (!(Number.isInteger(pageSize) && pageSize > 0)) throw new TypeError('createServer: "pageSize" must be a whole number above 0')
+  const changes = new Changes()
+  const changed = (list: 'tools' | 'resources' | 'prompts') => () => changes.tell({ list })
+  const server: Server = {
     info: infoOf(options),
     instructions,
-    tools: prepareTools(tools, handle),
+    tools: new Registry(
+      'Tool',
+      (each) => each?.name,
+      (each) => prepareTool(each, handle),
+      changed('tools'),
+    ),
+    resources: new Registry('Resource', (each) => each?.uri, prepareResource, changed('resources')),
+    prompts: new Registry('Prompt', (each) => each?.name, preparePrompt, changed('prompts')),
+    updated: (uri) => changes.tell({ uri }),
+    log: makeLog((log) => changes.tell({ log })),
+    changes,
+    seal: new Seal(),
+    pageSize,
+    logLevel,
     unsupportedRevision,
     invalidArguments,
     unexpectedErrors,
   }
+  server.tools.add(...tools)
+  server.resources.add(...resources)
+  server.prompts.add(...prompts)
+  return server
 }
 
 function infoOf({ name, version, title, description, websiteUrl, icons }: ServerOptions): Implementation {

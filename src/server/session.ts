@@ -5,13 +5,15 @@ import { type Notification, exactInteger } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
-import type { Implementation } from '../protocol/model.js'
+import type { Implementation, LogLevel } from '../protocol/model.js'
 import { type Description, identify, undescribed } from '../protocol/revisions/identify.js'
 import { type Revision, byHandshake, bySelfDescription } from '../protocol/revisions/index.js'
 import { type Caller, type Connection, ServedCall } from './call.js'
 import { dispatch } from './dispatch.js'
+import { encodeLog, isWanted } from './log.js'
 import { open } from './opening.js'
 import type { Server } from './server.js'
+import { Watching } from './watching.js'
 
 /** The most messages in one batch. */
 const BATCH_LIMIT = 100
@@ -45,11 +47,18 @@ export class Session {
   /** What the last request said of itself: how a client reads that has not shaken hands. */
   #described: Revision | undefined
   #initialized = false
+  #logLevel: LogLevel
+  readonly #setLogLevel = (level: LogLevel) => void (this.#logLevel = level)
+  readonly #watching: Watching
   #warned = false
 
   constructor(server: Server, channel: Channel, { report = () => {}, closed = () => {}, maxDepth }: SessionOptions = {}) {
     this.#server = server
     this.#report = report
+    this.#logLevel = server.logLevel
+    const deaf = server.changes.listen((change) => {
+      if ('log' in change && this.#initialized && isWanted(change.log.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(change.log))
+    })
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
       notification: (notification) => this.#notification(notification),
@@ -57,13 +66,19 @@ export class Session {
       batchLimit: () => (this.#connection?.revision.batches === true ? BATCH_LIMIT : 0),
       unreadableId: () => (this.#connection?.revision ?? this.#described)?.unreadableId ?? 'null',
       report,
-      closed,
+      closed: (error) => {
+        deaf()
+        this.#watching.stop()
+        closed(error)
+      },
       ...(maxDepth === undefined ? {} : { maxDepth }),
     })
+    this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
   }
 
   /** Waits until everything received is answered; after the deadline the rest is given up. */
   async drain(deadline: number): Promise<void> {
+    this.#watching.endStreams()
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, deadline)
@@ -91,19 +106,28 @@ export class Session {
     const { method, params = {} } = call.request
     if (REQUESTS.get(connection.revision)?.has(method) !== true) throw unknown(method)
     const served = new ServedCall(call, connection)
-    const result = dispatch(method, { server: this.#server, connection, call: served, report: this.#report }, params)
+    const context = {
+      server: this.#server,
+      connection,
+      call: served,
+      incoming: call,
+      watching: this.#watching,
+      setLogLevel: this.#setLogLevel,
+      report: this.#report,
+    }
+    const result = dispatch(method, context, params)
     if (result === undefined) throw unknown(method)
     return result
   }
 
   /** A request that describes itself is served by what it says, whatever came before. */
-  #stateless({ revision, capabilities, info }: Description): Connection {
+  #stateless({ revision, capabilities, info, logLevel }: Description): Connection {
     this.#described = revision
     const caller: Caller = { info: info as Implementation | undefined, capabilities, revision: revision.id } // as the client describes itself
-    return this.#connectionOf(revision, caller)
+    return this.#connectionOf(revision, caller, () => logLevel)
   }
 
-  #connectionOf(revision: Revision, caller: Caller): Connection {
+  #connectionOf(revision: Revision, caller: Caller, level: () => LogLevel | undefined): Connection {
     const peer = this.#peer
     return {
       revision,
@@ -111,6 +135,9 @@ export class Session {
       send: (frame) => peer.sendFrame(frame),
       get congested() {
         return peer.congested
+      },
+      get logLevel() {
+        return level()
       },
     }
   }
@@ -128,7 +155,7 @@ export class Session {
     // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
     if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
     const { revision, caller, result } = open(this.#server, params)
-    this.#connection = this.#connectionOf(revision, caller)
+    this.#connection = this.#connectionOf(revision, caller, () => this.#logLevel)
     this.#report({
       level: 'info',
       message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`,
@@ -151,6 +178,7 @@ export class Session {
     switch (method) {
       case 'notifications/initialized':
         this.#initialized = this.#connection !== undefined
+        if (this.#initialized) this.#watching.begin()
         return
       case 'notifications/cancelled': {
         const { requestId, reason } = params ?? {}

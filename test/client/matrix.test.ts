@@ -44,7 +44,7 @@ const scenarios: Record<string, Scenario> = {
           version: '1.0.0',
           ...(titled.has(cell.revision) ? { title: 'Interop' } : {}),
         })
-        expect(client.capabilities).toEqual({ tools: {} })
+        expect(client.capabilities).toEqual({ logging: {}, tools: { listChanged: true } })
         expect(client.instructions).toBe('Use the tools.')
       }),
   },

@@ -26,7 +26,7 @@ describe('SDK 1.x client', () => {
   it('connects and lists', async () => {
     const { client } = await connect()
     expect(client.getServerVersion()).toEqual({ name: 'interop', version: '1.0.0', title: 'Interop' })
-    expect(client.getServerCapabilities()).toEqual({ tools: {} })
+    expect(client.getServerCapabilities()).toEqual({ logging: {}, tools: { listChanged: true } })
     const { tools } = await client.listTools()
     expect(tools.map(({ name }) => name)).toEqual(['echo', 'sum', 'fail', 'wait', 'work'])
     expect(tools[1]).toMatchObject({ outputSchema: { type: 'object', required: ['sum'] } })

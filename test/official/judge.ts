@@ -23,6 +23,16 @@ const RESULTS: Readonly<Record<string, string>> = {
   'server/discover': 'DiscoverResult',
   'tools/list': 'ListToolsResult',
   'tools/call': 'CallToolResult',
+  'resources/list': 'ListResourcesResult',
+  'resources/templates/list': 'ListResourceTemplatesResult',
+  'resources/read': 'ReadResourceResult',
+  'resources/subscribe': 'EmptyResult',
+  'resources/unsubscribe': 'EmptyResult',
+  'prompts/list': 'ListPromptsResult',
+  'prompts/get': 'GetPromptResult',
+  'completion/complete': 'CompleteResult',
+  'logging/setLevel': 'EmptyResult',
+  'subscriptions/listen': 'SubscriptionsListenResult',
 }
 
 const validators = new Map<string, ValidateFunction>()

@@ -6,7 +6,10 @@ import { type Definition, type OfficialSchema, members, methodOf, officialSchema
 /* Our data about each revision, judged by the official schema of that date. */
 
 /** What a schema has and we do not serve, beyond the methods in a revision's `excluded`: the experimental tasks. */
-const EXCLUDED_FIELDS: Readonly<Record<string, readonly string[]>> = { tool: ['execution'] }
+const EXCLUDED_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  tool: ['execution'],
+  capabilities: ['tasks', 'experimental', 'extensions'],
+}
 
 const sorted = (list: Iterable<string>) => [...new Set(list)].toSorted((one, other) => (one < other ? -1 : 1))
 const own = (schema: OfficialSchema, name: string): Definition => schema.definitions[name] ?? {}
@@ -30,6 +33,11 @@ const SHAPES: Readonly<Record<keyof Revision['fields'], string[]>> = {
   resource_link: ['ResourceLink'],
   resource: ['EmbeddedResource'],
   resourceContents: ['TextResourceContents', 'BlobResourceContents'],
+  resourceListing: ['Resource'],
+  resourceTemplate: ['ResourceTemplate'],
+  prompt: ['Prompt'],
+  promptArgument: ['PromptArgument'],
+  capabilities: ['ServerCapabilities'],
   progress: ['ProgressNotificationParams'],
 }
 

@@ -34,7 +34,7 @@ const printf = (text: string) => {
 const opened = {
   jsonrpc: '2.0',
   id: 1,
-  result: { protocolVersion: '2025-03-26', serverInfo: { name: 'ccmcp' }, capabilities: { tools: {} } },
+  result: { protocolVersion: '2025-03-26', serverInfo: { name: 'ccmcp' }, capabilities: { logging: {}, tools: { listChanged: true } } },
 }
 
 describe('Q1: transport', () => {

@@ -150,9 +150,9 @@ const notRequests: Record<string, Case> = {
     '{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x"}}',
     [1, -32601, 'Method not found: prompts/get'],
   ],
-  'a log level without logging': [
-    '{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}',
-    [1, -32601, 'Method not found: logging/setLevel'],
+  'a log level that is none': [
+    '{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}',
+    [1, -32602, 'Invalid params: "level" must be a log level, not "loud"'],
   ],
   'a method of the server': [
     '{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}',

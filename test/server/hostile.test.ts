@@ -247,7 +247,12 @@ describe('a peer', () => {
 
   it('gets no list for a cursor that was never given out', async () => {
     expect(
-      (await answers(serverOf(), [...open, '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}']))[1],
+      (
+        await answers(serverOf(tool({ name: 'it', run: () => '' })), [
+          ...open,
+          '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}',
+        ])
+      )[1],
     ).toMatchObject({ error: { code: -32602 } })
   })
 

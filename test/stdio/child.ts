@@ -261,7 +261,7 @@ export const HANDSHAKE = [
   '{"jsonrpc":"2.0","method":"notifications/initialized"}',
 ] as const
 export const GREETING =
-  '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"tools","version":"1.0.0"}}}'
+  '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{"listChanged":true}},"serverInfo":{"name":"tools","version":"1.0.0"}}}'
 
 export const ping = (id: number) => `{"jsonrpc":"2.0","id":${id},"method":"ping"}`
 export const pong = (id: number) => `{"jsonrpc":"2.0","id":${id},"result":{}}`

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CCMCP, Child, HANDSHAKE, ROOT, call, ping, pong, text } from './child.js'
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
-const greeting = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"ccmcp","version":"${version}"}}}`
+const greeting = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{"listChanged":true}},"serverInfo":{"name":"ccmcp","version":"${version}"}}}`
 const quiet = ['--log-level', 'warning']
 const framed = (message: string) => `Content-Length: ${Buffer.byteLength(message)}\r\n\r\n${message}`
 

@@ -27,7 +27,7 @@ const tools = [
 ]
 const server = createServer({ name: 'my-app-mcp', version: '1.0.0', tools, unexpectedErrors: 'protocol' })
 const greeting =
-  '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"my-app-mcp","version":"1.0.0"}}}'
+  '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{"listChanged":true}},"serverInfo":{"name":"my-app-mcp","version":"1.0.0"}}}'
 
 /** All that a server writes to an input that ends, in lines, and what it logs. */
 async function exchange(messages: readonly string[], served: Server = server): Promise<{ lines: string[]; log: string }> {

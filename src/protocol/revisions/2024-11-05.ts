@@ -43,6 +43,9 @@ export const revision20241105: Revision = {
   contentKinds: ['text', 'image', 'resource'],
   structuredContent: 'none',
   results: 'plain',
+  resourceNotFound: -32002,
+  logLevel: 'session',
+  watching: 'session',
   fields: {
     tool: ['name', 'description', 'inputSchema'],
     toolAnnotations: [],
@@ -55,6 +58,11 @@ export const revision20241105: Revision = {
     resource_link: [],
     resource: ['type', 'resource', 'annotations'],
     resourceContents: ['uri', 'mimeType', 'text', 'blob'],
+    resourceListing: ['uri', 'name', 'description', 'mimeType', 'annotations', 'size'],
+    resourceTemplate: ['uriTemplate', 'name', 'description', 'mimeType', 'annotations'],
+    prompt: ['name', 'description', 'arguments'],
+    promptArgument: ['name', 'description', 'required'],
+    capabilities: ['logging', 'prompts', 'resources', 'tools'],
     progress: ['progressToken', 'progress', 'total'],
   },
 }

@@ -11,5 +11,6 @@ export const revision20250326 = revise(revision20241105, {
     toolAnnotations: ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'],
     audio: ['type', 'data', 'mimeType', 'annotations'],
     progress: ['message'],
+    capabilities: ['completions'],
   },
 })

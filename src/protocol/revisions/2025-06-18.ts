@@ -18,5 +18,9 @@ export const revision20250618 = revise(revision20250326, {
     resource_link: ['type', 'uri', 'name', 'title', 'description', 'mimeType', 'annotations', 'size', '_meta'],
     resource: ['_meta'],
     resourceContents: ['_meta'],
+    resourceListing: ['title', '_meta'],
+    resourceTemplate: ['title', '_meta'],
+    prompt: ['title', '_meta'],
+    promptArgument: ['title'],
   },
 })

@@ -20,5 +20,8 @@ export const revision20251125 = revise(revision20250618, {
     implementation: ['description', 'websiteUrl', 'icons'],
     icon: ['src', 'mimeType', 'sizes', 'theme'],
     resource_link: ['icons'],
+    resourceListing: ['icons'],
+    resourceTemplate: ['icons'],
+    prompt: ['icons'],
   },
 })

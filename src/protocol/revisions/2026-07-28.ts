@@ -7,6 +7,9 @@ export const revision20260728 = revise(revision20251125, {
   opening: 'self-describing',
   results: 'described',
   structuredContent: 'any',
+  resourceNotFound: -32602,
+  logLevel: 'request',
+  watching: 'stream',
   methods: {
     clientRequests: ['server/discover', 'subscriptions/listen'],
     serverNotifications: ['notifications/subscriptions/acknowledged'],

@@ -1,7 +1,8 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../errors.js'
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../meta.js'
+import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../meta.js'
+import { LOG_LEVELS, type LogLevel } from '../model.js'
 import { bySelfDescription } from './index.js'
 import type { Revision } from './revision.js'
 
@@ -10,6 +11,8 @@ export interface Description {
   revision: Revision
   capabilities: Params
   info: Params | undefined
+  /** The log messages that the request asks for. */
+  logLevel: LogLevel | undefined
 }
 
 /**
@@ -21,14 +24,16 @@ export interface Description {
 export function identify(params: Params | undefined): Description | undefined {
   const meta = params?.['_meta']
   if (!isObject(meta)) return undefined
-  const { [PROTOCOL_VERSION]: version, [CLIENT_CAPABILITIES]: capabilities, [CLIENT_INFO]: info } = meta
+  const { [PROTOCOL_VERSION]: version, [CLIENT_CAPABILITIES]: capabilities, [CLIENT_INFO]: info, [LOG_LEVEL]: level } = meta
   if (version === undefined && capabilities === undefined) return undefined
   if (typeof version !== 'string') throw incomplete(PROTOCOL_VERSION, 'the protocol revision of this request')
   if (!isObject(capabilities)) throw incomplete(CLIENT_CAPABILITIES, 'an object, also when it is empty')
   if (info !== undefined && !isObject(info)) throw incomplete(CLIENT_INFO, 'an object with name and version')
   const revision = bySelfDescription.find(({ id }) => id === version)
   if (revision === undefined) throw unsupported(version)
-  return { revision, capabilities, info }
+  const logLevel = LOG_LEVELS.find((each) => each === level)
+  if (level !== undefined && logLevel === undefined) throw incomplete(LOG_LEVEL, `one of ${LOG_LEVELS.join(', ')}`)
+  return { revision, capabilities, info, logLevel }
 }
 
 /** A method that only exists where requests describe themselves, sent without a description. */

@@ -22,6 +22,11 @@ export interface Fields {
   resource_link: readonly string[]
   resource: readonly string[]
   resourceContents: readonly string[]
+  resourceListing: readonly string[]
+  resourceTemplate: readonly string[]
+  prompt: readonly string[]
+  promptArgument: readonly string[]
+  capabilities: readonly string[]
   progress: readonly string[]
 }
 
@@ -42,6 +47,12 @@ export interface Revision {
   readonly contentKinds: readonly ContentKind[]
   /** What a tool may return beside its content. */
   readonly structuredContent: 'none' | 'object' | 'any'
+  /** What a client is told of a resource that is not there. */
+  readonly resourceNotFound: number
+  /** Who says which log messages a client wants: the session once, or each request. */
+  readonly logLevel: 'session' | 'request'
+  /** How a client asks to be told of changes. */
+  readonly watching: 'session' | 'stream'
   /** Described results say what they are, who made them and how long they are good. */
   readonly results: 'plain' | 'described'
   readonly fields: Fields

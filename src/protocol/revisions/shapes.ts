@@ -1,5 +1,17 @@
 import { SERVER_INFO } from '../meta.js'
-import type { CallToolResult, ContentBlock, Implementation, ProgressParams, TextContent, ToolListing } from '../model.js'
+import type {
+  CallToolResult,
+  ContentBlock,
+  GetPromptResult,
+  Implementation,
+  ProgressParams,
+  PromptListing,
+  ReadResourceResult,
+  ResourceListing,
+  ResourceTemplateListing,
+  TextContent,
+  ToolListing,
+} from '../model.js'
 import type { Fields, Revision } from './revision.js'
 
 /*
@@ -13,6 +25,7 @@ const NESTED: Readonly<Record<string, keyof Fields>> = {
   annotations: 'annotations',
   icons: 'icon',
   resource: 'resourceContents',
+  arguments: 'promptArgument',
 }
 
 function pick(revision: Revision, shape: keyof Fields, value: object): Record<string, unknown> {
@@ -38,6 +51,31 @@ export function projectTool(revision: Revision, tool: ToolListing): Record<strin
 /** Before any JSON was allowed, a structured result had to be an object. */
 function allowsOutput(revision: Revision, schema: Readonly<Record<string, unknown>>): boolean {
   return revision.structuredContent === 'any' || (revision.structuredContent === 'object' && schema['type'] === 'object')
+}
+
+export function projectResource(revision: Revision, resource: ResourceListing): Record<string, unknown> {
+  return pick(revision, 'resourceListing', resource)
+}
+
+export function projectTemplate(revision: Revision, template: ResourceTemplateListing): Record<string, unknown> {
+  return pick(revision, 'resourceTemplate', template)
+}
+
+export function projectPrompt(revision: Revision, prompt: PromptListing): Record<string, unknown> {
+  return pick(revision, 'prompt', prompt)
+}
+
+export function projectReadResult(revision: Revision, result: ReadResourceResult): object {
+  return { ...result, contents: result.contents.map((contents) => pick(revision, 'resourceContents', contents)) }
+}
+
+export function projectPromptResult(revision: Revision, result: GetPromptResult): object {
+  return { ...result, messages: result.messages.map(({ role, content }) => ({ role, content: projectBlock(revision, content) })) }
+}
+
+/** The capabilities that the revision has a name for. */
+export function projectCapabilities(revision: Revision, capabilities: object): Record<string, unknown> {
+  return pick(revision, 'capabilities', capabilities)
 }
 
 export function projectImplementation(revision: Revision, implementation: Implementation): Record<string, unknown> {

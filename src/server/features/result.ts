@@ -59,7 +59,7 @@ function contentOf(value: unknown): ContentBlock[] {
   return [{ type: 'text', text: toJson(value) }]
 }
 
-function blocksOf(content: string | ContentBlock | readonly (string | ContentBlock)[]): ContentBlock[] {
+export function blocksOf(content: string | ContentBlock | readonly (string | ContentBlock)[]): ContentBlock[] {
   const items = typeof content === 'string' || !Array.isArray(content) ? [content] : content
   return items.map((item: string | ContentBlock) => {
     if (typeof item === 'string') return { type: 'text', text: item }

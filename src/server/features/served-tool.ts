@@ -4,6 +4,7 @@ import { type Checker, checker } from '../../schema/standard.js'
 import type { Call } from '../call.js'
 import type { Schema, Tool } from '../define.js'
 import { Turnstile } from '../turnstile.js'
+import { checkFacts, listable, present } from './definition.js'
 
 /** A tool, ready to be listed and called. */
 export interface ServedTool {
@@ -17,17 +18,7 @@ export interface ServedTool {
 
 type Handle = (name: string, input: unknown, call: Call) => unknown
 
-export function prepareTools(tools: readonly Tool[], handle: Handle | undefined): Map<string, ServedTool> {
-  const prepared = new Map<string, ServedTool>()
-  for (const definition of tools) {
-    const name = definition?.name
-    if (prepared.has(name)) throw new TypeError(`Tool "${name}" is defined twice; give one of them another name`)
-    prepared.set(name, prepare(definition, handle))
-  }
-  return prepared
-}
-
-function prepare(definition: Tool, handle: Handle | undefined): ServedTool {
+export function prepareTool(definition: Tool, handle: Handle | undefined): ServedTool {
   if (!isObject(definition)) throw new TypeError('A tool must be an object, as tool({ … }) makes it')
   const { name, title, description, annotations, icons, meta, timeout, concurrency, run } = definition
   // https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names
@@ -35,15 +26,7 @@ function prepare(definition: Tool, handle: Handle | undefined): ServedTool {
     throw new TypeError(`Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`)
   }
   const fail = (problem: string) => new TypeError(`Tool "${name}": ${problem}`)
-  for (const [field, value] of Object.entries({ title, description })) {
-    if (value !== undefined && typeof value !== 'string') throw fail(`"${field}" must be a string`)
-  }
-  for (const [field, value] of Object.entries({ annotations, meta })) {
-    if (value !== undefined && !isObject(value)) throw fail(`"${field}" must be an object`)
-  }
-  if (icons !== undefined && !(Array.isArray(icons) && icons.every((icon) => isObject(icon) && typeof icon.src === 'string'))) {
-    throw fail('"icons" must be an array of objects with a "src"')
-  }
+  checkFacts(definition, fail)
   const input = ready(definition.input, 'input', fail)
   if (input.json['type'] !== 'object')
     throw fail('its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise')
@@ -56,18 +39,8 @@ function prepare(definition: Tool, handle: Handle | undefined): ServedTool {
     throw fail('"concurrency" must be a whole number above 0')
   const runner = run ?? (handle === undefined ? undefined : (input: unknown, call: Call) => handle(name, input, call))
   if (runner === undefined) throw fail('it has no "run", and the server has no "handle" for it')
-  const listing: ToolListing = { name, inputSchema: input.json }
-  if (title !== undefined) listing.title = title
-  if (description !== undefined) listing.description = description
-  if (output !== undefined) listing.outputSchema = output.json
-  if (annotations !== undefined) listing.annotations = annotations
-  if (icons !== undefined) listing.icons = icons
-  if (meta !== undefined) listing._meta = meta
-  try {
-    JSON.stringify(listing)
-  } catch (error) {
-    throw fail(`it cannot be listed, since not all of it is JSON: ${error instanceof Error ? error.message : String(error)}`)
-  }
+  const shown = { title, description, outputSchema: output?.json, annotations, icons, _meta: meta }
+  const listing: ToolListing = listable({ name, inputSchema: input.json, ...present(shown) }, fail)
   return {
     definition,
     listing,

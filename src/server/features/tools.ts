@@ -1,10 +1,10 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject, isThenable } from '../../jsonrpc/message.js'
-import type { CallToolResult, ListToolsResult, ToolListing } from '../../protocol/model.js'
+import type { CallToolResult, ToolListing } from '../../protocol/model.js'
 import type { Issue } from '../../schema/standard.js'
-import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
 import { isToolError } from '../define.js'
+import { seenBy } from './definition.js'
 import { resultOf } from './result.js'
 import type { Turnstile } from '../turnstile.js'
 import type { ServedTool } from './served-tool.js'
@@ -12,20 +12,10 @@ import type { ServedTool } from './served-tool.js'
 /** A refusal names so many faults at most: it must not be larger than what it refuses. */
 const MAX_ISSUES = 20
 
-function isVisible(tool: ServedTool, caller: Caller): boolean {
-  const { visible } = tool.definition
-  // A promise is not true: what cannot be decided now is not shown.
-  const shown: unknown = visible === undefined ? true : visible(caller)
-  return shown === true
-}
-
-export function listTools({ server, connection }: Context, { cursor }: Params): ListToolsResult {
-  // The list comes whole, so no cursor was ever given out.
-  if (cursor !== undefined)
-    throw new RpcError(INVALID_PARAMS, 'Invalid params: this cursor was not given out by this server; list without one')
-  const tools: ToolListing[] = []
-  for (const tool of server.tools.values()) if (isVisible(tool, connection.caller)) tools.push(tool.listing)
-  return { tools }
+export function allTools({ server, connection }: Context): ToolListing[] {
+  const found: ToolListing[] = []
+  for (const { definition, listing } of server.tools.values()) if (seenBy(definition, connection.caller)) found.push(listing)
+  return found
 }
 
 export function callTool(context: Context, params: Params): CallToolResult | Promise<CallToolResult> {
@@ -33,7 +23,7 @@ export function callTool(context: Context, params: Params): CallToolResult | Pro
   const { name, arguments: input = {} } = params
   if (typeof name !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a tool')
   const tool = server.tools.get(name)
-  if (tool === undefined || !isVisible(tool, connection.caller)) throw new RpcError(INVALID_PARAMS, `Unknown tool: ${name}`)
+  if (tool === undefined || !seenBy(tool.definition, connection.caller)) throw new RpcError(INVALID_PARAMS, `Unknown tool: ${name}`)
   if (!isObject(input)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const outcome = tool.input.check(input)
   if (outcome instanceof Promise) {

@@ -1,0 +1,59 @@
+import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { type Params, isObject } from '../../jsonrpc/message.js'
+import type { CompleteResult } from '../../protocol/model.js'
+import type { Context } from '../context.js'
+import type { Complete } from '../define.js'
+import type { Server } from '../server.js'
+import { seenBy } from './definition.js'
+
+/** The most values that one answer may have. */
+const MAX_VALUES = 100
+
+/** Whether anything can be completed here. */
+export function completes(server: Server): boolean {
+  for (const { definition } of server.prompts.values()) {
+    if (Object.values(definition.arguments ?? {}).some(({ values, complete }) => values !== undefined || complete !== undefined))
+      return true
+  }
+  for (const { definition } of server.resources.values()) if (definition.complete !== undefined) return true
+  return false
+}
+
+export async function complete(context: Context, { ref, argument, context: others }: Params): Promise<CompleteResult> {
+  if (!isObject(argument) || typeof argument['name'] !== 'string' || typeof argument['value'] !== 'string') {
+    throw new RpcError(INVALID_PARAMS, 'Invalid params: "argument" must have a "name" and a "value"')
+  }
+  const { name, value } = argument as { name: string; value: string }
+  const completer = completerOf(context, ref, name)
+  const given = isObject(others) && isObject(others['arguments']) ? others['arguments'] : {}
+  const found =
+    typeof completer === 'function' ? await completer(value, strings(given)) : completer.filter((each) => each.startsWith(value))
+  const values = found.slice(0, MAX_VALUES)
+  return { completion: { values, total: found.length, hasMore: found.length > values.length } }
+}
+
+function completerOf({ server, connection }: Context, ref: unknown, argument: string): Complete | readonly string[] {
+  if (isObject(ref) && ref['type'] === 'ref/prompt') {
+    const served = server.prompts.get(String(ref['name']))
+    if (served === undefined || !seenBy(served.definition, connection.caller))
+      throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${String(ref['name'])}`)
+    const declared = served.definition.arguments ?? {}
+    const facts = Object.hasOwn(declared, argument) ? declared[argument] : undefined
+    if (facts === undefined) throw new RpcError(INVALID_PARAMS, `Unknown argument of prompt ${served.listing.name}: ${argument}`)
+    return facts.complete ?? facts.values ?? []
+  }
+  if (isObject(ref) && ref['type'] === 'ref/resource') {
+    const served = server.resources.get(String(ref['uri']))
+    if (served?.template === undefined || !seenBy(served.definition, connection.caller))
+      throw new RpcError(INVALID_PARAMS, `Unknown resource template: ${String(ref['uri'])}`)
+    if (!served.template.variables.includes(argument))
+      throw new RpcError(INVALID_PARAMS, `Unknown variable of ${served.template.source}: ${argument}`)
+    const completers = served.definition.complete ?? {}
+    return (Object.hasOwn(completers, argument) ? completers[argument] : undefined) ?? []
+  }
+  throw new RpcError(INVALID_PARAMS, 'Invalid params: "ref" must be of type "ref/prompt" or "ref/resource"')
+}
+
+function strings(values: Params): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+}

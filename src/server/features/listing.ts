@@ -1,0 +1,47 @@
+import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import type { Params } from '../../jsonrpc/message.js'
+import type { Context } from '../context.js'
+
+/*
+ * Lists come whole up to the server's page size, since many clients do not
+ * follow cursors. A cursor is sealed: nobody but this server can make one.
+ */
+
+export function page(
+  method: string,
+  member: string,
+  items: readonly { name: string; uri?: string; uriTemplate?: string }[],
+  { server }: Context,
+  { cursor }: Params,
+): object | Promise<object> {
+  if (cursor === undefined && items.length <= server.pageSize) return { [member]: items }
+  return turnTo(method, member, items, server, cursor)
+}
+
+async function turnTo(
+  method: string,
+  member: string,
+  items: readonly { name: string; uri?: string; uriTemplate?: string }[],
+  { pageSize, seal }: Context['server'],
+  cursor: unknown,
+): Promise<object> {
+  let start = 0
+  if (cursor !== undefined) {
+    const after = typeof cursor === 'string' ? await seal.open(cursor, method) : undefined
+    // The list may have changed since: what counts is the item behind which the page ended.
+    start = after === undefined ? 0 : items.findIndex((item) => keyOf(item) === after) + 1
+    if (start === 0)
+      throw new RpcError(
+        INVALID_PARAMS,
+        'Invalid params: this cursor was not given out by this server, or the list has changed; list without one',
+      )
+  }
+  const shown = items.slice(start, start + pageSize)
+  const last = shown.at(-1)
+  if (last === undefined || start + pageSize >= items.length) return { [member]: shown }
+  return { [member]: shown, nextCursor: await seal.close(keyOf(last), method) }
+}
+
+function keyOf({ name, uri, uriTemplate }: { name: string; uri?: string; uriTemplate?: string }): string {
+  return uri ?? uriTemplate ?? name
+}

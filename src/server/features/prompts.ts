@@ -1,0 +1,58 @@
+import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { type Params, isObject } from '../../jsonrpc/message.js'
+import type { GetPromptResult, PromptListing, PromptMessage } from '../../protocol/model.js'
+import type { Context } from '../context.js'
+import type { Prompt } from '../define.js'
+import { seenBy } from './definition.js'
+import { blocksOf } from './result.js'
+
+export function allPrompts({ server, connection }: Context): PromptListing[] {
+  const found: PromptListing[] = []
+  for (const { definition, listing } of server.prompts.values()) if (seenBy(definition, connection.caller)) found.push(listing)
+  return found
+}
+
+export async function getPrompt(context: Context, { name, arguments: given = {} }: Params): Promise<GetPromptResult> {
+  if (typeof name !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a prompt')
+  const served = context.server.prompts.get(name)
+  if (served === undefined || !seenBy(served.definition, context.connection.caller))
+    throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${name}`)
+  if (!isObject(given)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
+  const { definition } = served
+  const built = await definition.build(checkArguments(definition, given), context.call)
+  const messages = messagesOf(built)
+  return definition.description === undefined ? { messages } : { description: definition.description, messages }
+}
+
+function checkArguments({ name, arguments: declared = {} }: Prompt, given: Params): Record<string, string> {
+  const problems: string[] = []
+  const values: Record<string, string> = {}
+  for (const [argument, { required, values: allowed }] of Object.entries(declared)) {
+    const value = Object.hasOwn(given, argument) ? given[argument] : undefined
+    if (value === undefined) {
+      if (required !== false) problems.push(`${argument} is required`)
+    } else if (typeof value !== 'string') problems.push(`${argument} must be a string`)
+    else if (allowed !== undefined && !allowed.includes(value)) problems.push(`${argument} must be one of ${allowed.join(', ')}`)
+    else values[argument] = value
+  }
+  for (const argument of Object.keys(given)) if (!Object.hasOwn(declared, argument)) problems.push(`${argument} is not known here`)
+  if (problems.length > 0) throw new RpcError(INVALID_PARAMS, `Invalid arguments for prompt ${name}: ${problems.slice(0, 20).join('; ')}`)
+  return values
+}
+
+/** What `build` returned, as messages: text is what the user says. */
+function messagesOf(built: unknown): PromptMessage[] {
+  if (Array.isArray(built) && built.every(isMessage)) return built.map(({ role, content }) => ({ role, content: blockOf(content) }))
+  if (isMessage(built)) return [{ role: built.role, content: blockOf(built.content) }]
+  return [{ role: 'user', content: blockOf(built) }]
+}
+
+function isMessage(value: unknown): value is { role: 'user' | 'assistant'; content: unknown } {
+  return isObject(value) && (value['role'] === 'user' || value['role'] === 'assistant') && 'content' in value
+}
+
+function blockOf(content: unknown): PromptMessage['content'] {
+  const [block, ...more] = blocksOf(content as string) // it throws where it is neither text nor a block
+  if (block === undefined || more.length > 0) throw new TypeError('a message of a prompt has one piece of content')
+  return block
+}

@@ -1,0 +1,70 @@
+import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { type Params, isObject } from '../../jsonrpc/message.js'
+import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
+import type { Context } from '../context.js'
+import type { Resource } from '../define.js'
+import { walksOut } from '../uri-template.js'
+import { seenBy } from './definition.js'
+
+/** Every resource that has an address of its own, also those that a template lists. */
+export async function allResources({ server, connection, call }: Context): Promise<ResourceListing[]> {
+  const found: ResourceListing[] = []
+  for (const { definition, template, listing } of server.resources.values()) {
+    if (!seenBy(definition, connection.caller)) continue
+    if (template === undefined) found.push(listing as ResourceListing) // a fixed one has a URI
+    else if (definition.list !== undefined) found.push(...(await definition.list(call)))
+  }
+  return found
+}
+
+export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] {
+  const found: ResourceTemplateListing[] = []
+  for (const { definition, template, listing } of server.resources.values()) {
+    if (template !== undefined && seenBy(definition, connection.caller)) found.push(listing as ResourceTemplateListing) // a template has one
+  }
+  return found
+}
+
+export async function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
+  if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
+  const found = find(context, uri)
+  if (found === undefined) throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
+  const { definition, variables } = found
+  const value = await definition.read(variables, context.call)
+  return { contents: contentsOf(value, uri, definition.mimeType) }
+}
+
+/** The resource at a URI: a fixed one first, then the templates in their order. */
+function find(
+  { server, connection }: Context,
+  uri: string,
+): { definition: Resource; variables: Record<string, string | string[]> } | undefined {
+  const fixed = server.resources.get(uri)
+  if (fixed !== undefined && fixed.template === undefined && seenBy(fixed.definition, connection.caller))
+    return { definition: fixed.definition, variables: {} }
+  for (const { definition, template } of server.resources.values()) {
+    const variables = template?.match(uri)
+    if (variables === undefined || !seenBy(definition, connection.caller)) continue
+    if (definition.anyPath === true || !Object.values(variables).flat().some(walksOut)) return { definition, variables }
+  }
+  return undefined
+}
+
+/** What `read` returned, as contents: text, bytes, or one or several of them in full. */
+function contentsOf(value: unknown, uri: string, mimeType: string | undefined): ResourceContents[] {
+  const items: unknown[] = Array.isArray(value) ? value : [value]
+  return items.map((item) => {
+    const type = mimeType === undefined ? {} : { mimeType }
+    if (typeof item === 'string') return { uri, ...type, text: item }
+    if (item instanceof Uint8Array) return { uri, ...type, blob: base64(item) }
+    if (isObject(item) && (typeof item['text'] === 'string' || typeof item['blob'] === 'string')) return { uri, ...type, ...item }
+    if (isObject(item) && item['blob'] instanceof Uint8Array) return { uri, ...type, ...item, blob: base64(item['blob']) }
+    throw new TypeError('a resource must be read as text, bytes, or { text } or { blob }')
+  })
+}
+
+function base64(bytes: Uint8Array): string {
+  let binary = ''
+  for (let at = 0; at < bytes.length; at += 0x8000) binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000))
+  return btoa(binary)
+}

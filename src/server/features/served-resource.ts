@@ -1,0 +1,40 @@
+import type { ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
+import type { Resource } from '../define.js'
+import { UriTemplate } from '../uri-template.js'
+import { checkFacts, listable, present } from './definition.js'
+
+/** A resource, or a template of resources, ready to be listed and read. */
+export interface ServedResource {
+  readonly definition: Resource
+  /** Undefined where the URI is fixed. */
+  readonly template: UriTemplate | undefined
+  readonly listing: ResourceListing | ResourceTemplateListing
+}
+
+export function prepareResource(definition: Resource, others: Iterable<ServedResource>): ServedResource {
+  const { uri, name, title, description, mimeType, size, annotations, icons, meta, read } = definition
+  const fail = (problem: string) => new TypeError(`Resource ${JSON.stringify(uri)}: ${problem}`)
+  if (typeof uri !== 'string' || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
+    throw fail('its URI must begin with a scheme, such as file: or config:')
+  if (typeof read !== 'function') throw fail('it has no "read"')
+  checkFacts(definition, fail)
+  const template = uri.includes('{') ? makeTemplate(uri, fail) : undefined
+  for (const other of others) {
+    if (template !== undefined && other.template?.shape === template.shape)
+      throw fail(`it matches the same URIs as ${other.template.source}; leave one of them out`)
+  }
+  const shared = present({ title, description, mimeType, annotations, icons, _meta: meta })
+  const listing =
+    template === undefined
+      ? { uri, name: name ?? uri, ...shared, ...present({ size }) }
+      : { uriTemplate: uri, name: name ?? uri, ...shared }
+  return { definition, template, listing: listable(listing, fail) }
+}
+
+function makeTemplate(uri: string, fail: (problem: string) => Error): UriTemplate {
+  try {
+    return new UriTemplate(uri)
+  } catch (error) {
+    throw fail(error instanceof Error ? error.message : String(error))
+  }
+}

@@ -1,0 +1,33 @@
+import { encodeNotification } from '../jsonrpc/message.js'
+import { LOG_LEVELS, type LogLevel } from '../protocol/model.js'
+import type { LogMessage } from './registry.js'
+
+/** One function a level; `data` is any JSON. */
+export type Log = Readonly<Record<LogLevel, (data: unknown, logger?: string) => void>>
+
+export function makeLog(write: (message: LogMessage) => void): Log {
+  const functions = LOG_LEVELS.map((level) => [
+    level,
+    (data: unknown, logger?: string) => write(logger === undefined ? { level, data } : { level, data, logger }),
+  ])
+  return Object.fromEntries(functions) as Log // a function for each of the levels
+}
+
+export function isLogLevel(value: unknown): value is LogLevel {
+  return LOG_LEVELS.some((level) => level === value)
+}
+
+/** Whether a message is wanted by somebody who wants `lowest` and what is above it. */
+export function isWanted(level: LogLevel, lowest: LogLevel | undefined): boolean {
+  return lowest !== undefined && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(lowest)
+}
+
+export function encodeLog({ level, data, logger }: LogMessage): string {
+  const written = (value: unknown) =>
+    encodeNotification('notifications/message', { level, ...(logger === undefined ? {} : { logger }), data: value ?? null })
+  try {
+    return written(data)
+  } catch {
+    return written('a value that cannot be written as JSON')
+  }
+}

@@ -1,0 +1,133 @@
+import type { LogLevel } from '../protocol/model.js'
+
+export interface LogMessage {
+  level: LogLevel
+  data: unknown
+  logger?: string
+}
+
+/** Something has happened in a server that clients may want to know about. */
+export type Change = { list: 'tools' | 'resources' | 'prompts' } | { uri: string } | { log: LogMessage }
+
+/** Tells whoever listens; a listener that throws keeps nobody from hearing. */
+export class Changes {
+  readonly #listeners = new Set<(change: Change) => void>()
+
+  listen(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  tell(change: Change): void {
+    for (const listener of this.#listeners) listener(change)
+  }
+}
+
+interface Entry<Definition, Served> {
+  definition: Definition
+  served: Served
+  enabled: boolean
+}
+
+/** The definitions of one kind, in the order in which they were added. They may change while clients are connected. */
+export class Registry<Definition extends object, Served> {
+  readonly #entries = new Map<string, Entry<Definition, Served>>()
+  readonly #kind: string
+  readonly #keyOf: (definition: Definition) => string
+  readonly #prepare: (definition: Definition, others: Iterable<Served>) => Served
+  readonly #changed: () => void
+  #offered = false
+
+  constructor(
+    kind: string,
+    keyOf: (definition: Definition) => string,
+    prepare: (definition: Definition, others: Iterable<Served>) => Served,
+    changed: () => void,
+  ) {
+    this.#kind = kind
+    this.#keyOf = keyOf
+    this.#prepare = prepare
+    this.#changed = changed
+  }
+
+  /** Whether there ever was one: then clients are told of the kind, also while the list is empty. */
+  get offered(): boolean {
+    return this.#offered
+  }
+
+  /** How many can be seen. */
+  get size(): number {
+    return [...this.values()].length
+  }
+
+  add(...definitions: readonly Definition[]): void {
+    for (const definition of definitions) {
+      const key = this.#keyOf(definition)
+      if (this.#entries.has(key)) throw new TypeError(`${this.#kind} "${key}" is defined twice; give one of them another name`)
+      this.#entries.set(key, { definition, served: this.#prepare(definition, this.#others(key)), enabled: true })
+    }
+    if (definitions.length === 0) return
+    this.#offered = true
+    this.#changed()
+  }
+
+  /** Whether it was there. */
+  remove(key: string): boolean {
+    const removed = this.#entries.delete(key)
+    if (removed) this.#changed()
+    return removed
+  }
+
+  /** Replaces parts of a definition; its name stays. */
+  update(key: string, changes: Partial<Definition>): void {
+    const entry = this.#find(key)
+    const definition = { ...entry.definition, ...changes }
+    if (this.#keyOf(definition) !== key) throw new TypeError(`${this.#kind} "${key}" cannot be renamed; remove it and add another`)
+    entry.served = this.#prepare(definition, this.#others(key))
+    entry.definition = definition
+    this.#changed()
+  }
+
+  enable(key: string): void {
+    this.#show(key, true)
+  }
+
+  /** Hides it: it is not listed, and cannot be used. */
+  disable(key: string): void {
+    this.#show(key, false)
+  }
+
+  get(key: string): Served | undefined {
+    const entry = this.#entries.get(key)
+    return entry?.enabled === true ? entry.served : undefined
+  }
+
+  has(key: string): boolean {
+    return this.get(key) !== undefined
+  }
+
+  *keys(): Generator<string> {
+    for (const [key, { enabled }] of this.#entries) if (enabled) yield key
+  }
+
+  *values(): Generator<Served> {
+    for (const { served, enabled } of this.#entries.values()) if (enabled) yield served
+  }
+
+  #show(key: string, enabled: boolean): void {
+    const entry = this.#find(key)
+    if (entry.enabled === enabled) return
+    entry.enabled = enabled
+    this.#changed()
+  }
+
+  #find(key: string): Entry<Definition, Served> {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) throw new TypeError(`There is no ${this.#kind.toLowerCase()} "${key}"`)
+    return entry
+  }
+
+  *#others(key: string): Generator<Served> {
+    for (const [name, { served }] of this.#entries) if (name !== key) yield served
+  }
+}

@@ -1,0 +1,227 @@
+/*
+ * URI templates (RFC 6570, all four levels): expanded, and matched back to their
+ * variables. Matching goes over the URI once, from left to right: a variable
+ * ends where the text behind its expression begins. Templates in which that
+ * cannot be told, such as `{a}{b}`, are refused when they are read.
+ */
+
+interface Variable {
+  name: string
+  explode: boolean
+  prefix: number | undefined
+}
+interface Expression {
+  operator: string
+  variables: Variable[]
+}
+type Part = string | Expression
+
+export type Values = Readonly<Record<string, string | readonly string[]>>
+
+interface Style {
+  first: string
+  separator: string
+  named: boolean
+  /** What stands behind the name of an empty value. */
+  empty: string
+  reserved: boolean
+}
+
+const STYLES: Readonly<Record<string, Style>> = {
+  '': { first: '', separator: ',', named: false, empty: '', reserved: false },
+  '+': { first: '', separator: ',', named: false, empty: '', reserved: true },
+  '#': { first: '#', separator: ',', named: false, empty: '', reserved: true },
+  '.': { first: '.', separator: '.', named: false, empty: '', reserved: false },
+  '/': { first: '/', separator: '/', named: false, empty: '', reserved: false },
+  ';': { first: ';', separator: ';', named: true, empty: '', reserved: false },
+  '?': { first: '?', separator: '&', named: true, empty: '=', reserved: false },
+  '&': { first: '&', separator: '&', named: true, empty: '=', reserved: false },
+}
+
+const MAX_LENGTH = 8192
+
+export class UriTemplate {
+  readonly source: string
+  readonly #parts: Part[]
+
+  /** Throws where the template is not one, or could be matched in two ways. */
+  constructor(source: string) {
+    this.source = source
+    this.#parts = parse(source)
+    for (const [index, part] of this.#parts.entries()) {
+      const next = this.#parts[index + 1]
+      if (typeof part === 'string' || typeof next !== 'object') continue
+      // An expression that begins with a character of its own ends the one before it.
+      if (styleOf(next).first === '' || styleOf(part).reserved)
+        throw new TypeError(`"${source}" cannot be matched: nothing tells its variables apart`)
+    }
+    const names = this.variables
+    const twice = names.find((name, index) => names.indexOf(name) !== index)
+    if (twice !== undefined) throw new TypeError(`"${source}" has the variable ${twice} twice`)
+  }
+
+  get variables(): string[] {
+    return this.#parts.flatMap((part) => (typeof part === 'string' ? [] : part.variables.map(({ name }) => name)))
+  }
+
+  /** The template without the names of its variables: two of the same shape match the same URIs. */
+  get shape(): string {
+    return this.#parts
+      .map((part) =>
+        typeof part === 'string' ? part : `{${part.operator}${part.variables.map((each) => (each.explode ? '*' : '-')).join()}}`,
+      )
+      .join('')
+  }
+
+  expand(values: Values): string {
+    return this.#parts.map((part) => (typeof part === 'string' ? part : expandExpression(part, values))).join('')
+  }
+
+  /** The values of the variables in a URI, or undefined where it is not of this template. */
+  match(uri: string): Record<string, string | string[]> | undefined {
+    if (uri.length > MAX_LENGTH) return undefined
+    const found: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>
+    let at = 0
+    for (const [index, part] of this.#parts.entries()) {
+      if (typeof part === 'string') {
+        if (!uri.startsWith(part, at)) return undefined
+        at += part.length
+        continue
+      }
+      const end = this.#endOf(part, this.#parts[index + 1], uri, at)
+      if (end === undefined || !matchExpression(part, uri.slice(at, end), found)) return undefined
+      at = end
+    }
+    return at === uri.length ? found : undefined
+  }
+
+  /** Where an expression ends that begins at `at`. */
+  #endOf(expression: Expression, next: Part | undefined, uri: string, at: number): number | undefined {
+    const { first, reserved } = styleOf(expression)
+    // Without its own first character it is not there at all.
+    if (first !== '' && !uri.startsWith(first, at)) return at
+    const span = spanOf(uri, at + first.length, expression.operator, reserved)
+    if (next === undefined) return span
+    const behind = typeof next === 'string' ? next : styleOf(next).first
+    const end = uri.indexOf(behind, at + first.length)
+    if (end !== -1 && end <= span) return end
+    return typeof next === 'string' ? undefined : span
+  }
+}
+
+function styleOf({ operator }: Expression): Style {
+  return STYLES[operator] ?? (STYLES[''] as Style)
+}
+
+/** How far characters go that a value of this kind may have. */
+function spanOf(uri: string, start: number, operator: string, reserved: boolean): number {
+  if (reserved) return uri.length
+  const stops = operator === '' || operator === '.' ? '/?#' : operator === '/' ? '?#' : operator === ';' ? '/?#' : '#'
+  let end = start
+  while (end < uri.length && !stops.includes(uri[end] ?? '')) end++
+  return end
+}
+
+function parse(source: string): Part[] {
+  const parts: Part[] = []
+  for (const piece of source.split(/(\{[^{}]*\})/)) {
+    if (piece === '') continue
+    if (!piece.startsWith('{')) {
+      if (/[{}]/.test(piece)) throw new TypeError(`"${source}" is not a URI template: a brace has no partner`)
+      parts.push(piece)
+      continue
+    }
+    const [, operator = '', list = ''] = /^\{([+#./;?&]?)(.+)\}$/.exec(piece) ?? []
+    const variables = list.split(',').map((written) => {
+      const [, name, explode, prefix] =
+        /^((?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:[A-Za-z0-9_.]|%[0-9A-Fa-f]{2})*)(\*)?(?::([1-9]\d{0,3}))?$/.exec(written) ?? []
+      if (name === undefined || (explode !== undefined && prefix !== undefined))
+        throw new TypeError(`"${source}" is not a URI template: ${piece} is not an expression`)
+      return { name, explode: explode !== undefined, prefix: prefix === undefined ? undefined : Number(prefix) }
+    })
+    parts.push({ operator, variables })
+  }
+  return parts
+}
+
+function expandExpression(expression: Expression, values: Values): string {
+  const style = styleOf(expression)
+  const shown: string[] = []
+  for (const { name, explode, prefix } of expression.variables) {
+    const value = Object.hasOwn(values, name) ? values[name] : undefined
+    if (value === undefined || (typeof value !== 'string' && value.length === 0)) continue
+    if (typeof value === 'string')
+      shown.push(named(style, name, encode(prefix === undefined ? value : Array.from(value).slice(0, prefix).join(''), style.reserved)))
+    else if (explode) shown.push(...value.map((item) => named(style, name, encode(item, style.reserved))))
+    else shown.push(named(style, name, value.map((item) => encode(item, style.reserved)).join(',')))
+  }
+  return shown.length === 0 ? '' : style.first + shown.join(style.separator)
+}
+
+function named(style: Style, name: string, value: string): string {
+  if (!style.named) return value
+  return value === '' ? `${name}${style.empty}` : `${name}=${value}`
+}
+
+function encode(value: string, reserved: boolean): string {
+  const encoded = encodeURIComponent(value.toWellFormed()).replaceAll(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+  if (!reserved) return encoded
+  // Reserved characters and what is encoded already stay as they are.
+  return encodeURI(value.toWellFormed())
+    .replaceAll(/%25([0-9A-Fa-f]{2})/g, '%$1')
+    .replaceAll(/%5B/g, '[')
+    .replaceAll(/%5D/g, ']')
+}
+
+function matchExpression(expression: Expression, text: string, found: Record<string, string | string[]>): boolean {
+  const style = styleOf(expression)
+  if (text === '' && style.first !== '') return true
+  const pieces = text.slice(style.first.length).split(style.separator)
+  return style.named ? matchNamed(expression.variables, pieces, found) : matchListed(expression.variables, pieces, found)
+}
+
+function matchNamed(variables: readonly Variable[], pieces: readonly string[], found: Record<string, string | string[]>): boolean {
+  const known = new Map(variables.map((variable) => [variable.name, variable]))
+  for (const piece of pieces) {
+    const equals = piece.indexOf('=')
+    const variable = known.get(equals === -1 ? piece : piece.slice(0, equals))
+    const value = decode(equals === -1 ? '' : piece.slice(equals + 1))
+    if (variable === undefined || value === undefined) return false
+    const before = found[variable.name]
+    if (variable.explode) found[variable.name] = [...(Array.isArray(before) ? before : []), value]
+    else if (before === undefined) found[variable.name] = value
+    else return false
+  }
+  return true
+}
+
+function matchListed(variables: readonly Variable[], pieces: readonly string[], found: Record<string, string | string[]>): boolean {
+  const last = variables.at(-1)
+  if (last === undefined || (pieces.length > variables.length && !last.explode)) return false
+  for (const [index, variable] of variables.entries()) {
+    const taken = variable.explode
+      ? pieces.slice(index, index === variables.length - 1 ? undefined : index + 1)
+      : pieces.slice(index, index + 1)
+    const values = taken.map(decode)
+    if (values.some((value) => value === undefined)) return false
+    if (variable.explode) found[variable.name] = values as string[] // none is undefined
+    else if (values[0] !== undefined) found[variable.name] = values[0]
+  }
+  return true
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a value, put into a path, would lead somewhere else. */
+export function walksOut(value: string): boolean {
+  return value.includes('\0') || value.split(/[/\\]/).some((segment) => segment === '..' || segment === '.')
+}

@@ -1,0 +1,124 @@
+import type { Incoming } from '../jsonrpc/incoming.js'
+import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
+import { type Id, type Params, encodeId, encodeNotification, isObject } from '../jsonrpc/message.js'
+import { SUBSCRIPTION_ID } from '../protocol/meta.js'
+import type { Change } from './registry.js'
+import type { Server } from './server.js'
+
+type List = 'tools' | 'resources' | 'prompts'
+
+/** What one client wants to be told. */
+interface Filter {
+  lists: ReadonlySet<List>
+  uris: ReadonlySet<string>
+}
+
+interface Stream {
+  id: Id
+  filter: Filter
+  end(result: object): void
+}
+
+const FIELDS: Readonly<Record<string, List>> = {
+  toolsListChanged: 'tools',
+  resourcesListChanged: 'resources',
+  promptsListChanged: 'prompts',
+}
+const ALL: ReadonlySet<List> = new Set<List>(['tools', 'resources', 'prompts'])
+/** The most resources that one client may watch. */
+const MAX_URIS = 10_000
+
+/** Tells one client about changes of the server, as its revision does it. What changes several times in a turn is told once. */
+export class Watching {
+  readonly #send: (frame: string) => void
+  readonly #stop: () => void
+  /** After a handshake: everything that changes, and the resources it has subscribed to. */
+  #session: { lists: ReadonlySet<List>; uris: Set<string> } | undefined
+  readonly #streams = new Set<Stream>()
+  #lists = new Set<List>()
+  #uris = new Set<string>()
+
+  constructor(server: Server, send: (frame: string) => void) {
+    this.#send = send
+    this.#stop = server.changes.listen((change) => this.#note(change))
+  }
+
+  /** The client has shaken hands and is ready to hear. */
+  begin(): void {
+    this.#session ??= { lists: ALL, uris: new Set() }
+  }
+
+  subscribe(uri: string): void {
+    this.begin()
+    if (this.#session !== undefined && this.#session.uris.size >= MAX_URIS)
+      throw new RpcError(INVALID_PARAMS, `At most ${MAX_URIS} resources can be subscribed to`)
+    this.#session?.uris.add(uri)
+  }
+
+  unsubscribe(uri: string): void {
+    this.#session?.uris.delete(uri)
+  }
+
+  /** A stream of changes: a call that lasts until it is cancelled, or the server ends. */
+  listen(call: Incoming, { notifications }: Params): Promise<object> {
+    if (!isObject(notifications))
+      throw new RpcError(INVALID_PARAMS, 'Invalid params: "notifications" must be an object that names what to listen for')
+    const filter = filterOf(notifications)
+    const agreed: Record<string, unknown> = {}
+    for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
+    if (filter.uris.size > 0) agreed['resourceSubscriptions'] = [...filter.uris]
+    this.#send(tagged('notifications/subscriptions/acknowledged', call.id, { notifications: agreed }))
+    return new Promise((resolve) => {
+      const stream: Stream = { id: call.id, filter, end: resolve }
+      this.#streams.add(stream)
+      call.signal.addEventListener('abort', () => this.#streams.delete(stream))
+    })
+  }
+
+  /** Ends all streams, each with its result. */
+  endStreams(): void {
+    for (const { id, end } of this.#streams) end({ _meta: { [SUBSCRIPTION_ID]: typeof id === 'bigint' ? Number(id) : id } })
+    this.#streams.clear()
+  }
+
+  stop(): void {
+    this.#stop()
+  }
+
+  #note(change: Change): void {
+    if ('log' in change || (this.#session === undefined && this.#streams.size === 0)) return
+    if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#tell())
+    if ('list' in change) this.#lists.add(change.list)
+    if ('uri' in change) this.#uris.add(change.uri)
+  }
+
+  #tell(): void {
+    const [lists, uris] = [this.#lists, this.#uris]
+    this.#lists = new Set()
+    this.#uris = new Set()
+    if (this.#session !== undefined) {
+      for (const list of lists) this.#send(encodeNotification(`notifications/${list}/list_changed`, undefined))
+      for (const uri of uris) if (this.#session.uris.has(uri)) this.#send(encodeNotification('notifications/resources/updated', { uri }))
+    }
+    for (const { id, filter } of this.#streams) {
+      for (const list of lists) if (filter.lists.has(list)) this.#send(tagged(`notifications/${list}/list_changed`, id, {}))
+      for (const uri of uris) if (filter.uris.has(uri)) this.#send(tagged('notifications/resources/updated', id, { uri }))
+    }
+  }
+}
+
+function filterOf(notifications: Params): Filter {
+  const { resourceSubscriptions: uris = [] } = notifications
+  if (!Array.isArray(uris) || uris.length > MAX_URIS || !uris.every((uri): uri is string => typeof uri === 'string')) {
+    throw new RpcError(INVALID_PARAMS, `Invalid params: "resourceSubscriptions" must be a list of at most ${MAX_URIS} URIs`)
+  }
+  const lists = Object.entries(FIELDS).filter(([field]) => notifications[field] === true)
+  return { lists: new Set(lists.map(([, list]) => list)), uris: new Set(uris) }
+}
+
+/** A notification with the id of its stream, which is written by hand: its digits may not fit a number. */
+function tagged(method: string, id: Id, params: object): string {
+  const rest = JSON.stringify(params).slice(1)
+  const meta = `{"_meta":{"${SUBSCRIPTION_ID}":${encodeId(id)}}`
+  return `{"jsonrpc":"2.0","method":"${method}","params":${meta}${rest === '}' ? '}' : `,${rest}`}}`
+}
