@@ -6,6 +6,7 @@ export type Framing = 'auto' | 'lines' | 'content-length'
 
 const HEADER_STARTS = ['content-length', 'content-type']
 const ENOUGH = 64
+const BRACE = 0x7b
 const WHITE_SPACE = new Set([0x20, 0x09, 0x0a, 0x0d])
 
 /**
@@ -28,6 +29,12 @@ export class Framer implements FrameReader {
   push(chunk: Uint8Array): void {
     if (this.#reader !== undefined) {
       this.#reader.push(chunk)
+      return
+    }
+    // Almost every client begins with a brace.
+    if (chunk[0] === BRACE && this.#held.length === 0) {
+      this.#held.push(chunk)
+      this.#settle('lines')
       return
     }
     // White space at the beginning is nothing to either reader.

@@ -71,6 +71,7 @@ export function createServer(options: ServerOptions): Server {
   }
   if (!(Number.isInteger(pageSize) && pageSize > 0)) throw new TypeError('createServer: "pageSize" must be a whole number above 0')
   const changes = new Changes()
+  let log: Log | undefined
   const changed = (list: 'tools' | 'resources' | 'prompts') => () => changes.tell({ list })
   const server: Server = {
     info: infoOf(options),
@@ -84,7 +85,11 @@ export function createServer(options: ServerOptions): Server {
     resources: new Registry('Resource', (each) => each?.uri, prepareResource, changed('resources')),
     prompts: new Registry('Prompt', (each) => each?.name, preparePrompt, changed('prompts')),
     updated: (uri) => changes.tell({ uri }),
-    log: makeLog((log) => changes.tell({ log })),
+    // Made when it is first used: what comes before the first answer counts.
+    get log() {
+      log ??= makeLog((message) => changes.tell({ log: message }))
+      return log
+    },
     changes,
     seal: new Seal(),
     pageSize,

@@ -56,6 +56,8 @@ export class Session {
     this.#server = server
     this.#report = report
     this.#logLevel = server.logLevel
+    // Before the peer: what has been sent already is received as soon as that is there.
+    this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
     const deaf = server.changes.listen((change) => {
       if ('log' in change && this.#initialized && isWanted(change.log.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(change.log))
     })
@@ -73,7 +75,6 @@ export class Session {
       },
       ...(maxDepth === undefined ? {} : { maxDepth }),
     })
-    this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
   }
 
   /** Waits until everything received is answered; after the deadline the rest is given up. */
