@@ -41,15 +41,8 @@ export interface AudioContent extends BlockExtras {
   data: string
   mimeType: string
 }
-export interface ResourceLink extends BlockExtras {
+export interface ResourceLink extends ResourceListing {
   type: 'resource_link'
-  uri: string
-  name: string
-  title?: string
-  description?: string
-  mimeType?: string
-  size?: number
-  icons?: Icon[]
 }
 export interface ResourceContents {
   uri: string
