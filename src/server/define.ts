@@ -1,4 +1,4 @@
-import type { Annotations, ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
+import type { ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
 import type { Infer, InferInput } from '../schema/infer.js'
 import type { JsonSchema, StandardSchema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
@@ -107,15 +107,9 @@ type One<Name extends string> = Name extends `${infer Bare}*`
     ? { [Key in Bare]: string }
     : { [Key in Name]: string }
 
-interface ResourceFacts {
+interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> {
   /** What clients are shown; the URI, if there is no name. */
   name?: string
-  title?: string
-  description?: string
-  mimeType?: string
-  size?: number
-  annotations?: Annotations
-  icons?: Icon[]
   meta?: Meta
   visible?: (caller: Caller) => boolean
   /** Takes values that would walk out of a path (`..`) as well: `read` must see to it. */
