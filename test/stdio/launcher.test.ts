@@ -134,11 +134,12 @@ describe('./ccmcp as a server', () => {
 const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0
 
 /** A terminal for the command; what is typed is echoed by it. */
+// `exec`: some shells stay in between, and end by the signal themselves.
 const terminal = (command: string) => new Child('script', ['-qec', command, '/dev/null'], { group: true })
 
 describe.runIf(hasScript)('./ccmcp at a terminal', () => {
   it('ends with Ctrl-D', async () => {
-    const child = terminal(`"${CCMCP}"`)
+    const child = terminal(`exec "${CCMCP}"`)
     child.write(`${ping(1)}\n`)
     await child.until(() => child.lines.includes(`${pong(1)}\r`), 'the answer')
     child.write('\u0004')
@@ -147,7 +148,7 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
   })
 
   it('ends with Ctrl-C', async () => {
-    const child = terminal(`"${CCMCP}"`)
+    const child = terminal(`exec "${CCMCP}"`)
     child.write(`${ping(1)}\n`)
     await child.until(() => child.lines.includes(`${pong(1)}\r`), 'the answer')
     child.write('\u0003')
