@@ -1,3 +1,4 @@
+import type { Principal } from '../jsonrpc/channel.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
@@ -11,6 +12,8 @@ export interface Caller {
   readonly capabilities: Readonly<Record<string, unknown>>
   /** The protocol revision that is spoken with it. */
   readonly revision: string
+  /** On whose behalf it calls, where the transport has verified that. */
+  readonly principal?: Principal | undefined
 }
 
 /** One request being served, as its handler sees it. */
@@ -32,12 +35,12 @@ export interface Call {
 export interface Connection {
   readonly revision: Revision
   readonly caller: Caller
-  /** Whether the caller does not read what it is sent. */
-  readonly congested: boolean
   /** The lowest level of log messages that the caller wants; none where it wants none. */
   readonly logLevel: LogLevel | undefined
-  send(frame: string): void
 }
+
+/** Not every runtime has turns of its own. */
+const nextTurn: (run: () => void) => unknown = typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
 
 export class ServedCall implements Call {
   readonly #incoming: Incoming
@@ -73,7 +76,7 @@ export class ServedCall implements Call {
 
   get log(): Log {
     this.#log ??= makeLog((message) => {
-      if (this.open && isWanted(message.level, this.#connection.logLevel)) this.#connection.send(encodeLog(message))
+      if (this.open && isWanted(message.level, this.#connection.logLevel)) this.#incoming.send(encodeLog(message))
     })
     return this.#log
   }
@@ -90,7 +93,7 @@ export class ServedCall implements Call {
 
   progress(done: number, total?: number, message?: string): void {
     // The specification wants each value to be larger than the one before.
-    if (!Number.isFinite(done) || !(done > this.#lastProgress) || !this.open || this.#connection.congested) return
+    if (!Number.isFinite(done) || !(done > this.#lastProgress) || !this.open || this.#incoming.congested) return
     this.#token ??= this.#readToken() ?? false
     if (this.#token === false) return
     this.#lastProgress = done
@@ -98,8 +101,11 @@ export class ServedCall implements Call {
     this.#progress = { progress: done }
     if (Number.isFinite(total)) this.#progress.total = Number(total)
     if (typeof message === 'string') this.#progress.message = message
-    // At most one notification a turn: the latest one says it all.
-    if (first) queueMicrotask(() => this.#sendProgress())
+    // At most one notification a turn of the event loop: the latest one says it all.
+    if (!first) return
+    const send = () => this.#sendProgress()
+    nextTurn(send)
+    this.#incoming.beforeAnswer(send)
   }
 
   #sendProgress(): void {
@@ -109,7 +115,7 @@ export class ServedCall implements Call {
     if (latest === undefined || token === undefined || token === false || !this.open) return
     // The token is written by hand: its digits may not fit a number.
     const params = JSON.stringify(projectProgress(this.#connection.revision, latest))
-    this.#connection.send(
+    this.#incoming.send(
       `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${encodeId(token)},${params.slice(1)}}`,
     )
   }

@@ -1,7 +1,7 @@
-import type { Channel } from '../jsonrpc/channel.js'
+import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Notification, exactInteger } from '../jsonrpc/message.js'
+import { type Notification, encodeNotification, exactInteger } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
@@ -64,6 +64,7 @@ export class Session {
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
       notification: (notification) => this.#notification(notification),
+      cancelled: (requestId, reason, _method, send) => send(encodeNotification('notifications/cancelled', { requestId, reason })),
       answersGarbage: true,
       batchLimit: () => (this.#connection?.revision.batches === true ? BATCH_LIMIT : 0),
       unreadableId: () => (this.#connection?.revision ?? this.#described)?.unreadableId ?? 'null',
@@ -96,7 +97,7 @@ export class Session {
   #request(call: Incoming): unknown {
     const { method, params } = call.request
     const description = identify(params)
-    if (description !== undefined) return this.#serve(call, this.#stateless(description))
+    if (description !== undefined) return this.#serve(call, this.#stateless(description, call.principal))
     if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
     if (!this.#initialized) this.#warnEarly(call)
@@ -122,21 +123,16 @@ export class Session {
   }
 
   /** A request that describes itself is served by what it says, whatever came before. */
-  #stateless({ revision, capabilities, info, logLevel }: Description): Connection {
+  #stateless({ revision, capabilities, info, logLevel }: Description, principal: Principal | undefined): Connection {
     this.#described = revision
-    const caller: Caller = { info: info as Implementation | undefined, capabilities, revision: revision.id } // as the client describes itself
+    const caller: Caller = { info: info as Implementation | undefined, capabilities, revision: revision.id, principal } // as the client describes itself
     return this.#connectionOf(revision, caller, () => logLevel)
   }
 
   #connectionOf(revision: Revision, caller: Caller, level: () => LogLevel | undefined): Connection {
-    const peer = this.#peer
     return {
       revision,
       caller,
-      send: (frame) => peer.sendFrame(frame),
-      get congested() {
-        return peer.congested
-      },
       get logLevel() {
         return level()
       },
@@ -155,7 +151,7 @@ export class Session {
   #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
     // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
     if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
-    const { revision, caller, result } = open(this.#server, params)
+    const { revision, caller, result } = open(this.#server, params, call.principal)
     this.#connection = this.#connectionOf(revision, caller, () => this.#logLevel)
     this.#report({
       level: 'info',
