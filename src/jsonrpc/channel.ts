@@ -1,4 +1,5 @@
 import type { RpcError } from './errors.js'
+import type { Message } from './message.js'
 
 /** A pipe of messages between two peers. What crosses it is their text. */
 export interface Channel {
@@ -23,6 +24,8 @@ export interface Exchange {
   reply(frame?: string, error?: RpcError): void
   /** Whether the other side does not read. */
   readonly congested?: boolean
+  /** Lets go of the connection before the answer: the other side will come back for the rest. Where that is not possible, nothing happens. */
+  release?(): void
   /** On whose behalf the message was sent, as far as the transport has made sure of it. */
   readonly principal?: Principal
 }
@@ -36,7 +39,8 @@ export interface Principal {
 }
 
 export interface Receiver {
-  frame(frame: string, exchange?: Exchange): void
+  /** With what was read of it, where the channel had to look into it already. */
+  frame(frame: string, exchange?: Exchange, message?: Message): void
   /** Bytes that were no message: why, and the ends of them where they may tell more. */
   garbage(error: RpcError, head: string, tail: string): void
   /** Nothing more will come. With an error, the channel broke. */
@@ -60,9 +64,9 @@ export function tap(channel: Channel, watch: (tapped: Tapped) => void): Channel 
     },
     receive(receiver) {
       channel.receive({
-        frame(frame, exchange) {
+        frame(frame, exchange, message) {
           watch({ direction: 'in', frame })
-          receiver.frame(frame, exchange === undefined ? undefined : tapExchange(exchange, watch))
+          receiver.frame(frame, exchange === undefined ? undefined : tapExchange(exchange, watch), message)
         },
         garbage(error, head, tail) {
           watch({ direction: 'in', frame: head })
@@ -98,6 +102,7 @@ export function rerouted(exchange: Exchange, send: Exchange['send'], reply: Exch
     get congested() {
       return exchange.congested ?? false
     },
+    release: () => exchange.release?.(),
     ...(principal === undefined ? {} : { principal }),
   }
 }

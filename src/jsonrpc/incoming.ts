@@ -59,6 +59,11 @@ export class Incoming {
     if (this.open) this.#exchange.send(frame)
   }
 
+  /** Lets go of the connection it came over, where the caller can come back for the answer. */
+  release(): void {
+    if (this.open) this.#exchange.release?.()
+  }
+
   /** Asks the caller something on the way its call came; ends when the call does. */
   ask(method: string, params: unknown, options: RequestOptions = {}): Promise<unknown> {
     return this.#calls.ask(this, method, params, options)
@@ -111,6 +116,8 @@ export interface IncomingOptions {
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown>
   /** The most calls under way or waiting; more are refused. */
   maxInFlight: number
+  /** A name for a failure, to find it in the log by. */
+  reference(): string | undefined
 }
 
 /** The most handlers that run at once; other calls wait their turn. */
@@ -275,8 +282,10 @@ export class IncomingCalls {
     } catch {
       // Not even that can be asked of it.
     }
-    this.#options.report({ level: 'error', message: `${call.request.method} failed`, id: call.id, error: thrown })
-    const error = new RpcError(INTERNAL_ERROR, 'Internal error')
+    const reference = this.#options.reference()
+    const known = reference === undefined ? '' : ` (reference ${reference})`
+    this.#options.report({ level: 'error', message: `${call.request.method} failed${known}`, id: call.id, error: thrown })
+    const error = new RpcError(INTERNAL_ERROR, `Internal error${known}`)
     call.answer(encodeError(call.id, error, 'null'), error)
   }
 }

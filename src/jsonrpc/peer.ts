@@ -5,6 +5,7 @@ import {
   type Batch,
   type Id,
   type Invalid,
+  type Message,
   type Notification,
   type Response,
   type UnreadableId,
@@ -30,6 +31,8 @@ export interface PeerOptions {
   report(report: Report): void
   closed?(error?: Error): void
   maxDepth?: number
+  /** A name for a failure that is told instead of its reason, and stands in the log beside it. */
+  reference?(): string
   /** The most calls under way or waiting; more are refused (default 10,000). */
   maxInFlight?: number
 }
@@ -55,13 +58,14 @@ export class Peer {
       congested: () => this.congested,
       ask: (method, params, asking) => this.request(method, params, asking),
       maxInFlight: options.maxInFlight ?? 10_000,
+      reference: () => options.reference?.(),
     })
     this.#outgoing = new OutgoingCalls({
       send: this.#send,
       cancelled: (id, reason, method, send) => options.cancelled?.(id, reason, method, send),
     })
     channel.receive({
-      frame: (frame, exchange = this.#exchange) => this.#receive(frame, exchange, false),
+      frame: (frame, exchange = this.#exchange, message = this.#read(frame)) => this.#receive(message, exchange, false),
       garbage: (error, head, tail) => this.#invalid(unread(head, tail, error), this.#exchange),
       closed: (error) => this.#end(error),
     })
@@ -110,8 +114,11 @@ export class Peer {
     this.#end()
   }
 
-  #receive(frame: string, exchange: Exchange, inBatch: boolean): void {
-    const message = read(frame, this.#options.maxDepth)
+  #read(frame: string): Message {
+    return read(frame, this.#options.maxDepth)
+  }
+
+  #receive(message: Message, exchange: Exchange, inBatch: boolean): void {
     switch (message.kind) {
       case 'request':
         return this.#incoming.serve(message, exchange, inBatch)
@@ -166,7 +173,7 @@ export class Peer {
       if (--owed === 0) exchange.reply(answers.length === 0 ? undefined : `[${answers.join(',')}]`)
     }
     const each = rerouted(exchange, (frame) => exchange.send(frame), collect)
-    for (const frame of frames) this.#receive(frame, each, true)
+    for (const frame of frames) this.#receive(this.#read(frame), each, true)
   }
 
   /** A log that fails must not fail the call. */

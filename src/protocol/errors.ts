@@ -1,4 +1,8 @@
 /** A handshake request on a connection that has not been initialized. */
 export const NOT_INITIALIZED = -32002
+/** The headers of an HTTP request do not say what its body says. */
+export const HEADER_MISMATCH = -32020
+/** The caller's token does not grant the scopes in `data.requiredScopes`. The specification names no code: this is HTTP's own. */
+export const INSUFFICIENT_SCOPE = 403
 /** A request that describes itself names a revision that is not served so; `data.supported` lists those that are. */
 export const UNSUPPORTED_PROTOCOL_VERSION = -32022

@@ -29,6 +29,11 @@ export interface Call {
   readonly log: Log
   /** Tells how far the call is. Silent if the caller did not ask, and once the call is answered. */
   progress(done: number, total?: number, message?: string): void
+  /**
+   * Lets the caller's connection go while the call runs on, where the caller will come back for the rest: over HTTP, in
+   * revisions whose clients poll. Elsewhere nothing happens.
+   */
+  releaseStream(): void
 }
 
 /** What a call needs of the connection it came over. */
@@ -106,6 +111,10 @@ export class ServedCall implements Call {
     const send = () => this.#sendProgress()
     nextTurn(send)
     this.#incoming.beforeAnswer(send)
+  }
+
+  releaseStream(): void {
+    this.#incoming.release()
   }
 
   #sendProgress(): void {

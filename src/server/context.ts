@@ -15,4 +15,6 @@ export interface Context {
   /** Sets the lowest level of log messages for the rest of the session. */
   setLogLevel(level: LogLevel): void
   report(report: Report): void
+  /** Whether the caller may be anybody: it is told no internals, and needs the scopes that definitions ask for. */
+  readonly remote: boolean
 }

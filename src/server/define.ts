@@ -47,6 +47,8 @@ interface ToolFacts {
   meta?: Meta
   /** Who sees it. Those who do not cannot call it either. */
   visible?: (caller: Caller) => boolean
+  /** The OAuth scopes that a remote caller's token must grant. */
+  scopes?: readonly string[]
   /** Milliseconds after which a call is given up. */
   timeout?: number
   /** How many calls may run at once; others wait their turn. */
@@ -112,6 +114,8 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
   name?: string
   meta?: Meta
   visible?: (caller: Caller) => boolean
+  /** The OAuth scopes that a remote caller's token must grant. */
+  scopes?: readonly string[]
   /** Takes values that would walk out of a path (`..`) as well: `read` must see to it. */
   anyPath?: boolean
 }
@@ -157,6 +161,8 @@ interface PromptFacts {
   icons?: Icon[]
   meta?: Meta
   visible?: (caller: Caller) => boolean
+  /** The OAuth scopes that a remote caller's token must grant. */
+  scopes?: readonly string[]
 }
 
 /** Text (said by the user), a content block, or messages. */

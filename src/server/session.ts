@@ -12,6 +12,7 @@ import { type Caller, type Connection, ServedCall } from './call.js'
 import { dispatch } from './dispatch.js'
 import { encodeLog, isWanted } from './log.js'
 import { open } from './opening.js'
+import { reference } from './reference.js'
 import type { Server } from './server.js'
 import { Watching } from './watching.js'
 
@@ -24,6 +25,8 @@ export interface SessionOptions {
   /** The channel has ended; with an error, it broke. */
   closed?: (error?: Error) => void
   maxDepth?: number
+  /** Whoever calls is told of failures by a reference into the log, and needs the scopes that definitions ask for. */
+  remote?: boolean
 }
 
 /** The requests of each revision, for the gate. */
@@ -40,6 +43,7 @@ const knows = (list: readonly Revision[], method: string) => list.some((revision
  */
 export class Session {
   readonly #server: Server
+  readonly #remote: boolean
   readonly #peer: Peer
   readonly #report: (report: Report) => void
   /** What `initialize` has agreed on. */
@@ -51,16 +55,15 @@ export class Session {
   readonly #setLogLevel = (level: LogLevel) => void (this.#logLevel = level)
   readonly #watching: Watching
   #warned = false
+  #deaf: (() => void) | undefined
 
-  constructor(server: Server, channel: Channel, { report = () => {}, closed = () => {}, maxDepth }: SessionOptions = {}) {
+  constructor(server: Server, channel: Channel, { report = () => {}, closed = () => {}, maxDepth, remote = false }: SessionOptions = {}) {
     this.#server = server
+    this.#remote = remote
     this.#report = report
     this.#logLevel = server.logLevel
     // Before the peer: what has been sent already is received as soon as that is there.
     this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
-    const deaf = server.changes.listen((change) => {
-      if ('log' in change && this.#initialized && isWanted(change.log.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(change.log))
-    })
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
       notification: (notification) => this.#notification(notification),
@@ -70,11 +73,12 @@ export class Session {
       unreadableId: () => (this.#connection?.revision ?? this.#described)?.unreadableId ?? 'null',
       report,
       closed: (error) => {
-        deaf()
+        this.#deaf?.()
         this.#watching.stop()
         closed(error)
       },
       ...(maxDepth === undefined ? {} : { maxDepth }),
+      ...(remote ? { reference } : {}),
     })
   }
 
@@ -101,7 +105,7 @@ export class Session {
     if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
     if (!this.#initialized) this.#warnEarly(call)
-    return this.#serve(call, this.#connection)
+    return this.#serve(call, this.#seenNow(this.#connection, call.principal))
   }
 
   #serve(call: Incoming, connection: Connection): unknown {
@@ -116,10 +120,18 @@ export class Session {
       watching: this.#watching,
       setLogLevel: this.#setLogLevel,
       report: this.#report,
+      remote: this.#remote,
     }
     const result = dispatch(method, context, params)
     if (result === undefined) throw unknown(method)
     return result
+  }
+
+  /** The same caller may have got a token that grants more, or less, since it has shaken hands. */
+  #seenNow(connection: Connection, principal: Principal | undefined): Connection {
+    const { revision, caller } = connection
+    if (principal === undefined || principal === caller.principal) return connection
+    return this.#connectionOf(revision, { ...caller, principal }, () => this.#logLevel)
   }
 
   /** A request that describes itself is served by what it says, whatever came before. */
@@ -171,11 +183,19 @@ export class Session {
     })
   }
 
+  /** The client is ready to hear what concerns no call of its own. */
+  #listen(): void {
+    this.#watching.begin()
+    this.#deaf ??= this.#server.changes.listen((change) => {
+      if ('log' in change && isWanted(change.log.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(change.log))
+    })
+  }
+
   #notification({ method, params, frame }: Notification): void {
     switch (method) {
       case 'notifications/initialized':
         this.#initialized = this.#connection !== undefined
-        if (this.#initialized) this.#watching.begin()
+        if (this.#initialized) this.#listen()
         return
       case 'notifications/cancelled': {
         const { requestId, reason } = params ?? {}

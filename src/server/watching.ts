@@ -30,8 +30,9 @@ const MAX_URIS = 10_000
 
 /** Tells one client about changes of the server, as its revision does it. What changes several times in a turn is told once. */
 export class Watching {
+  readonly #server: Server
   readonly #send: (frame: string) => void
-  readonly #stop: () => void
+  #stop: (() => void) | undefined
   /** After a handshake: everything that changes, and the resources it has subscribed to. */
   #session: { lists: ReadonlySet<List>; uris: Set<string> } | undefined
   readonly #streams = new Set<Stream>()
@@ -39,13 +40,14 @@ export class Watching {
   #uris = new Set<string>()
 
   constructor(server: Server, send: (frame: string) => void) {
+    this.#server = server
     this.#send = send
-    this.#stop = server.changes.listen((change) => this.#note(change))
   }
 
   /** The client has shaken hands and is ready to hear. */
   begin(): void {
     this.#session ??= { lists: ALL, uris: new Set() }
+    this.#watch()
   }
 
   subscribe(uri: string): void {
@@ -67,6 +69,7 @@ export class Watching {
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
     if (filter.uris.size > 0) agreed['resourceSubscriptions'] = [...filter.uris]
+    this.#watch()
     call.send(tagged('notifications/subscriptions/acknowledged', call.id, { notifications: agreed }))
     const ended = new Promise<object>((resolve) => {
       const stream: Stream = { call, filter, end: resolve }
@@ -84,7 +87,12 @@ export class Watching {
   }
 
   stop(): void {
-    this.#stop()
+    this.#stop?.()
+  }
+
+  /** Not before there is somebody to tell: a session may be as short as one request. */
+  #watch(): void {
+    this.#stop ??= this.#server.changes.listen((change) => this.#note(change))
   }
 
   #note(change: Change): void {

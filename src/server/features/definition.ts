@@ -1,4 +1,6 @@
+import { RpcError } from '../../jsonrpc/errors.js'
 import { isObject } from '../../jsonrpc/message.js'
+import { INSUFFICIENT_SCOPE } from '../../protocol/errors.js'
 import type { Caller } from '../call.js'
 
 /* What tools, resources and prompts have in common. */
@@ -9,10 +11,11 @@ interface Facts {
   annotations?: unknown
   icons?: unknown
   meta?: unknown
+  scopes?: unknown
 }
 
 /** Throws where a member that clients are shown is not of its kind. */
-export function checkFacts({ title, description, annotations, icons, meta }: Facts, fail: (problem: string) => Error): void {
+export function checkFacts({ title, description, annotations, icons, meta, scopes }: Facts, fail: (problem: string) => Error): void {
   for (const [field, value] of Object.entries({ title, description })) {
     if (value !== undefined && typeof value !== 'string') throw fail(`"${field}" must be a string`)
   }
@@ -21,6 +24,12 @@ export function checkFacts({ title, description, annotations, icons, meta }: Fac
   }
   if (icons !== undefined && !(Array.isArray(icons) && icons.every((icon) => isObject(icon) && typeof icon['src'] === 'string'))) {
     throw fail('"icons" must be an array of objects with a "src"')
+  }
+  if (
+    scopes !== undefined &&
+    !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === 'string' && /^[!#-[\]-~]+$/.test(scope)))
+  ) {
+    throw fail('"scopes" must be an array of OAuth scopes: words without spaces and quotes')
   }
 }
 
@@ -45,4 +54,15 @@ export function listable<Listing>(listing: Listing, fail: (problem: string) => E
 export function seenBy({ visible }: { visible?: (caller: Caller) => boolean }, caller: Caller): boolean {
   const shown: unknown = visible === undefined ? true : visible(caller)
   return shown === true
+}
+
+/** Throws where a remote caller's token does not grant what the definition asks for. On this machine there are no tokens. */
+export function checkScopes(
+  { scopes = [] }: { scopes?: readonly string[] },
+  { connection, remote }: { connection: { caller: Caller }; remote: boolean },
+): void {
+  if (!remote || scopes.length === 0) return
+  const granted = connection.caller.principal?.scopes ?? []
+  if (scopes.every((scope) => granted.includes(scope))) return
+  throw new RpcError(INSUFFICIENT_SCOPE, `Insufficient scope: this needs a token with ${scopes.join(' ')}`, { requiredScopes: scopes })
 }

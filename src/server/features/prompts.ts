@@ -3,7 +3,7 @@ import { type Params, isObject } from '../../jsonrpc/message.js'
 import type { GetPromptResult, PromptListing, PromptMessage } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Prompt } from '../define.js'
-import { seenBy } from './definition.js'
+import { checkScopes, seenBy } from './definition.js'
 import { blocksOf } from './result.js'
 
 export function allPrompts({ server, connection }: Context): PromptListing[] {
@@ -17,6 +17,7 @@ export async function getPrompt(context: Context, { name, arguments: given = {} 
   const served = context.server.prompts.get(name)
   if (served === undefined || !seenBy(served.definition, context.connection.caller))
     throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${name}`)
+  checkScopes(served.definition, context)
   if (!isObject(given)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const { definition } = served
   const built = await definition.build(checkArguments(definition, given), context.call)

@@ -4,7 +4,7 @@ import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTem
 import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
 import { walksOut } from '../uri-template.js'
-import { seenBy } from './definition.js'
+import { checkScopes, seenBy } from './definition.js'
 
 /** Every resource that has an address of its own, also those that a template lists. */
 export async function allResources({ server, connection, call }: Context): Promise<ResourceListing[]> {
@@ -30,6 +30,7 @@ export async function readResource(context: Context, { uri }: Params): Promise<R
   const found = find(context, uri)
   if (found === undefined) throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
   const { definition, variables } = found
+  checkScopes(definition, context)
   const value = await definition.read(variables, context.call)
   return { contents: contentsOf(value, uri, definition.mimeType) }
 }

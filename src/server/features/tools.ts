@@ -4,7 +4,8 @@ import type { CallToolResult, ToolListing } from '../../protocol/model.js'
 import type { Issue } from '../../schema/standard.js'
 import type { Context } from '../context.js'
 import { isToolError } from '../define.js'
-import { seenBy } from './definition.js'
+import { reference } from '../reference.js'
+import { checkScopes, seenBy } from './definition.js'
 import { resultOf } from './result.js'
 import type { Turnstile } from '../turnstile.js'
 import type { ServedTool } from './served-tool.js'
@@ -24,6 +25,7 @@ export function callTool(context: Context, params: Params): CallToolResult | Pro
   if (typeof name !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a tool')
   const tool = server.tools.get(name)
   if (tool === undefined || !seenBy(tool.definition, connection.caller)) throw new RpcError(INVALID_PARAMS, `Unknown tool: ${name}`)
+  checkScopes(tool.definition, context)
   if (!isObject(input)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const outcome = tool.input.check(input)
   if (outcome instanceof Promise) {
@@ -103,11 +105,12 @@ function attempt(tool: ServedTool, input: unknown, context: Context): CallToolRe
   }
 }
 
-function failure(tool: ServedTool, error: unknown, { server, call, report }: Context): CallToolResult {
+function failure(tool: ServedTool, error: unknown, { server, call, report, remote }: Context): CallToolResult {
   if (error instanceof RpcError) throw error
   if (isToolError(error)) return { content: [{ type: 'text', text: String(error.message) }], isError: true }
-  report({ level: 'error', message: `Tool ${tool.listing.name} failed`, id: call.id, error })
-  const text = `Tool ${tool.listing.name} failed: ${messageOf(error)}`
+  const known = remote ? ` (reference ${reference()})` : ''
+  report({ level: 'error', message: `Tool ${tool.listing.name} failed${known}`, id: call.id, error })
+  const text = `Tool ${tool.listing.name} failed${remote ? known : `: ${messageOf(error)}`}`
   if (server.unexpectedErrors === 'protocol') throw new RpcError(INTERNAL_ERROR, text)
   return { content: [{ type: 'text', text }], isError: true }
 }
