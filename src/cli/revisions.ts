@@ -32,6 +32,7 @@ const FACTS: Readonly<Record<string, (revision: Revision) => string>> = {
   'content kinds': ({ contentKinds }) => contentKinds.join(' '),
   'structured content': ({ structuredContent }) => structuredContent,
   results: ({ results }) => results,
+  'polling over HTTP': ({ polling }) => (polling ? 'yes' : 'no'),
 }
 
 function rows(): Row[] {

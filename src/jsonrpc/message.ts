@@ -194,6 +194,11 @@ export function encodeRequest(id: Id, method: string, params: unknown): string {
   return params === undefined ? `${head}}` : `${head},"params":${JSON.stringify(params)}}`
 }
 
+/** Whether a frame that was encoded here is a request: it has an id, and asks. */
+export function isQuestion(frame: string): boolean {
+  return /^\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*"),"method"/.test(frame)
+}
+
 export function encodeNotification(method: string, params: unknown): string {
   const head = `{"jsonrpc":"2.0","method":${JSON.stringify(method)}`
   return params === undefined ? `${head}}` : `${head},"params":${JSON.stringify(params)}}`

@@ -19,12 +19,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['jsonrpc'],
   server: ['protocol', 'schema', 'jsonrpc'],
   client: ['protocol', 'schema', 'jsonrpc', 'version.ts'],
-  transports: ['framing', 'jsonrpc', 'protocol/revisions'],
+  transports: ['framing', 'jsonrpc', 'protocol/revisions', 'protocol/errors.ts', 'protocol/meta.ts', 'stores', 'auth'],
+  stores: [],
+  auth: ['jsonrpc', 'jose'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
 }
 /** Where Node's own modules may be used. */
-const MAY_USE_NODE = /^(?:transports\/stdio-|stdio\.ts$|cli|harness\/|bundled\/)/
+const MAY_USE_NODE = /^(?:transports\/(?:stdio-|http\/node\.ts$)|stdio\.ts$|cli|harness\/|bundled\/)/
 
 interface Import {
   from: string

@@ -46,6 +46,7 @@ export const revision20241105: Revision = {
   resourceNotFound: -32002,
   logLevel: 'session',
   watching: 'session',
+  polling: false,
   fields: {
     tool: ['name', 'description', 'inputSchema'],
     toolAnnotations: [],

@@ -7,6 +7,7 @@ const TASKS = 'experimental in this revision and replaced by an extension in the
 export const revision20251125 = revise(revision20250618, {
   id: '2025-11-25',
   unreadableId: 'omitted',
+  polling: true,
   methods: { serverNotifications: ['notifications/elicitation/complete'] },
   excluded: {
     'tasks/get': TASKS,

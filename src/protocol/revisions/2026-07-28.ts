@@ -10,6 +10,7 @@ export const revision20260728 = revise(revision20251125, {
   resourceNotFound: -32602,
   logLevel: 'request',
   watching: 'stream',
+  polling: false,
   methods: {
     clientRequests: ['server/discover', 'subscriptions/listen'],
     serverNotifications: ['notifications/subscriptions/acknowledged'],

@@ -14,6 +14,11 @@ export const bySelfDescription = revisions.filter(({ opening }) => opening === '
 
 /** The newest revision that begins with a handshake: what an unknown proposal is answered with. */
 export const newestHandshake: Revision = revision20251125
+/**
+ * What an HTTP request speaks that does not say.
+ * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#protocol-version-header
+ */
+export const unnamedOverHttp: Revision = revision20250326
 export const newest: Revision = revision20260728
 
 export type { Revision } from './revision.js'

@@ -53,6 +53,8 @@ export interface Revision {
   readonly logLevel: 'session' | 'request'
   /** How a client asks to be told of changes. */
   readonly watching: 'session' | 'stream'
+  /** Over HTTP, whether a client comes back for a stream that the server has let go. */
+  readonly polling: boolean
   /** Described results say what they are, who made them and how long they are good. */
   readonly results: 'plain' | 'described'
   readonly fields: Fields

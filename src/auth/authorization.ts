@@ -1,0 +1,15 @@
+import type { Principal } from '../jsonrpc/channel.js'
+
+/** How a server knows its callers: by bearer tokens, which it verifies and never makes. */
+export interface Authorization {
+  /** Whose token it is, or undefined where it is not good. Throws where that cannot be found out now. */
+  verify(token: string): Principal | undefined | Promise<Principal | undefined>
+  /** The scopes that every request needs. */
+  readonly scopes?: readonly string[]
+  /** The URL of the endpoint, as its clients know it: what tokens are made for. */
+  readonly resource?: string
+  /** Where clients get tokens. */
+  readonly authorizationServers?: readonly string[]
+  /** The scopes that clients are told of; by default those that every request needs. */
+  readonly scopesSupported?: readonly string[]
+}

@@ -1,0 +1,165 @@
+/*
+ * Server-sent events, both ways.
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
+ */
+
+/** One event. Without data it only carries an id or a time: nobody is told of it. */
+export interface StreamEvent {
+  data?: string
+  id?: string
+  /** Its name; `message` where there is none. */
+  event?: string
+  /** Milliseconds after which to come back. */
+  retry?: number
+}
+
+/** An event as text. A message of JSON is one line of data, which line-based readers rely upon. */
+export function encodeEvent({ id, event, retry, data }: StreamEvent): string {
+  let text = ''
+  if (id !== undefined) text += `id: ${id}\n`
+  if (event !== undefined) text += `event: ${event}\n`
+  if (retry !== undefined) text += `retry: ${retry}\n`
+  if (data !== undefined) text += isOneLine(data) ? `data: ${data}\n` : linesOf(data)
+  return `${text}\n`
+}
+
+/** A line that every reader ignores: it keeps the connection from looking idle. */
+export const KEEP_ALIVE = ':\n\n'
+
+function isOneLine(data: string): boolean {
+  return !data.includes('\n') && !data.includes('\r')
+}
+
+function linesOf(data: string): string {
+  return data
+    .split(/\r\n|\n|\r/)
+    .map((line) => `data: ${line}\n`)
+    .join('')
+}
+
+/** Told of an event that is longer than is taken in. */
+export class EventTooLong extends Error {
+  override readonly name = 'EventTooLong'
+}
+
+/** A push parser: `push(bytes)`, then `next()` until it gives nothing. Also events without data come out, if they have an id or a time. */
+export class EventStreamParser {
+  readonly #maxLength: number
+  readonly #decoder = new TextDecoder()
+  readonly #ends = /[\r\n]/g
+  #queue: string[] = []
+  #text = ''
+  #at = 0
+  /** The parts of a line whose end has not come. */
+  #parts: string[] = []
+  #partial = 0
+  #afterReturn = false
+  #data: string[] = []
+  #length = 0
+  #current: StreamEvent = {}
+  #id: string | undefined
+
+  /** `maxLength`: the most characters of one event. */
+  constructor(maxLength = 32 * 1024 * 1024) {
+    this.#maxLength = maxLength
+  }
+
+  push(bytes: Uint8Array): void {
+    // The decoder drops a byte order mark at the start, as the standard says.
+    this.#queue.push(this.#decoder.decode(bytes, { stream: true }))
+  }
+
+  /** The next event that is whole. Throws where one is too long. */
+  next(): StreamEvent | undefined {
+    for (let line = this.#line(); line !== undefined; line = this.#line()) {
+      if (line === '') {
+        const event = this.#dispatch()
+        if (event !== undefined) return event
+      } else this.#field(line)
+    }
+    return undefined
+  }
+
+  /** A line ends with LF, CR or CR LF, which may come in two pieces. */
+  #line(): string | undefined {
+    for (;;) {
+      if (this.#at >= this.#text.length) {
+        const text = this.#queue.shift()
+        if (text === undefined) return undefined
+        this.#text = text
+        this.#at = 0
+        continue
+      }
+      const start = this.#afterReturn && this.#text[this.#at] === '\n' ? this.#at + 1 : this.#at
+      this.#afterReturn = false
+      this.#ends.lastIndex = start
+      const end = this.#ends.exec(this.#text)?.index
+      if (end === undefined) {
+        this.#keep(this.#text.slice(start))
+        this.#at = this.#text.length
+        continue
+      }
+      const line = this.#parts.join('') + this.#text.slice(start, end)
+      this.#parts = []
+      this.#partial = 0
+      this.#afterReturn = this.#text[end] === '\r'
+      this.#at = end + 1
+      return line
+    }
+  }
+
+  #keep(part: string): void {
+    this.#partial += part.length
+    this.#limit(this.#length + this.#partial)
+    if (part !== '') this.#parts.push(part)
+  }
+
+  #limit(length: number): void {
+    if (length > this.#maxLength) throw new EventTooLong(`An event is longer than ${this.#maxLength} characters`)
+  }
+
+  #field(line: string): void {
+    const colon = line.indexOf(':')
+    if (colon === 0) return
+    const name = colon === -1 ? line : line.slice(0, colon)
+    const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
+    switch (name) {
+      case 'data':
+        this.#length += value.length
+        this.#limit(this.#length)
+        this.#data.push(value)
+        return
+      case 'event':
+        this.#current.event = value
+        return
+      case 'id':
+        if (!value.includes('\0')) {
+          this.#id = value
+          this.#current.id = value
+        }
+        return
+      case 'retry':
+        if (/^\d+$/.test(value)) this.#current.retry = Number(value)
+        return
+      default:
+    }
+  }
+
+  #dispatch(): StreamEvent | undefined {
+    const { id, event, retry } = this.#current
+    const data = this.#data.length === 0 ? undefined : this.#data.join('\n')
+    this.#data = []
+    this.#length = 0
+    this.#current = {}
+    if (data === undefined && id === undefined && retry === undefined) return undefined
+    const found: StreamEvent = {}
+    if (data !== undefined) {
+      found.data = data
+      if (event !== undefined && event !== '') found.event = event
+    }
+    // The last id that was seen stays in force.
+    if (this.#id !== undefined) found.id = this.#id
+    if (retry !== undefined) found.retry = retry
+    return found
+  }
+}

@@ -1,0 +1,196 @@
+import type { Authorization } from './auth/authorization.js'
+import { type Tapped, tap } from './jsonrpc/channel.js'
+import type { Report } from './jsonrpc/report.js'
+import { headerParametersOf } from './server/features/header-parameters.js'
+import type { Server } from './server/server.js'
+import { Session } from './server/session.js'
+import { MemoryReplay, type ReplayStore } from './stores/replay.js'
+import { BearerGate } from './transports/http/bearer-gate.js'
+import { Endpoint } from './transports/http/endpoint.js'
+import { webVisit } from './transports/http/web.js'
+import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
+
+export interface HttpLimits {
+  /** The longest body of a request, in bytes (default 4 MiB). */
+  body?: number
+  /** The deepest nesting of a message (default 512). */
+  depth?: number
+  /** How many answers may be open at once: calls under way, and streams (default 20,000). */
+  open?: number
+  /** How many bytes may wait for a client that does not read (default 1 MiB). */
+  waiting?: number
+  /** How many sessions there may be (default 10,000). */
+  sessions?: number
+  /** Milliseconds after which a session ends that nobody uses (default 30 minutes). */
+  idle?: number
+}
+
+export interface HttpOptions {
+  /** Names by which the server may be called, such as `mcp.example.com`, beside `localhost`; `any` turns the check off. */
+  hosts?: readonly string[] | 'any'
+  /** Web pages that may call, as origins such as `https://app.example.com`. They are also told so (CORS). */
+  origins?: readonly string[]
+  /** Who may call: `tokens(…)`, `oauth(…)`, or one of your own. */
+  auth?: Authorization
+  limits?: HttpLimits
+  /** Milliseconds of silence after which an open answer shows that it lives (default 15 s; 0 for never). */
+  keepAlive?: number
+  /** Milliseconds after which clients come back for a stream that was let go (default 1 s). */
+  retry?: number
+  /** Where the events of sessions are kept for clients whose connection broke (default: in memory, 64 Mi characters). */
+  replay?: ReplayStore
+  /** Where log lines go; without it nothing is logged. */
+  log?: LogStream
+  /** The lowest level that is logged (default `warning`). */
+  logLevel?: LogLevel
+  /** Sees every message in both directions. */
+  tap?: (tapped: Tapped) => void
+}
+
+/** What a client in flight has, after the server was told to close. */
+const DRAIN = 5000
+
+function endpointOf(server: Server, options: HttpOptions, place: { path?: string; addresses?: boolean }): Endpoint {
+  const { hosts, origins, auth, limits = {}, keepAlive = 15_000, retry = 1000, replay, log, logLevel = 'warning', tap: watch } = options
+  const { body = 4 * 1024 * 1024, depth, open = 20_000, waiting = 1024 * 1024, sessions = 10_000, idle = 30 * 60_000 } = limits
+  const numbers = { body, open, waiting, sessions, idle, keepAlive, retry }
+  for (const [name, value] of Object.entries(numbers))
+    if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
+  const report: (report: Report) => void = log === undefined ? () => {} : logTo(log, logLevel)
+  const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
+  return new Endpoint({
+    ...place,
+    hosts,
+    origins,
+    report,
+    open: (channel) => new Session(server, watch === undefined ? channel : tap(channel, watch), settings),
+    headerParameters: (tool) => headerParametersOf(server.tools.get(tool)),
+    gate: auth === undefined ? undefined : new BearerGate(auth, report),
+    store: replay ?? new MemoryReplay(),
+    maxDepth: depth,
+    maxBody: body,
+    maxOpen: open,
+    maxWaiting: waiting,
+    sessions: { max: sessions, idle },
+    keepAlive,
+    retry,
+  })
+}
+
+export interface HttpHandlerOptions extends HttpOptions {
+  /** Serves only this path, and `/healthz`; by default every path is the endpoint. */
+  path?: string
+}
+
+/** A function from the web's Request to its Response. */
+export interface HttpHandler {
+  (request: Request): Promise<Response>
+  /** Takes no new work, and gives what is under way so many milliseconds (default 5000). */
+  close(deadline?: number): Promise<void>
+}
+
+/** Serves clients by whatever brings the requests: Node, Bun, Deno, a worker. */
+export function httpHandler(server: Server, options: HttpHandlerOptions = {}): HttpHandler {
+  const { path } = options
+  const endpoint = endpointOf(server, options, path === undefined ? {} : { path })
+  const handle = (request: Request) => {
+    const { visit, response } = webVisit(request)
+    endpoint.handle(visit)
+    return response
+  }
+  return Object.assign(handle, { close: (deadline = DRAIN) => endpoint.close(deadline) })
+}
+
+export interface ListenOptions extends HttpOptions {
+  /** Default 3000; 0 for any that is free. */
+  port?: number
+  /** The address to bind to (default 127.0.0.1: only this machine). */
+  host?: string
+  /** The path of the endpoint (default /mcp). */
+  path?: string
+  /** Serves https by this certificate and key, as PEM. */
+  tls?: { cert: string | Uint8Array; key: string | Uint8Array }
+  /** Serves other machines without knowing who calls. Without it, and without `auth`, only this machine is served. */
+  unauthenticated?: boolean
+  /** Milliseconds within which the head of a request must have come (default 10 s), and all of it (default 30 s). */
+  headTimeout?: number
+  requestTimeout?: number
+  /** Ends serving, as `close` does. */
+  signal?: AbortSignal
+}
+
+/** A server that listens. */
+export interface Listening extends AsyncDisposable {
+  /** The endpoint, as this machine calls it. */
+  readonly url: string
+  readonly port: number
+  /** How many sessions there are, and how many answers are open. */
+  readonly sessions: number
+  readonly open: number
+  /** Takes no new work, gives what is under way so many milliseconds (default 5000), and closes. */
+  close(deadline?: number): Promise<void>
+}
+
+/** Serves clients over HTTP on a port of this machine. */
+export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
+  const { port = 3000, host = '127.0.0.1', path = '/mcp', tls, auth, unauthenticated = false, signal, keepAlive = 15_000 } = options
+  const local = isLoopback(host)
+  if (!local && auth === undefined && !unauthenticated) {
+    throw new TypeError(
+      `listen: on ${host} anybody who reaches this machine could call. Set "auth", or say "unauthenticated: true" if that is meant`,
+    )
+  }
+  if (!path.startsWith('/')) throw new TypeError(`listen: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
+  const endpoint = endpointOf(server, options, { path, addresses: !local })
+  const { NodeServer } = await import('./transports/http/node.js')
+  const { headTimeout = 10_000, requestTimeout = 30_000 } = options
+  const stillTimeout = keepAlive === 0 ? 0 : 3 * keepAlive
+  const node = await NodeServer.start({
+    port,
+    host,
+    tls,
+    headTimeout,
+    requestTimeout,
+    stillTimeout,
+    handle: (visit) => endpoint.handle(visit),
+  })
+  let closing: Promise<void> | undefined
+  const close = (deadline = DRAIN) => {
+    closing ??= (async () => {
+      node.stop()
+      await endpoint.close(deadline)
+      await node.closed(deadline)
+    })()
+    return closing
+  }
+  signal?.addEventListener('abort', () => void close())
+  if (signal?.aborted === true) void close()
+  return {
+    url: `${tls === undefined ? 'http' : 'https'}://${urlHost(host)}:${node.port}${path}`,
+    port: node.port,
+    get sessions() {
+      return endpoint.sessions
+    },
+    get open() {
+      return endpoint.open
+    },
+    close,
+    [Symbol.asyncDispose]: () => close(),
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
+}
+
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+export type { Authorization, LogLevel, LogStream, ReplayStore, Tapped }
+export type { KeptEvent } from './stores/replay.js'
+export { MemoryReplay, type MemoryReplayOptions } from './stores/replay.js'
+export { type KnownToken, tokens } from './auth/tokens.js'
+export { type OAuthOptions, oauth } from './auth/oauth.js'
+export type { Principal } from './jsonrpc/channel.js'

@@ -1,0 +1,104 @@
+import type { Authorization } from '../../auth/authorization.js'
+import type { Principal } from '../../jsonrpc/channel.js'
+import { RpcError } from '../../jsonrpc/errors.js'
+import type { Report } from '../../jsonrpc/report.js'
+import { INSUFFICIENT_SCOPE } from '../../protocol/errors.js'
+import type { Gate } from './gate.js'
+import { Refusal, unavailable } from './refusal.js'
+import type { HeaderList, Visit } from './visit.js'
+
+/** The code of a request without a good token. The specification names none: this is HTTP's own. */
+const UNAUTHORIZED = 401
+const WELL_KNOWN = '/.well-known/oauth-protected-resource'
+
+/**
+ * Lets requests in that carry a good bearer token, and tells others where to
+ * get one. Tokens are neither logged nor handed on.
+ * https://datatracker.ietf.org/doc/html/rfc6750, https://datatracker.ietf.org/doc/html/rfc9728
+ */
+export class BearerGate implements Gate {
+  readonly #authorization: Authorization
+  readonly #report: (report: Report) => void
+  readonly #documentPath: string | undefined
+  readonly #document: string | undefined
+  readonly #metadataUrl: string | undefined
+
+  constructor(authorization: Authorization, report: (report: Report) => void) {
+    this.#authorization = authorization
+    this.#report = report
+    const { resource, authorizationServers, scopesSupported, scopes } = authorization
+    if (resource === undefined) return
+    const { origin, pathname } = new URL(resource)
+    this.#documentPath = WELL_KNOWN + (pathname === '/' ? '' : pathname)
+    this.#metadataUrl = origin + this.#documentPath
+    this.#document = JSON.stringify({
+      resource,
+      authorization_servers: authorizationServers,
+      scopes_supported: listed(scopesSupported) ?? listed(scopes),
+      bearer_methods_supported: ['header'],
+    })
+  }
+
+  /** At the place that belongs to the endpoint's path, and at the root, where some clients look. */
+  document(path: string): string | undefined {
+    return path === this.#documentPath || path === WELL_KNOWN ? this.#document : undefined
+  }
+
+  admit(visit: Visit): Principal | Refusal | Promise<Principal | Refusal> {
+    const header = visit.header('authorization')
+    const [, token] = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(header ?? '') ?? []
+    if (token === undefined)
+      return this.#unauthorized(header === undefined ? undefined : 'the header Authorization must be "Bearer" and a token')
+    try {
+      const found = this.#authorization.verify(token)
+      if (!(found instanceof Promise)) return this.#judge(found)
+      return found.then(
+        (principal) => this.#judge(principal),
+        (error: unknown) => this.#unknown(error),
+      )
+    } catch (error) {
+      return this.#unknown(error)
+    }
+  }
+
+  /** https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#runtime-insufficient-scope-errors */
+  challenge({ code, data }: RpcError): HeaderList {
+    if (code !== INSUFFICIENT_SCOPE) return []
+    const { requiredScopes = [] } = data as { requiredScopes?: readonly string[] } // as it was thrown
+    return this.#challenge({ error: 'insufficient_scope', scope: requiredScopes.join(' ') })
+  }
+
+  #judge(principal: Principal | undefined): Principal | Refusal {
+    if (principal === undefined) return this.#unauthorized('the token is not good, not for this server, or expired')
+    const { scopes = [] } = this.#authorization
+    if (scopes.every((scope) => principal.scopes.includes(scope))) return principal
+    const error = new RpcError(INSUFFICIENT_SCOPE, `Insufficient scope: this server needs a token with ${scopes.join(' ')}`, {
+      requiredScopes: scopes,
+    })
+    return new Refusal(403, error, this.challenge(error))
+  }
+
+  #unauthorized(problem: string | undefined): Refusal {
+    const { scopes } = this.#authorization
+    const challenge = this.#challenge({
+      ...(problem === undefined ? {} : { error: 'invalid_token', error_description: problem }),
+      ...(listed(scopes) === undefined ? {} : { scope: (scopes ?? []).join(' ') }),
+    })
+    return new Refusal(401, new RpcError(UNAUTHORIZED, `Unauthorized: ${problem ?? 'send a bearer token'}`), challenge)
+  }
+
+  #unknown(error: unknown): Refusal {
+    this.#report({ level: 'error', message: 'A token could not be verified', error })
+    return unavailable('tokens cannot be verified just now', [])
+  }
+
+  #challenge(parameters: Readonly<Record<string, string>>): HeaderList {
+    const all = this.#metadataUrl === undefined ? parameters : { ...parameters, resource_metadata: this.#metadataUrl }
+    const written = Object.entries(all).map(([name, value]) => `${name}="${value}"`)
+    return ['WWW-Authenticate', written.length === 0 ? 'Bearer' : `Bearer ${written.join(', ')}`]
+  }
+}
+
+function listed(scopes: readonly string[] | undefined): readonly string[] | undefined {
+  return scopes === undefined || scopes.length === 0 ? undefined : scopes
+}

@@ -1,0 +1,120 @@
+import type { Channel, Exchange, Principal, Receiver } from '../../jsonrpc/channel.js'
+import type { RpcError } from '../../jsonrpc/errors.js'
+import type { Request } from '../../jsonrpc/message.js'
+import type { Conversation } from './conversation.js'
+import { Outlet } from './outlet.js'
+import type { Beating, Pulse } from './pulse.js'
+import { JSON_TYPE } from './refusal.js'
+import { statusOf } from './status.js'
+import type { HeaderList, Visit } from './visit.js'
+
+export interface DescribedOptions {
+  visit: Visit
+  pulse: Pulse
+  maxWaiting: number
+  principal: Principal | undefined
+  /** Headers that every answer carries. */
+  headers: HeaderList
+  /** Headers of an answer that tells an error. */
+  challenge(error: RpcError): HeaderList
+  /** It has been answered, or its client is gone. */
+  ended(described: Described): void
+}
+
+/**
+ * One request that describes itself: a conversation of one question. Its answer
+ * is plain JSON, unless something is to be told before; then it is a stream.
+ * Whoever closes it has cancelled the request.
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+ */
+export class Described implements Channel, Exchange, Beating {
+  readonly principal?: Principal
+  readonly #options: DescribedOptions
+  #receiver: Receiver | undefined
+  #conversation: Conversation | undefined
+  #outlet: Outlet | undefined
+  #state: 'new' | 'pending' | 'ended' = 'new'
+
+  constructor(options: DescribedOptions) {
+    this.#options = options
+    if (options.principal !== undefined) this.principal = options.principal
+  }
+
+  /** Serves it; true where the answer is still to come. */
+  serve(request: Request, open: (channel: Channel) => Conversation): boolean {
+    this.#conversation = open(this)
+    this.#receiver?.frame(request.frame, this, request)
+    if (this.#state === 'ended') return false
+    this.#state = 'pending'
+    if (this.#outlet === undefined) {
+      this.#options.pulse.add(this)
+      this.#options.visit.onGone(() => this.#gone())
+    }
+    return true
+  }
+
+  get congested(): boolean {
+    return this.#outlet?.congested ?? false
+  }
+
+  receive(receiver: Receiver): void {
+    this.#receiver = receiver
+  }
+
+  /** All that is sent here belongs to the one request. */
+  send(frame: string): void {
+    if (this.#state === 'ended') return
+    this.#stream().send({ data: frame })
+  }
+
+  reply(frame?: string, error?: RpcError): void {
+    if (this.#state === 'ended') return
+    const pending = this.#state === 'pending'
+    this.#state = 'ended'
+    this.#answer(frame, error)
+    if (!pending) return
+    this.#options.pulse.remove(this)
+    this.#receiver?.closed()
+    this.#options.ended(this)
+  }
+
+  /** A call that takes its time becomes a stream, which can show that it lives. */
+  beat(): void {
+    this.#stream().beat()
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  /** Gives what is under way a little time. */
+  drain(deadline: number): Promise<void> {
+    return this.#conversation?.drain(deadline) ?? Promise.resolve()
+  }
+
+  #answer(frame: string | undefined, error: RpcError | undefined): void {
+    const { visit, headers, challenge } = this.#options
+    if (this.#outlet !== undefined) {
+      if (frame !== undefined) this.#outlet.send({ data: frame })
+      this.#outlet.end()
+    } else if (frame === undefined) visit.answer(202, headers)
+    else if (error === undefined) visit.answer(200, headers.length === 0 ? JSON_TYPE : [...JSON_TYPE, ...headers], frame)
+    else visit.answer(statusOf(error), [...JSON_TYPE, ...headers, ...challenge(error)], frame)
+  }
+
+  #stream(): Outlet {
+    if (this.#outlet !== undefined) return this.#outlet
+    const { visit, pulse, maxWaiting, headers } = this.#options
+    pulse.remove(this)
+    this.#outlet = new Outlet(visit, { pulse, maxWaiting, headers, gone: () => this.#gone() })
+    return this.#outlet
+  }
+
+  #gone(): void {
+    if (this.#state === 'ended') return
+    this.#state = 'ended'
+    this.#options.pulse.remove(this)
+    this.#receiver?.closed()
+    this.#options.ended(this)
+  }
+}

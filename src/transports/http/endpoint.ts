@@ -1,0 +1,282 @@
+import type { Channel, Principal } from '../../jsonrpc/channel.js'
+import { PARSE_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import { type Message, type Request, read } from '../../jsonrpc/message.js'
+import type { Report } from '../../jsonrpc/report.js'
+import { unnamedOverHttp } from '../../protocol/revisions/index.js'
+import type { ReplayStore } from '../../stores/replay.js'
+import type { Conversation } from './conversation.js'
+import { PREFLIGHT, corsHeaders } from './cors.js'
+import { Described } from './described.js'
+import { checkDescription, describes, handshakeNamed, selfDescribingNamed } from './era.js'
+import { parseEventId } from './event-log.js'
+import type { Gate } from './gate.js'
+import { type GuardOptions, Guards, accepts, checkPost, tooLarge } from './guards.js'
+import { type HeaderParameter, checkMirrors } from './mirrors.js'
+import { Pulse } from './pulse.js'
+import { JSON_TYPE, Refusal, gone, notAllowed, refuse, unavailable, unsupportedVersion } from './refusal.js'
+import { HttpSession } from './session.js'
+import { Sessions } from './sessions.js'
+import type { HeaderList, Visit } from './visit.js'
+
+export interface EndpointOptions extends GuardOptions {
+  /** Where the endpoint is; without it, everywhere. */
+  path?: string | undefined
+  /** Serves a client over a channel. */
+  open(channel: Channel): Conversation
+  headerParameters(tool: string): readonly HeaderParameter[]
+  report(report: Report): void
+  gate?: Gate | undefined
+  store: ReplayStore
+  maxDepth?: number | undefined
+  /** The longest body, in bytes. */
+  maxBody: number
+  /** How many answers may be open at once, and how many bytes may wait for one client. */
+  maxOpen: number
+  maxWaiting: number
+  sessions: { max: number; idle: number }
+  /** Milliseconds of silence after which an open answer shows that it lives. */
+  keepAlive: number
+  /** Milliseconds after which a client should come back for a stream that was let go. */
+  retry: number
+}
+
+/** One request under way: its way back, who sent it, and the headers that every answer to it carries. */
+interface Arrival {
+  visit: Visit
+  principal: Principal | undefined
+  headers: HeaderList
+}
+
+const NO_SESSION = 'the header Mcp-Session-Id is missing. Send "initialize" first, and its answer will have one'
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The MCP endpoint: every revision on one URL, whatever runtime brings the requests. */
+export class Endpoint {
+  readonly #options: EndpointOptions
+  readonly #guards: Guards
+  readonly #pulse: Pulse
+  readonly #sessions: Sessions
+  readonly #described = new Set<Described>()
+  #closing = false
+
+  constructor(options: EndpointOptions) {
+    this.#options = options
+    this.#guards = new Guards(options)
+    this.#pulse = new Pulse(options.keepAlive)
+    this.#sessions = new Sessions(options.sessions)
+  }
+
+  get sessions(): number {
+    return this.#sessions.size
+  }
+
+  /** How many answers are open: calls under way, and streams. */
+  get open(): number {
+    return this.#pulse.size
+  }
+
+  /** Serves one HTTP request. Whatever happens, there is an answer. */
+  handle(visit: Visit): void {
+    try {
+      this.#enter(visit)
+    } catch (error) {
+      this.#fail(visit, error)
+    }
+  }
+
+  /** Takes no new work, and waits a while for what is under way. */
+  async close(deadline: number): Promise<void> {
+    this.#closing = true
+    await Promise.all([...this.#described, ...this.#sessions.values()].map((each) => each.drain(deadline)))
+    for (const session of this.#sessions.values()) this.#sessions.end(session)
+  }
+
+  #fail(visit: Visit, error: unknown): void {
+    const reference = crypto.randomUUID().slice(0, 8)
+    this.#options.report({ level: 'error', message: `An HTTP request failed (reference ${reference})`, error })
+    refuse(visit, new Refusal(500, `Internal error (reference ${reference})`))
+  }
+
+  #enter(visit: Visit): void {
+    const refusal = this.#guards.check(visit)
+    if (refusal !== undefined) return refuse(visit, refusal)
+    const { path = visit.path, gate } = this.#options
+    const origin = this.#guards.listed(visit)
+    const headers = origin === undefined ? [] : corsHeaders(origin)
+    const { method } = visit
+    if (visit.path !== path && visit.path !== `${path}/`) return this.#elsewhere(visit, headers)
+    const document = gate?.document(visit.path)
+    if (document !== undefined) return visit.answer(200, [...JSON_TYPE, ...headers], document)
+    if (method === 'OPTIONS' && origin !== undefined) return visit.answer(204, [...headers, ...PREFLIGHT])
+    if (this.#closing) return refuse(visit, unavailable('the server is shutting down', headers))
+    if (gate === undefined) return this.#admitted({ visit, principal: undefined, headers })
+    const admitted = gate.admit(visit)
+    if (!(admitted instanceof Promise)) return this.#decided(visit, admitted, headers)
+    admitted.then((decided) => this.#decided(visit, decided, headers)).catch((error: unknown) => this.#fail(visit, error))
+  }
+
+  /** What is there beside the endpoint. */
+  #elsewhere(visit: Visit, headers: HeaderList): void {
+    const read = visit.method === 'GET' || visit.method === 'HEAD'
+    const document = this.#options.gate?.document(visit.path)
+    if (document !== undefined && read) return visit.answer(200, [...JSON_TYPE, ...headers], document)
+    if (visit.path === '/healthz' && read)
+      return visit.answer(this.#closing ? 503 : 200, JSON_TYPE, this.#closing ? '{"status":"closing"}' : '{"status":"ok"}')
+    refuse(visit, new Refusal(404, `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`, headers))
+  }
+
+  #decided(visit: Visit, admitted: Principal | Refusal, headers: HeaderList): void {
+    if (!(admitted instanceof Refusal)) return this.#admitted({ visit, principal: admitted, headers })
+    refuse(visit, new Refusal(admitted.status, admitted.error, [...admitted.headers, ...headers]))
+  }
+
+  #admitted(arrival: Arrival): void {
+    const { visit, headers } = arrival
+    switch (visit.method) {
+      case 'POST':
+        return this.#post(arrival)
+      case 'GET':
+      case 'DELETE':
+        return visit.header('mcp-session-id') === undefined ? refuse(visit, notAllowed('POST', headers)) : this.#withSession(arrival)
+      default:
+        refuse(visit, notAllowed('POST, GET, DELETE', headers))
+    }
+  }
+
+  #post(arrival: Arrival): void {
+    const { visit, headers } = arrival
+    const { maxBody, maxDepth } = this.#options
+    const refusal = checkPost(visit, maxBody)
+    if (refusal !== undefined) return refuse(visit, new Refusal(refusal.status, refusal.error, [...refusal.headers, ...headers]))
+    visit.read(maxBody, (body) => {
+      try {
+        if (body === undefined) return refuse(visit, tooLarge(maxBody))
+        const text = decode(body)
+        const message: Message =
+          text === undefined ? { kind: 'invalid', id: undefined, error: NOT_UTF8, mute: false } : read(text, maxDepth)
+        this.#route(arrival, text ?? '', message)
+      } catch (error) {
+        this.#fail(visit, error)
+      }
+    })
+  }
+
+  /** The era is decided here: by what a message says of itself, otherwise by its session. */
+  #route(arrival: Arrival, text: string, message: Message): void {
+    const { visit, principal, headers } = arrival
+    const version = visit.header('mcp-protocol-version')
+    if (selfDescribingNamed(version) || describes(message)) return this.#serveDescribed(arrival, message, version)
+    const id = visit.header('mcp-session-id')
+    const session = id === undefined ? undefined : this.#sessions.get(id, principal?.id)
+    const asked = 'id' in message ? message.id : undefined
+    const unreadable = (session?.revision ?? handshakeNamed(version) ?? unnamedOverHttp).unreadableId
+    if (session === undefined) {
+      if (message.kind === 'request' && message.method === 'initialize') return this.#initialize(arrival, message)
+      if (message.kind === 'invalid') return refuse(visit, new Refusal(400, message.error, headers), asked, unreadable)
+      const refusal = id === undefined ? new Refusal(400, `Bad Request: ${NO_SESSION}`, headers) : gone(headers)
+      return refuse(visit, refusal, asked, unreadable)
+    }
+    if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
+      return refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
+    if (message.kind === 'request' && this.#full()) return refuse(visit, unavailable('too many requests are open', headers), asked)
+    session.post(text, message, { visit, principal, headers, challenge: this.#challenge })
+  }
+
+  #initialize({ visit, principal, headers }: Arrival, message: Request): void {
+    if (!this.#sessions.makeRoom()) return refuse(visit, unavailable('too many sessions are open', headers), message.id)
+    const { store, maxWaiting, retry, open } = this.#options
+    const session = new HttpSession(newId(), principal?.id, { pulse: this.#pulse, store, maxWaiting, retry }, open)
+    session.post(message.frame, message, {
+      visit,
+      principal,
+      headers,
+      challenge: this.#challenge,
+      opening: (answer) => {
+        if (answer === undefined || !session.begin(answer)) {
+          session.end()
+          return []
+        }
+        this.#sessions.add(session)
+        return ['Mcp-Session-Id', session.id]
+      },
+    })
+  }
+
+  #serveDescribed({ visit, principal, headers }: Arrival, message: Message, version: string | undefined): void {
+    // https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#sending-messages
+    if (message.kind === 'notification') return visit.answer(202, headers)
+    if (message.kind === 'invalid') return refuse(visit, new Refusal(400, message.error, headers), message.id)
+    if (message.kind !== 'request') return refuse(visit, new Refusal(400, `Bad Request: ${NOT_ONE}`, headers))
+    try {
+      checkDescription(message, version)
+      checkMirrors(visit, message, this.#options.headerParameters)
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error
+      return refuse(visit, new Refusal(400, error, headers), message.id)
+    }
+    if (this.#full()) return refuse(visit, unavailable('too many requests are open', headers), message.id)
+    const described: Described = new Described({
+      visit,
+      principal,
+      headers,
+      pulse: this.#pulse,
+      maxWaiting: this.#options.maxWaiting,
+      challenge: this.#challenge,
+      ended: () => this.#described.delete(described),
+    })
+    if (described.serve(message, this.#options.open)) this.#described.add(described)
+  }
+
+  #withSession({ visit, principal, headers }: Arrival): void {
+    const version = visit.header('mcp-protocol-version')
+    const session = this.#sessions.get(visit.header('mcp-session-id') ?? '', principal?.id)
+    if (session === undefined) return refuse(visit, gone(headers))
+    if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
+      return refuse(visit, unsupportedVersion(session.agreed, headers))
+    if (visit.method === 'DELETE') {
+      this.#sessions.end(session)
+      return visit.answer(204, headers)
+    }
+    if (!accepts(visit, 'text/event-stream'))
+      return refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
+    if (this.#full()) return refuse(visit, unavailable('too many streams are open', headers))
+    this.#listen(visit, session, headers)
+  }
+
+  #listen(visit: Visit, session: HttpSession, headers: HeaderList): void {
+    session.used = Date.now()
+    const last = visit.header('last-event-id')
+    if (last === undefined) {
+      if (!session.listen(visit, headers))
+        refuse(visit, new Refusal(409, 'Conflict: this session has its stream open already; one is enough', headers))
+      return
+    }
+    const event = parseEventId(last)
+    if (event === undefined || !session.resume(visit, event.stream, event.number, headers))
+      refuse(visit, new Refusal(400, 'Bad Request: no stream of this session has the event that Last-Event-ID names', headers))
+  }
+
+  #full(): boolean {
+    return this.#pulse.size >= this.#options.maxOpen
+  }
+
+  readonly #challenge = (error: RpcError): HeaderList => this.#options.gate?.challenge(error) ?? []
+}
+
+const NOT_UTF8 = new RpcError(PARSE_ERROR, 'Parse error: the body is not UTF-8')
+const NOT_ONE = 'in this revision a POST carries one request or one notification'
+
+function decode(body: Uint8Array): string | undefined {
+  try {
+    return utf8.decode(body)
+  } catch {
+    return undefined
+  }
+}
+
+/** 192 bits that nobody guesses, in characters that a header may have. */
+function newId(): string {
+  return btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(24))))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+}

@@ -1,0 +1,102 @@
+import type { ReplayStore } from '../../stores/replay.js'
+import type { Outlet } from './outlet.js'
+
+/**
+ * One stream of a session: numbered messages that outlive the connection they
+ * are sent over. While there is no connection they are kept, and given to
+ * whoever comes back and says which one it has seen last.
+ * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery
+ */
+export class EventLog {
+  /** Unique within its session. */
+  readonly name: string
+  readonly #key: string
+  readonly #store: ReplayStore
+  #count = 0
+  #outlet: Outlet | undefined
+  #ended = false
+
+  /** `session` makes the stream's name unique among all. */
+  constructor(session: string, name: string, store: ReplayStore) {
+    this.name = name
+    this.#key = `${session}/${name}`
+    this.#store = store
+  }
+
+  get connected(): boolean {
+    return this.#outlet !== undefined
+  }
+
+  get congested(): boolean {
+    return this.#outlet?.congested ?? false
+  }
+
+  /** Nothing more will come. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** Sends a message, or keeps it for later. */
+  push(frame: string): void {
+    const number = ++this.#count
+    this.#store.keep(this.#key, { number, frame })
+    this.#outlet?.send({ id: this.#id(number), data: frame })
+  }
+
+  /** An event without a message: what a client must have seen to be able to come back. */
+  prime(retry?: number): void {
+    this.#outlet?.send(retry === undefined ? { id: this.#id(this.#count), data: '' } : { id: this.#id(this.#count), retry, data: '' })
+  }
+
+  /** The last message has been sent. */
+  end(): void {
+    this.#ended = true
+    this.#outlet?.end()
+    this.#outlet = undefined
+  }
+
+  connect(outlet: Outlet): void {
+    this.#outlet = outlet
+  }
+
+  /** A connection is gone, whoever ended it. */
+  disconnect(outlet: Outlet): void {
+    if (this.#outlet === outlet) this.#outlet = undefined
+  }
+
+  /** Ends the connection, not the stream. */
+  release(): void {
+    this.#outlet?.end()
+    this.#outlet = undefined
+  }
+
+  /** Sends over a new connection what came behind an event, and whatever will come. */
+  async resume(outlet: Outlet, after: number): Promise<void> {
+    this.release()
+    let sent = Math.min(after, this.#count)
+    while (sent < this.#count) {
+      const events = await this.#store.after(this.#key, sent)
+      for (const { number, frame } of events) outlet.send({ id: this.#id(number), data: frame })
+      const last = events.at(-1)?.number
+      if (last === undefined) break
+      sent = last
+    }
+    if (this.#ended) outlet.end()
+    else this.#outlet = outlet
+  }
+
+  drop(): void {
+    this.end()
+    this.#store.drop(this.#key)
+  }
+
+  #id(number: number): string {
+    return `${this.name}.${number}`
+  }
+}
+
+/** Which stream an event belongs to, and which one of its events it is. */
+export function parseEventId(id: string): { stream: string; number: number } | undefined {
+  const [, stream, digits] = /^([a-z0-9]+)\.(\d{1,15})$/.exec(id) ?? []
+  return stream === undefined ? undefined : { stream, number: Number(digits) }
+}

@@ -1,0 +1,13 @@
+import type { Principal } from '../../jsonrpc/channel.js'
+import type { RpcError } from '../../jsonrpc/errors.js'
+import type { Refusal } from './refusal.js'
+import type { HeaderList, Visit } from './visit.js'
+
+/** Who decides whether a request may come in, and on whose behalf. */
+export interface Gate {
+  admit(visit: Visit): Principal | Refusal | Promise<Principal | Refusal>
+  /** What an answer must say besides, so that a client knows how to get further. */
+  challenge(error: RpcError): HeaderList
+  /** A document for clients that want to know where to get a token, by its path. */
+  document(path: string): string | undefined
+}

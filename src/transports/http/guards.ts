@@ -1,0 +1,113 @@
+import { Refusal } from './refusal.js'
+import type { Visit } from './visit.js'
+
+/* What every request must pass before its body is read. */
+
+export interface GuardOptions {
+  /** Names by which the server may be called, beside those of this machine itself; `any` turns the check off. */
+  hosts?: readonly string[] | 'any' | undefined
+  /** Web pages that may call, as origins such as `https://app.example.com`. They are also told so (CORS). */
+  origins?: readonly string[] | undefined
+  /** Whether the server is reached by its address from elsewhere. */
+  addresses?: boolean | undefined
+}
+
+/** Names that cannot be pointed at us from outside. */
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
+const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\])$/
+
+export class Guards {
+  readonly #hosts: ReadonlySet<string> | 'any'
+  readonly #origins: ReadonlySet<string>
+  readonly #addresses: boolean
+
+  constructor({ hosts = [], origins = [], addresses = false }: GuardOptions) {
+    this.#hosts = hosts === 'any' ? 'any' : new Set(hosts.map((host) => host.toLowerCase()))
+    this.#origins = new Set(origins.map(originOf))
+    this.#addresses = addresses
+  }
+
+  /** Why a request must not be served, or undefined. */
+  check(visit: Visit): Refusal | undefined {
+    if (visit.repeated !== undefined) return new Refusal(400, `Bad Request: the header ${visit.repeated} was sent more than once`)
+    const host = visit.header('host')
+    if (host === undefined || !this.#knowsHost(host)) {
+      return new Refusal(
+        403,
+        'Forbidden: this server is not known by the name in the Host header. To allow it, name it in the option "hosts"',
+      )
+    }
+    const origin = visit.header('origin')
+    if (origin === undefined || this.#knowsOrigin(origin, host)) return undefined
+    return new Refusal(403, 'Forbidden: pages of this Origin may not call this server. To allow them, name it in the option "origins"')
+  }
+
+  /** The origin of a page that was named as one that may call. */
+  listed(visit: Visit): string | undefined {
+    const origin = visit.header('origin')
+    return origin !== undefined && this.#origins.has(origin) ? origin : undefined
+  }
+
+  /** A page that has its own name pointed at us (DNS rebinding) still calls us by that name. */
+  #knowsHost(host: string): boolean {
+    if (this.#hosts === 'any') return true
+    const written = host.toLowerCase()
+    const name = written.replace(/:\d+$/, '')
+    if (LOOPBACK.test(name) || this.#hosts.has(name) || this.#hosts.has(written)) return true
+    return this.#addresses && ADDRESS.test(name)
+  }
+
+  #knowsOrigin(origin: string, host: string): boolean {
+    if (this.#origins.has(origin)) return true
+    // A page of this very server. Whether it was fetched by http or https, a proxy may have changed.
+    return /^https?:\/\//.test(origin) && origin.slice(origin.indexOf('//') + 2) === host.toLowerCase()
+  }
+}
+
+function originOf(text: string): string {
+  const origin = URL.canParse(text) ? new URL(text).origin : 'null'
+  if (origin === 'null') throw new TypeError(`"origins" must list origins such as https://app.example.com, not ${JSON.stringify(text)}`)
+  return origin
+}
+
+/** Why a POST must not be read, or undefined. */
+export function checkPost(visit: Visit, maxBody: number): Refusal | undefined {
+  const type = visit.header('content-type')
+  if (type !== 'application/json' && !isJson(type)) {
+    return new Refusal(415, 'Unsupported Media Type: send JSON in UTF-8, with the header "Content-Type: application/json"')
+  }
+  const encoding = visit.header('content-encoding')
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
+    return new Refusal(415, 'Unsupported Media Type: send the body as it is, without Content-Encoding')
+  if (!accepts(visit, 'application/json') || !accepts(visit, 'text/event-stream')) {
+    return new Refusal(406, 'Not Acceptable: send the header "Accept: application/json, text/event-stream"')
+  }
+  const length = visit.header('content-length')
+  return length !== undefined && Number(length) > maxBody ? tooLarge(maxBody) : undefined
+}
+
+export function tooLarge(maxBody: number): Refusal {
+  return new Refusal(413, `Content Too Large: a message may have ${maxBody} bytes`)
+}
+
+function isJson(type: string | undefined): boolean {
+  const [, charset] = /^\s*application\/json\s*(?:;\s*charset\s*=\s*"?([^";\s]+)"?\s*)?$/i.exec(type ?? '') ?? ['', '?']
+  return charset === undefined || charset.toLowerCase() === 'utf-8'
+}
+
+/** Whether the client takes answers of a type. No header is as good as any. */
+export function accepts(visit: Visit, type: 'application/json' | 'text/event-stream'): boolean {
+  const accept = visit.header('accept')
+  if (accept === undefined || accept.includes(type)) return accept === undefined || !refusesByWeight(accept, type)
+  const ranges = accept.toLowerCase().split(',')
+  return ranges.some((range) => {
+    const name = (range.split(';', 1)[0] ?? '').trim()
+    return (
+      (name === type || name === '*/*' || name === `${type.split('/', 1)[0] ?? ''}/*`) && !/;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)/.test(range)
+    )
+  })
+}
+
+function refusesByWeight(accept: string, type: string): boolean {
+  return accept.includes('q=0') && accept.split(',').some((range) => range.includes(type) && /;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)/.test(range))
+}

@@ -1,0 +1,90 @@
+import { RpcError } from '../../jsonrpc/errors.js'
+import { type Params, type Request, isObject } from '../../jsonrpc/message.js'
+import { HEADER_MISMATCH } from '../../protocol/errors.js'
+import type { Visit } from './visit.js'
+
+/*
+ * Headers that say what the body says, so that others can route a request
+ * without reading it. What they route by must be what is served.
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata
+ */
+
+/** A parameter of a tool that is mirrored in a header `Mcp-Param-…`. */
+export interface HeaderParameter {
+  readonly name: string
+  /** Where its value stands in the arguments. */
+  readonly path: readonly string[]
+  readonly type: string
+}
+
+/** The parameter that is mirrored in `Mcp-Name`. */
+const NAMED_BY: ReadonlyMap<string, string> = new Map([
+  ['tools/call', 'name'],
+  ['prompts/get', 'name'],
+  ['resources/read', 'uri'],
+])
+
+export function mismatch(problem: string): RpcError {
+  return new RpcError(HEADER_MISMATCH, `Header mismatch: ${problem}`)
+}
+
+/** Throws where a header does not say what the body says. */
+export function checkMirrors(visit: Visit, { method, params }: Request, parametersOf: (tool: string) => readonly HeaderParameter[]): void {
+  const said = visit.header('mcp-method')
+  if (said === undefined) throw mismatch(`the header Mcp-Method is missing; it must be ${JSON.stringify(method)}`)
+  if (said.trim() !== method) throw mismatch(`the header Mcp-Method does not say ${JSON.stringify(method)}, as the body does`)
+  const source = NAMED_BY.get(method)
+  if (source === undefined || params === undefined) return
+  const name = params[source]
+  if (typeof name !== 'string') return
+  checkValue('Mcp-Name', visit.header('mcp-name'), name)
+  if (method === 'tools/call') checkParameters(visit, params, parametersOf(name))
+}
+
+function checkParameters(visit: Visit, params: Params, parameters: readonly HeaderParameter[]): void {
+  for (const { name, path } of parameters) {
+    const header = visit.header(`mcp-param-${name.toLowerCase()}`)
+    const value = valueAt(params['arguments'], path)
+    if (value === undefined || value === null) {
+      if (header !== undefined) throw mismatch(`the header Mcp-Param-${name} was sent, but ${path.join('.')} is not in the arguments`)
+    } else if (typeof value !== 'object') checkValue(`Mcp-Param-${name}`, header, value as string | number | boolean)
+  }
+}
+
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  let found = value
+  for (const key of path) {
+    if (!isObject(found) || !Object.hasOwn(found, key)) return undefined
+    found = found[key]
+  }
+  return found
+}
+
+function checkValue(header: string, written: string | undefined, value: string | number | boolean): void {
+  if (written === undefined) throw mismatch(`the header ${header} is missing`)
+  const decoded = decode(written.trim())
+  if (decoded === undefined) throw mismatch(`the header ${header} has characters that it must not have, or Base64 that cannot be read`)
+  const same = typeof value === 'number' ? isNumber(decoded) && Number(decoded) === value : decoded === String(value)
+  if (!same) throw mismatch(`the header ${header} does not say what the body says`)
+}
+
+function isNumber(text: string): boolean {
+  return /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text)
+}
+
+/** Base64 to the letter: what is lenient in one place is a hole in another. */
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The value that a header stands for; undefined where it stands for none. */
+function decode(written: string): string | undefined {
+  if (/[^\t\u0020-\u007e]/.test(written)) return undefined
+  if (!written.startsWith('=?base64?') || !written.endsWith('?=') || written.length < 11) return written
+  const encoded = written.slice(9, -2)
+  if (!BASE64.test(encoded)) return undefined
+  try {
+    return utf8.decode(Uint8Array.from(atob(encoded), (character) => character.charCodeAt(0)))
+  } catch {
+    return undefined
+  }
+}

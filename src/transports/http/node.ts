@@ -1,0 +1,174 @@
+import { type IncomingMessage, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import type { HeaderList, Sink, Visit } from './visit.js'
+
+/* Node's own HTTP server, without a detour over the web's Request and Response. */
+
+/** Headers that mean one thing: two of them would mean different things to different readers. */
+const SINGLE = /^(?:host|origin|authorization|content-type|content-length|content-encoding|transfer-encoding|last-event-id|mcp-.+)$/
+
+class NodeVisit implements Visit {
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  #gone: (() => void) | undefined
+  #watched = false
+
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.#request = request
+    this.#response = response
+  }
+
+  get method(): string {
+    return this.#request.method ?? 'GET'
+  }
+
+  get path(): string {
+    const { url = '/' } = this.#request
+    const query = url.indexOf('?')
+    return query === -1 ? url : url.slice(0, query)
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#request.headers[name]
+    return typeof value === 'string' ? value : undefined
+  }
+
+  get repeated(): string | undefined {
+    const { rawHeaders, headers } = this.#request
+    if (rawHeaders.length === 2 * Object.keys(headers).length) return undefined
+    const seen = new Set<string>()
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const name = rawHeaders[i]?.toLowerCase() ?? ''
+      if (seen.has(name) && SINGLE.test(name)) return name
+      seen.add(name)
+    }
+    return undefined
+  }
+
+  read(limit: number, done: (body: Uint8Array | undefined) => void): void {
+    const request = this.#request
+    let chunks: Uint8Array[] = []
+    let size = 0
+    request.on('data', (chunk: Uint8Array) => {
+      size += chunk.length
+      if (size <= limit) chunks.push(chunk)
+      else if (size - chunk.length <= limit) {
+        // What still comes is let go of, so that the client gets to read the answer.
+        chunks = []
+        done(undefined)
+      }
+    })
+    request.on('end', () => {
+      if (size > limit) return
+      const [only] = chunks
+      done(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks))
+    })
+    // A client that breaks off in the middle has asked for nothing.
+    request.on('error', () => {})
+  }
+
+  answer(status: number, headers: HeaderList, body?: string): void {
+    const response = this.#response
+    if (response.headersSent) return void response.destroy()
+    if (body === undefined) response.writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0']).end()
+    else response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))]).end(body)
+  }
+
+  stream(status: number, headers: HeaderList): Sink {
+    const response = this.#response
+    response.writeHead(status, [...headers])
+    response.flushHeaders()
+    return {
+      write: (text) => void response.write(text),
+      end: () => void response.end(),
+      cut: () => void response.destroy(),
+      get waiting() {
+        return response.writableLength
+      },
+    }
+  }
+
+  onGone(gone: (() => void) | undefined): void {
+    this.#gone = gone
+    if (this.#watched) return
+    this.#watched = true
+    this.#response.on('close', () => {
+      if (!this.#response.writableFinished) this.#gone?.()
+    })
+  }
+}
+
+export interface NodeOptions {
+  port: number
+  host: string
+  tls?: { cert: string | Uint8Array; key: string | Uint8Array } | undefined
+  /** Milliseconds within which the head, and the whole, of a request must have come. */
+  headTimeout: number
+  requestTimeout: number
+  /** Milliseconds after which a connection is closed on which nothing moves; 0 for never. */
+  stillTimeout: number
+  handle(visit: Visit): void
+}
+
+/** An HTTP server that takes connections. */
+export class NodeServer {
+  readonly #server: Server
+
+  private constructor(server: Server) {
+    this.#server = server
+  }
+
+  static start({ port, host, tls, headTimeout, requestTimeout, stillTimeout, handle }: NodeOptions): Promise<NodeServer> {
+    const settings = {
+      headersTimeout: headTimeout,
+      requestTimeout,
+      // By default Node looks every half minute only: so long a slow client would keep its place.
+      connectionsCheckingInterval: Math.min(1000, headTimeout),
+      insecureHTTPParser: false,
+    }
+    const visit = (request: IncomingMessage, response: ServerResponse) => handle(new NodeVisit(request, response))
+    const server =
+      tls === undefined
+        ? createHttpServer(settings, visit)
+        : createHttpsServer({ ...settings, cert: text(tls.cert), key: text(tls.key) }, visit)
+    server.setTimeout(stillTimeout)
+    return new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(port, host, () => {
+        server.off('error', reject)
+        resolve(new NodeServer(server))
+      })
+    })
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port // it listens on a port, not on a pipe
+  }
+
+  /** Takes no new connections, and ends those on which nothing is under way. */
+  stop(): void {
+    this.#server.close()
+    this.#server.closeIdleConnections()
+  }
+
+  /** Resolves when the last connection is closed; after the deadline the rest is cut. */
+  closed(deadline: number): Promise<void> {
+    return new Promise((resolve) => {
+      const idle = setInterval(() => this.#server.closeIdleConnections(), 20)
+      const cut = setTimeout(() => this.#server.closeAllConnections(), deadline)
+      const done = () => {
+        clearInterval(idle)
+        clearTimeout(cut)
+        resolve()
+      }
+      if (this.#server.listening) this.#server.close(done)
+      else this.#server.close(done)
+      this.#server.closeIdleConnections()
+    })
+  }
+}
+
+function text(pem: string | Uint8Array): string {
+  return typeof pem === 'string' ? pem : new TextDecoder().decode(pem)
+}

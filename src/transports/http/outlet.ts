@@ -1,0 +1,78 @@
+import { KEEP_ALIVE, type StreamEvent, encodeEvent } from '../../framing/event-stream.js'
+import type { Beating, Pulse } from './pulse.js'
+import type { HeaderList, Sink, Visit } from './visit.js'
+
+/** Proxies neither keep it, nor change it, nor hold it back. */
+export const STREAM_HEADERS: HeaderList = [
+  'Content-Type',
+  'text/event-stream',
+  'Cache-Control',
+  'no-cache, no-transform',
+  'X-Accel-Buffering',
+  'no',
+]
+
+export interface OutletOptions {
+  headers?: HeaderList
+  pulse: Pulse
+  /** How many bytes may wait for a client that does not read. */
+  maxWaiting: number
+  /** The client is gone, or was cut off. */
+  gone: () => void
+}
+
+/** An event stream on one connection. Who does not read is cut off, so that nothing piles up. */
+export class Outlet implements Beating {
+  readonly #sink: Sink
+  readonly #options: OutletOptions
+  #open = true
+  #wrote = false
+  #waited = 0
+
+  constructor(visit: Visit, options: OutletOptions) {
+    this.#options = options
+    this.#sink = visit.stream(200, [...STREAM_HEADERS, ...(options.headers ?? [])])
+    visit.onGone(() => this.#close())
+    options.pulse.add(this)
+  }
+
+  get congested(): boolean {
+    return this.#sink.waiting > this.#options.maxWaiting / 4
+  }
+
+  send(event: StreamEvent): void {
+    if (!this.#open) return
+    if (this.#sink.waiting > this.#options.maxWaiting) return this.#cut()
+    this.#wrote = true
+    this.#sink.write(encodeEvent(event))
+  }
+
+  /** Ends the connection in good order. */
+  end(): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#options.pulse.remove(this)
+    this.#sink.end()
+  }
+
+  beat(): void {
+    const { waiting } = this.#sink
+    // What was waiting at the last beat and has not moved since is not read any more.
+    if (waiting > 0 && waiting >= this.#waited && this.#waited > 0) return this.#cut()
+    this.#waited = waiting
+    if (!this.#wrote) this.#sink.write(KEEP_ALIVE)
+    this.#wrote = false
+  }
+
+  #cut(): void {
+    this.#sink.cut()
+    this.#close()
+  }
+
+  #close(): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#options.pulse.remove(this)
+    this.#options.gone()
+  }
+}

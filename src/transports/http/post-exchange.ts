@@ -1,0 +1,131 @@
+import type { Exchange, Principal } from '../../jsonrpc/channel.js'
+import type { RpcError } from '../../jsonrpc/errors.js'
+import { type Message, isQuestion } from '../../jsonrpc/message.js'
+import type { Revision } from '../../protocol/revisions/index.js'
+import type { EventLog } from './event-log.js'
+import { STREAM_HEADERS } from './outlet.js'
+import type { Beating, Pulse } from './pulse.js'
+import { JSON_TYPE, Refusal, refuse } from './refusal.js'
+import { statusInSession } from './status.js'
+import type { HeaderList, Visit } from './visit.js'
+
+/** What an exchange needs of the session that it is part of. */
+export interface Home {
+  readonly pulse: Pulse
+  readonly revision: Revision
+  stream(visit: Visit, headers: HeaderList): EventLog
+  finish(log: EventLog): void
+  /** Sends a question over the session's own stream; false where that is not open. */
+  sendElsewhere(frame: string): boolean
+}
+
+export interface PostOptions {
+  home: Home
+  visit: Visit
+  principal: Principal | undefined
+  /** Headers that every answer carries. */
+  headers: HeaderList
+  message: Message
+  /** Headers of an answer that tells an error. */
+  challenge(error: RpcError): HeaderList
+  /** Headers of the answer that opens a session. */
+  opening?: (answer: string | undefined) => HeaderList
+}
+
+/**
+ * A message within a session that came by POST: answered with JSON, or with a
+ * stream if there is something to tell before. A connection that breaks cancels
+ * nothing: what is sent from then on is kept for the client to ask for.
+ */
+export class PostExchange implements Exchange, Beating {
+  readonly principal?: Principal
+  readonly #options: PostOptions
+  #log: EventLog | undefined
+  #gone = false
+  #released = false
+  #answered = false
+  #done: (() => void) | undefined
+
+  constructor(options: PostOptions) {
+    this.#options = options
+    if (options.principal !== undefined) this.principal = options.principal
+  }
+
+  get answered(): boolean {
+    return this.#answered
+  }
+
+  get congested(): boolean {
+    return this.#log?.congested ?? false
+  }
+
+  /** The answer is still to come. */
+  wait(done: () => void): void {
+    this.#done = done
+    if (this.#log !== undefined) return
+    const { visit, home } = this.#options
+    home.pulse.add(this)
+    visit.onGone(() => this.#lost())
+  }
+
+  send(frame: string): void {
+    const { home } = this.#options
+    if (this.#answered) return
+    const broken = this.#gone || (this.#log !== undefined && !this.#log.connected && !this.#released)
+    // Somebody waits for the answer to a question: it must not wait for a client that may never ask again.
+    if (broken && isQuestion(frame) && home.sendElsewhere(frame)) return
+    if (!this.#gone) this.#stream().push(frame)
+  }
+
+  reply(frame?: string, error?: RpcError): void {
+    if (this.#answered) return
+    this.#answered = true
+    const { home } = this.#options
+    if (this.#log !== undefined) {
+      if (frame !== undefined) this.#log.push(frame)
+      home.finish(this.#log)
+    } else if (!this.#gone) this.#answer(frame, error)
+    if (this.#done === undefined) return
+    home.pulse.remove(this)
+    this.#done()
+  }
+
+  release(): void {
+    if (!this.#options.home.revision.polling || this.#answered || this.#gone) return
+    const log = this.#stream()
+    this.#released = true
+    log.release()
+  }
+
+  /** A call that takes its time becomes a stream, which can show that it lives. */
+  beat(): void {
+    if (this.#options.opening === undefined) this.#stream()
+  }
+
+  #answer(frame: string | undefined, error: RpcError | undefined): void {
+    const { visit, headers, message, challenge, opening, home } = this.#options
+    const all = opening === undefined ? headers : [...headers, ...opening(frame)]
+    if (frame !== undefined) {
+      const status = error === undefined ? 200 : statusInSession(error)
+      return visit.answer(status, [...JSON_TYPE, ...all, ...(error === undefined ? [] : challenge(error))], frame)
+    }
+    // A request that was cancelled gets no answer: its stream ends without one.
+    if (message.kind === 'request') return visit.answer(200, [...STREAM_HEADERS, ...all], '')
+    if (message.kind !== 'invalid') return visit.answer(202, all)
+    refuse(visit, new Refusal(400, message.error, all), undefined, home.revision.unreadableId)
+  }
+
+  #stream(): EventLog {
+    if (this.#log !== undefined) return this.#log
+    const { home, visit, headers } = this.#options
+    home.pulse.remove(this)
+    this.#log = home.stream(visit, headers)
+    return this.#log
+  }
+
+  #lost(): void {
+    if (this.#log !== undefined) return
+    this.#gone = true
+    this.#options.home.pulse.remove(this)
+  }
+}

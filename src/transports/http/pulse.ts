@@ -1,0 +1,38 @@
+/** An answer that stays open. */
+export interface Beating {
+  /** A moment of silence has passed: gives a sign of life, or ends it where nobody reads. */
+  beat(): void
+}
+
+/** One timer for all answers that stay open; none while there are none. */
+export class Pulse {
+  readonly #interval: number
+  readonly #all = new Set<Beating>()
+  #timer: ReturnType<typeof setInterval> | undefined
+
+  /** `interval` in milliseconds; 0 for none. */
+  constructor(interval: number) {
+    this.#interval = interval
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  add(beating: Beating): void {
+    this.#all.add(beating)
+    if (this.#timer !== undefined || this.#interval === 0) return
+    this.#timer = setInterval(() => {
+      for (const each of this.#all) each.beat()
+    }, this.#interval)
+    // Not every runtime has timers that let a process end.
+    ;(this.#timer as { unref?: () => void }).unref?.()
+  }
+
+  remove(beating: Beating): void {
+    this.#all.delete(beating)
+    if (this.#all.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+}

@@ -1,0 +1,30 @@
+/** Names and values in turn: what both Node and the web take without a detour. */
+export type HeaderList = readonly string[]
+
+/** One HTTP request and the way to answer it: all that is needed of a runtime. */
+export interface Visit {
+  readonly method: string
+  readonly path: string
+  /** The value of a header, whose name is given in small letters. */
+  header(name: string): string | undefined
+  /** A header that came twice though it can have one value only. */
+  readonly repeated: string | undefined
+  /** The body; undefined where it is longer than `limit`. Never calls where the client is gone before the end of it. */
+  read(limit: number, done: (body: Uint8Array | undefined) => void): void
+  /** Answers whole. */
+  answer(status: number, headers: HeaderList, body?: string): void
+  /** Answers with what is written from now on. */
+  stream(status: number, headers: HeaderList): Sink
+  /** Has something done when the client is gone before the answer was complete. One at a time. */
+  onGone(gone: (() => void) | undefined): void
+}
+
+/** An answer that stays open. */
+export interface Sink {
+  write(text: string): void
+  end(): void
+  /** Breaks the connection off: who does not read is not waited for. */
+  cut(): void
+  /** How many bytes, about, the client has not taken yet. */
+  readonly waiting: number
+}

@@ -1,0 +1,111 @@
+import type { HeaderList, Sink, Visit } from './visit.js'
+
+/* The web's Request and Response, for every runtime that has them. */
+
+const encoder = new TextEncoder()
+
+/** A request as a visit, and the response that it will get. */
+export function webVisit(request: Request): { visit: Visit; response: Promise<Response> } {
+  let visit: WebVisit | undefined
+  const response = new Promise<Response>((resolve) => {
+    visit = new WebVisit(request, resolve)
+  })
+  return { visit: visit as unknown as Visit, response } // a promise calls its executor at once
+}
+
+class WebVisit implements Visit {
+  readonly #request: Request
+  readonly #resolve: (response: Response) => void
+  readonly method: string
+  readonly path: string
+  /** Runtimes have joined them already: then the value is none that is known. */
+  readonly repeated = undefined
+  #gone: (() => void) | undefined
+  #answered = false
+
+  constructor(request: Request, resolve: (response: Response) => void) {
+    this.#request = request
+    this.#resolve = resolve
+    this.method = request.method
+    this.path = new URL(request.url).pathname
+    request.signal?.addEventListener('abort', () => this.#gone?.())
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#request.headers.get(name) ?? undefined
+    // Not every runtime shows it; the address says the same.
+    return value === undefined && name === 'host' ? new URL(this.#request.url).host : value
+  }
+
+  read(limit: number, done: (body: Uint8Array | undefined) => void): void {
+    void this.#collect(limit).then(done, () => {})
+  }
+
+  answer(status: number, headers: HeaderList, body?: string): void {
+    if (this.#answered) return
+    this.#answered = true
+    this.#resolve(new Response(body ?? null, { status, headers: pairs(headers) }))
+  }
+
+  stream(status: number, headers: HeaderList): Sink {
+    let controller: ReadableStreamDefaultController<Uint8Array> | undefined
+    const ended = () => this.#gone?.()
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start(begun) {
+          controller = begun
+        },
+        cancel: ended,
+      },
+      { highWaterMark: 0, size: (chunk: Uint8Array | undefined) => chunk?.byteLength ?? 0 },
+    )
+    this.#answered = true
+    this.#resolve(new Response(body, { status, headers: pairs(headers) }))
+    return {
+      write: (text) => attempt(() => controller?.enqueue(encoder.encode(text))),
+      end: () => attempt(() => controller?.close()),
+      cut: () => attempt(() => controller?.error(new Error('The client did not read'))),
+      get waiting() {
+        return -(controller?.desiredSize ?? 0)
+      },
+    }
+  }
+
+  onGone(gone: (() => void) | undefined): void {
+    this.#gone = gone
+  }
+
+  async #collect(limit: number): Promise<Uint8Array | undefined> {
+    const chunks: Uint8Array[] = []
+    let size = 0
+    const { body } = this.#request
+    if (body === null) return new Uint8Array()
+    for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+      size += chunk.length
+      if (size > limit) return undefined
+      chunks.push(chunk)
+    }
+    const whole = new Uint8Array(size)
+    let at = 0
+    for (const chunk of chunks) {
+      whole.set(chunk, at)
+      at += chunk.length
+    }
+    return whole
+  }
+}
+
+/** A stream that was closed by its reader takes nothing more. */
+function attempt(write: () => void): void {
+  try {
+    write()
+  } catch {
+    // The reader has been told of as gone.
+  }
+}
+
+function pairs(headers: HeaderList): [string, string][] {
+  const list: [string, string][] = []
+  for (let i = 0; i + 1 < headers.length; i += 2) list.push([headers[i] ?? '', headers[i + 1] ?? ''])
+  return list
+}
