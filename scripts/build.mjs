@@ -55,7 +55,7 @@ async function bundles() {
       groups: [
         {
           name: 'core',
-          test: /src[\\/]((framing|jsonrpc|protocol|schema|server)[\\/]|transports[\\/](?!stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
+          test: /src[\\/]((framing|jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
         },
         { name: 'connecting', test: /src[\\/](client[\\/]|client\.ts|transports[\\/]stdio-(client|diagnosis))/ },
       ],
