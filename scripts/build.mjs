@@ -62,7 +62,7 @@ async function bundles() {
       groups: [
         {
           name: 'core',
-          test: /src[\\/]((framing|jsonrpc|protocol|schema|server)[\\/]|transports[\\/](?!http|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
+          test: /src[\\/]((framing|jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!http|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
         },
         { name: 'connecting', test: /src[\\/](client[\\/]|client\.ts|transports[\\/]stdio-(client|diagnosis))/ },
       ],

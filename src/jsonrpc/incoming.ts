@@ -66,7 +66,8 @@ export class Incoming {
 
   /** Asks the caller something on the way its call came; ends when the call does. */
   ask(method: string, params: unknown, options: RequestOptions = {}): Promise<unknown> {
-    return this.#calls.ask(this, method, params, options)
+    // Not `send`: a question is cancelled after its call was.
+    return this.#calls.ask(method, params, { signal: this.signal, ...options, send: (frame) => this.#exchange.send(frame) })
   }
 
   /** While it only waits, another one may run in its place. */
@@ -159,9 +160,8 @@ export class IncomingCalls {
     this.#end(call)
   }
 
-  ask(call: Incoming, method: string, params: unknown, options: RequestOptions): Promise<unknown> {
-    const { signal = call.signal } = options
-    return this.#options.ask(method, params, { ...options, signal, send: (frame) => call.send(frame) })
+  ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
+    return this.#options.ask(method, params, options)
   }
 
   park(): void {

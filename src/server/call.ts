@@ -1,10 +1,12 @@
 import type { Principal } from '../jsonrpc/channel.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Id, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
+import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectProgress } from '../protocol/revisions/shapes.js'
+import type { Answers, Asking, Json, Question, Situation } from './ask.js'
 import { type Log, encodeLog, isWanted, makeLog } from './log.js'
+import type { Stay } from './stay.js'
 
 /** Who is calling, as far as it has said. */
 export interface Caller {
@@ -34,6 +36,18 @@ export interface Call {
    * revisions whose clients poll. Elsewhere nothing happens.
    */
   releaseStream(): void
+  /**
+   * Asks the client, and resolves with the answers. In some revisions the call
+   * ends here and is run again from the top, with the answers: what must not be
+   * done twice belongs into a step.
+   */
+  ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>>
+  /** Does something once: a call that is run again with its answers is given what came of it. */
+  step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value>
+  /** Stays the same when the call is run again: an idempotency key for what it does elsewhere. */
+  readonly key: string
+  /** 1, and one more each time the call is run again. */
+  readonly attempt: number
 }
 
 /** What a call needs of the connection it came over. */
@@ -55,10 +69,16 @@ export class ServedCall implements Call {
   #token: Id | false | undefined
   #progress: Omit<ProgressParams, 'progressToken'> | undefined
   #lastProgress = Number.NEGATIVE_INFINITY
+  readonly #situation: (call: ServedCall) => Situation
+  #key: string | undefined
+  #asking: Asking | undefined
+  /** What it takes of its tool's limits. */
+  stay: Stay | undefined
 
-  constructor(incoming: Incoming, connection: Connection) {
+  constructor(incoming: Incoming, connection: Connection, situation: (call: ServedCall) => Situation) {
     this.#incoming = incoming
     this.#connection = connection
+    this.#situation = situation
   }
 
   get id(): Id {
@@ -89,6 +109,54 @@ export class ServedCall implements Call {
   get meta(): Readonly<Record<string, unknown>> {
     const meta = this.#incoming.request.params?.['_meta']
     return isObject(meta) ? meta : {}
+  }
+
+  get key(): string {
+    this.#key ??= this.#asking?.key ?? crypto.randomUUID()
+    return this.#key
+  }
+
+  get attempt(): number {
+    return this.#asking?.attempt ?? 1
+  }
+
+  async ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>> {
+    const asking = await this.#prepareToAsk()
+    return (await asking.ask(questions)) as Answers<Questions> // each answer was read by its question
+  }
+
+  async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+    const asking = await this.#prepareToAsk()
+    return await asking.step(key, run)
+  }
+
+  /** Whether it has been answered with questions, and will be run again. */
+  get suspended(): boolean {
+    return this.#asking?.suspended ?? false
+  }
+
+  /** Takes up what an earlier request of this call has left with the client. */
+  async resume(params: Params): Promise<void> {
+    const { resume } = await import('./asking/asking.js')
+    this.#asking = await resume(this.#situation(this), params)
+    this.#key = this.#asking.key
+  }
+
+  /** Waits for somebody else, without taking time or a place. */
+  async waiting<Value>(promise: Promise<Value>): Promise<Value> {
+    this.stay?.pause()
+    try {
+      return await this.#incoming.parked(promise)
+    } finally {
+      await this.stay?.resume(this.signal)
+    }
+  }
+
+  /** Loaded when it is first needed: few calls ask. */
+  async #prepareToAsk(): Promise<Asking> {
+    const { askingOf } = await import('./asking/asking.js')
+    this.#asking ??= askingOf(this.#situation(this))
+    return this.#asking
   }
 
   /** A second reason to stop: to be set before the handler looks at `signal`. */

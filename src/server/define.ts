@@ -1,24 +1,10 @@
 import type { ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
 import type { Infer, InferInput } from '../schema/infer.js'
-import type { JsonSchema, StandardSchema } from '../schema/standard.js'
+import type { JsonSchema, Schema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
 
-/** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
-export type Schema = StandardSchema | JsonSchema
-
-// Registered symbols: two copies of this package in one program understand each other.
-const failed = Symbol.for('ccmcp.ToolError')
+// A registered symbol: two copies of this package in one program understand each other.
 const branded = Symbol.for('ccmcp.result')
-
-/** What went wrong, in words for the model: it becomes a result with `isError`. */
-export class ToolError extends Error {
-  override readonly name = 'ToolError'
-  readonly [failed] = true
-}
-
-export function isToolError(error: unknown): error is ToolError {
-  return error instanceof Error && failed in error
-}
 
 /** A tool's result in full: a value for `output`, content beside it, `_meta`. */
 export interface ToolResult<Value = unknown> {
@@ -53,6 +39,8 @@ interface ToolFacts {
   timeout?: number
   /** How many calls may run at once; others wait their turn. */
   concurrency?: number
+  /** How many calls may wait for their turn (default 1000); more are told to try again later. */
+  queue?: number
 }
 
 export interface ToolDefinition<Input, Output, Result = Returned<Output> | Promise<Returned<Output>>> extends ToolFacts {

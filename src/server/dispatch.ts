@@ -35,6 +35,8 @@ interface Method {
   /** From the newest shape to the one of the revision that is spoken. */
   project?(revision: Revision, result: object): object
   cache?: CacheHint
+  /** Whether its handler may ask the client, so that it may have to be taken up again. */
+  asks?: boolean
   /** Whether this server has anything of the kind; what it does not offer, it does not answer. */
   offered?(context: Context): boolean
 }
@@ -74,7 +76,10 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['server/discover', { serve: ({ server }) => discover(server), cache: UNCACHED }],
   ['ping', { serve: () => ({}) }],
   ['tools/list', { ...list<ToolListing>('tools/list', 'tools', allTools, projectTool), offered: tools }],
-  ['tools/call', { serve: callTool, project: (revision, result) => projectCallResult(revision, result as CallToolResult), offered: tools }],
+  [
+    'tools/call',
+    { serve: callTool, project: (revision, result) => projectCallResult(revision, result as CallToolResult), offered: tools, asks: true },
+  ],
   ['resources/list', { ...list<ResourceListing>('resources/list', 'resources', allResources, projectResource), offered: resources }],
   [
     'resources/templates/list',
@@ -90,6 +95,7 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
       project: (revision, result) => projectReadResult(revision, result as ReadResourceResult),
       cache: UNCACHED,
       offered: resources,
+      asks: true,
     },
   ],
   ['resources/subscribe', { serve: subscribe, offered: resources }],
@@ -97,7 +103,12 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['prompts/list', { ...list<PromptListing>('prompts/list', 'prompts', allPrompts, projectPrompt), offered: prompts }],
   [
     'prompts/get',
-    { serve: getPrompt, project: (revision, result) => projectPromptResult(revision, result as GetPromptResult), offered: prompts },
+    {
+      serve: getPrompt,
+      project: (revision, result) => projectPromptResult(revision, result as GetPromptResult),
+      offered: prompts,
+      asks: true,
+    },
   ],
   ['completion/complete', { serve: complete, offered: ({ server }) => completes(server) }],
   ['logging/setLevel', { serve: setLevel }],
@@ -131,9 +142,20 @@ export function dispatch(name: string, context: Context, params: Params): unknow
   if (method === undefined || method.offered?.(context) === false) return undefined
   const { revision } = context.connection
   const finish = (result: object) => {
+    if (context.call.suspended) {
+      const message = `${name} went on although it had asked: let Suspended pass, nobody hears what is returned then`
+      context.report({ level: 'warning', message, id: context.call.id })
+    }
     const projected = method.project?.(revision, result) ?? result
     return describeResult(revision, projected, context.server.info, method.cache)
   }
-  const result = method.serve(context, params)
+  const result = isRetry(method, revision, params)
+    ? context.call.resume(params).then(() => method.serve(context, params))
+    : method.serve(context, params)
   return result instanceof Promise ? result.then(finish) : finish(result)
+}
+
+/** Whether the request brings back what an earlier one was answered with. */
+function isRetry({ asks }: Method, { asking }: Revision, { requestState, inputResponses }: Params): boolean {
+  return asks === true && asking === 'result' && (requestState !== undefined || inputResponses !== undefined)
 }

@@ -1,4 +1,5 @@
 import type { Icon, Implementation, LogLevel } from '../protocol/model.js'
+import type { StateOptions } from './ask.js'
 import type { Call } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
 import { type ServedPrompt, preparePrompt } from './features/served-prompt.js'
@@ -22,6 +23,8 @@ export interface ServerOptions {
   prompts?: readonly Prompt[]
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown
+  /** How questions to the client outlive the request that put them: see `call.ask`. */
+  state?: StateOptions
   /** Lists come whole up to so many items (default 1000); many clients do not turn pages. */
   pageSize?: number
   /** The lowest level that clients are sent until they say otherwise (default `info`). */
@@ -47,6 +50,7 @@ export interface Server {
   readonly log: Log
   readonly changes: Changes
   readonly seal: Seal
+  readonly state: Required<Omit<StateOptions, 'keys' | 'once'>> & Pick<StateOptions, 'once'>
   readonly pageSize: number
   readonly logLevel: LogLevel
   readonly unsupportedRevision: 'negotiate' | 'echo' | 'reject'
@@ -62,7 +66,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
 export function createServer(options: ServerOptions): Server {
-  const { instructions, tools = [], resources = [], prompts = [], handle, pageSize = 1000, logLevel = 'info' } = options
+  const { instructions, tools = [], resources = [], prompts = [], handle, state = {}, pageSize = 1000, logLevel = 'info' } = options
   const { unsupportedRevision = 'negotiate', invalidArguments = 'result', unexpectedErrors = 'result' } = options
   for (const [option, value] of Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors })) {
     const allowed = CHOICES[option] ?? []
@@ -91,7 +95,8 @@ export function createServer(options: ServerOptions): Server {
       return log
     },
     changes,
-    seal: new Seal(),
+    seal: new Seal(state.keys),
+    state: stateOf(state),
     pageSize,
     logLevel,
     unsupportedRevision,
@@ -102,6 +107,14 @@ export function createServer(options: ServerOptions): Server {
   server.resources.add(...resources)
   server.prompts.add(...prompts)
   return server
+}
+
+function stateOf({ keys = [], ttl = 600_000, maxBytes = 65_536, once }: StateOptions): Server['state'] {
+  if (keys.some((key) => typeof key !== 'string' || key.length < 32))
+    throw new TypeError('createServer: each of "state.keys" must be a secret of 32 characters or more')
+  if (!(ttl > 0 && ttl < 2 ** 31)) throw new TypeError('createServer: "state.ttl" must be a number of milliseconds above 0')
+  if (!(maxBytes > 0)) throw new TypeError('createServer: "state.maxBytes" must be a number of bytes above 0')
+  return once === undefined ? { ttl, maxBytes } : { ttl, maxBytes, once }
 }
 
 function infoOf({ name, version, title, description, websiteUrl, icons }: ServerOptions): Implementation {

@@ -1,9 +1,10 @@
 import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Notification, encodeNotification, exactInteger } from '../jsonrpc/message.js'
+import { type Notification, encodeNotification } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
+import { cancelled } from '../protocol/cancellation.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
 import type { Implementation, LogLevel } from '../protocol/model.js'
 import { type Description, identify, undescribed } from '../protocol/revisions/identify.js'
@@ -14,6 +15,7 @@ import { encodeLog, isWanted } from './log.js'
 import { open } from './opening.js'
 import { reference } from './reference.js'
 import type { Server } from './server.js'
+import { situationOf } from './situation.js'
 import { Watching } from './watching.js'
 
 /** The most messages in one batch. */
@@ -111,7 +113,7 @@ export class Session {
   #serve(call: Incoming, connection: Connection): unknown {
     const { method, params = {} } = call.request
     if (REQUESTS.get(connection.revision)?.has(method) !== true) throw unknown(method)
-    const served = new ServedCall(call, connection)
+    const served = new ServedCall(call, connection, (asking) => situationOf(this.#server, call, connection, asking))
     const context = {
       server: this.#server,
       connection,
@@ -191,17 +193,16 @@ export class Session {
     })
   }
 
-  #notification({ method, params, frame }: Notification): void {
+  #notification(notification: Notification): void {
+    const { method } = notification
     switch (method) {
       case 'notifications/initialized':
         this.#initialized = this.#connection !== undefined
         if (this.#initialized) this.#listen()
         return
       case 'notifications/cancelled': {
-        const { requestId, reason } = params ?? {}
-        const id = typeof requestId === 'number' ? exactInteger(requestId, frame, ['params', 'requestId']) : requestId
-        if (typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint')
-          this.#peer.cancel(id, typeof reason === 'string' ? reason : undefined)
+        const call = cancelled(notification)
+        if (call !== undefined) this.#peer.cancel(call.id, call.reason)
         return
       }
       default:

@@ -47,6 +47,9 @@ export const revision20241105: Revision = {
   logLevel: 'session',
   watching: 'session',
   polling: false,
+  asking: 'request',
+  urlQuestions: 'none',
+  samplingTools: false,
   fields: {
     tool: ['name', 'description', 'inputSchema'],
     toolAnnotations: [],
@@ -65,5 +68,13 @@ export const revision20241105: Revision = {
     promptArgument: ['name', 'description', 'required'],
     capabilities: ['logging', 'prompts', 'resources', 'tools'],
     progress: ['progressToken', 'progress', 'total'],
+    formText: [],
+    formNumber: [],
+    formYesNo: [],
+    formChoice: [],
+    formChoices: [],
+    sampling: ['messages', 'maxTokens', 'systemPrompt', 'temperature', 'stopSequences', 'modelPreferences', 'includeContext', 'metadata'],
+    samplingMessage: ['role', 'content'],
+    root: ['uri', 'name'],
   },
 }

@@ -8,6 +8,8 @@ export const revision20251125 = revise(revision20250618, {
   id: '2025-11-25',
   unreadableId: 'omitted',
   polling: true,
+  urlQuestions: 'identified',
+  samplingTools: true,
   methods: { serverNotifications: ['notifications/elicitation/complete'] },
   excluded: {
     'tasks/get': TASKS,
@@ -24,5 +26,11 @@ export const revision20251125 = revise(revision20250618, {
     resourceListing: ['icons'],
     resourceTemplate: ['icons'],
     prompt: ['icons'],
+    formText: ['default'],
+    formNumber: ['default'],
+    formChoice: ['default', 'oneOf'],
+    formChoices: ['type', 'title', 'description', 'minItems', 'maxItems', 'items', 'default'],
+    sampling: ['tools', 'toolChoice'],
+    samplingMessage: ['_meta'],
   },
 })

@@ -11,6 +11,8 @@ export const revision20260728 = revise(revision20251125, {
   logLevel: 'request',
   watching: 'stream',
   polling: false,
+  asking: 'result',
+  urlQuestions: 'plain',
   methods: {
     clientRequests: ['server/discover', 'subscriptions/listen'],
     serverNotifications: ['notifications/subscriptions/acknowledged'],

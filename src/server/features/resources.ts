@@ -1,8 +1,10 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
+import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
+import type { Server } from '../server.js'
 import { walksOut } from '../uri-template.js'
 import { checkScopes, seenBy } from './definition.js'
 
@@ -27,7 +29,7 @@ export function allTemplates({ server, connection }: Context): ResourceTemplateL
 
 export async function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
   if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
-  const found = find(context, uri)
+  const found = findResource(context.server, context.connection.caller, uri)
   if (found === undefined) throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
   const { definition, variables } = found
   checkScopes(definition, context)
@@ -36,16 +38,17 @@ export async function readResource(context: Context, { uri }: Params): Promise<R
 }
 
 /** The resource at a URI: a fixed one first, then the templates in their order. */
-function find(
-  { server, connection }: Context,
+export function findResource(
+  server: Server,
+  caller: Caller,
   uri: string,
 ): { definition: Resource; variables: Record<string, string | string[]> } | undefined {
   const fixed = server.resources.get(uri)
-  if (fixed !== undefined && fixed.template === undefined && seenBy(fixed.definition, connection.caller))
+  if (fixed !== undefined && fixed.template === undefined && seenBy(fixed.definition, caller))
     return { definition: fixed.definition, variables: {} }
   for (const { definition, template } of server.resources.values()) {
     const variables = template?.match(uri)
-    if (variables === undefined || !seenBy(definition, connection.caller)) continue
+    if (variables === undefined || !seenBy(definition, caller)) continue
     if (definition.anyPath === true || !Object.values(variables).flat().some(walksOut)) return { definition, variables }
   }
   return undefined
