@@ -1,5 +1,7 @@
 import { afterEach, expect } from 'vitest'
-import type { Channel } from '../../src/jsonrpc/channel.js'
+import { type Channel, type Exchange, rerouted } from '../../src/jsonrpc/channel.js'
+import { Described } from '../../src/transports/http/described.js'
+import { HttpSession } from '../../src/transports/http/session.js'
 import { MemoryChannel } from '../../src/transports/memory.js'
 import { StreamChannel } from '../../src/transports/streams.js'
 import { hostileServers } from './hostile.js'
@@ -16,18 +18,34 @@ function judgeOf(channel: Channel): Judge {
   return judge
 }
 
-for (const { prototype } of [StreamChannel, MemoryChannel] as { prototype: Channel }[]) {
+/** What is answered on a way of its own is heard as well. */
+function heard(exchange: Exchange | undefined, judge: Judge): Exchange | undefined {
+  if (exchange === undefined) return undefined
+  const send = (frame: string) => {
+    judge.hear('sent', frame)
+    exchange.send(frame)
+  }
+  return rerouted(exchange, send, (frame, error) => {
+    if (frame !== undefined) judge.hear('sent', frame)
+    exchange.reply(frame, error)
+  })
+}
+
+for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Described] as { prototype: Channel }[]) {
   const { send, receive } = prototype
-  prototype.send = function (this: Channel, frame) {
-    judgeOf(this).hear('sent', frame)
-    send.call(this, frame)
+  // The one request of this channel is answered by its exchange, which is heard.
+  if (prototype !== Described.prototype) {
+    prototype.send = function (this: Channel, frame) {
+      judgeOf(this).hear('sent', frame)
+      send.call(this, frame)
+    }
   }
   prototype.receive = function (this: Channel, receiver) {
     const judge = judgeOf(this)
     receive.call(this, {
-      frame(frame) {
+      frame(frame, exchange, message) {
         judge.hear('received', frame)
-        receiver.frame(frame)
+        receiver.frame(frame, heard(exchange, judge), message)
       },
       garbage: (error, head, tail) => receiver.garbage(error, head, tail),
       closed: (error) => receiver.closed(error),
