@@ -26,6 +26,7 @@ const LATER = `
   const load = () => (full ??= process.getBuiltinModule('node:module').createRequire(import.meta.url)('./schemas.cjs'))
   export const check = (schema, value) => load().check(schema, value)
   export const lint = (schema, options) => load().lint(schema, options)
+  export const headerParameters = (schema) => load().headerParameters(schema)
 `
 
 async function schemas() {

@@ -1,7 +1,6 @@
 import type { Authorization } from './auth/authorization.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
 import type { Report } from './jsonrpc/report.js'
-import { headerParametersOf } from './server/features/header-parameters.js'
 import type { Server } from './server/server.js'
 import { Session } from './server/session.js'
 import { MemoryReplay, type ReplayStore } from './stores/replay.js'
@@ -64,7 +63,7 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     origins,
     report,
     open: (channel) => new Session(server, watch === undefined ? channel : tap(channel, watch), settings),
-    headerParameters: (tool) => headerParametersOf(server.tools.get(tool)),
+    headerParameters: (tool) => server.tools.get(tool)?.headers ?? [],
     gate: auth === undefined ? undefined : new BearerGate(auth, report),
     store: replay ?? new MemoryReplay(),
     maxDepth: depth,

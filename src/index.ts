@@ -4,6 +4,7 @@ export type { Id } from './jsonrpc/message.js'
 export type {
   Annotations,
   AudioContent,
+  CacheHint,
   ContentBlock,
   CreateMessageParams,
   CreateMessageResult,
@@ -36,4 +37,5 @@ export {
   tool,
 } from './server/define.js'
 export { ToolError } from './server/failure.js'
+export type { Middleware, MethodCall, Result } from './server/middleware.js'
 export { type Server, type ServerOptions, createServer } from './server/server.js'

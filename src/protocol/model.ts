@@ -164,6 +164,12 @@ export interface CompleteResult {
   completion: { values: string[]; total?: number; hasMore?: boolean }
 }
 
+/** How long a result may be kept, and by whom: by the caller alone, or by anybody. */
+export interface CacheHint {
+  ttlMs: number
+  cacheScope: 'public' | 'private'
+}
+
 /** From the least to the most severe. */
 export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]

@@ -1,5 +1,6 @@
 import { type Issue, type JsonSchema, type Outcome, isRecord, memberPath } from './issue.js'
-import { check as checkFully, lint } from './full.js'
+import { check as checkFully, headerParameters, lint } from './full.js'
+import type { HeaderParameter } from './headers.js'
 import { compileSimple } from './simple.js'
 
 /** A schema library's own schema, by the common interface of https://standardschema.dev */
@@ -53,6 +54,11 @@ function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
   } catch (error) {
     throw new TypeError(`cannot be shown as a JSON Schema: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
   }
+}
+
+/** The parameters that an input schema has clients mirror into headers; throws where they would refuse that. */
+export function headersOf(json: JsonSchema): readonly HeaderParameter[] {
+  return JSON.stringify(json).includes('"x-mcp-header"') ? headerParameters(json) : []
 }
 
 /** Makes a schema ready; throws what is wrong with it. */

@@ -90,6 +90,14 @@ export class ServedCall implements Call {
     return this.#incoming.open
   }
 
+  get method(): string {
+    return this.#incoming.request.method
+  }
+
+  get params(): Params {
+    return this.#incoming.request.params ?? {}
+  }
+
   get client(): Caller {
     return this.#connection.caller
   }

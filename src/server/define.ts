@@ -1,4 +1,4 @@
-import type { ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
+import type { CacheHint, ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
 import type { Infer, InferInput } from '../schema/infer.js'
 import type { JsonSchema, Schema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
@@ -39,6 +39,8 @@ interface ToolFacts {
   timeout?: number
   /** How many calls may run at once; others wait their turn. */
   concurrency?: number
+  /** The largest result in bytes; of a larger one, its beginning is sent, and a link to the whole. */
+  maxResult?: number
   /** How many calls may wait for their turn (default 1000); more are told to try again later. */
   queue?: number
 }
@@ -104,12 +106,14 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
   visible?: (caller: Caller) => boolean
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
+  /** How long what was read may be kept, and by whom (default: not at all). */
+  cache?: Partial<CacheHint>
   /** Takes values that would walk out of a path (`..`) as well: `read` must see to it. */
   anyPath?: boolean
 }
 
 /** Text, bytes, or contents in full. */
-type ReadValue = string | Uint8Array | Partial<ResourceContents> | readonly (string | Uint8Array | Partial<ResourceContents>)[]
+type ReadValue = string | Uint8Array | Partial<ResourceContents> | readonly (string | Uint8Array | Partial<ResourceContents>)[] | undefined
 
 export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
   /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */

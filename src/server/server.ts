@@ -1,11 +1,14 @@
-import type { Icon, Implementation, LogLevel } from '../protocol/model.js'
+import type { CacheHint, Icon, Implementation, LogLevel } from '../protocol/model.js'
 import type { StateOptions } from './ask.js'
 import type { Call } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
+import { UNCACHED, hintOf } from './features/definition.js'
+import { Overflow } from './features/overflow.js'
 import { type ServedPrompt, preparePrompt } from './features/served-prompt.js'
 import { type ServedResource, prepareResource } from './features/served-resource.js'
 import { type ServedTool, prepareTool } from './features/served-tool.js'
 import { type Log, makeLog } from './log.js'
+import type { Middleware } from './middleware.js'
 import { Changes, Registry } from './registry.js'
 import { Seal } from './seal.js'
 
@@ -23,6 +26,8 @@ export interface ServerOptions {
   prompts?: readonly Prompt[]
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown
+  /** How long lists may be kept, and by whom (default: not at all). Lists that depend on the caller are never public. */
+  cache?: Partial<CacheHint>
   /** How questions to the client outlive the request that put them: see `call.ask`. */
   state?: StateOptions
   /** Lists come whole up to so many items (default 1000); many clients do not turn pages. */
@@ -44,6 +49,12 @@ export interface Server {
   readonly tools: Registry<Tool, ServedTool>
   readonly resources: Registry<Resource, ServedResource>
   readonly prompts: Registry<Prompt, ServedPrompt>
+  /** Puts something around every method; the first one is outermost. */
+  use(middleware: Middleware): void
+  readonly middleware: readonly Middleware[]
+  /** How long lists may be kept. */
+  listCache(): CacheHint
+  readonly overflow: Overflow
   /** Says that a resource has changed, to those who have subscribed to it. */
   updated(uri: string): void
   /** Log messages to every client that takes them; a call has a log of its own. */
@@ -74,7 +85,10 @@ export function createServer(options: ServerOptions): Server {
       throw new TypeError(`createServer: "${option}" must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}`)
   }
   if (!(Number.isInteger(pageSize) && pageSize > 0)) throw new TypeError('createServer: "pageSize" must be a whole number above 0')
+  const cache = hintOf(options.cache ?? UNCACHED, (problem) => new TypeError(`createServer: ${problem}`))
   const changes = new Changes()
+  const overflow = new Overflow()
+  const middleware: Middleware[] = []
   let log: Log | undefined
   const changed = (list: 'tools' | 'resources' | 'prompts') => () => changes.tell({ list })
   const server: Server = {
@@ -83,11 +97,19 @@ export function createServer(options: ServerOptions): Server {
     tools: new Registry(
       'Tool',
       (each) => each?.name,
-      (each) => prepareTool(each, handle),
+      (each) => {
+        const served = prepareTool(each, handle)
+        if (each.maxResult !== undefined && !server.resources.has(overflow.resource.uri)) server.resources.add(overflow.resource)
+        return served
+      },
       changed('tools'),
     ),
     resources: new Registry('Resource', (each) => each?.uri, prepareResource, changed('resources')),
     prompts: new Registry('Prompt', (each) => each?.name, preparePrompt, changed('prompts')),
+    use: (each) => void middleware.push(each),
+    middleware,
+    listCache: () => (cache.cacheScope === 'public' && isPersonal(server) ? { ...cache, cacheScope: 'private' } : cache),
+    overflow,
     updated: (uri) => changes.tell({ uri }),
     // Made when it is first used: what comes before the first answer counts.
     get log() {
@@ -107,6 +129,13 @@ export function createServer(options: ServerOptions): Server {
   server.resources.add(...resources)
   server.prompts.add(...prompts)
   return server
+}
+
+/** Whether what is listed may depend on the caller. */
+function isPersonal({ tools, resources, prompts }: Server): boolean {
+  for (const { definition } of [...tools.values(), ...resources.values(), ...prompts.values()])
+    if (definition.visible !== undefined || 'list' in definition) return true
+  return false
 }
 
 function stateOf({ keys = [], ttl = 600_000, maxBytes = 65_536, once }: StateOptions): Server['state'] {

@@ -12,6 +12,7 @@ import { type Revision, byHandshake, bySelfDescription } from '../protocol/revis
 import { type Caller, type Connection, ServedCall } from './call.js'
 import { dispatch } from './dispatch.js'
 import { encodeLog, isWanted } from './log.js'
+import { through } from './middleware.js'
 import { open } from './opening.js'
 import { reference } from './reference.js'
 import type { Server } from './server.js'
@@ -113,11 +114,10 @@ export class Session {
   #serve(call: Incoming, connection: Connection): unknown {
     const { method, params = {} } = call.request
     if (REQUESTS.get(connection.revision)?.has(method) !== true) throw unknown(method)
-    const served = new ServedCall(call, connection, (asking) => situationOf(this.#server, call, connection, asking))
     const context = {
       server: this.#server,
       connection,
-      call: served,
+      call: this.#served(call, connection),
       incoming: call,
       watching: this.#watching,
       setLogLevel: this.#setLogLevel,
@@ -134,6 +134,10 @@ export class Session {
     const { revision, caller } = connection
     if (principal === undefined || principal === caller.principal) return connection
     return this.#connectionOf(revision, { ...caller, principal }, () => this.#logLevel)
+  }
+
+  #served(call: Incoming, connection: Connection): ServedCall {
+    return new ServedCall(call, connection, (asking) => situationOf(this.#server, call, connection, asking))
   }
 
   /** A request that describes itself is served by what it says, whatever came before. */
@@ -166,7 +170,15 @@ export class Session {
     // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
     if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
     const { revision, caller, result } = open(this.#server, params, call.principal)
-    this.#connection = this.#connectionOf(revision, caller, () => this.#logLevel)
+    const connection = this.#connectionOf(revision, caller, () => this.#logLevel)
+    const begin = () => this.#begin(call, connection, result)
+    const { middleware } = this.#server
+    return middleware.length === 0 ? begin() : through(middleware, this.#served(call, connection), begin)
+  }
+
+  #begin(call: Incoming, connection: Connection, result: object): object {
+    const { revision, caller } = connection
+    this.#connection = connection
     this.#report({
       level: 'info',
       message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`,

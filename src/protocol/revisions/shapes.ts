@@ -1,5 +1,6 @@
 import { SERVER_INFO } from '../meta.js'
 import type {
+  CacheHint,
   CallToolResult,
   ContentBlock,
   CreateMessageParams,
@@ -173,12 +174,6 @@ export function projectClientCapabilities(revision: Revision, capabilities: Read
   else if (revision.urlQuestions === 'none' && projected['elicitation'] !== undefined) projected['elicitation'] = {}
   if (!revision.samplingTools && projected['sampling'] !== undefined) projected['sampling'] = {}
   return projected
-}
-
-/** How long a result may be kept, and by whom. */
-export interface CacheHint {
-  ttlMs: number
-  cacheScope: 'public' | 'private'
 }
 
 /** A result as it leaves: where the revision wants that, it says what it is, who made it and how long it is good. */

@@ -18,7 +18,7 @@ export interface State {
   readonly answers: Answered
   readonly steps: Readonly<Record<string, Recorded>>
 }
-export type Answered = Readonly<Record<string, Readonly<Record<string, unknown>>>>
+type Answered = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
 const PURPOSE = 'requestState'
 

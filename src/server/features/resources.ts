@@ -6,7 +6,7 @@ import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
 import type { Server } from '../server.js'
 import { walksOut } from '../uri-template.js'
-import { checkScopes, seenBy } from './definition.js'
+import { UNCACHED, checkScopes, seenBy } from './definition.js'
 
 /** Every resource that has an address of its own, also those that a template lists. */
 export async function allResources({ server, connection, call }: Context): Promise<ResourceListing[]> {
@@ -30,11 +30,12 @@ export function allTemplates({ server, connection }: Context): ResourceTemplateL
 export async function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
   if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
   const found = findResource(context.server, context.connection.caller, uri)
-  if (found === undefined) throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
-  const { definition, variables } = found
-  checkScopes(definition, context)
-  const value = await definition.read(variables, context.call)
-  return { contents: contentsOf(value, uri, definition.mimeType) }
+  if (found !== undefined) checkScopes(found.definition, context)
+  const value = await found?.definition.read(found.variables, context.call)
+  if (found === undefined || value === undefined)
+    throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
+  context.cache = { ...UNCACHED, ...found.definition.cache }
+  return { contents: contentsOf(value, uri, found.definition.mimeType) }
 }
 
 /** The resource at a URI: a fixed one first, then the templates in their order. */

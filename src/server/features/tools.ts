@@ -100,13 +100,21 @@ function attempt(tool: ServedTool, input: unknown, context: Context): CallToolRe
     const returned = tool.run(input, context.call)
     if (isThenable(returned))
       return Promise.resolve(returned)
-        .then((value) => resultOf(value, tool.output))
+        .then((value) => finish(tool, value, context))
         .catch(fail)
-    const result = resultOf(returned, tool.output)
+    const result = finish(tool, returned, context)
     return result instanceof Promise ? result.catch(fail) : result
   } catch (error) {
     return fail(error)
   }
+}
+
+function finish(tool: ServedTool, returned: unknown, { server, connection }: Context): CallToolResult | Promise<CallToolResult> {
+  const result = resultOf(returned, tool.output)
+  const { maxResult } = tool.definition
+  if (maxResult === undefined) return result
+  const limit = (whole: CallToolResult) => server.overflow.limit(tool.listing.name, whole, maxResult, connection.caller)
+  return result instanceof Promise ? result.then(limit) : limit(result)
 }
 
 function failure(tool: ServedTool, error: unknown, { server, call, report, remote }: Context): CallToolResult {
