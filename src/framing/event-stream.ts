@@ -57,7 +57,6 @@ export class EventStreamParser {
   #data: string[] = []
   #length = 0
   #current: StreamEvent = {}
-  #id: string | undefined
 
   /** `maxLength`: the most characters of one event. */
   constructor(maxLength = 32 * 1024 * 1024) {
@@ -133,10 +132,7 @@ export class EventStreamParser {
         this.#current.event = value
         return
       case 'id':
-        if (!value.includes('\0')) {
-          this.#id = value
-          this.#current.id = value
-        }
+        if (!value.includes('\0')) this.#current.id = value
         return
       case 'retry':
         if (/^\d+$/.test(value)) this.#current.retry = Number(value)
@@ -157,8 +153,7 @@ export class EventStreamParser {
       found.data = data
       if (event !== undefined && event !== '') found.event = event
     }
-    // The last id that was seen stays in force.
-    if (this.#id !== undefined) found.id = this.#id
+    if (id !== undefined) found.id = id
     if (retry !== undefined) found.retry = retry
     return found
   }

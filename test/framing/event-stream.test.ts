@@ -1,0 +1,105 @@
+import { type EventSourceMessage, createParser } from 'eventsource-parser'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { EventStreamParser, EventTooLong, KEEP_ALIVE, type StreamEvent, encodeEvent } from '../../src/framing/event-stream.js'
+
+const encoder = new TextEncoder()
+
+function parse(text: string, sizes: readonly number[] = []): StreamEvent[] {
+  const parser = new EventStreamParser()
+  const bytes = encoder.encode(text)
+  const events: StreamEvent[] = []
+  let at = 0
+  for (const size of [...sizes, bytes.length]) {
+    parser.push(bytes.subarray(at, at + size))
+    at += size
+    for (let event = parser.next(); event !== undefined; event = parser.next()) events.push(event)
+  }
+  return events
+}
+
+/** What another parser makes of it: data, name and id of each event that has data. */
+function oracle(text: string): EventSourceMessage[] {
+  const events: EventSourceMessage[] = []
+  const parser = createParser({ onEvent: (event) => events.push(event) })
+  parser.feed(text)
+  return events
+}
+
+const withData = (events: readonly StreamEvent[]) => events.filter(({ data }) => data !== undefined)
+const comparable = ({ data, event, id }: { data?: string; event?: string | undefined; id?: string | undefined }) => ({ data, event, id })
+
+describe('events', () => {
+  it.each<[string, StreamEvent, string]>([
+    ['a message', { data: '{"a":1}' }, 'data: {"a":1}\n\n'],
+    ['a message with an id', { id: 'g.1', data: '{}' }, 'id: g.1\ndata: {}\n\n'],
+    ['the first event of a stream', { id: 'g.0', retry: 500, data: '' }, 'id: g.0\nretry: 500\ndata: \n\n'],
+    ['several lines', { data: 'a\nb\r\nc' }, 'data: a\ndata: b\ndata: c\n\n'],
+    ['a name', { event: 'endpoint', data: '/x' }, 'event: endpoint\ndata: /x\n\n'],
+  ])('%s', (_, event, text) => {
+    expect(encodeEvent(event)).toBe(text)
+  })
+
+  it('come out of a stream as they went in', () => {
+    fc.assert(
+      fc.property(fc.array(fc.record({ id: fc.stringMatching(/^[a-z0-9.]+$/), data: fc.json() })), (events) => {
+        expect(parse(events.map(encodeEvent).join(KEEP_ALIVE))).toEqual(events)
+      }),
+    )
+  })
+})
+
+describe('streams', () => {
+  const field = fc.constantFrom('data', 'data:', 'data: ', 'id: ', 'id', 'event: ', 'event:', 'retry: ', ':', ': ', 'x: ', ' data: ', '')
+  const value = fc.oneof(
+    fc.constantFrom('', 'a', '12', ' b', 'ä€𝄞', '{"a":"b:c"}', '\u2028', '\0'),
+    fc.string().map((text) => text.replaceAll(/[\r\n]/g, '')),
+  )
+  const end = fc.constantFrom('\n', '\r\n', '\r')
+  const stream = fc.array(fc.tuple(field, value, end, fc.boolean(), end)).map(
+    (lines) =>
+      // Another parser may see the end of a CR at the end of its input only later.
+      lines.map(([name, rest, newline, blank, second]) => name + rest + newline + (blank ? second : '')).join('') + '\n\n',
+  )
+
+  it('are read as another parser reads them', () => {
+    fc.assert(
+      fc.property(stream, (text) => {
+        expect(withData(parse(text)).map(comparable)).toEqual(oracle(text).map(comparable))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('mean the same however they are cut', () => {
+    fc.assert(
+      fc.property(stream, fc.array(fc.nat(7)), (text, sizes) => {
+        expect(parse(text, sizes)).toEqual(parse(text))
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('give events without data that carry an id or a time', () => {
+    expect(parse('id: 7\n\nretry: 10\n\n:\n\nretry: x\n\n')).toEqual([{ id: '7' }, { retry: 10 }])
+  })
+
+  it('may begin with a byte order mark', () => {
+    expect(parse('\uFEFFdata: a\n\n')).toEqual([{ data: 'a' }])
+  })
+
+  it('that do not end an event are bounded', () => {
+    const endless = new EventStreamParser(1000)
+    const piece = encoder.encode('x'.repeat(100))
+    endless.push(encoder.encode('data: '))
+    expect(() => {
+      for (let i = 0; i < 20; i++) {
+        endless.push(piece)
+        endless.next()
+      }
+    }).toThrow(EventTooLong)
+    const many = new EventStreamParser(1000)
+    many.push(encoder.encode('data: 0123456789\n'.repeat(200)))
+    expect(() => many.next()).toThrow(EventTooLong)
+  })
+})

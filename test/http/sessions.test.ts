@@ -1,0 +1,341 @@
+import { describe, expect, it, vi } from 'vitest'
+import { Handshaken, POST, type Stream, message, open, send, serving } from './caller.js'
+import { servedOverHttp } from './served.js'
+
+const HANDSHAKES = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
+const text = (words: string) => ({ result: { content: [{ type: 'text', text: words }] } })
+const call = (name: string, args: object = {}, more: object = {}) => ({ name, arguments: args, ...more })
+const progressing = { _meta: { progressToken: 'p' } }
+
+/** Waits until a condition holds, without sleeping longer than needed. */
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+
+describe.each(HANDSHAKES)('a session of %s', (revision) => {
+  it('is opened, used and ended', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async (listening) => {
+      const client = await Handshaken.open(listening.url, revision)
+      expect(client.session).toMatch(/^[\u0021-\u007e]{24,}$/)
+      expect(listening.sessions).toBe(1)
+      const { status, headers, json } = await client.request('tools/call', call('echo', { text: 'hi' }))
+      expect([status, headers['content-type'], headers['mcp-session-id']]).toEqual([200, 'application/json', undefined])
+      expect(json).toMatchObject(text('hi'))
+      expect((await client.end()).status).toBe(204)
+      expect(listening.sessions).toBe(0)
+      for (const gone of [await client.request('ping'), await client.listen(), await client.end()]) expect(gone.status).toBe(404)
+    })
+  })
+
+  it('is told of progress in the answer to its request, with ids', async () => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, revision)
+      const stream = await client.stream('tools/call', { ...call('steps', { gate: 'a' }), ...progressing })
+      expect(stream.headers).toMatchObject({
+        'content-type': 'text/event-stream',
+        'cache-control': 'no-cache, no-transform',
+        'x-accel-buffering': 'no',
+      })
+      expect(await stream.message()).toMatchObject({ params: { progress: 1 } })
+      gate.open('a')
+      expect(await stream.message()).toMatchObject({ params: { progress: 2 } })
+      expect(await stream.message()).toMatchObject(text('passed a'))
+      expect(await stream.message()).toBeUndefined()
+      const ids = stream.seen.map(({ id }) => id)
+      expect(new Set(ids).size).toBe(ids.length)
+      // Only the newest of these has events that prime.
+      const primed = stream.seen.filter(({ data }) => data === '')
+      expect(primed).toEqual(revision === '2025-11-25' ? [{ id: '0p.0', retry: 1000, data: '' }] : [])
+    })
+  })
+
+  it('hears of changes on its own stream, and nowhere else', async () => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, revision)
+      const other = await Handshaken.open(url, revision)
+      const own = await client.listen()
+      const others = await other.listen()
+      expect(own.headers['content-type']).toBe('text/event-stream')
+      const running = await client.stream('tools/call', { ...call('steps', { gate: 'c' }), ...progressing })
+      await client.request('resources/subscribe', { uri: 'note://one' })
+      server.updated('note://one')
+      expect(await own.message()).toMatchObject({ method: 'notifications/resources/updated', params: { uri: 'note://one' } })
+      server.tools.disable('big')
+      expect(await own.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
+      expect(await others.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
+      gate.open('c')
+      await running.ended()
+      expect(running.text).not.toContain('list_changed')
+      // One is enough.
+      expect((await client.listen()).status).toBe(409)
+      own.cut()
+      others.cut()
+    })
+  })
+
+  it('goes on where a connection broke', async () => {
+    const { server, gate, ended } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, revision)
+      const stream = await client.stream('tools/call', { ...call('steps', { gate: 'b' }), ...progressing }, 7)
+      await stream.message()
+      const last = stream.seen.at(-1)?.id ?? ''
+      stream.cut()
+      gate.open('b')
+      await until(() => expect(ended.get('b')).toBe('done'))
+      const rest = await client.listen(last)
+      expect(await rest.message()).toMatchObject({ params: { progress: 2 } })
+      expect(await rest.message()).toMatchObject({ id: 7, ...text('passed b') })
+      expect(await rest.next()).toBeUndefined()
+      // Again, for who lost that as well; and only what came behind.
+      const again = await client.listen(rest.seen[0]?.id)
+      expect(await again.message()).toMatchObject({ id: 7 })
+      expect(await again.next()).toBeUndefined()
+    })
+  })
+
+  it('can miss messages of its own stream, and get them later', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async (listening) => {
+      const client = await Handshaken.open(listening.url, revision)
+      const own = await client.listen()
+      server.log.info('one')
+      expect(await own.message()).toMatchObject({ params: { data: 'one' } })
+      const last = own.seen.at(-1)?.id
+      own.cut()
+      await until(() => expect(listening.open).toBe(0))
+      server.log.info('two')
+      server.log.info('three')
+      const rest = await client.listen(last)
+      expect(await rest.message()).toMatchObject({ params: { data: 'two' } })
+      expect(await rest.message()).toMatchObject({ params: { data: 'three' } })
+      server.log.info('four')
+      expect(await rest.message()).toMatchObject({ params: { data: 'four' } })
+      // Whoever comes back takes the place of a connection that is still thought to live.
+      const back = await client.listen(rest.seen.at(-1)?.id)
+      await rest.ended()
+      server.log.info('five')
+      expect(await back.message()).toMatchObject({ params: { data: 'five' } })
+      back.cut()
+    })
+  })
+
+  it('cancels by saying so', async () => {
+    const { server, ended } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, revision)
+      const started = await client.stream('tools/call', { ...call('steps', { gate: 'x' }), ...progressing }, 'x')
+      await started.message()
+      expect((await client.post(message('notifications/cancelled', { requestId: 'x', reason: 'enough' }))).status).toBe(202)
+      await started.ended()
+      expect(ended.get('x')).toBe('stopped: enough')
+      expect(started.text).not.toContain('"id":"x"')
+      // One that has not been told anything ends as well.
+      const quiet = client.stream('tools/call', call('quiet', { gate: 'y' }), 'y')
+      await until(async () => {
+        await client.post(message('notifications/cancelled', { requestId: 'y' }))
+        expect(ended.get('y')).toBeDefined()
+      })
+      const answer = await quiet
+      await answer.ended()
+      expect([answer.status, answer.text]).toEqual([200, ''])
+    })
+  })
+})
+
+describe('a connection that breaks', () => {
+  it('cancels nothing', async () => {
+    const { server, gate, ended } = servedOverHttp()
+    await serving(server, {}, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const stream = await client.stream('tools/call', { ...call('steps', { gate: 's' }), ...progressing })
+      await stream.message()
+      stream.cut()
+      await until(() => expect(listening.open).toBe(0))
+      expect(ended.has('s')).toBe(false)
+      gate.open('s')
+      await until(() => expect(ended.get('s')).toBe('done'))
+    })
+  })
+})
+
+describe('polling', () => {
+  const begin = async (client: Handshaken, name: string): Promise<Stream> => client.stream('tools/call', call('polled', { gate: name }), 9)
+
+  it('is for the newest of these revisions', async () => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, { retry: 20 }, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-11-25')
+      const stream = await begin(client, 'a')
+      await stream.ended()
+      expect(stream.seen).toEqual([{ id: '0p.0', retry: 20, data: '' }])
+      const polled = await client.listen('0p.0')
+      gate.open('a')
+      expect(await polled.message()).toMatchObject({ id: 9, ...text('polled a') })
+      expect(await polled.next()).toBeUndefined()
+    })
+  })
+
+  it('brings an answer that was there before', async () => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-11-25')
+      gate.open('b')
+      await (await begin(client, 'b')).ended()
+      expect(await (await client.listen('0p.0')).message()).toMatchObject({ id: 9, ...text('polled b') })
+    })
+  })
+
+  it.each(['2024-11-05', '2025-03-26', '2025-06-18'])('does not happen in %s', async (revision) => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, revision)
+      gate.open('c')
+      const stream = await begin(client, 'c')
+      await stream.ended()
+      expect(JSON.parse(stream.text)).toMatchObject({ id: 9, ...text('polled c') })
+    })
+  })
+})
+
+describe('questions of the server', () => {
+  const answer = (id: unknown) => JSON.stringify({ jsonrpc: '2.0', id, result: { action: 'accept', content: { name: 'Ada' } } })
+
+  it('are put in the answer to the call', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-06-18', { elicitation: {} })
+      const own = await client.listen()
+      const stream = await client.stream('tools/call', call('ask'))
+      const question = (await stream.message()) as { id: number; method: string }
+      expect(question).toMatchObject({ method: 'elicitation/create', params: { message: 'Who?' } })
+      expect((await client.post(answer(question.id))).status).toBe(202)
+      expect(await stream.message()).toMatchObject(text('It is Ada'))
+      expect(own.text).toBe('')
+      own.cut()
+    })
+  })
+
+  it('go to the own stream of the session where that of the call is gone', async () => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, {}, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
+      const own = await client.listen()
+      const stream = await client.stream('tools/call', call('ask', { gate: 'go' }), 5)
+      await stream.message()
+      stream.cut()
+      await until(() => expect(listening.open).toBe(1))
+      gate.open('go')
+      const question = (await own.message()) as { id: number; method: string }
+      expect(question.method).toBe('elicitation/create')
+      await client.post(answer(question.id))
+      // The answer to the call waits on the call's own stream.
+      expect(await (await client.listen(stream.seen.at(-1)?.id)).message()).toMatchObject({ id: 5, ...text('It is Ada') })
+      own.cut()
+    })
+  })
+
+  it('cannot be answered by another client', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-11-25', { elicitation: {} })
+      const other = await Handshaken.open(url, '2025-11-25', { elicitation: {} })
+      const stream = await client.stream('tools/call', call('ask'))
+      const question = (await stream.message()) as { id: number }
+      expect((await other.post(answer(question.id).replace('Ada', 'Eve'))).status).toBe(202)
+      await client.post(answer(question.id))
+      expect(await stream.message()).toMatchObject(text('It is Ada'))
+    })
+  })
+})
+
+describe('batches', () => {
+  it('are answered together in 2025-03-26', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-03-26')
+      const batch = `[${message('ping', undefined, 'a')},${message('notifications/x')},${message('tools/call', call('echo', { text: 'b' }), 'b')}]`
+      const { status, json } = await client.post(batch)
+      expect(status).toBe(200)
+      expect(json).toEqual([
+        { jsonrpc: '2.0', id: 'a', result: {} },
+        { jsonrpc: '2.0', id: 'b', result: { content: [{ type: 'text', text: 'b' }], isError: false } },
+      ])
+      expect((await client.post(`[${message('notifications/x')}]`)).status).toBe(202)
+    })
+  })
+})
+
+describe('the version header', () => {
+  it('may be missing: then the session knows', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-11-25')
+      const headers = { ...POST, 'mcp-session-id': client.session }
+      const { json } = await send(url, { headers, body: message('tools/call', call('echo', { text: 'x' }), 1) })
+      expect(json).toMatchObject(text('x'))
+    })
+  })
+
+  it('must be one that is served', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-11-25')
+      const { status, json } = await client.post(message('ping', undefined, 3), { 'mcp-protocol-version': '1999-01-01' })
+      expect([status, json]).toMatchObject([400, { id: 3, error: { code: -32600 } }])
+    })
+  })
+})
+
+describe('initialize', () => {
+  it('with the id of a session that is gone opens a new one', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const first = await Handshaken.open(url, '2025-11-25')
+      await first.end()
+      const second = await Handshaken.open(url, '2025-11-25', {}, { 'mcp-session-id': first.session })
+      expect(second.session).not.toBe(first.session)
+    })
+  })
+
+  it('that fails opens none', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async (listening) => {
+      const { status, headers, json } = await send(listening.url, { headers: POST, body: message('initialize', {}, 1) })
+      expect([status, headers['mcp-session-id'], listening.sessions]).toEqual([200, undefined, 0])
+      expect(json).toMatchObject({ id: 1, error: { code: -32602 } })
+    })
+  })
+})
+
+describe('closing', () => {
+  it('lets calls finish, ends streams, and takes no more', async () => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, {}, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const own = await client.listen()
+      const running = await client.stream('tools/call', { ...call('steps', { gate: 'z' }), ...progressing })
+      await running.message()
+      const closed = listening.close(10_000)
+      gate.open('z')
+      await running.has('passed z')
+      await own.ended()
+      await closed
+      await expect(open(listening.url, { headers: POST, body: message('ping', undefined, 1) })).rejects.toThrow('ECONNREFUSED')
+    })
+  })
+
+  it('does not wait for ever', async () => {
+    const { server, ended } = servedOverHttp()
+    await serving(server, {}, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const running = await client.stream('tools/call', { ...call('steps', { gate: 'never' }), ...progressing })
+      await running.message()
+      await listening.close(20)
+      await running.ended()
+      expect(running.text).toContain('shutting down')
+      expect(ended.get('never')).toContain('shutting down')
+    })
+  })
+})
