@@ -131,7 +131,7 @@ export async function send(url: string, sending?: Sending): Promise<Answer> {
     status,
     headers,
     text,
-    json: isJson ? JSON.parse(text) : seen.flatMap(({ data }) => (data ? [JSON.parse(data)] : [])),
+    json: isJson && text !== '' ? JSON.parse(text) : seen.flatMap(({ data }) => (data ? [JSON.parse(data)] : [])),
     events: seen,
   }
 }

@@ -1,6 +1,6 @@
 import type { Channel, Principal } from '../../jsonrpc/channel.js'
 import { PARSE_ERROR, RpcError } from '../../jsonrpc/errors.js'
-import { type Message, type Request, read } from '../../jsonrpc/message.js'
+import { type Id, type Message, type Request, read } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import { unnamedOverHttp } from '../../protocol/revisions/index.js'
 import type { ReplayStore } from '../../stores/replay.js'
@@ -168,7 +168,7 @@ export class Endpoint {
     if (selfDescribingNamed(version) || describes(message)) return this.#serveDescribed(arrival, message, version)
     const id = visit.header('mcp-session-id')
     const session = id === undefined ? undefined : this.#sessions.get(id, principal?.id)
-    const asked = 'id' in message ? message.id : undefined
+    const asked = askedBy(message)
     const unreadable = (session?.revision ?? handshakeNamed(version) ?? unnamedOverHttp).unreadableId
     if (session === undefined) {
       if (message.kind === 'request' && message.method === 'initialize') return this.#initialize(arrival, message)
@@ -261,6 +261,11 @@ export class Endpoint {
   }
 
   readonly #challenge = (error: RpcError): HeaderList => this.#options.gate?.challenge(error) ?? []
+}
+
+/** The id that an answer may carry: that of a request, be it one that cannot be served. */
+function askedBy(message: Message): Id | undefined {
+  return message.kind === 'request' || (message.kind === 'invalid' && !message.mute) ? message.id : undefined
 }
 
 const NOT_UTF8 = new RpcError(PARSE_ERROR, 'Parse error: the body is not UTF-8')

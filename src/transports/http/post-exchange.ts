@@ -106,7 +106,7 @@ export class PostExchange implements Exchange, Beating {
     const { visit, headers, message, challenge, opening, home } = this.#options
     const all = opening === undefined ? headers : [...headers, ...opening(frame)]
     if (frame !== undefined) {
-      const status = error === undefined ? 200 : statusInSession(error)
+      const status = error === undefined ? 200 : message.kind === 'invalid' ? 400 : statusInSession(error)
       return visit.answer(status, [...JSON_TYPE, ...all, ...(error === undefined ? [] : challenge(error))], frame)
     }
     // A request that was cancelled gets no answer: its stream ends without one.
