@@ -76,7 +76,7 @@ export class EventLog {
     let sent = Math.min(after, this.#count)
     while (sent < this.#count) {
       const events = await this.#store.after(this.#key, sent)
-      for (const { number, frame } of events) outlet.send({ id: this.#id(number), data: frame })
+      for (const { number, frame } of events) outlet.replay({ id: this.#id(number), data: frame })
       const last = events.at(-1)?.number
       if (last === undefined) break
       sent = last

@@ -47,6 +47,11 @@ export class Outlet implements Beating {
     this.#sink.write(encodeEvent(event))
   }
 
+  /** Sends again what was kept: that is bounded already, and all of it comes at once. */
+  replay(event: StreamEvent): void {
+    if (this.#open) this.#sink.write(encodeEvent(event))
+  }
+
   /** Ends the connection in good order. */
   end(): void {
     if (!this.#open) return

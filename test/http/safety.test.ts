@@ -1,0 +1,311 @@
+import { readFileSync } from 'node:fs'
+import { request as httpsRequest } from 'node:https'
+import { type Socket, connect } from 'node:net'
+import { describe, expect, it, vi } from 'vitest'
+import { MemoryReplay, listen } from '../../src/http.js'
+import { Handshaken, POST, type Sending, described, message, open, send, serving } from './caller.js'
+import { servedOverHttp } from './served.js'
+
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+const echo = (text: string, id: string | number = 1) => described('tools/call', { name: 'echo', arguments: { text } }, id)
+const withHeaders = (sending: Sending, headers: Record<string, string>): Sending => ({
+  ...sending,
+  headers: { ...(sending.headers as Record<string, string>), ...headers },
+})
+
+describe('web pages', () => {
+  const ROUTES: [string, string, Sending][] = [
+    ['POST', '/mcp', echo('x')],
+    ['GET', '/mcp', { method: 'GET', headers: { accept: 'text/event-stream' } }],
+    ['DELETE', '/mcp', { method: 'DELETE', headers: {} }],
+    ['OPTIONS', '/mcp', { method: 'OPTIONS', headers: {} }],
+    ['GET', '/healthz', { method: 'GET', headers: {} }],
+    ['GET', '/.well-known/oauth-protected-resource', { method: 'GET', headers: {} }],
+    ['GET', '/anything', { method: 'GET', headers: {} }],
+  ]
+  const STRANGERS: Record<string, string>[] = [
+    { host: 'evil.example' },
+    { host: 'evil.example:80', origin: 'http://evil.example' },
+    { origin: 'http://evil.example' },
+    { origin: 'https://localhost.evil.example' },
+    { origin: 'null' },
+    { origin: 'file://' },
+    { origin: 'http://127.0.0.1:1' },
+  ]
+
+  it('of others reach nothing, by whatever name they call it', async () => {
+    await serving(servedOverHttp().server, {}, async ({ url }) => {
+      for (const [, path, sending] of ROUTES) {
+        for (const headers of STRANGERS) {
+          const { status, headers: answered } = await send(new URL(path, url).href, withHeaders(sending, headers))
+          expect([path, headers, status]).toEqual([path, headers, 403])
+          expect(Object.keys(answered).filter((name) => name.startsWith('access-control'))).toEqual([])
+        }
+      }
+    })
+  })
+
+  it('of the server itself may call', async () => {
+    await serving(servedOverHttp().server, {}, async ({ url, port }) => {
+      for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, 'LOCALHOST', '[::1]:80'])
+        expect((await send(url, withHeaders(echo('x'), { host, origin: `http://${host.toLowerCase()}` }))).status).toBe(200)
+    })
+  })
+
+  it('that are named may call, and are told so', async () => {
+    const origin = 'https://app.example.com'
+    await serving(servedOverHttp().server, { origins: [`${origin}/`], hosts: ['mcp.example.com'] }, async ({ url }) => {
+      const asked = await send(url, {
+        method: 'OPTIONS',
+        headers: { origin, host: 'mcp.example.com', 'access-control-request-method': 'POST' },
+      })
+      expect([asked.status, asked.text]).toEqual([204, ''])
+      expect(asked.headers).toMatchObject({ 'access-control-allow-origin': origin, vary: 'Origin' })
+      expect(asked.headers['access-control-allow-headers']).toContain('Mcp-Session-Id')
+      const answered = await send(url, withHeaders(echo('x'), { origin, host: 'mcp.example.com:443' }))
+      expect([answered.status, answered.headers['access-control-allow-origin']]).toEqual([200, origin])
+      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'page', version: '1' } }
+      const opened = await send(url, { headers: { ...POST, origin }, body: message('initialize', params, 1) })
+      expect(opened.headers['access-control-expose-headers']).toContain('Mcp-Session-Id')
+      const refused = await send(url, withHeaders(echo('x'), { origin: 'https://other.example.com' }))
+      expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([403, undefined])
+    })
+  })
+
+  it.each([{ origins: ['app.example.com'] }, { origins: ['*'] }])('must be named rightly: %j', async (options) => {
+    await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow('"origins" must list origins')
+  })
+})
+
+describe('other machines', () => {
+  it.each(['0.0.0.0', '::', '192.168.1.5', 'mcp.example.com'])('are not served on %s by accident', async (host) => {
+    await expect(listen(servedOverHttp().server, { port: 0, host })).rejects.toThrow('unauthenticated: true')
+  })
+
+  it('are served where that is said, by an address but not by any name', async () => {
+    await serving(servedOverHttp().server, { host: '0.0.0.0', unauthenticated: true }, async ({ port }) => {
+      const url = `http://127.0.0.1:${port}/mcp`
+      expect((await send(url, withHeaders(echo('x'), { host: '10.1.2.3:80' }))).status).toBe(200)
+      expect((await send(url, withHeaders(echo('x'), { host: 'evil.example' }))).status).toBe(403)
+    })
+  })
+})
+
+describe('slow clients', () => {
+  const ended = (socket: Socket) =>
+    new Promise<void>((resolve) =>
+      socket
+        .on('close', () => resolve())
+        .on('error', () => {})
+        .resume(),
+    )
+
+  it('do not keep a place, and nobody waits for them', async () => {
+    await serving(servedOverHttp().server, { headTimeout: 60, requestTimeout: 120 }, async ({ url, port }) => {
+      const head = 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n'
+      const slow = [...Array(50).keys()].map((i) => {
+        const socket = connect(port, '127.0.0.1')
+        // Half of them never end their head, the others never end their body.
+        socket.write(i % 2 === 0 ? head : `${head}\r\n{`)
+        return socket
+      })
+      expect((await send(url, echo('x'))).status).toBe(200)
+      await Promise.all(slow.map(ended))
+    })
+  })
+
+  it('that do not read are cut off, and their call is cancelled', async () => {
+    const { server, ended: outcome } = servedOverHttp()
+    await serving(server, { limits: { waiting: 500_000 } }, async (listening) => {
+      const level = { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } }
+      const stream = await open(listening.url, described('tools/call', { name: 'flood', ...level }))
+      stream.pause()
+      await until(() => expect(outcome.get('flood')).toBe('stopped'))
+      await until(() => expect(listening.open).toBe(0))
+      stream.cut()
+    })
+  })
+
+  it('of a session are cut off as well, and what is kept for them is bounded', async () => {
+    const { server, ended: outcome } = servedOverHttp()
+    const replay = new MemoryReplay({ perStream: 1_000_000 })
+    await serving(server, { limits: { waiting: 500_000 }, replay }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const stream = await client.stream('tools/call', { name: 'flood' }, 'f')
+      stream.pause()
+      await until(() => expect(outcome.get('flood')).toBe('done'))
+      await until(() => expect(listening.open).toBe(0))
+      expect(replay.size).toBeLessThanOrEqual(1_000_000)
+      expect(replay.size).toBeGreaterThan(500_000)
+      stream.cut()
+      const rest = await client.listen('0p.0')
+      await rest.ended()
+      expect(rest.text).toContain('flooded')
+      await client.end()
+      expect(replay.size).toBe(0)
+    })
+  })
+
+  it('that take nothing for a while are cut off', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, { keepAlive: 20 }, async (listening) => {
+      const socket = connect(listening.port, '127.0.0.1')
+      const { headers, body } = described('tools/call', { name: 'big', arguments: { size: 30_000_000 } })
+      const lines = Object.entries(headers as Record<string, string>).map(([name, value]) => `${name}: ${value}\r\n`)
+      socket.pause()
+      socket.write(
+        `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${lines.join('')}\r\n${String(body)}`,
+      )
+      let closed = false
+      socket.on('close', () => (closed = true)).on('error', () => {})
+      // Who does not read learns that the connection is gone by writing.
+      await until(() => {
+        socket.write('\r\n')
+        expect(closed).toBe(true)
+      })
+      expect(socket.bytesRead).toBe(0)
+    })
+  })
+})
+
+describe('limits', () => {
+  it('of open answers', async () => {
+    await serving(servedOverHttp().server, { limits: { open: 2 } }, async ({ url }) => {
+      const streams = []
+      for (const id of [1, 2]) streams.push(await open(url, described('subscriptions/listen', { notifications: {} }, id)))
+      const { status, headers, json } = await send(url, echo('x'))
+      expect([status, headers['retry-after']]).toEqual([503, '5'])
+      expect(json).toMatchObject({ id: 1, error: { code: -32603 } })
+      for (const stream of streams) stream.cut()
+      await until(async () => expect((await send(url, echo('x'))).status).toBe(200))
+    })
+  })
+
+  it('of sessions, where those that nobody uses make way', async () => {
+    await serving(servedOverHttp().server, { limits: { sessions: 2, idle: 200 } }, async (listening) => {
+      const first = await Handshaken.open(listening.url, '2025-11-25')
+      const own = await first.listen()
+      await Handshaken.open(listening.url, '2025-11-25')
+      await expect(Handshaken.open(listening.url, '2025-11-25')).rejects.toThrow('503')
+      const third = await vi.waitFor(() => Handshaken.open(listening.url, '2025-11-25'), { timeout: 5000, interval: 20 })
+      expect((await third.request('ping')).status).toBe(200)
+      expect((await first.request('ping')).status).toBe(200)
+      expect(listening.sessions).toBe(2)
+      own.cut()
+    })
+  })
+
+  it('of time: a session that nobody uses ends, one that listens does not', async () => {
+    await serving(servedOverHttp().server, { limits: { idle: 50 } }, async (listening) => {
+      const idle = await Handshaken.open(listening.url, '2025-11-25')
+      const busy = await Handshaken.open(listening.url, '2025-11-25')
+      const own = await busy.listen()
+      await until(() => expect(listening.sessions).toBe(1))
+      expect((await idle.request('ping')).status).toBe(404)
+      expect((await busy.request('ping')).status).toBe(200)
+      own.cut()
+      await until(() => expect(listening.sessions).toBe(0))
+    })
+  })
+
+  it('of a body that does not say how long it is', async () => {
+    await serving(servedOverHttp().server, { limits: { body: 1000 } }, async ({ url, port }) => {
+      const socket = connect(port, '127.0.0.1')
+      socket.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n')
+      const piece = `1f4\r\n${'x'.repeat(500)}\r\n`
+      socket.write(piece.repeat(10))
+      const answer = await new Promise<string>((resolve) => socket.once('data', (chunk: Buffer) => resolve(chunk.toString())))
+      expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+      socket.destroy()
+      expect((await send(url, echo('x'))).status).toBe(200)
+    })
+  })
+
+  it.each([{ limits: { body: Number.NaN } }, { limits: { sessions: -1 } }, { keepAlive: -5 }])('must be numbers: %j', async (options) => {
+    await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow('must be a number')
+  })
+})
+
+describe('failures', () => {
+  it('are told by a reference, which stands in the log beside the reason', async () => {
+    const log: string[] = []
+    await serving(servedOverHttp().server, { log: { write: (line) => log.push(line) } }, async ({ url }) => {
+      const { text } = await send(url, described('tools/call', { name: 'broken' }))
+      expect(text).not.toContain('secret')
+      const [, reference = '?'] = /Tool broken failed \(reference ([0-9a-f]{8})\)/.exec(text) ?? []
+      expect(log.join('')).toContain(`(reference ${reference})`)
+      expect(log.join('')).toContain('secret /etc/passwd')
+      const read = await send(url, described('resources/read', { uri: 'note://broken' }))
+      expect(read.json).toMatchObject({
+        error: { code: -32603, message: expect.stringMatching(/^Internal error \(reference [0-9a-f]{8}\)$/) as string },
+      })
+    })
+  })
+})
+
+describe('many clients', () => {
+  it('of one server never get what is for another', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async ({ url }) => {
+      const each = <Value>(count: number, make: (index: number) => Promise<Value>) => Promise.all([...Array(count).keys()].map(make))
+      const clients = await each(150, () => Handshaken.open(url, '2025-11-25'))
+      expect(new Set(clients.map(({ session }) => session)).size).toBe(150)
+      // All of them use the same ids, at the same time.
+      const sessions = each(150, async (index) => {
+        for (const id of [1, 2, 3]) {
+          const secret = `s${index}-${id}`
+          const { json } = (await clients[index]?.post(message('tools/call', { name: 'echo', arguments: { text: secret } }, id))) ?? {}
+          expect(json).toMatchObject({ id, result: { content: [{ text: secret }] } })
+        }
+      })
+      const alone = each(300, async (index) => {
+        const { json } = await send(url, echo(`m${index}`, 1))
+        expect(json).toMatchObject({ id: 1, result: { content: [{ text: `m${index}` }] } })
+      })
+      await Promise.all([sessions, alone])
+      // Events of one session are none of another.
+      const own = (await clients[0]?.listen()) ?? expect.unreachable()
+      await clients[0]?.request('resources/subscribe', { uri: 'note://one' })
+      server.updated('note://one')
+      await own.message()
+      const stolen = await clients[1]?.listen(own.seen.at(-1)?.id)
+      server.updated('note://one')
+      await own.message()
+      expect(stolen?.text).toBe('')
+      stolen?.cut()
+      own.cut()
+    })
+  })
+})
+
+describe('https', () => {
+  it('is served by a certificate and its key', async () => {
+    const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url))
+    await serving(servedOverHttp().server, { tls: { cert: pem('cert'), key: pem('key') } }, async ({ url }) => {
+      expect(url).toMatch(/^https:/)
+      const { headers, body, method } = echo('safe')
+      const text = await new Promise<string>((resolve, reject) => {
+        const request = httpsRequest(
+          url,
+          { method, headers: headers as Record<string, string>, ca: pem('cert'), agent: false },
+          (response) => {
+            let all = ''
+            response.on('data', (chunk: Buffer) => (all += chunk.toString())).on('end', () => resolve(all))
+          },
+        )
+        request.on('error', reject).end(body)
+      })
+      expect(text).toContain('safe')
+    })
+  })
+})
+
+describe('the health of a server', () => {
+  it('can be asked for', async () => {
+    await serving(servedOverHttp().server, {}, async ({ url }) => {
+      const health = new URL('/healthz', url).href
+      expect(await send(health, { method: 'GET', headers: {} })).toMatchObject({ status: 200, json: { status: 'ok' } })
+      expect((await send(health, { method: 'POST', headers: {} })).status).toBe(404)
+    })
+  })
+})
