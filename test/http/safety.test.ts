@@ -159,10 +159,12 @@ describe('slow clients', () => {
       let closed = false
       socket.on('close', () => (closed = true)).on('error', () => {})
       // Who does not read learns that the connection is gone by writing.
-      await until(() => {
+      const write = () => {
         socket.write('\r\n')
         expect(closed).toBe(true)
-      })
+      }
+      // Not too often: that would be a sign of life.
+      await vi.waitFor(write, { timeout: 10_000, interval: 300 })
       expect(socket.bytesRead).toBe(0)
     })
   })

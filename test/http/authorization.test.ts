@@ -1,0 +1,335 @@
+import { SignJWT, UnsecuredJWT, exportSPKI, generateKeyPair } from 'jose'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { oauth, tokens } from '../../src/http.js'
+import { type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
+import { connectInMemory } from '../../src/testing.js'
+import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.js'
+import { type Answer, Handshaken, POST, type Sending, described, message, send, serving } from './caller.js'
+
+const RESOURCE = 'http://localhost/mcp'
+const ALICE = 'alice-0123456789abcdef'
+const BOB = 'bob-0123456789abcdef'
+
+function guarded(): Server {
+  return createServer({
+    name: 'guarded',
+    version: '1',
+    tools: [
+      tool({
+        name: 'whoami',
+        run: (_, call) => `${call.client.principal?.id ?? 'nobody'}: ${call.client.principal?.scopes.join(' ') ?? ''}`,
+      }),
+      tool({ name: 'write', scopes: ['notes:write'], run: () => 'written' }),
+      tool({ name: 'both', scopes: ['notes:read', 'notes:write'], run: () => 'both' }),
+      tool({ name: 'hidden', visible: ({ principal }) => principal?.scopes.includes('admin') === true, run: () => 'seen' }),
+      tool({
+        name: 'ask',
+        async run(_, call) {
+          const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } as const
+          const { sure } = await call.ask({ sure: form({ message: 'Sure?', schema }) })
+          return `sure: ${sure.ok}`
+        },
+      }),
+    ],
+    resources: [resource({ uri: 'note://secret', scopes: ['notes:read'], read: () => 'secret' })],
+    prompts: [prompt({ name: 'secret', scopes: ['notes:read'], build: () => 'secret' })],
+  })
+}
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+const as = (token: string, sending: Sending): Sending => ({ ...sending, headers: { ...(sending.headers as object), ...bearer(token) } })
+const call = (name: string, more: object = {}) => described('tools/call', { name, arguments: {}, ...more })
+const textOf = ({ json }: Answer) => (json as { result: { content: { text: string }[] } }).result.content[0]?.text
+
+describe('a list of tokens', () => {
+  const auth = tokens([
+    { token: ALICE, id: 'alice', scopes: ['notes:read'] },
+    { token: BOB, id: 'bob' },
+  ])
+
+  it('lets in who has one, and says who it is', async () => {
+    await serving(guarded(), { auth }, async ({ url }) => {
+      expect(textOf(await send(url, as(ALICE, call('whoami'))))).toBe('alice: notes:read')
+      expect(textOf(await send(url, as(BOB, call('whoami'))))).toBe('bob: ')
+      expect(
+        (await send(url, { ...call('whoami'), headers: { ...(call('whoami').headers as object), authorization: `bearer  ${BOB} ` } }))
+          .status,
+      ).toBe(200)
+    })
+  })
+
+  it.each<[string, Record<string, string>]>([
+    ['no token', {}],
+    ['another token', bearer('mallory-0123456789abcdef')],
+    ['nearly the token', bearer(ALICE.slice(0, -1))],
+    ['more than the token', bearer(`${ALICE}x`)],
+    ['an empty token', { authorization: 'Bearer ' }],
+    ['another scheme', { authorization: `Basic ${ALICE}` }],
+    ['a token with spaces', { authorization: `Bearer ${ALICE} ${BOB}` }],
+  ])('lets nobody in with %s', async (_, headers) => {
+    await serving(guarded(), { auth }, async ({ url }) => {
+      const {
+        status,
+        headers: answered,
+        json,
+      } = await send(url, { ...call('whoami'), headers: { ...(call('whoami').headers as object), ...headers } })
+      expect([status, json]).toMatchObject([401, { error: { code: 401 } }])
+      expect(answered['www-authenticate']).toMatch(/^Bearer/)
+      for (const method of ['GET', 'DELETE', 'PUT']) expect((await send(url, { method, headers })).status).toBe(401)
+      // In the address a token is not looked for.
+      expect((await send(`${url}?access_token=${ALICE}`, call('whoami'))).status).toBe(401)
+    })
+  })
+
+  it.each([
+    { token: 'short', id: 'x' },
+    { token: 'has spaces in it, and so on', id: 'x' },
+    { token: ALICE, id: '' },
+  ])('must be good: %j', (each) => {
+    expect(() => tokens([each])).toThrow(TypeError)
+  })
+})
+
+describe('scopes of definitions', () => {
+  const auth = tokens([
+    { token: ALICE, id: 'alice', scopes: ['notes:read'] },
+    { token: BOB, id: 'bob', scopes: ['notes:read', 'notes:write', 'admin'] },
+  ])
+
+  it('are asked for, all at once, by a status that clients understand', async () => {
+    await serving(guarded(), { auth }, async ({ url }) => {
+      const { status, headers, json } = await send(url, as(ALICE, call('both')))
+      expect(status).toBe(403)
+      expect(headers['www-authenticate']).toBe('Bearer error="insufficient_scope", scope="notes:read notes:write"')
+      expect(json).toMatchObject({ id: 1, error: { code: 403, data: { requiredScopes: ['notes:read', 'notes:write'] } } })
+      expect(textOf(await send(url, as(BOB, call('both'))))).toBe('both')
+      expect((await send(url, as(ALICE, described('resources/read', { uri: 'note://secret' })))).status).toBe(200)
+      expect((await send(url, as(ALICE, described('prompts/get', { name: 'secret' })))).status).toBe(200)
+    })
+  })
+
+  it('are asked for within a session as well', async () => {
+    await serving(guarded(), { auth }, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))
+      const { status, headers } = await client.request('tools/call', { name: 'write' })
+      expect([status, headers['www-authenticate']]).toEqual([403, 'Bearer error="insufficient_scope", scope="notes:write"'])
+    })
+  })
+
+  it('also decide what is shown, where a definition says so', async () => {
+    await serving(guarded(), { auth }, async ({ url }) => {
+      const names = async (token: string) => (await send(url, as(token, described('tools/list')))).text
+      expect(await names(ALICE)).not.toContain('hidden')
+      expect(await names(BOB)).toContain('hidden')
+      expect((await send(url, as(ALICE, call('hidden')))).json).toMatchObject({ error: { code: -32602, message: 'Unknown tool: hidden' } })
+    })
+  })
+
+  it('are never granted to callers whom nobody knows', async () => {
+    await serving(guarded(), {}, async ({ url }) => {
+      expect(textOf(await send(url, call('whoami')))).toBe('nobody: ')
+      for (const asked of [
+        call('write'),
+        described('resources/read', { uri: 'note://secret' }),
+        described('prompts/get', { name: 'secret' }),
+      ])
+        expect((await send(url, asked)).status).toBe(403)
+    })
+  })
+
+  it('are nothing to those who run the server themselves', async () => {
+    const channel = connectInMemory(guarded())
+    const answer = await new Promise<string>((resolve) => {
+      channel.receive({ frame: resolve, garbage: () => {}, closed: () => {} })
+      channel.send(call('write').body as string)
+    })
+    expect(answer).toContain('written')
+    await channel.close()
+  })
+})
+
+describe('what belongs to one principal', () => {
+  const auth = tokens([
+    { token: ALICE, id: 'alice' },
+    { token: BOB, id: 'bob' },
+  ])
+
+  it('is no session of another', async () => {
+    await serving(guarded(), { auth }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25', {}, bearer(ALICE))
+      const stolen = { ...client.headers, ...bearer(BOB) }
+      const tries: Sending[] = [
+        { headers: { ...POST, ...stolen }, body: message('tools/call', { name: 'whoami' }, 1) },
+        { method: 'GET', headers: { accept: 'text/event-stream', ...stolen } },
+        { method: 'GET', headers: { accept: 'text/event-stream', 'last-event-id': 'g.0', ...stolen } },
+        { method: 'DELETE', headers: stolen },
+      ]
+      for (const each of tries) expect((await send(listening.url, each)).status).toBe(404)
+      expect(listening.sessions).toBe(1)
+      expect(textOf(await client.request('tools/call', { name: 'whoami' }))).toBe('alice: ')
+    })
+  })
+
+  it('is no state of another', async () => {
+    await serving(guarded(), { auth }, async ({ url }) => {
+      const able = { _meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }
+      const first = await send(url, as(ALICE, call('ask', able)))
+      const { requestState } = (first.json as { result: { requestState: string } }).result
+      const retry = call('ask', { ...able, requestState, inputResponses: { sure: { action: 'accept', content: { ok: true } } } })
+      expect((await send(url, as(BOB, retry))).json).toMatchObject({ error: { code: -32602 } })
+      expect(textOf(await send(url, as(ALICE, retry)))).toBe('sure: true')
+    })
+  })
+})
+
+describe('an authorization server', () => {
+  let server: AuthorizationServer
+  beforeAll(async () => {
+    server = await startAuthorizationServer()
+  })
+  afterAll(() => server.close())
+  const auth = (more: object = {}) => oauth({ resource: RESOURCE, issuer: server.issuer, scopes: ['notes:read'], ...more })
+
+  it('is found by a client that knows nothing, and its tokens let in', async () => {
+    await serving(guarded(), { auth: auth({ scopesSupported: ['notes:read', 'notes:write'] }) }, async ({ url }) => {
+      const first = await send(url, call('whoami'))
+      expect(first.status).toBe(401)
+      const challenge = String(first.headers['www-authenticate'])
+      expect(challenge).toBe('Bearer scope="notes:read", resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp"')
+      const path = new URL(/resource_metadata="([^"]+)"/.exec(challenge)?.[1] ?? '').pathname
+      const { json } = await send(new URL(path, url).href, { method: 'GET', headers: {} })
+      expect(json).toEqual({
+        resource: RESOURCE,
+        authorization_servers: [server.issuer],
+        scopes_supported: ['notes:read', 'notes:write'],
+        bearer_methods_supported: ['header'],
+      })
+      // Some look at the root.
+      expect((await send(new URL('/.well-known/oauth-protected-resource', url).href, { method: 'GET', headers: {} })).json).toEqual(json)
+      expect((await send(new URL('/.well-known/oauth-authorization-server', url).href, { method: 'GET', headers: {} })).status).toBe(404)
+      const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
+      expect(textOf(await send(url, as(token, call('whoami'))))).toBe(`${server.issuer} alice: notes:read`)
+    })
+  })
+
+  it('is asked for more where a tool needs more, also within a session', async () => {
+    await serving(guarded(), { auth: auth() }, async ({ url }) => {
+      const little = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
+      const more = await server.token('alice', { resource: RESOURCE, scope: 'notes:read notes:write' })
+      const refused = await send(url, as(little, call('write')))
+      expect(refused.status).toBe(403)
+      expect(refused.headers['www-authenticate']).toBe(
+        'Bearer error="insufficient_scope", scope="notes:write", resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp"',
+      )
+      expect(textOf(await send(url, as(more, call('write'))))).toBe('written')
+      const client = await Handshaken.open(url, '2025-06-18', {}, bearer(little))
+      expect((await client.request('tools/call', { name: 'write' })).status).toBe(403)
+      expect(textOf(await client.post(message('tools/call', { name: 'write' }, 1), bearer(more)))).toBe('written')
+      expect((await client.request('tools/call', { name: 'write' })).status).toBe(403)
+    })
+  })
+
+  it('must grant what the whole server needs', async () => {
+    await serving(guarded(), { auth: auth() }, async ({ url }) => {
+      const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:write' })
+      const { status, headers } = await send(url, as(token, call('whoami')))
+      expect([status, headers['www-authenticate']]).toMatchObject([
+        403,
+        expect.stringContaining('error="insufficient_scope", scope="notes:read"'),
+      ])
+    })
+    await serving(guarded(), { auth: auth({ implied: { admin: ['notes:write'], 'notes:write': ['notes:read'] } }) }, async ({ url }) => {
+      const token = await server.token('alice', { resource: RESOURCE, scope: 'admin' })
+      expect(textOf(await send(url, as(token, call('both'))))).toBe('both')
+    })
+  })
+
+  it('made tokens for others, or others made tokens: none of them lets in, and none is told', async () => {
+    const log: string[] = []
+    const { privateKey, publicKey } = await generateKeyPair('RS256')
+    const jwt = (claims: object) => new SignJWT({ scope: 'notes:read', client_id: 'alice', ...claims })
+    const signed = (claims: object) =>
+      jwt(claims).setSubject('alice').setIssuer(server.issuer).setAudience(RESOURCE).setExpirationTime('1m')
+    const good = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
+    const [head = '', body = '', signature = ''] = good.split('.')
+    const changed = Buffer.from(
+      JSON.stringify({ ...(JSON.parse(Buffer.from(body, 'base64url').toString()) as object), scope: 'admin' }),
+    ).toString('base64url')
+    const bad: Record<string, string> = {
+      'for another resource': await server.token('alice', { resource: 'http://localhost/other', scope: 'notes:read' }),
+      'for a resource that begins alike': await server.token('alice', { resource: `${RESOURCE}/x`, scope: 'notes:read' }),
+      'of another key': await signed({}).setProtectedHeader({ alg: 'RS256' }).sign(privateKey),
+      'with our own key as a secret': await signed({})
+        .setProtectedHeader({ alg: 'HS256' })
+        .sign(new TextEncoder().encode(await exportSPKI(publicKey))),
+      'without a signature': new UnsecuredJWT({ scope: 'notes:read' })
+        .setSubject('alice')
+        .setIssuer(server.issuer)
+        .setAudience(RESOURCE)
+        .setExpirationTime('1m')
+        .encode(),
+      'that was changed': `${head}.${changed}.${signature}`,
+      'that was cut': `${head}.${body}.`,
+      'that is no JWT': 'abcdefghijklmnop',
+      'that is huge': `${'a'.repeat(6000)}.${'b'.repeat(6000)}.c`,
+      'without anything': '..',
+    }
+    await serving(guarded(), { auth: auth(), log: { write: (line) => log.push(line) }, logLevel: 'debug' }, async ({ url }) => {
+      for (const [name, token] of Object.entries(bad)) {
+        const { status, headers, text } = await send(url, as(token, call('whoami')))
+        expect([name, status, String(headers['www-authenticate'])]).toMatchObject([
+          name,
+          401,
+          expect.stringContaining('error="invalid_token"'),
+        ])
+        expect(text).not.toContain(token)
+      }
+      expect((await send(url, as(good, call('whoami')))).status).toBe(200)
+      const all = log.join('')
+      for (const token of [good, ...Object.values(bad)]) if (token.length > 10) expect(all).not.toContain(token)
+    })
+  })
+
+  it('whose time is over lets nobody in', async () => {
+    const { privateKey, publicKey } = await generateKeyPair('ES256')
+    const { exportJWK } = await import('jose')
+    const keys = { keys: [{ ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig' }] }
+    const { createServer: createHttp } = await import('node:http')
+    const issuer = createHttp((_, response) => response.setHeader('content-type', 'application/json').end(JSON.stringify(keys)))
+    await new Promise<void>((resolve) => issuer.listen(0, '127.0.0.1', resolve))
+    const { port } = issuer.address() as { port: number }
+    const made = (expiry: string | undefined, subject: string | undefined) => {
+      const token = new SignJWT({ scope: 'notes:read' })
+        .setProtectedHeader({ alg: 'ES256' })
+        .setIssuer('https://as.example')
+        .setAudience(RESOURCE)
+      if (expiry !== undefined) token.setExpirationTime(expiry)
+      if (subject !== undefined) token.setSubject(subject)
+      return token.sign(privateKey)
+    }
+    const own = oauth({ resource: RESOURCE, issuer: 'https://as.example', jwksUri: `http://127.0.0.1:${port}/keys` })
+    await serving(guarded(), { auth: own }, async ({ url }) => {
+      expect((await send(url, as(await made('1m', 'alice'), call('whoami')))).status).toBe(200)
+      for (const bad of [await made('-1m', 'alice'), await made(undefined, 'alice'), await made('1m', undefined)])
+        expect((await send(url, as(bad, call('whoami')))).status).toBe(401)
+    })
+    await new Promise((resolve) => issuer.close(resolve))
+  })
+
+  it('that cannot be reached is not the fault of the caller', async () => {
+    const log: string[] = []
+    const away = oauth({ resource: RESOURCE, issuer: 'http://localhost:1' })
+    await serving(guarded(), { auth: away, log: { write: (line) => log.push(line) } }, async ({ url }) => {
+      const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
+      const { status, headers } = await send(url, as(token, call('whoami')))
+      expect([status, headers['retry-after']]).toEqual([503, '5'])
+      expect(log.join('')).toContain('A token could not be verified')
+      expect(log.join('')).not.toContain(token)
+    })
+  })
+
+  it('must be named rightly', () => {
+    expect(() => oauth({ resource: 'mcp', issuer: server.issuer })).toThrow('"resource" must be a URL')
+    expect(() => oauth({ resource: RESOURCE, issuer: '' })).toThrow('"issuer" must be a URL')
+  })
+})
