@@ -116,8 +116,8 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
   anyPath?: boolean
 }
 
-/** Text, bytes, or contents in full. */
-type ReadValue = string | Uint8Array | Partial<ResourceContents> | readonly (string | Uint8Array | Partial<ResourceContents>)[]
+/** Text, bytes, or contents in full, one or several; undefined where there is no such resource. */
+type ReadValue = string | Uint8Array | Partial<ResourceContents> | readonly (string | Uint8Array | Partial<ResourceContents>)[] | undefined
 
 export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
   /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */

@@ -8,13 +8,15 @@ import { seenBy } from './definition.js'
 
 /** Every resource that has an address of its own, also those that a template lists. */
 export async function allResources({ server, connection, call }: Context): Promise<ResourceListing[]> {
-  const found: ResourceListing[] = []
+  // By URI: a page ends behind one, so that one that comes twice would lead back.
+  const found = new Map<string, ResourceListing>()
+  const add = (listing: ResourceListing) => found.has(listing.uri) || found.set(listing.uri, listing)
   for (const { definition, template, listing } of server.resources.values()) {
     if (!seenBy(definition, connection.caller)) continue
-    if (template === undefined) found.push(listing as ResourceListing) // a fixed one has a URI
-    else if (definition.list !== undefined) found.push(...(await definition.list(call)))
+    if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
+    else if (definition.list !== undefined) for (const each of await definition.list(call)) add(each)
   }
-  return found
+  return [...found.values()]
 }
 
 export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] {
@@ -28,10 +30,10 @@ export function allTemplates({ server, connection }: Context): ResourceTemplateL
 export async function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
   if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
   const found = find(context, uri)
-  if (found === undefined) throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
-  const { definition, variables } = found
-  const value = await definition.read(variables, context.call)
-  return { contents: contentsOf(value, uri, definition.mimeType) }
+  const value = await found?.definition.read(found.variables, context.call)
+  if (found === undefined || value === undefined)
+    throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
+  return { contents: contentsOf(value, uri, found.definition.mimeType) }
 }
 
 /** The resource at a URI: a fixed one first, then the templates in their order. */
