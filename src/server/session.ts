@@ -86,6 +86,7 @@ export class Session {
     })
     await Promise.race([this.#peer.idle(), late])
     clearTimeout(timer)
+    this.#watching.closeStreams()
     this.#peer.abandon(new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'))
   }
 
