@@ -59,7 +59,8 @@ export class Session {
     // Before the peer: what has been sent already is received as soon as that is there.
     this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
     const deaf = server.changes.listen((change) => {
-      if ('log' in change && this.#initialized && isWanted(change.log.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(change.log))
+      if ('log' in change && this.#initialized && !this.#peer.congested && isWanted(change.log.level, this.#logLevel))
+        this.#peer.sendFrame(encodeLog(change.log))
     })
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
