@@ -186,8 +186,9 @@ export class Session {
       case 'notifications/cancelled': {
         const { requestId, reason } = params ?? {}
         const id = typeof requestId === 'number' ? exactInteger(requestId, frame, ['params', 'requestId']) : requestId
-        if (typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint')
-          this.#peer.cancel(id, typeof reason === 'string' ? reason : undefined)
+        if (typeof id !== 'string' && typeof id !== 'number' && typeof id !== 'bigint') return
+        this.#peer.cancel(id, typeof reason === 'string' ? reason : undefined)
+        this.#report({ level: 'debug', message: `Cancelled by the client: ${typeof reason === 'string' ? reason : 'no reason given'}`, id })
         return
       }
       default:
