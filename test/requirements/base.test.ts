@@ -4,7 +4,7 @@ import { type JsonSchema, RpcError, createServer, prompt, resource, tool } from 
 import { newestHandshake } from '../../src/protocol/revisions/index.js'
 import { answers, drive, initialize } from '../drive.js'
 import { proves } from './proves.js'
-import { type Answer, Wire, handshakes, ids, modern } from './wire.js'
+import { type Answer, Wire, handshakes, ids, listOf, modern } from './wire.js'
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/basic and the opening of a conversation */
 
@@ -36,7 +36,7 @@ const server = () =>
     prompts: [prompt({ name: 'p', build: () => 'x' })],
   })
 const call = (wire: Wire, name: string, id?: unknown) => wire.request('tools/call', { name, arguments: {} }, id)
-const textOf = ({ result }: Answer) => (result?.['content'] as { text: string }[])[0]?.text
+const textOf = (answer: Answer) => listOf<{ text: string }>(answer, 'content')[0]?.text
 
 describe.each(ids)('messages in %s', (revision) => {
   it('are those of JSON-RPC 2.0', async () => {
@@ -379,7 +379,7 @@ describe.each(handshakes)('the handshake of %s', (revision) => {
     const wire = await Wire.open(one, revision)
     for (const method of ['server/discover', 'subscriptions/listen', 'resources/list', 'tasks/list'])
       expect((await wire.request(method)).error?.code).toBe(-32601)
-    const [content] = (await call(wire, 'audio')).result?.['content'] as { type: string }[]
+    const [content] = listOf<{ type: string }>(await call(wire, 'audio'), 'content')
     expect(content?.type).toBe(revision === '2024-11-05' ? 'text' : 'audio')
     // Prompts were not declared to this client: it is not told of them later either.
     one.prompts.add(prompt({ name: 'new', build: () => '' }))

@@ -5,6 +5,7 @@ import { proves } from './proves.js'
 import { Wire, handshakes, ids, modern } from './wire.js'
 
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId'
+const streamOf = (params: Record<string, unknown> = {}) => (params['_meta'] as Record<string, unknown>)[SUBSCRIPTION]
 const serverOf = (...tools: Tool[]) => createServer({ name: 'patterns', version: '1', tools })
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -188,7 +189,7 @@ describe('a stream of changes', () => {
     await wire.settle().then((heard) => wire.heard.push(...heard))
     change(one)
     const heard = await wire.settle()
-    const of = (id: unknown) => heard.filter(({ params }) => (params?.['_meta'] as Record<string, unknown>)[SUBSCRIPTION] === id)
+    const of = (id: unknown) => heard.filter(({ params }) => streamOf(params) === id)
     expect(of('s1').length + of('s2').length + of(3).length).toBe(heard.length)
     const methods = (id: unknown) => [...new Set(of(id).map(({ method }) => method))]
     expect(methods('s1')).toEqual(['notifications/subscriptions/acknowledged', 'notifications/tools/list_changed'])

@@ -6,9 +6,8 @@ import { Wire, handshakes, ids, modern } from './wire.js'
 /* https://modelcontextprotocol.io/specification/2026-07-28/server/prompts */
 
 const serverOf = (...prompts: Prompt[]) => createServer({ name: 'prompts', version: '1', prompts })
-const plain = (name: string, more: Partial<Prompt> = {}) => prompt({ name, build: () => name, ...more } as Parameters<typeof prompt>[0])
-const namesOf = async (wire: Wire) =>
-  ((await wire.request('prompts/list')).result?.['prompts'] as { name: string }[]).map(({ name }) => name)
+const plain = (name: string, more: Partial<Prompt> = {}) => prompt({ name, build: () => name, ...more })
+const namesOf = async (wire: Wire) => (await wire.list<{ name: string }>('prompts/list', 'prompts')).map(({ name }) => name)
 
 describe.each(ids)('%s', (revision) => {
   it('declares prompts where there are any', async () => {

@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { type Resource, createServer, resource } from '../../src/index.js'
 import { proves } from './proves.js'
-import { Wire, ids, modern } from './wire.js'
+import { Wire, ids, listOf, modern } from './wire.js'
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/server/resources */
 
 const serverOf = (...resources: Resource[]) => createServer({ name: 'resources', version: '1', resources })
-const plain = (uri: string, more: Partial<Resource> = {}) => resource({ uri, read: () => uri, ...more } as Parameters<typeof resource>[0])
-const uriOf = (entry: unknown) => (entry as { uri: string }).uri
-const urisOf = async (wire: Wire) => ((await wire.request('resources/list')).result?.['resources'] as unknown[]).map(uriOf)
+const plain = (uri: string, more: Partial<Resource> = {}) => resource({ uri, read: () => uri, ...more })
+const urisOf = async (wire: Wire) => (await wire.list<{ uri: string }>('resources/list', 'resources')).map(({ uri }) => uri)
 
 describe.each(ids)('%s', (revision) => {
   const notFound = revision === modern ? -32602 : -32002
@@ -54,9 +53,9 @@ describe.each(ids)('%s', (revision) => {
     const found: string[] = []
     let cursor: unknown
     do {
-      const { result } = await wire.request('resources/list', cursor === undefined ? {} : { cursor })
-      found.push(...(result?.['resources'] as unknown[]).map(uriOf))
-      cursor = result?.['nextCursor']
+      const page = await wire.request('resources/list', cursor === undefined ? {} : { cursor })
+      found.push(...listOf<{ uri: string }>(page, 'resources').map(({ uri }) => uri))
+      cursor = page.result?.['nextCursor']
     } while (cursor !== undefined && found.length < 20)
     expect(found).toEqual(['note://a', 'note://b', 'note://c'])
   })
@@ -143,7 +142,7 @@ describe.each(ids)('%s', (revision) => {
     const bytes = Uint8Array.from({ length: 100_000 }, (_, i) => (i * 7) % 256)
     const server = serverOf(resource({ uri: 'bin://x', mimeType: 'application/octet-stream', read: () => bytes }))
     const wire = await Wire.open(server, revision)
-    const [contents] = (await wire.request('resources/read', { uri: 'bin://x' })).result?.['contents'] as { blob: string }[]
+    const [contents] = await wire.list('resources/read', 'contents', { uri: 'bin://x' })
     expect(contents).toEqual({ uri: 'bin://x', mimeType: 'application/octet-stream', blob: Buffer.from(bytes).toString('base64') })
   })
 

@@ -5,9 +5,8 @@ import { Wire, handshakes, ids, modern } from './wire.js'
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/server/tools */
 
-const nameOf = (entry: unknown) => (entry as { name: string }).name
-const namesOf = async (wire: Wire) => ((await wire.request('tools/list')).result?.['tools'] as unknown[]).map(nameOf)
-const make = (name: string, more: Partial<Tool> = {}) => tool({ name, run: () => name, ...more } as Parameters<typeof tool>[0])
+const namesOf = async (wire: Wire) => (await wire.list<{ name: string }>('tools/list', 'tools')).map(({ name }) => name)
+const make = (name: string, more: Partial<Tool> = {}) => tool({ name, run: () => name, ...more })
 const serverOf = (...tools: Tool[]) => createServer({ name: 'tools', version: '1', tools })
 
 describe.each(ids)('%s', (revision) => {

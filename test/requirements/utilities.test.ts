@@ -4,7 +4,7 @@ import { Session } from '../../src/server/session.js'
 import { type Channel, memoryChannels } from '../../src/testing.js'
 import { initialize } from '../drive.js'
 import { proves } from './proves.js'
-import { Wire, handshakes, ids, modern } from './wire.js'
+import { Wire, handshakes, ids, listOf, modern } from './wire.js'
 
 const serverOf = (options: Partial<ServerOptions>) => createServer({ name: 'utilities', version: '1', ...options })
 const LEVEL = 'io.modelcontextprotocol/logLevel'
@@ -81,12 +81,8 @@ describe.each(ids)('completion in %s', (revision) => {
       total: 2,
       hasMore: false,
     })
-    const { values, total, hasMore } = (await wire.request('completion/complete', of('greet', 'many', 'x'))).result?.['completion'] as {
-      values: string[]
-      total: number
-      hasMore: boolean
-    }
-    expect([values.length, values[0], values[99], total, hasMore]).toEqual([100, 'x0', 'x99', 150, true])
+    const { completion } = (await wire.request('completion/complete', of('greet', 'many', 'x'))).result ?? {}
+    expect(completion).toEqual({ values: Array.from({ length: 100 }, (_, i) => `x${i}`), total: 150, hasMore: true })
   })
 
   it('completes nothing that the caller may not see', async () => {
@@ -240,16 +236,16 @@ describe.each(ids)('pages in %s', (revision) => {
     let cursor: unknown
     const cursors: unknown[] = []
     do {
-      const { result } = await wire.request(method, cursor === undefined ? {} : { cursor })
-      found.push(...(result?.[member] as { name: string }[]).map(({ name }) => name))
-      cursor = result?.['nextCursor']
+      const page = await wire.request(method, cursor === undefined ? {} : { cursor })
+      found.push(...listOf<{ name: string }>(page, member).map(({ name }) => name))
+      cursor = page.result?.['nextCursor']
       cursors.push(cursor)
     } while (cursor !== undefined)
     expect(found).toEqual(named(7))
     // A cursor works again, and for another connection: there is no state behind it.
     const other = await Wire.open(one, revision)
     const again = await other.request(method, { cursor: cursors[0] })
-    expect((again.result?.[member] as unknown[]).length).toBe(3)
+    expect(listOf(again, member)).toHaveLength(3)
     // One that was added meanwhile moves nothing.
     one.tools.add(tool({ name: 'added', run: () => '' }))
     expect((await other.request(method, { cursor: cursors[0] })).result?.[member]).toEqual(again.result?.[member])
@@ -260,7 +256,7 @@ describe.each(ids)('pages in %s', (revision) => {
     const wire = await Wire.open(server(), revision)
     const cursor = String((await wire.request(method)).result?.['nextCursor'])
     const foreign = String((await (await Wire.open(server(), revision)).request(method)).result?.['nextCursor'])
-    const [elsewhere] = Object.keys(lists).filter((each) => each !== method)
+    const elsewhere = Object.keys(lists).find((each) => each !== method)
     const flipped = cursor.slice(0, -3) + (cursor.at(-3) === 'A' ? 'B' : 'A') + cursor.slice(-2)
     for (const wrong of ['', 'x', 0, null, {}, foreign, flipped, cursor + cursor])
       expect([wrong, (await wire.request(method, { cursor: wrong })).error?.code]).toEqual([wrong, -32602])

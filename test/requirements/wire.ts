@@ -35,6 +35,10 @@ function connectUnjudged(server: Server): Channel {
   return end(0)
 }
 
+export function listOf<Item>({ result = {} }: Answer, member: string): Item[] {
+  return result[member] as Item[]
+}
+
 export const ids = revisions.map(({ id }) => id)
 export const modern = '2026-07-28'
 export const handshakes = ids.filter((id) => id !== modern)
@@ -88,6 +92,11 @@ export class Wire {
     const own = (params['_meta'] ?? {}) as Record<string, unknown>
     const described = this.revision === modern ? { ...params, _meta: { ...this.description, ...own } } : params
     return this.raw({ jsonrpc: '2.0', id, method, params: described }, id)
+  }
+
+  /** A list in the result of a request, as it came. */
+  async list<Item>(method: string, member: string, params?: Record<string, unknown>): Promise<Item[]> {
+    return listOf<Item>(await this.request(method, params), member)
   }
 
   notify(method: string, params?: Record<string, unknown>): void {
