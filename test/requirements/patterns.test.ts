@@ -139,6 +139,21 @@ describe.each(ids)('progress in %s', (revision) => {
     expect(wire.frames.length).toBe(answered)
   })
 
+  it('of a handler that does not wait is not sent after its answer', async () => {
+    proves('progress.stops')
+    const quick = tool({
+      name: 'quick',
+      run(_, call) {
+        call.progress(1)
+        return 'done'
+      },
+    })
+    const wire = await Wire.open(serverOf(quick), revision)
+    await wire.request('tools/call', { name: 'quick', arguments: {}, _meta: { progressToken: 1 } })
+    await wire.settle()
+    expect(wire.frames.at(-1)).toContain('"result"')
+  })
+
   it('goes to the request that asked for it, by its own token', async () => {
     proves('progress.token', 'progress.active', 'progress.track')
     const wire = await Wire.open(serverOf(work), revision)
