@@ -62,7 +62,8 @@ export class Session {
     // Before the peer: what has been sent already is received as soon as that is there.
     this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
     const deaf = server.changes.listen((change) => {
-      if ('log' in change && this.#initialized && isWanted(change.log.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(change.log))
+      if ('log' in change && this.#initialized && !this.#peer.congested && isWanted(change.log.level, this.#logLevel))
+        this.#peer.sendFrame(encodeLog(change.log))
     })
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
@@ -90,6 +91,7 @@ export class Session {
     })
     await Promise.race([this.#peer.idle(), late])
     clearTimeout(timer)
+    this.#watching.closeStreams()
     this.#peer.abandon(new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'))
   }
 
@@ -194,7 +196,9 @@ export class Session {
         return
       case 'notifications/cancelled': {
         const call = cancelled(notification)
-        if (call !== undefined) this.#peer.cancel(call.id, call.reason)
+        if (call === undefined) return
+        this.#peer.cancel(call.id, call.reason)
+        this.#report({ level: 'debug', message: `Cancelled by the client: ${call.reason ?? 'no reason given'}`, id: call.id })
         return
       }
       default:
