@@ -109,7 +109,9 @@ export class ServedCall implements Call {
 
   get log(): Log {
     this.#log ??= makeLog((message) => {
-      if (this.open && isWanted(message.level, this.#connection.logLevel)) this.#incoming.send(encodeLog(message))
+      // Who does not read is not buried in messages.
+      if (this.open && !this.#incoming.congested && isWanted(message.level, this.#connection.logLevel))
+        this.#incoming.send(encodeLog(message))
     })
     return this.#log
   }

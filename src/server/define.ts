@@ -112,7 +112,7 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
   anyPath?: boolean
 }
 
-/** Text, bytes, or contents in full. */
+/** Text, bytes, or contents in full, one or several; undefined where there is no such resource. */
 type ReadValue = string | Uint8Array | Partial<ResourceContents> | readonly (string | Uint8Array | Partial<ResourceContents>)[] | undefined
 
 export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
@@ -164,13 +164,16 @@ interface PromptTurn {
   content: string | ContentBlock
 }
 
-type Given<Arguments> = { [Key in keyof Arguments as Arguments[Key] extends { required: false } ? never : Key]: string } & {
-  [Key in keyof Arguments as Arguments[Key] extends { required: false } ? Key : never]?: string
+/** A text for each argument, also those of which only the name is known; `required: false` may be missing. */
+type Given<Name extends string, Needs> = { [Key in Name as IsOptional<Key, Needs> extends true ? never : Key]: string } & {
+  [Key in Name as IsOptional<Key, Needs> extends true ? Key : never]?: string
 }
+type IsOptional<Name, Needs> = Name extends keyof Needs ? (Needs[Name] extends false ? true : false) : false
 
-export interface PromptDefinition<Arguments extends Readonly<Record<string, PromptArgument>>> extends PromptFacts {
-  arguments?: Arguments
-  build: (given: Given<Arguments>, call: Call) => PromptValue | Promise<PromptValue>
+// Names and needs are inferred apart: with one parameter for both, a `complete` whose parameters have no types would keep it from being inferred.
+export interface PromptDefinition<Name extends string, Needs> extends PromptFacts {
+  arguments?: { readonly [Key in Name]: PromptArgument } & { readonly [Key in keyof Needs]: { readonly required?: Needs[Key] } }
+  build: (given: Given<Name, Needs>, call: Call) => PromptValue | Promise<PromptValue>
 }
 
 export interface Prompt extends PromptFacts {
@@ -179,8 +182,6 @@ export interface Prompt extends PromptFacts {
 }
 
 /** Defines a prompt. */
-export function prompt<const Arguments extends Readonly<Record<string, PromptArgument>> = Readonly<Record<string, never>>>(
-  definition: PromptDefinition<Arguments>,
-): Prompt {
+export function prompt<const Name extends string = never, const Needs = unknown>(definition: PromptDefinition<Name, Needs>): Prompt {
   return definition as unknown as Prompt // its arguments have been checked by their names
 }

@@ -94,6 +94,7 @@ export class Session {
     })
     await Promise.race([this.#peer.idle(), late])
     clearTimeout(timer)
+    this.#watching.closeStreams()
     this.#peer.abandon(new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'))
   }
 
@@ -201,7 +202,8 @@ export class Session {
   #listen(): void {
     this.#watching.begin()
     this.#deaf ??= this.#server.changes.listen((change) => {
-      if ('log' in change && isWanted(change.log.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(change.log))
+      if ('log' in change && !this.#peer.congested && isWanted(change.log.level, this.#logLevel))
+        this.#peer.sendFrame(encodeLog(change.log))
     })
   }
 
@@ -214,7 +216,9 @@ export class Session {
         return
       case 'notifications/cancelled': {
         const call = cancelled(notification)
-        if (call !== undefined) this.#peer.cancel(call.id, call.reason)
+        if (call === undefined) return
+        this.#peer.cancel(call.id, call.reason)
+        this.#report({ level: 'debug', message: `Cancelled by the client: ${call.reason ?? 'no reason given'}`, id: call.id })
         return
       }
       default:

@@ -24,7 +24,7 @@ const FIELDS: Readonly<Record<string, List>> = {
   resourcesListChanged: 'resources',
   promptsListChanged: 'prompts',
 }
-const ALL: ReadonlySet<List> = new Set<List>(['tools', 'resources', 'prompts'])
+const LISTS: readonly List[] = ['tools', 'resources', 'prompts']
 /** The most resources that one client may watch. */
 const MAX_URIS = 10_000
 
@@ -33,9 +33,11 @@ export class Watching {
   readonly #server: Server
   readonly #send: (frame: string) => void
   #stop: (() => void) | undefined
-  /** After a handshake: everything that changes, and the resources it has subscribed to. */
+  /** After a handshake: the lists that it was told of, and the resources it has subscribed to. */
   #session: { lists: ReadonlySet<List>; uris: Set<string> } | undefined
   readonly #streams = new Set<Stream>()
+  /** Streams that were ended by the server, and whose end has not been told. */
+  #ended: Id[] = []
   #lists = new Set<List>()
   #uris = new Set<string>()
 
@@ -46,7 +48,8 @@ export class Watching {
 
   /** The client has shaken hands and is ready to hear. */
   begin(): void {
-    this.#session ??= { lists: ALL, uris: new Set() }
+    // What was not declared is not used: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#operation
+    this.#session ??= { lists: new Set(LISTS.filter((list) => this.#server[list].offered)), uris: new Set() }
     this.#watch()
   }
 
@@ -65,7 +68,7 @@ export class Watching {
   listen(call: Incoming, { notifications }: Params): Promise<object> {
     if (!isObject(notifications))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "notifications" must be an object that names what to listen for')
-    const filter = filterOf(notifications)
+    const filter = filterOf(notifications, this.#server)
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
     if (filter.uris.size > 0) agreed['resourceSubscriptions'] = [...filter.uris]
@@ -81,9 +84,21 @@ export class Watching {
 
   /** Ends all streams, each with its result. */
   endStreams(): void {
-    for (const { call, end } of this.#streams)
+    for (const { call, end } of this.#streams) {
+      this.#ended.push(call.id)
       end({ _meta: { [SUBSCRIPTION_ID]: typeof call.id === 'bigint' ? Number(call.id) : call.id } })
+    }
     this.#streams.clear()
+  }
+
+  /**
+   * Closes the streams that were ended, once their results are out. Where all
+   * streams share one channel, this is how a client sees that they are closed:
+   * https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation
+   */
+  closeStreams(): void {
+    for (const id of this.#ended.splice(0))
+      this.#send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${encodeId(id)}}}`)
   }
 
   stop(): void {
@@ -107,7 +122,8 @@ export class Watching {
     this.#lists = new Set()
     this.#uris = new Set()
     if (this.#session !== undefined) {
-      for (const list of lists) this.#send(encodeNotification(`notifications/${list}/list_changed`, undefined))
+      for (const list of lists)
+        if (this.#session.lists.has(list)) this.#send(encodeNotification(`notifications/${list}/list_changed`, undefined))
       for (const uri of uris) if (this.#session.uris.has(uri)) this.#send(encodeNotification('notifications/resources/updated', { uri }))
     }
     for (const { call, filter } of this.#streams) {
@@ -117,13 +133,14 @@ export class Watching {
   }
 }
 
-function filterOf(notifications: Params): Filter {
+/** What of it can be honoured: nothing of a kind that the server does not have. */
+function filterOf(notifications: Params, server: Server): Filter {
   const { resourceSubscriptions: uris = [] } = notifications
   if (!Array.isArray(uris) || uris.length > MAX_URIS || !uris.every((uri): uri is string => typeof uri === 'string')) {
     throw new RpcError(INVALID_PARAMS, `Invalid params: "resourceSubscriptions" must be a list of at most ${MAX_URIS} URIs`)
   }
-  const lists = Object.entries(FIELDS).filter(([field]) => notifications[field] === true)
-  return { lists: new Set(lists.map(([, list]) => list)), uris: new Set(uris) }
+  const lists = Object.entries(FIELDS).filter(([field, list]) => notifications[field] === true && server[list].offered)
+  return { lists: new Set(lists.map(([, list]) => list)), uris: new Set(server.resources.offered ? uris : []) }
 }
 
 /** A notification with the id of its stream, which is written by hand: its digits may not fit a number. */

@@ -10,13 +10,15 @@ import { UNCACHED, checkScopes, seenBy } from './definition.js'
 
 /** Every resource that has an address of its own, also those that a template lists. */
 export async function allResources({ server, connection, call }: Context): Promise<ResourceListing[]> {
-  const found: ResourceListing[] = []
+  // By URI: a page ends behind one, so that one that comes twice would lead back.
+  const found = new Map<string, ResourceListing>()
+  const add = (listing: ResourceListing) => found.has(listing.uri) || found.set(listing.uri, listing)
   for (const { definition, template, listing } of server.resources.values()) {
     if (!seenBy(definition, connection.caller)) continue
-    if (template === undefined) found.push(listing as ResourceListing) // a fixed one has a URI
-    else if (definition.list !== undefined) found.push(...(await definition.list(call)))
+    if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
+    else if (definition.list !== undefined) for (const each of await definition.list(call)) add(each)
   }
-  return found
+  return [...found.values()]
 }
 
 export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] {
