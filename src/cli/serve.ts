@@ -2,6 +2,7 @@ import { ccmcpServer } from '../bundled/ccmcp.js'
 import type { ServerOptions } from '../index.js'
 import { type Framing, type LogLevel, serveStdio } from '../stdio.js'
 import { type Option, UsageError, describeOptions, readOptions } from './options.js'
+import { HTTP_OPTIONS } from './http-options.js'
 
 const OPTIONS = {
   framing: { value: ['auto', 'lines', 'content-length'], about: 'how messages are told apart (default auto: as the client does)' },
@@ -13,10 +14,11 @@ const OPTIONS = {
   },
   'invalid-arguments': { value: ['result', 'protocol'], about: 'answer bad arguments with a result or error -32602 (default result)' },
   'unexpected-errors': { value: ['result', 'protocol'], about: 'answer a failing tool with a result or error -32603 (default result)' },
+  ...HTTP_OPTIONS,
   help: { about: 'show this help' },
 } satisfies Record<string, Option>
 
-const HELP = `ccmcp serve: an MCP server with the tools hello, add and echo, on stdin and stdout
+const HELP = `ccmcp serve: an MCP server with the tools hello, add and echo, on stdin and stdout, or over HTTP
 
 Usage: ccmcp serve [options]      (the word "serve" may be left out)
 
@@ -41,6 +43,8 @@ export async function serve(args: readonly string[]): Promise<void> {
     invalidArguments: (given.get('invalid-arguments') ?? 'result') as NonNullable<ServerOptions['invalidArguments']>,
     unexpectedErrors: (given.get('unexpected-errors') ?? 'result') as NonNullable<ServerOptions['unexpectedErrors']>,
   })
+  // Loaded only where it is needed: what comes before the first answer counts.
+  if (given.has('http')) return (await import('./serve-http.js')).serveHttp(server, given, options)
   await serveStdio(server, options)
 }
 

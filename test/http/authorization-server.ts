@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import Provider from 'oidc-provider'
+import OidcProvider from 'oidc-provider'
 
 /** A real authorization server, for the length of a test: clients come with their credentials and get tokens. */
 export interface AuthorizationServer {
@@ -21,7 +21,7 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
     redirect_uris: [],
     response_types: [],
   })
-  const provider = new Provider(issuer, {
+  const provider = new OidcProvider(issuer, {
     clients: [client('alice'), client('bob')],
     scopes: ['notes:read', 'notes:write', 'admin'],
     features: {

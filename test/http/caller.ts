@@ -113,9 +113,7 @@ export class Stream {
 /** Sends a request; resolves when the head of the answer is there. */
 export function open(url: string, { method = 'POST', headers = {}, body }: Sending = {}): Promise<Stream> {
   return new Promise((resolve, reject) => {
-    const request = httpRequest(url, { method, agent: false, headers: headers as OutgoingHttpHeaders }, (response) =>
-      resolve(new Stream(request, response)),
-    )
+    const request = httpRequest(url, { method, agent: false, headers }, (response) => resolve(new Stream(request, response)))
     request.on('error', reject)
     request.end(body)
   })

@@ -10,7 +10,7 @@ import { officialSchemas } from '../official/schemas.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const page = readFileSync(`${root}docs/errors.md`, 'utf8')
-const documented = new Set([...page.matchAll(/^\| −(\d{5}) \|/gm)].map(([, digits]) => -Number(digits)))
+const documented = new Set([...page.matchAll(/^\| (−?)(\d{3,5}) \|/gm)].map(([, sign, digits]) => Number(digits) * (sign === '−' ? -1 : 1)))
 const named = Object.values<unknown>({ ...rpc, ...mcp }).flatMap((value) => (typeof value === 'number' ? [value] : []))
 const written = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
@@ -20,7 +20,6 @@ const written = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
 
 /** Codes that the page tells of though ccmcp does not send them, and why. */
 const FOREIGN: Readonly<Record<string, string>> = {
-  '-32020': 'HTTP only',
   '-32042': 'ccmcp asks instead',
 }
 

@@ -2,13 +2,11 @@ import type { Authorization } from '../../auth/authorization.js'
 import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import type { Report } from '../../jsonrpc/report.js'
-import { INSUFFICIENT_SCOPE } from '../../protocol/errors.js'
+import { INSUFFICIENT_SCOPE, UNAUTHORIZED } from '../../protocol/errors.js'
 import type { Gate } from './gate.js'
 import { Refusal, unavailable } from './refusal.js'
 import type { HeaderList, Visit } from './visit.js'
 
-/** The code of a request without a good token. The specification names none: this is HTTP's own. */
-const UNAUTHORIZED = 401
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
 
 /**

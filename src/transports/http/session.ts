@@ -109,9 +109,7 @@ export class HttpSession implements Channel, Home {
     const log = this.#logs.get(stream)
     if (log === undefined) return false
     const outlet = this.#outlet(log, visit, headers)
-    void log.resume(outlet, after).then(() => {
-      if (log.ended) this.#end(log)
-    })
+    void this.#resumed(log, outlet, after)
     return true
   }
 
@@ -182,6 +180,11 @@ export class HttpSession implements Channel, Home {
       },
     })
     return outlet
+  }
+
+  async #resumed(log: EventLog, outlet: Outlet, after: number): Promise<void> {
+    await log.resume(outlet, after)
+    if (log.ended) this.#end(log)
   }
 
   #end(log: EventLog): void {

@@ -28,7 +28,7 @@ class WebVisit implements Visit {
     this.#resolve = resolve
     this.method = request.method
     this.path = new URL(request.url).pathname
-    request.signal?.addEventListener('abort', () => this.#gone?.())
+    request.signal.addEventListener('abort', () => this.#gone?.())
   }
 
   header(name: string): string | undefined {
@@ -38,7 +38,7 @@ class WebVisit implements Visit {
   }
 
   read(limit: number, done: (body: Uint8Array | undefined) => void): void {
-    void this.#collect(limit).then(done, () => {})
+    void this.#deliver(limit, done)
   }
 
   answer(status: number, headers: HeaderList, body?: string): void {
@@ -73,6 +73,19 @@ class WebVisit implements Visit {
 
   onGone(gone: (() => void) | undefined): void {
     this.#gone = gone
+    // It may have gone while its body was being read.
+    if (gone !== undefined && this.#request.signal.aborted) queueMicrotask(gone)
+  }
+
+  async #deliver(limit: number, done: (body: Uint8Array | undefined) => void): Promise<void> {
+    let body: Uint8Array | undefined
+    try {
+      body = await this.#collect(limit)
+    } catch {
+      // The client has broken off in the middle: it has asked for nothing.
+      return this.answer(400, [], '')
+    }
+    done(body)
   }
 
   async #collect(limit: number): Promise<Uint8Array | undefined> {

@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { described, send } from './caller.js'
+
+/* `ccmcp serve --http`, as a process. */
+
+const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
+const tls = (name: string) => fileURLToPath(new URL(`tls/${name}.pem`, import.meta.url))
+const environment = { ...process.env }
+delete environment['NODE_EXTRA_CA_CERTS']
+const folder = mkdtempSync(join(tmpdir(), 'ccmcp-http-'))
+const file = (name: string, text: string) => {
+  writeFileSync(join(folder, name), text)
+  return join(folder, name)
+}
+const children: ChildProcess[] = []
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+async function start(...args: string[]): Promise<{ child: ChildProcess; url: string; exited: Promise<number | null> }> {
+  const child = spawn(process.execPath, [cli, 'serve', '--http', '--port', '0', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: environment,
+  })
+  children.push(child)
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  const url = await new Promise<string>((resolve, reject) => {
+    let log = ''
+    child.stderr?.on('data', (chunk: Buffer) => {
+      log += chunk.toString()
+      const [, found] = /serving (\S+)\n/.exec(log) ?? []
+      if (found !== undefined) resolve(found)
+    })
+    void exited.then(() => reject(new Error(log)))
+  })
+  return { child, url, exited }
+}
+
+const add = (headers: object = {}) => {
+  const sending = described('tools/call', { name: 'add', arguments: { a: 2, b: 40 } })
+  return { ...sending, headers: { ...(sending.headers as Record<string, string>), ...headers } }
+}
+
+describe('ccmcp serve --http', () => {
+  it('serves, and ends with a signal', async () => {
+    const { child, url, exited } = await start()
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/)
+    expect((await send(url, add())).text).toContain('42')
+    child.kill('SIGTERM')
+    expect(await exited).toBe(0)
+  })
+
+  it('serves those who have a token', async () => {
+    const known = file('tokens.json', JSON.stringify([{ token: 'a-token-of-some-length', id: 'me' }]))
+    const { url } = await start('--tokens', known, '--host', '0.0.0.0', '--hosts', 'mcp.example.com,other.example.com')
+    const local = url.replace('localhost', '127.0.0.1')
+    expect((await send(local, add())).status).toBe(401)
+    expect((await send(local, add({ authorization: 'Bearer a-token-of-some-length', host: 'other.example.com' }))).status).toBe(200)
+  })
+
+  it('serves https', async () => {
+    const { url } = await start('--tls-cert', tls('cert'), '--tls-key', tls('key'))
+    expect(url).toMatch(/^https:/)
+  })
+
+  it.each<[string, string[], string]>([
+    ['a port that is none', ['--port', 'x'], '--port must be a number'],
+    ['every address, without tokens', ['--host', '0.0.0.0'], '--unauthenticated'],
+    ['half of a certificate', ['--tls-cert', 'x'], 'belong together'],
+    ['a certificate that is not there', ['--tls-cert', '/nope', '--tls-key', '/nope'], 'ENOENT'],
+    ['tokens that are none', ['--tokens', file('bad.json', '{}')], 'must be a JSON list'],
+    ['tokens that are short', ['--tokens', file('short.json', '[{"token":"x","id":"y"}]')], 'at least 16'],
+    ['an origin that is none', ['--origins', 'example.com'], 'must list origins'],
+  ])('says what is wrong with %s', (_, args, words) => {
+    const { status, stderr } = spawnSync(process.execPath, [cli, 'serve', '--http', '--port', '0', ...args], {
+      encoding: 'utf8',
+      env: environment,
+    })
+    expect(stderr).toContain(words)
+    expect(status).toBe(2)
+  })
+
+  it('says that a port is in use', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as { port: number }
+    const { status, stderr } = spawnSync(process.execPath, [cli, 'serve', '--http', '--port', String(port)], {
+      encoding: 'utf8',
+      env: environment,
+    })
+    other.close()
+    expect([status, stderr]).toEqual([2, expect.stringContaining(`Port ${port} is in use`)])
+  })
+})

@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest'
+import { type HttpHandlerOptions, httpHandler } from '../../src/http.js'
+import { type Sending, POST, described, message } from './caller.js'
+import { servedOverHttp } from './served.js'
+
+/* The same endpoint by the web's Request and Response, without a server. */
+
+function handler(options: HttpHandlerOptions = {}) {
+  const served = servedOverHttp()
+  const handle = httpHandler(served.server, options)
+  const send = (sending: Sending, url = 'http://localhost:8080/mcp', signal?: AbortSignal) =>
+    handle(
+      new Request(url, {
+        method: sending.method ?? 'POST',
+        headers: sending.headers as Record<string, string>,
+        ...(sending.body === undefined ? {} : { body: String(sending.body) }),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    )
+  return { ...served, handle, send }
+}
+const call = (name: string, args: object = {}, more: object = {}) => described('tools/call', { name, arguments: args, ...more })
+
+describe('a handler', () => {
+  it('answers with JSON', async () => {
+    const { send } = handler()
+    const response = await send(call('echo', { text: 'hi' }))
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json'])
+    expect(await response.json()).toMatchObject({ id: 1, result: { content: [{ text: 'hi' }] } })
+  })
+
+  it('answers with a stream', async () => {
+    const { send, gate } = handler()
+    const response = await send(call('steps', { gate: 'a' }, { _meta: { progressToken: 1 } }))
+    expect(response.headers.get('content-type')).toBe('text/event-stream')
+    gate.open('a')
+    const text = await response.text()
+    expect(text.match(/^data: /gm)).toHaveLength(3)
+    expect(text).toContain('passed a')
+  })
+
+  it('keeps sessions', async () => {
+    const { send } = handler()
+    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
+    const opened = await send({ headers: POST, body: message('initialize', params, 1) })
+    const headers = { ...POST, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' }
+    const noted = await send({ headers, body: message('notifications/initialized') })
+    expect([noted.status, await noted.text()]).toEqual([202, ''])
+    expect(await (await send({ headers, body: message('ping', undefined, 2) })).json()).toEqual({ jsonrpc: '2.0', id: 2, result: {} })
+    const ended = await send({ method: 'DELETE', headers })
+    expect([ended.status, await ended.text()]).toEqual([204, ''])
+    expect((await send({ headers, body: message('ping', undefined, 2) })).status).toBe(404)
+  })
+
+  it.each(['before', 'after'])('cancels the call of whoever goes away %s the first event', async (when) => {
+    const { send, ended } = handler()
+    const controller = new AbortController()
+    const asked = send(
+      call(when === 'before' ? 'quiet' : 'steps', { gate: 'b' }, { _meta: { progressToken: 1 } }),
+      undefined,
+      controller.signal,
+    )
+    if (when === 'before') controller.abort()
+    else await (await asked).body?.cancel()
+    await expect.poll(() => ended.get('b')).toMatch(/^stopped/)
+  })
+
+  it('cuts off who does not read', async () => {
+    const { send, server } = handler({ limits: { waiting: 100_000 } })
+    const uri = `note://${'x'.repeat(10_000)}`
+    const response = await send(described('subscriptions/listen', { notifications: { resourceSubscriptions: [uri] } }))
+    for (let i = 0; i < 30; i++) await Promise.resolve(server.updated(uri))
+    await expect(response.text()).rejects.toThrow('did not read')
+  })
+
+  it('knows by which names it may be called', async () => {
+    const { send } = handler({ hosts: ['mcp.example.com'] })
+    expect((await send(call('echo', { text: 'x' }), 'https://mcp.example.com/')).status).toBe(200)
+    expect((await send(call('echo', { text: 'x' }), 'https://other.example.com/')).status).toBe(403)
+    const any = handler({ hosts: 'any' })
+    expect((await any.send(call('echo', { text: 'x' }), 'https://other.example.com/')).status).toBe(200)
+  })
+
+  it('is everywhere, or at one path', async () => {
+    const { send } = handler({ path: '/here' })
+    expect((await send(call('echo', { text: 'x' }), 'http://localhost/here')).status).toBe(200)
+    expect((await send(call('echo', { text: 'x' }), 'http://localhost/here/')).status).toBe(200)
+    expect((await send(call('echo', { text: 'x' }), 'http://localhost/there')).status).toBe(404)
+    expect((await send({ method: 'GET', headers: {} }, 'http://localhost/healthz')).status).toBe(200)
+  })
+
+  it('has limits', async () => {
+    const { send } = handler({ limits: { body: 100 } })
+    expect((await send(call('echo', { text: 'x'.repeat(200) }))).status).toBe(413)
+    expect((await send({ headers: POST })).status).toBe(400)
+  })
+
+  it('sees headers that came twice as one that is wrong', async () => {
+    const { handle } = handler()
+    const { body, headers } = call('echo', { text: 'x' })
+    const twice = new Headers(headers as Record<string, string>)
+    twice.append('mcp-name', 'echo')
+    expect((await handle(new Request('http://localhost/mcp', { method: 'POST', headers: twice, body: String(body) }))).status).toBe(400)
+  })
+
+  it('closes', async () => {
+    const { send, handle } = handler()
+    const response = await send(described('subscriptions/listen', { notifications: {} }, 'l'))
+    await handle.close()
+    expect(await response.text()).toContain('"id":"l","result"')
+    expect((await send(call('echo', { text: 'x' }))).status).toBe(503)
+  })
+})
