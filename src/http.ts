@@ -36,6 +36,8 @@ export interface HttpOptions {
   keepAlive?: number
   /** Milliseconds after which clients come back for a stream that was let go (default 1 s). */
   retry?: number
+  /** The name of this process among others behind a load balancer: what the ids of its sessions begin with, and a dot. */
+  node?: string
   /** Where the events of sessions are kept for clients whose connection broke (default: in memory, 64 Mi characters). */
   replay?: ReplayStore
   /** Where log lines go; without it nothing is logged. */
@@ -50,11 +52,24 @@ export interface HttpOptions {
 const DRAIN = 5000
 
 function endpointOf(server: Server, options: HttpOptions, place: { path?: string; addresses?: boolean }): Endpoint {
-  const { hosts, origins, auth, limits = {}, keepAlive = 15_000, retry = 1000, replay, log, logLevel = 'warning', tap: watch } = options
+  const {
+    hosts,
+    origins,
+    auth,
+    limits = {},
+    keepAlive = 15_000,
+    retry = 1000,
+    node,
+    replay,
+    log,
+    logLevel = 'warning',
+    tap: watch,
+  } = options
   const { body = 4 * 1024 * 1024, depth, open = 20_000, waiting = 1024 * 1024, sessions = 10_000, idle = 30 * 60_000 } = limits
   const numbers = { body, open, waiting, sessions, idle, keepAlive, retry }
   for (const [name, value] of Object.entries(numbers))
     if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
+  if (node !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(node)) throw new TypeError('"node" must be 1 to 32 letters, digits, _ and -')
   const report: (report: Report) => void = log === undefined ? () => {} : logTo(log, logLevel)
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
   return new Endpoint({
@@ -73,6 +88,7 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     sessions: { max: sessions, idle },
     keepAlive,
     retry,
+    node,
   })
 }
 

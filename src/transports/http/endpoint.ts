@@ -34,6 +34,8 @@ export interface EndpointOptions extends GuardOptions {
   maxOpen: number
   maxWaiting: number
   sessions: { max: number; idle: number }
+  /** The name of this process among others: what the ids of its sessions begin with. */
+  node?: string | undefined
   /** Milliseconds of silence after which an open answer shows that it lives. */
   keepAlive: number
   /** Milliseconds after which a client should come back for a stream that was let go. */
@@ -184,8 +186,9 @@ export class Endpoint {
 
   #initialize({ visit, principal, headers }: Arrival, message: Request): void {
     if (!this.#sessions.makeRoom()) return refuse(visit, unavailable('too many sessions are open', headers), message.id)
-    const { store, maxWaiting, retry, open } = this.#options
-    const session = new HttpSession(newId(), principal?.id, { pulse: this.#pulse, store, maxWaiting, retry }, open)
+    const { store, maxWaiting, retry, open, node } = this.#options
+    const id = node === undefined ? newId() : `${node}.${newId()}`
+    const session = new HttpSession(id, principal?.id, { pulse: this.#pulse, store, maxWaiting, retry }, open)
     session.post(message.frame, message, {
       visit,
       principal,
