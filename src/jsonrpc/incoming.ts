@@ -12,6 +12,7 @@ export class Incoming {
   readonly #reply: Reply
   #controller: AbortController | undefined
   #aborted: Error | undefined
+  #next: (() => void) | undefined
   #state: 'open' | 'answered' | 'cancelled' = 'open'
 
   constructor(request: Request, reply: Reply, inBatch: boolean) {
@@ -38,10 +39,16 @@ export class Incoming {
     return this.#controller.signal
   }
 
+  /** Has something done just behind the answer; not where there is none. */
+  afterAnswer(next: () => void): void {
+    this.#next = next
+  }
+
   answer(frame: string): void {
     if (!this.open) return
     this.#state = 'answered'
     this.#reply(frame)
+    this.#next?.()
   }
 
   /** Ends it without an answer. */

@@ -1,9 +1,10 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
+import type { Report } from '../jsonrpc/report.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectProgress } from '../protocol/revisions/shapes.js'
-import { type Log, encodeLog, isWanted, makeLog } from './log.js'
+import { type Log, encodeLog, isWanted, makeLog, reportOf } from './log.js'
 
 /** Who is calling, as far as it has said. */
 export interface Caller {
@@ -22,7 +23,7 @@ export interface Call {
   readonly signal: AbortSignal
   /** The `_meta` of the request. */
   readonly meta: Readonly<Record<string, unknown>>
-  /** Log messages to the caller, as far as it wants them. */
+  /** Log messages to the caller, as far as it wants them, and to the log of this process. */
   readonly log: Log
   /** Tells how far the call is. Silent if the caller did not ask, and once the call is answered. */
   progress(done: number, total?: number, message?: string): void
@@ -37,6 +38,7 @@ export interface Connection {
   /** The lowest level of log messages that the caller wants; none where it wants none. */
   readonly logLevel: LogLevel | undefined
   send(frame: string): void
+  report(report: Report): void
 }
 
 export class ServedCall implements Call {
@@ -73,6 +75,7 @@ export class ServedCall implements Call {
 
   get log(): Log {
     this.#log ??= makeLog((message) => {
+      this.#connection.report({ ...reportOf(message), id: this.id })
       if (this.open && isWanted(message.level, this.#connection.logLevel)) this.#connection.send(encodeLog(message))
     })
     return this.#log

@@ -1,5 +1,5 @@
 import type { Icon, Implementation, LogLevel } from '../protocol/model.js'
-import type { Call } from './call.js'
+import type { Call, Caller } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
 import { type ServedPrompt, preparePrompt } from './features/served-prompt.js'
 import { type ServedResource, prepareResource } from './features/served-resource.js'
@@ -22,6 +22,11 @@ export interface ServerOptions {
   prompts?: readonly Prompt[]
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown
+  /**
+   * Called once for each client that has shaken hands, behind the first answer
+   * after `notifications/initialized`. Its log goes to that client alone.
+   */
+  onInitialized?: (client: { caller: Caller; log: Log }) => void
   /** Lists come whole up to so many items (default 1000); many clients do not turn pages. */
   pageSize?: number
   /** The lowest level that clients are sent until they say otherwise (default `info`). */
@@ -47,6 +52,7 @@ export interface Server {
   readonly log: Log
   readonly changes: Changes
   readonly seal: Seal
+  readonly onInitialized: ServerOptions['onInitialized']
   readonly pageSize: number
   readonly logLevel: LogLevel
   readonly unsupportedRevision: 'negotiate' | 'echo' | 'reject'
@@ -62,7 +68,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
 export function createServer(options: ServerOptions): Server {
-  const { instructions, tools = [], resources = [], prompts = [], handle, pageSize = 1000, logLevel = 'info' } = options
+  const { instructions, tools = [], resources = [], prompts = [], handle, onInitialized, pageSize = 1000, logLevel = 'info' } = options
   const { unsupportedRevision = 'negotiate', invalidArguments = 'result', unexpectedErrors = 'result' } = options
   for (const [option, value] of Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors })) {
     const allowed = CHOICES[option] ?? []
@@ -92,6 +98,7 @@ export function createServer(options: ServerOptions): Server {
     },
     changes,
     seal: new Seal(),
+    onInitialized,
     pageSize,
     logLevel,
     unsupportedRevision,
