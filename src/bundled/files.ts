@@ -102,6 +102,7 @@ export class Files {
       for await (const entry of reading) {
         if (found.push(entry) > MAX_ENTRIES) break
       }
+      await directory.verifySelf()
       const entries = found.slice(0, MAX_ENTRIES).map(entryOf)
       await this.#lookBehind(path, entries)
       return {

@@ -63,6 +63,10 @@ class HeldDirectory implements Directory {
     return Promise.resolve()
   }
 
+  verifySelf(): Promise<void> {
+    return Promise.resolve()
+  }
+
   sync(): Promise<void> {
     return this.#handle.sync()
   }

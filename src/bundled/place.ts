@@ -14,6 +14,8 @@ export interface Directory {
   at(name?: string): string
   /** Throws where the entry that was opened is not the one with this name in this directory. */
   verify(name: string, opened: Stats): Promise<void>
+  /** Throws where the directory is not the one that was found. */
+  verifySelf(): Promise<void>
   /** Makes changes of its entries last. */
   sync(): Promise<void>
   close(): Promise<void>

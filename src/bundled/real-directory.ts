@@ -13,10 +13,12 @@ import { type Directory, type Find, PathProblem, type Root, beneath } from './pl
 class RealDirectory implements Directory {
   readonly #path: string
   readonly #root: Root
+  readonly #found: Stats
 
-  constructor(path: string, root: Root) {
+  constructor(path: string, root: Root, found: Stats) {
     this.#path = path
     this.#root = root
+    this.#found = found
   }
 
   at(name?: string): string {
@@ -24,9 +26,18 @@ class RealDirectory implements Directory {
   }
 
   async verify(name: string, opened: Stats): Promise<void> {
-    const real = await realpath(this.at(name))
+    await this.#compare(this.at(name), opened)
+    await this.verifySelf()
+  }
+
+  verifySelf(): Promise<void> {
+    return this.#compare(this.#path, this.#found)
+  }
+
+  async #compare(path: string, { ino, dev }: Stats): Promise<void> {
+    const real = await realpath(path)
     const there = await lstat(real)
-    if (beneath(real, this.#root) === undefined || there.ino !== opened.ino || there.dev !== opened.dev) throw new PathProblem('SWAPPED')
+    if (beneath(real, this.#root) === undefined || there.ino !== ino || there.dev !== dev) throw new PathProblem('SWAPPED')
   }
 
   sync(): Promise<void> {
@@ -43,8 +54,9 @@ export function findReal(root: Root): Find {
     const path = await resolve(join(root.real, ...parts))
     if (beneath(path, root) === undefined) throw new PathProblem('OUTSIDE')
     const stat = await look(path)
-    if (stat?.isDirectory() === true) return { directory: new RealDirectory(path, root), name: undefined, stat: undefined }
-    return { directory: new RealDirectory(dirname(path), root), name: basename(path), stat }
+    if (stat?.isDirectory() === true) return { directory: new RealDirectory(path, root, stat), name: undefined, stat: undefined }
+    const directory = dirname(path)
+    return { directory: new RealDirectory(directory, root, await lstat(directory)), name: basename(path), stat }
   }
 }
 
