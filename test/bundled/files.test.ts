@@ -299,7 +299,7 @@ describe.each(findings)('%s', (finding) => {
       ])
       expect(entries.find(({ name }) => name === 'a\nD fake')).toBeDefined()
     })
-    it('ends somewhere', async () => {
+    it.runIf(finding === findings[0])('ends somewhere', async () => {
       const root = freshRoot()
       mkdirSync(join(root, 'many'))
       for (let i = 0; i <= MAX_ENTRIES; i++) closeSync(openSync(join(root, 'many', String(i)), 'w'))
