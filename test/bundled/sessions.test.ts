@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { VERSION } from '../../src/version.js'
 import { CCMCP, Child } from '../stdio/child.js'
 
 /*
@@ -128,7 +129,7 @@ describe.each(FRAMINGS)('document 004, Q12: the end-to-end session in $name', (f
     expect(opened.result).toMatchObject({
       protocolVersion: '2025-03-26',
       capabilities: { tools: {}, resources: {}, prompts: {}, logging: {} },
-      serverInfo: { name: 'ccmcp', version: '0.1.0' },
+      serverInfo: { name: 'ccmcp', version: VERSION },
     })
     // 2. initialized
     client.sendNotification('notifications/initialized')
@@ -151,7 +152,7 @@ describe.each(FRAMINGS)('document 004, Q12: the end-to-end session in $name', (f
     ])
     // 8. resources/read
     const config = (await client.sendRequest('resources/read', { uri: 'config://server' })).result?.['contents'] as { text: string }[]
-    expect(JSON.parse(config[0]?.text ?? '')).toMatchObject({ name: 'ccmcp', version: '0.1.0', tools: 8 })
+    expect(JSON.parse(config[0]?.text ?? '')).toMatchObject({ name: 'ccmcp', version: VERSION, tools: 8 })
     // 9. prompts/list
     expect(names((await client.sendRequest('prompts/list')).result?.['prompts'])).toEqual(['greet', 'summarize', 'code_review'])
     // 10. prompts/get
