@@ -23,7 +23,7 @@ const PLURALS: ReadonlySet<string> = new Set(['people', 'children', 'men', 'wome
 const NOT_PLURAL = /(?:ss|us|is|ics|news)$/
 
 /** Which forms of a verb a subject takes, by the words alone. */
-export function personOf(subject: string): Person {
+function personOf(subject: string): Person {
   const words = subject.trim().toLowerCase().split(/\s+/)
   const whole = words.join(' ')
   const pronoun = Object.hasOwn(PRONOUNS, whole) ? PRONOUNS[whole] : undefined

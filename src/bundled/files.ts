@@ -6,7 +6,8 @@ import { findHeld, hasCode } from './held-directory.js'
 import { type Directory, type Find, type Place, type Root, partsOf, quoted } from './place.js'
 import { findReal } from './real-directory.js'
 
-const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants
+// Some of them are missing elsewhere, and count as 0 in a sum of bits.
+const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
 
 /** The longest file that is read, in bytes. */
 export const MAX_READ = 1024 * 1024

@@ -176,7 +176,9 @@ describe('prompts', () => {
 
   it('are listed with their arguments', async () => {
     const [answer] = await answered([request('prompts/list')])
-    const { prompts } = answer?.result as unknown as { prompts: { name: string; arguments: { name: string; required: boolean }[] }[] }
+    const { prompts } = (answer?.result ?? {}) as unknown as {
+      prompts: { name: string; arguments: { name: string; required: boolean }[] }[]
+    }
     expect(prompts.map((each) => [each.name, each.arguments.map(({ name, required }) => `${name}${required ? '' : '?'}`)])).toEqual([
       ['greet', ['name']],
       ['summarize', ['text']],

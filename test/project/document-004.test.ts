@@ -287,7 +287,7 @@ describe('Q10: tools at run time', () => {
   it('lists it, and not any more once it is removed', () => {
     const remove = toolCall(4, 'unregister_tool', '{"name":"greet_formal"}')
     const found = answersTo([register, request(3, 'tools/list'), remove, request(5, 'tools/list')])
-    const names = [found[1], found[3]].map((answer) => (answer?.result?.['tools'] as { name: string }[]).map(({ name }) => name))
+    const names = [found[1], found[3]].map((answer) => ((answer?.result?.['tools'] ?? []) as { name: string }[]).map(({ name }) => name))
     expect(names[0]).toContain('greet_formal')
     expect(names[1]).not.toContain('greet_formal')
   })
