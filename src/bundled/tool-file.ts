@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type TextTool, checkTextTool } from './template.js'
@@ -58,7 +57,7 @@ export class ToolFile {
   }
 
   save(tools: readonly TextTool[]): void {
-    const temporary = `${this.#path}.${randomBytes(6).toString('hex')}.tmp`
+    const temporary = `${this.#path}.${process.pid}-${Date.now()}.tmp`
     const text = `${JSON.stringify({ version: FORMAT, tools }, undefined, 2)}\n`
     try {
       const descriptor = openSync(temporary, 'wx', 0o600)
