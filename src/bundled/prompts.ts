@@ -1,4 +1,4 @@
-import { type Complete, type Prompt, prompt } from '../index.js'
+import { type Prompt, prompt } from '../index.js'
 
 const LANGUAGES = [
   'bash',
@@ -33,8 +33,6 @@ const LANGUAGES = [
   'zig',
 ]
 
-const languages: Complete = (typed) => LANGUAGES.filter((language) => language.startsWith(typed.toLowerCase()))
-
 export const prompts: readonly Prompt[] = [
   prompt({
     name: 'greet',
@@ -56,7 +54,7 @@ export const prompts: readonly Prompt[] = [
       language: {
         description: 'The language it is written in',
         required: false,
-        complete: languages,
+        complete: (typed) => LANGUAGES.filter((language) => language.startsWith(typed.toLowerCase())),
       },
     },
     build: ({ code, language }) => `Please review this ${language === undefined ? '' : `${language} `}code:\n${code}`,

@@ -304,6 +304,7 @@ describe('a server', () => {
     expect(await answers(full(), [listen])).toMatchObject([
       { method: 'notifications/subscriptions/acknowledged', params: { notifications: {} } },
       { id: 'l', result: { resultType: 'complete', _meta: { 'io.modelcontextprotocol/subscriptionId': 'l' } } },
+      { method: 'notifications/cancelled', params: { requestId: 'l' } },
     ])
   })
 
