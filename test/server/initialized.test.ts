@@ -73,3 +73,22 @@ describe("a call's log", () => {
     expect(output).not.toContain('notifications/message')
   })
 })
+
+describe('a middleware that does not wait', () => {
+  it('leaves the order of answers and log messages alone', async () => {
+    const served = server()
+    served.use((call, next) => {
+      call.log.info(`before ${call.method}`)
+      return next()
+    })
+    const found = await answers(served, [...initialize('2025-11-25'), ping(1), ping(2)])
+    expect(found.map((message) => (message as { id?: unknown }).id ?? (message as typeof greeting).params.data)).toEqual([
+      'init',
+      'before ping',
+      1,
+      'Welcome',
+      'before ping',
+      2,
+    ])
+  })
+})
