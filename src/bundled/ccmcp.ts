@@ -55,7 +55,6 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
   const builtIn = new Set<string>()
   const registered = new RegisteredTools({
     builtIn,
-    wrap: (each) => journal.tool(each),
     file: persist === undefined ? undefined : new ToolFile(persist, warn),
   })
   const all = [...greetings, ...fileTools(rootAt(root)), ...registered.definitions]
@@ -63,15 +62,16 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
   const server = createServer({
     name: 'ccmcp',
     version: VERSION,
-    tools: chosen(all, options).map((each) => journal.tool(each)),
-    resources: about(() => server, journal, readOnly).map((each) => journal.resource(each)),
-    prompts: prompts.map((each) => journal.prompt(each)),
+    tools: chosen(all, options),
+    resources: about(() => server, journal, readOnly),
+    prompts,
     logLevel,
     onInitialized: ({ log }) => log.info('Server initialized', LOGGER),
     ...(unsupportedRevision === undefined ? {} : { unsupportedRevision }),
     ...(invalidArguments === undefined ? {} : { invalidArguments }),
     ...(unexpectedErrors === undefined ? {} : { unexpectedErrors }),
   })
+  server.use(journal.keep)
   registered.attach(server)
   return server
 }

@@ -1,14 +1,14 @@
-import type { Call, Prompt, Resource, Tool } from '../index.js'
+import type { Middleware, Result } from '../index.js'
 
 /** The name under which this server logs. */
 export const LOGGER = 'ccmcp'
 
-/** Counts what is served, and logs it: to the caller, and with the request's id to the log of the process. */
+/** Counts the requests of a server, and logs them: to the caller, and with the request's id to the log of the process. */
 export class Journal {
   readonly #started = performance.now()
   #served = 0
 
-  /** How many calls of tools, reads of resources and builds of prompts there were. */
+  /** How many requests there were, this one included. */
   get served(): number {
     return this.#served
   }
@@ -17,43 +17,31 @@ export class Journal {
     return (performance.now() - this.#started) / 1000
   }
 
-  tool(definition: Tool): Tool {
-    const { name, run } = definition
-    return {
-      ...definition,
-      run: (input, call) => {
-        call.log.debug(`Calling tool: ${name}`, LOGGER)
-        return this.#keep(call, `Tool ${name} failed`, () => run?.(input, call))
-      },
-    }
-  }
-
-  resource(definition: Resource): Resource {
-    return {
-      ...definition,
-      read: (variables, call) => this.#keep(call, `Reading ${definition.uri} failed`, () => definition.read(variables, call)),
-    }
-  }
-
-  prompt(definition: Prompt): Prompt {
-    return {
-      ...definition,
-      build: (given, call) => this.#keep(call, `Prompt ${definition.name} failed`, () => definition.build(given, call)),
-    }
-  }
-
-  /** What is answered at once stays so: a promise is only waited for where there is one. */
-  #keep<Result>(call: Call, failure: string, work: () => Result): Result {
+  /** What is answered at once stays so: answers and log messages keep their order. */
+  readonly keep: Middleware = (call, next) => {
     this.#served++
+    const { method, params, log } = call
+    const name = method === 'tools/call' ? String(params['name']) : undefined
+    if (name !== undefined) log.debug(`Calling tool: ${name}`, LOGGER)
+    const served = (result: Result) => {
+      if (result['isError'] === true) log.error(`Tool ${name} failed: ${textOf(result['content'])}`, LOGGER)
+      return result
+    }
     const failed = (error: unknown): never => {
-      call.log.error(`${failure}: ${error instanceof Error ? error.message : String(error)}`, LOGGER)
+      log.error(`${method} failed: ${error instanceof Error ? error.message : String(error)}`, LOGGER)
       throw error
     }
     try {
-      const result = work()
-      return result instanceof Promise ? (result.catch(failed) as Result) : result // the same promise, heard
+      const result = next()
+      return result instanceof Promise ? result.then(served, failed) : served(result)
     } catch (error) {
       return failed(error)
     }
   }
+}
+
+/** What the model is told of a failure. */
+function textOf(content: unknown): string {
+  const [first] = Array.isArray(content) ? (content as { text?: unknown }[]) : [] // the blocks of a result
+  return typeof first?.text === 'string' ? first.text : ''
 }

@@ -8,8 +8,6 @@ const MAX_TOOLS = 100
 export interface RegisteredToolsOptions {
   /** The names that are taken by the server's own tools, also where those are left out. */
   builtIn: ReadonlySet<string>
-  /** Puts a tool into the form in which the server holds it. */
-  wrap: (definition: Tool) => Tool
   file: ToolFile | undefined
 }
 
@@ -89,14 +87,12 @@ export class RegisteredTools {
     const parameters = parametersOf(template)
     const properties = Object.fromEntries(parameters.map((parameter) => [parameter, { type: 'string' }]))
     this.#tools.set(name, definition)
-    this.#server?.tools.add(
-      this.#options.wrap({
-        name,
-        description,
-        input: { type: 'object', properties, required: parameters },
-        run: (values) => render(template, values as Record<string, string>), // checked against the schema above
-      }),
-    )
+    this.#server?.tools.add({
+      name,
+      description,
+      input: { type: 'object', properties, required: parameters },
+      run: (values) => render(template, values as Record<string, string>), // checked against the schema above
+    })
   }
 
   /** Nothing is changed that cannot be kept. Another process may have changed the file: what it did stays. */

@@ -153,7 +153,7 @@ describe('resources', () => {
       read('stats://usage', 4),
     ])
     const texts = [1, 3, 4].map((id) => found.find((each) => each.id === id)?.result?.contents?.[0]?.text ?? '')
-    expect(texts.map((text) => /^requests: (\d+)\nuptime: \d+\.\d{3} s$/.exec(text)?.[1])).toEqual(['1', '3', '4'])
+    expect(texts.map((text) => /^requests: (\d+)\nuptime: \d+\.\d{3} s$/.exec(text)?.[1])).toEqual(['2', '4', '5'])
   })
   it('help://commands lists every tool with its description', async () => {
     const [answer] = await answered([read('help://commands')])
@@ -213,6 +213,22 @@ describe('log messages', () => {
       { level: 'debug', logger: 'ccmcp', data: 'Calling tool: hello' },
       { level: 'debug', logger: 'ccmcp', data: 'Calling tool: read_file' },
       { level: 'error', logger: 'ccmcp', data: expect.stringMatching(/^Tool read_file failed: "..\/x" has a ".." in it/) as unknown },
+    ])
+  })
+  it('tell of errors of the protocol as well', async () => {
+    const lines = [
+      request('ping', {}, 0),
+      call('nope', {}, 1),
+      call('add', { a: 'x', b: 1 }, 2),
+      read('nope://x', 3),
+      request('prompts/get', { name: 'greet' }, 4),
+    ]
+    const errors = (await logged(lines)).filter((params) => params?.level === 'error')
+    expect(errors.map((params) => params?.data).toSorted()).toEqual([
+      'Tool add failed: Invalid arguments for add: a must be a number, not "x"',
+      'prompts/get failed: Invalid arguments for prompt greet: name is required',
+      'resources/read failed: Resource not found: nope://x',
+      'tools/call failed: Unknown tool: nope',
     ])
   })
   it('"Server initialized" comes once, behind the first answer', async () => {
