@@ -224,7 +224,7 @@ describe('log messages', () => {
       request('prompts/get', { name: 'greet' }, 4),
     ]
     const errors = (await logged(lines)).filter((params) => params?.level === 'error')
-    expect(errors.map((params) => params?.data).toSorted()).toEqual([
+    expect(errors.map((params) => String(params?.data)).toSorted()).toEqual([
       'Tool add failed: Invalid arguments for add: a must be a number, not "x"',
       'prompts/get failed: Invalid arguments for prompt greet: name is required',
       'resources/read failed: Resource not found: nope://x',

@@ -38,7 +38,7 @@ describe('the table of documents', () => {
     const all = rows.map(({ what }) => what).join('\n')
     const wanted = [
       ...Array.from({ length: 12 }, (_, i) => `Q${i + 1}`),
-      ...[...'ABCDEFG'].map((letter) => `Block ${letter}`),
+      ...'ABCDEFG'.split('').map((letter) => `Block ${letter}`),
       ...Array.from({ length: 9 }, (_, i) => `Test ${i + 1}`),
       ...Array.from({ length: 3 }, (_, i) => `Extension ${i + 1}`),
       ...Array.from({ length: 4 }, (_, i) => `Omission ${i + 1}`),
@@ -62,7 +62,7 @@ describe('the table of documents', () => {
   })
   it('has a test for each row, except for what says that it is not there yet', () => {
     const bare = rows.filter(({ tests }) => tests.length === 0 || tests.some(({ titles }) => titles.length === 0))
-    expect(bare.map(({ what }) => what)).toEqual(['Omission 1: auth', 'Omission 4: sampling'])
+    expect(bare.map(({ what }) => what)).toEqual(['Omission 1: auth'])
   })
   it('names every test of the printf lines', () => {
     const file = 'test/project/document-004.test.ts'
