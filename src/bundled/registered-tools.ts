@@ -53,7 +53,12 @@ export class RegisteredTools {
   /** Names the server that the tools are added to, and adds those that were kept. */
   attach(server: Server): void {
     this.#server = server
-    for (const each of this.#options.file?.load((found) => this.#refuseBuiltIn(found.name)) ?? []) this.#add(each)
+    let count = 0
+    const kept = this.#options.file?.load(({ name }) => {
+      this.#refuseBuiltIn(name)
+      if (++count > MAX_TOOLS) throw new TypeError(`there are more than ${MAX_TOOLS}`)
+    })
+    for (const each of kept ?? []) this.#add(each)
   }
 
   #register(definition: TextTool): string {
@@ -82,7 +87,6 @@ export class RegisteredTools {
   }
 
   #add(definition: TextTool): void {
-    if (this.#tools.size >= MAX_TOOLS) return
     const { name, description, template } = definition
     const parameters = parametersOf(template)
     const properties = Object.fromEntries(parameters.map((parameter) => [parameter, { type: 'string' }]))

@@ -125,6 +125,7 @@ describe.each(findings)('%s', (finding) => {
       [() => files.read('a.txt/b'), '"a.txt/b" leads through something that is not a directory'],
       [() => files.read('new\nline'), '"new\\nline" does not exist'],
       [() => files.read('turned\u202e'), '"turned\\u{202e}" does not exist'],
+      [() => files.read('tag\u{e0041}'), '"tag\\u{e0041}" does not exist'],
       [() => files.write('x', 'half \ud800'), 'The content is not valid Unicode: it has half of a surrogate pair'],
     ]
     for (const [attempt, message] of failures) await expect(attempt()).rejects.toThrow(message)

@@ -227,6 +227,13 @@ describe('persist', () => {
     expect(aside(file)).toHaveLength(1)
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, tools: [greet] })
   })
+  it('keeps no more tools than can be registered', async () => {
+    const file = newFile()
+    writeFileSync(file, JSON.stringify({ version: 1, tools: Array.from({ length: 101 }, (_, i) => ({ ...greet, name: `t${i}` })) }))
+    const warnings: string[] = []
+    expect(await names(open(file, warnings))).toHaveLength(108)
+    expect(warnings[0]).toContain('there are more than 100')
+  })
   it('does not undo what another process has kept meanwhile', async () => {
     const file = newFile()
     const [one, other] = [open(file), open(file)]
