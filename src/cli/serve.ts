@@ -21,7 +21,7 @@ const OPTIONS = {
   help: { about: 'show this help' },
 } satisfies Record<string, Option>
 
-const HELP = `ccmcp serve: an MCP server with tools, files, resources and prompts, on stdin and stdout
+const HELP = `ccmcp serve: an MCP server with the tools hello, add and echo, on stdin and stdout
 
 Usage: ccmcp serve [options]      (the word "serve" may be left out)
 
