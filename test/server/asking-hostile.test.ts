@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import { type ConnectOptions, connect, memory } from '../../src/client.js'
+import {
+  type Call,
+  Declined,
+  type Server,
+  type StateOptions,
+  type Tool,
+  createServer,
+  form,
+  prompt,
+  resource,
+  roots,
+  sample,
+  tool,
+} from '../../src/index.js'
+import { revisions } from '../../src/protocol/revisions/index.js'
+import { connectInMemory } from '../../src/testing.js'
+
+/* Asking, by handlers and clients that do what they should not, or all at once. */
+
+const NEWEST = revisions.filter(({ asking }) => asking === 'result').map(({ id }) => id)[0] ?? ''
+const BY_REQUEST = revisions.filter(({ asking, fields }) => asking === 'request' && fields.formText.length > 0).map(({ id }) => id)
+const ALL_FORMS = [...BY_REQUEST, NEWEST]
+
+const Name = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } as const
+const name = (message = 'Who?') => form({ message, schema: Name })
+const accept = (content: Record<string, string | number | boolean | string[]>) => ({ action: 'accept' as const, content })
+const ada = accept({ name: 'Ada' })
+const text = (result: { content: readonly unknown[] }) => (result.content[0] as { text: string }).text
+const turn = () => new Promise((resolve) => setTimeout(resolve, 0))
+
+type Facts = Partial<Tool> & { state?: StateOptions; serverName?: string }
+
+function serverOf(run: (call: Call, input: { n?: number; list?: readonly number[] }) => unknown, facts: Facts = {}): Server {
+  const { state = {}, serverName = 'asking', ...rest } = facts
+  const input = {
+    type: 'object',
+    properties: { n: { type: 'number' }, list: { type: 'array', items: { type: 'number' } } },
+  } as const
+  const it = tool({ name: 'it', input, run: (given, call) => run(call, given) })
+  return createServer({ name: serverName, version: '1', tools: [{ ...it, ...rest }], state })
+}
+
+async function callIt(server: Server, revision: string, answers: ConnectOptions, args: Record<string, unknown> = {}) {
+  await using client = await connect(memory(server), { revision, ...answers })
+  return await client.callTool('it', args)
+}
+
+interface Answer {
+  id?: number
+  method?: string
+  result?: {
+    resultType: string
+    requestState?: string
+    inputRequests?: Record<string, { method: string }>
+    content?: [{ text: string }]
+  }
+  error?: { code: number; message: string }
+}
+
+/** A connection by hand, on which requests describe themselves; what came is kept. */
+function open(server: Server, capabilities: object = { elicitation: {} }) {
+  const reports: string[] = []
+  const channel = connectInMemory(server, { report: ({ message }) => void reports.push(message) })
+  const waiting = new Map<number, (answer: Answer) => void>()
+  let ids = 0
+  channel.receive({
+    frame(frame) {
+      const message = JSON.parse(frame) as Answer
+      waiting.get(message.id ?? 0)?.(message)
+    },
+    garbage: () => {},
+    closed: () => {},
+  })
+  const meta = { 'io.modelcontextprotocol/protocolVersion': NEWEST, 'io.modelcontextprotocol/clientCapabilities': capabilities }
+  return {
+    reports,
+    send(params: Record<string, unknown> = {}, method = 'tools/call'): Promise<Answer> {
+      const id = ++ids
+      const answered = new Promise<Answer>((resolve) => waiting.set(id, resolve))
+      const named = method === 'tools/call' ? { name: 'it', ...params } : params
+      channel.send(JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...named, _meta: meta } }))
+      return answered
+    },
+  }
+}
+
+const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => ({ inputResponses, requestState: result?.requestState })
+
+describe('what a handler does not wait for', () => {
+  const run = async (call: Call, { n = 0 }) => {
+    if (n === 1) {
+      const a = call.ask({ a: name('A?') })
+      const b = call.ask({ b: name('B?') })
+      return (await a).a.name + (await b).b.name
+    }
+    const broken = call.step('broken', async () => (await turn(), Promise.reject(new Error('broken'))))
+    await call.ask({ who: name() })
+    return String(await broken)
+  }
+
+  it.each([1, 2])('does not end the process when the call is suspended: %i', async (n) => {
+    const unhandled: unknown[] = []
+    const note = (reason: unknown) => void unhandled.push(reason)
+    // The runner would take it for its own affair.
+    const others = process.listeners('unhandledRejection')
+    process.removeAllListeners('unhandledRejection').on('unhandledRejection', note)
+    try {
+      expect((await open(serverOf(run)).send({ arguments: { n } })).result?.resultType).toBe('input_required')
+      await turn()
+      await turn()
+    } finally {
+      process.off('unhandledRejection', note)
+      for (const other of others) process.on('unhandledRejection', other)
+    }
+    expect(unhandled).toEqual([])
+  })
+})
