@@ -117,3 +117,30 @@ describe('what a handler does not wait for', () => {
     expect(unhandled).toEqual([])
   })
 })
+
+describe('a place that a call gives up while it asks', () => {
+  it.each(BY_REQUEST)('is taken again once, however many questions it asked at once: %s', async (revision) => {
+    const server = serverOf(
+      async (call) => {
+        const [a, b] = await Promise.all([call.ask({ a: name('A?') }), call.ask({ b: name('B?') })])
+        return a.a.name + b.b.name
+      },
+      { concurrency: 1, timeout: 20_000 },
+    )
+    const elicit = async () => (await turn(), ada)
+    for (let time = 0; time < 3; time++) expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
+  })
+
+  it.each(BY_REQUEST)('and its time stands still until the last of its questions is answered: %s', async (revision) => {
+    const server = serverOf(
+      async (call) => {
+        const [a, b] = await Promise.all([call.ask({ a: name('A?') }), call.ask({ b: name('B?') })])
+        return a.a.name + b.b.name
+      },
+      { timeout: 150 },
+    )
+    const elicit = ({ message }: { message: string }) =>
+      message === 'A?' ? ada : new Promise<typeof ada>((resolve) => setTimeout(() => resolve(ada), 300))
+    expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
+  })
+})
