@@ -13,6 +13,8 @@ export class Incoming {
   #controller: AbortController | undefined
   #aborted: Error | undefined
   #last: (() => void) | undefined
+  /** How many things it waits for at once. */
+  #parked = 0
   #state: 'open' | 'answered' | 'cancelled' = 'open'
 
   constructor(request: Request, exchange: Exchange, inBatch: boolean, calls: IncomingCalls) {
@@ -67,11 +69,11 @@ export class Incoming {
 
   /** While it only waits, another one may run in its place. */
   async parked<Value>(waiting: Promise<Value>): Promise<Value> {
-    this.#calls.park()
+    if (this.#parked++ === 0) this.#calls.park()
     try {
       return await waiting
     } finally {
-      this.#calls.unpark()
+      if (--this.#parked === 0) this.#calls.unpark()
     }
   }
 
