@@ -144,3 +144,40 @@ describe('a place that a call gives up while it asks', () => {
     expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
   })
 })
+
+describe('a question', () => {
+  it.each(BY_REQUEST)('is not put for a call that has been answered: %s', async (revision) => {
+    let late: Promise<unknown> = Promise.resolve()
+    let goOn = () => {}
+    const answered = new Promise<void>((resolve) => (goOn = resolve))
+    const server = serverOf((call) => {
+      late = answered.then(() => call.ask({ who: name() }))
+      late.catch(() => {})
+      return 'done'
+    })
+    let asked = 0
+    await using client = await connect(memory(server), { revision, elicit: () => (asked++, ada) })
+    expect(text(await client.callTool('it'))).toBe('done')
+    goOn()
+    await expect(late).rejects.toThrow('has been answered')
+    await client.request('ping')
+    expect(asked).toBe(0)
+  })
+
+  it.each(BY_REQUEST)('that is still open when its call is answered is taken back: %s', async (revision) => {
+    let asked = () => {}
+    const shown = new Promise<void>((resolve) => (asked = resolve))
+    const server = serverOf(async (call) => {
+      await Promise.race([call.ask({ who: name() }), shown])
+      return 'done'
+    })
+    let signal: AbortSignal | undefined
+    await using client = await connect(memory(server), {
+      revision,
+      elicit: (_, given) => (({ signal } = given), asked(), new Promise(() => {})),
+    })
+    expect(text(await client.callTool('it'))).toBe('done')
+    await client.request('ping')
+    expect(signal?.aborted).toBe(true)
+  })
+})
