@@ -26,7 +26,8 @@ export function situationOf(
 
 function bindingOf(server: Server, { request }: Incoming, connection: Connection): Binding {
   const { name, uri, arguments: given = {} } = request.params ?? {}
-  const target = String(name ?? uri)
+  // Only what the method itself goes by: anything else may be said beside it.
+  const target = String(request.method === 'resources/read' ? uri : name)
   return {
     principal: connection.caller.principal?.id ?? '',
     method: request.method,

@@ -181,3 +181,21 @@ describe('a question', () => {
     expect(signal?.aborted).toBe(true)
   })
 })
+
+describe('a state', () => {
+  it('of one resource is refused for another, whatever else the request says', async () => {
+    const read = async (_: unknown, call: Call) => (await call.ask({ who: name() })).who.name
+    const server = createServer({
+      name: 'asking',
+      version: '1',
+      resources: [resource({ uri: 'x:a', read }), resource({ uri: 'x:b', read })],
+    })
+    const { send } = open(server)
+    const first = await send({ uri: 'x:a', name: 'same' }, 'resources/read')
+    expect(first.result?.resultType).toBe('input_required')
+    const swapped = await send({ uri: 'x:b', name: 'same', ...retry(first, { who: ada }) }, 'resources/read')
+    expect(swapped.error?.code).toBe(-32602)
+    const right = await send({ uri: 'x:a', ...retry(first, { who: ada }) }, 'resources/read')
+    expect(right.result?.resultType).toBe('complete')
+  })
+})
