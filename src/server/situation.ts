@@ -33,7 +33,7 @@ function bindingOf(server: Server, { request }: Incoming, connection: Connection
     method: request.method,
     name: target,
     arguments: given,
-    definition: `${server.info.version} ${definitionOf(server, request.method, target, connection)}`,
+    definition: `${server.info.name} ${server.info.version} ${definitionOf(server, request.method, target, connection)}`,
   }
 }
 

@@ -198,4 +198,12 @@ describe('a state', () => {
     const right = await send({ uri: 'x:a', ...retry(first, { who: ada }) }, 'resources/read')
     expect(right.result?.resultType).toBe('complete')
   })
+
+  it('of one server is refused by another that has its keys', async () => {
+    const state = { keys: ['a secret of more than 32 characters, shared'] }
+    const run = async (call: Call) => (await call.ask({ who: name() })).who.name
+    const first = await open(serverOf(run, { state, serverName: 'one' })).send()
+    const taken = await open(serverOf(run, { state, serverName: 'two' })).send(retry(first, { who: ada }))
+    expect(taken.error?.code).toBe(-32602)
+  })
 })
