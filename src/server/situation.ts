@@ -1,4 +1,5 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
+import type { Params } from '../jsonrpc/message.js'
 import type { Binding, Situation } from './ask.js'
 import type { Connection } from './call.js'
 import { findResource } from './features/resources.js'
@@ -25,7 +26,9 @@ export function situationOf(
 }
 
 function bindingOf(server: Server, { request }: Incoming, connection: Connection): Binding {
-  const { name, uri, arguments: given = {} } = request.params ?? {}
+  // As they came: a handler may have changed the arguments that it was given.
+  const { params = {} } = JSON.parse(request.frame) as { params?: Params } // it has been read before
+  const { name, uri, arguments: given = {} } = params
   // Only what the method itself goes by: anything else may be said beside it.
   const target = String(request.method === 'resources/read' ? uri : name)
   return {

@@ -206,4 +206,16 @@ describe('a state', () => {
     const taken = await open(serverOf(run, { state, serverName: 'two' })).send(retry(first, { who: ada }))
     expect(taken.error?.code).toBe(-32602)
   })
+
+  it('belongs to the arguments as they came, whatever the handler makes of them', async () => {
+    const server = serverOf(async (call, input) => {
+      const { list = [] } = input
+      ;(list as number[]).sort((a, b) => a - b)
+      return `${(await call.ask({ who: name() })).who.name} ${list.join()}`
+    })
+    const { send } = open(server)
+    const args = { arguments: { list: [2, 1] } }
+    const second = await send({ ...args, ...retry(await send(args), { who: ada }) })
+    expect(second.result?.content?.[0].text).toBe('Ada 1,2')
+  })
 })
