@@ -219,3 +219,15 @@ describe('a state', () => {
     expect(second.result?.content?.[0].text).toBe('Ada 1,2')
   })
 })
+
+describe('names that objects have by themselves', () => {
+  it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('can be keys of questions: %s', async (key) => {
+    const server = serverOf(async (call) => {
+      const first = await call.ask({ [key]: name('First?') })
+      const second = await call.ask({ second: name('Second?') })
+      const given = Object.hasOwn(first, key) ? first[key]?.name : undefined
+      return `${given} ${second.second.name}`
+    })
+    for (const revision of ALL_FORMS) expect(text(await callIt(server, revision, { elicit: () => ada }))).toBe('Ada Ada')
+  })
+})

@@ -24,7 +24,7 @@ export class Rounds implements Asking {
   readonly #steps: Steps
   readonly #stopped = new AbortController()
   /** What was answered, this time or before: by key, then by the digest of the question. */
-  readonly #answers: Record<string, Record<string, unknown>> = {}
+  readonly #answers = new Map<string, Readonly<Record<string, unknown>>>()
   /** What has to be asked, with the digest of each. */
   readonly #open = new Map<string, { request: Put; digest: string }>()
   /** Questions of which it is not known yet whether they have answers. */
@@ -41,7 +41,7 @@ export class Rounds implements Asking {
     this.attempt = (before?.attempt ?? 0) + 1
     const signal = () => AbortSignal.any([situation.incoming.signal, this.#stopped.signal])
     this.#steps = new Steps(situation.state.maxBytes, signal, before?.steps)
-    for (const [key, answers] of Object.entries(before?.answers ?? {})) this.#answers[key] = { ...answers }
+    for (const [key, answers] of Object.entries(before?.answers ?? {})) this.#answers.set(key, answers)
   }
 
   /** Takes up a call where its state says; throws where that cannot be trusted. */
@@ -64,14 +64,14 @@ export class Rounds implements Asking {
     notInStep('A question')
     if (this.#fixed) throw new Suspended()
     this.#undecided++
-    const answers: Record<string, unknown> = {}
+    const answers = new Map<string, unknown>()
     let all = true
     try {
       for (const [key, question] of Object.entries(questions)) {
         const request = this.#put(key, question)
         const mark = await digest([request.method, request.params])
         const reading = await this.#answer(key, mark, question)
-        if (reading !== undefined) answers[key] = take(key, question, reading)
+        if (reading !== undefined) answers.set(key, take(key, question, reading))
         else if (this.#fixed) throw new Suspended()
         else this.#miss(key, { request, digest: mark })
         all &&= reading !== undefined
@@ -79,7 +79,7 @@ export class Rounds implements Asking {
     } finally {
       this.#undecided--
     }
-    if (all) return answers
+    if (all) return Object.fromEntries(answers)
     this.#suspending ??= this.#end()
     await this.#suspending
     throw new Suspended()
@@ -97,7 +97,7 @@ export class Rounds implements Asking {
    * one thing is never taken as a yes to another.
    */
   async #answer(key: string, mark: string, question: Question): Promise<Reading | undefined> {
-    const before = this.#answers[key]?.[mark]
+    const before = this.#answers.get(key)?.[mark]
     if (before !== undefined) {
       const reading = await read(question, before)
       if (!('wrong' in reading)) return reading
@@ -106,7 +106,7 @@ export class Rounds implements Asking {
     if (response === undefined || (this.#before !== undefined && this.#before.asked[key] !== mark)) return undefined
     const reading = await read(question, response)
     if ('wrong' in reading) return undefined
-    this.#answers[key] = { ...this.#answers[key], [mark]: response }
+    this.#answers.set(key, { ...this.#answers.get(key), [mark]: response })
     return reading
   }
 
@@ -148,7 +148,7 @@ export class Rounds implements Asking {
       expires: Date.now() + state.ttl,
       binding: await digest(binding),
       asked: Object.fromEntries([...this.#open].map(([key, each]) => [key, each.digest])),
-      answers: this.#answers,
+      answers: Object.fromEntries(this.#answers),
       steps: this.#steps.recorded,
     }
   }
