@@ -231,3 +231,15 @@ describe('names that objects have by themselves', () => {
     for (const revision of ALL_FORMS) expect(text(await callIt(server, revision, { elicit: () => ada }))).toBe('Ada Ada')
   })
 })
+
+describe('answers without a state', () => {
+  it('are good for one question under each key', async () => {
+    const server = serverOf(async (call) => {
+      await call.ask({ ok: name('Delete A?') })
+      await call.ask({ ok: name('Delete B?') })
+      return 'both deleted'
+    })
+    const { result } = await open(server).send({ inputResponses: { ok: ada } })
+    expect(result).toMatchObject({ resultType: 'input_required', inputRequests: { ok: { params: { message: 'Delete B?' } } } })
+  })
+})

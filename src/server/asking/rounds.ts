@@ -103,7 +103,9 @@ export class Rounds implements Asking {
       if (!('wrong' in reading)) return reading
     }
     const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
-    if (response === undefined || (this.#before !== undefined && this.#before.asked[key] !== mark)) return undefined
+    // Without a state nobody knows what it answers: then it is good for one question.
+    const other = this.#before === undefined ? this.#answers.has(key) : this.#before.asked[key] !== mark
+    if (response === undefined || other) return undefined
     const reading = await read(question, response)
     if ('wrong' in reading) return undefined
     this.#answers.set(key, { ...this.#answers.get(key), [mark]: response })
