@@ -243,3 +243,30 @@ describe('answers without a state', () => {
     expect(result).toMatchObject({ resultType: 'input_required', inputRequests: { ok: { params: { message: 'Delete B?' } } } })
   })
 })
+
+describe('a middleware that asks', () => {
+  it.each(ALL_FORMS)('is run again with its answers, under the same key: %s', async (revision) => {
+    const server = serverOf(async (call) => `${call.key} ${(await call.ask({ who: name() })).who.name}`)
+    const keys: string[] = []
+    const attempts: number[] = []
+    server.use(async (call, next) => {
+      if (call.method !== 'tools/call') return await next()
+      keys.push(call.key)
+      attempts.push(call.attempt)
+      await call.ask({ sure: name('Sure?') })
+      return await next()
+    })
+    const result = text(await callIt(server, revision, { elicit: () => ada }))
+    expect(result).toBe(`${keys[0]} Ada`)
+    expect(new Set(keys).size).toBe(1)
+    expect(attempts).toEqual(revision === NEWEST ? [1, 2, 3] : [1])
+  })
+
+  it('sees that a state is refused', async () => {
+    const server = serverOf((call) => call.ask({ who: name() }))
+    const seen: unknown[] = []
+    server.use((_, next) => next().catch((error: unknown) => (seen.push(error), Promise.reject(error))))
+    expect((await open(server).send({ requestState: 'x' })).error?.code).toBe(-32602)
+    expect(seen).toMatchObject([{ code: -32602 }])
+  })
+})
