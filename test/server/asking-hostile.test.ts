@@ -270,3 +270,22 @@ describe('a middleware that asks', () => {
     expect(seen).toMatchObject([{ code: -32602 }])
   })
 })
+
+describe('where the newest revision cannot ask', () => {
+  it('a list is not answered with questions', async () => {
+    const server = createServer({
+      name: 'asking',
+      version: '1',
+      resources: [
+        resource({
+          uri: 'x:{id}',
+          read: () => '',
+          list: async (call) => [{ uri: 'x:1', name: (await call.ask({ who: name() })).who.name }],
+        }),
+      ],
+    })
+    const { send, reports } = open(server)
+    expect((await send({}, 'resources/list')).error?.code).toBe(-32603)
+    expect(reports).toEqual(['resources/list failed'])
+  })
+})

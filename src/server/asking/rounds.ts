@@ -1,5 +1,6 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
+import { MAY_ASK } from '../../protocol/asking.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
 import { describeResult } from '../../protocol/revisions/shapes.js'
 import { type Asking, Declined, type Json, type Question, type Situation, Suspended } from '../ask.js'
@@ -86,9 +87,10 @@ export class Rounds implements Asking {
   }
 
   #put(key: string, question: Question): Put {
-    const request = put(question, this.#situation.revision)
+    const { revision, binding } = this.#situation
+    const request = MAY_ASK.has(binding.method) ? put(question, revision) : `has no questions in ${binding.method}`
     if (typeof request !== 'string') return request
-    throw new ToolError(`"${key}" cannot be asked: protocol ${this.#situation.revision.id} ${request}`)
+    throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
   }
 
   /**
