@@ -289,3 +289,33 @@ describe('where the newest revision cannot ask', () => {
     expect(reports).toEqual(['resources/list failed'])
   })
 })
+
+describe('while a call is being suspended', () => {
+  it('every step that has begun is recorded, at whatever moment it begins', async () => {
+    // At any distance from the moment at which the answer is fixed.
+    for (let distance = 0; distance < 60; distance++) {
+      const done: string[] = []
+      const server = serverOf(async (call) => {
+        let begin = () => {}
+        const begun = new Promise<void>((resolve) => (begin = resolve))
+        const second = begun.then(() => call.step('second', async () => (done.push('second'), await turn(), 2)))
+        second.catch(() => {})
+        const first = call.step('first', async () => {
+          for (let turns = 0; turns < 3; turns++) await turn()
+          done.push('first')
+          begin()
+          for (let ticks = 0; ticks < distance; ticks++) await Promise.resolve()
+          return 1
+        })
+        if (call.attempt > 1) begin()
+        await Promise.all([first, call.ask({ who: name() })])
+        await second
+        return 'done'
+      })
+      const { send } = open(server)
+      const last = await send(retry(await send(), { who: ada }))
+      expect(last.result?.content?.[0].text).toBe('done')
+      expect([distance, ...done.toSorted()]).toEqual([distance, 'first', 'second'])
+    }
+  })
+})

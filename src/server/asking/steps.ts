@@ -54,17 +54,17 @@ export class Steps {
     return await running
   }
 
+  get running(): boolean {
+    return this.#running.size > 0
+  }
+
   /** Waits for what is running, as long as it may. */
   async settled(deadline: number): Promise<void> {
-    if (this.#running.size === 0) return
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, deadline)
     })
-    const all = async () => {
-      while (this.#running.size > 0) await Promise.all(this.#running)
-    }
-    await Promise.race([all(), late])
+    await Promise.race([Promise.all(this.#running), late])
     clearTimeout(timer)
   }
 
