@@ -318,4 +318,21 @@ describe('while a call is being suspended', () => {
       expect([distance, ...done.toSorted()]).toEqual([distance, 'first', 'second'])
     }
   })
+
+  it('a question that comes late is not put to a client that cannot answer it', async () => {
+    const server = serverOf(async (call) => {
+      const slow = call.step('slow', async () => {
+        for (let turns = 0; turns < 5; turns++) await turn()
+        return 1
+      })
+      const late = (async () => {
+        for (let turns = 0; turns < 3; turns++) await turn()
+        await call.ask({ folders: roots() })
+      })()
+      await Promise.all([slow, late, call.ask({ who: name() })])
+    })
+    const { result, error } = await open(server).send()
+    expect(Object.values(result?.inputRequests ?? {}).map(({ method }) => method)).not.toContain('roots/list')
+    expect(error?.code).toBe(-32021)
+  })
 })

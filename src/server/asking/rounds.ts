@@ -127,12 +127,12 @@ export class Rounds implements Asking {
     try {
       do await new Promise((resolve) => setTimeout(resolve, 0))
       while (this.#undecided > 0)
-      const required = this.#required(capabilities)
-      if (required !== undefined) return incoming.settle({ error: required })
       const deadline = Date.now() + STEPS_DEADLINE
       // Another one may begin while the last one ends: from here to `#fixed` nothing is waited for.
       while (this.#steps.running && Date.now() < deadline) await this.#steps.settled(deadline - Date.now())
       this.#fixed = true
+      const required = this.#required(capabilities)
+      if (required !== undefined) return incoming.settle({ error: required })
       const inputRequests = Object.fromEntries(
         [...this.#open].map(([key, { request }]) => [key, { method: request.method, params: request.params }]),
       )
