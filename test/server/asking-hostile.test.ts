@@ -335,4 +335,19 @@ describe('while a call is being suspended', () => {
     expect(Object.values(result?.inputRequests ?? {}).map(({ method }) => method)).not.toContain('roots/list')
     expect(error?.code).toBe(-32021)
   })
+
+  it('a question that was given up with others is not put', async () => {
+    const server = serverOf(async (call) => {
+      try {
+        await call.ask({ a: name('Old?'), b: form({ message: '', schema: { type: 'object', properties: { bad: { type: 'object' } } } }) })
+      } catch {
+        return (await call.ask({ a: name('New?') })).a.name
+      }
+      return 'never'
+    })
+    const { send } = open(server)
+    const first = await send()
+    expect(first.result).toMatchObject({ inputRequests: { a: { params: { message: 'New?' } } } })
+    expect((await send(retry(first, { a: ada }))).result?.content?.[0].text).toBe('Ada')
+  })
 })

@@ -66,21 +66,22 @@ export class Rounds implements Asking {
     if (this.#fixed) throw new Suspended()
     this.#undecided++
     const answers = new Map<string, unknown>()
-    let all = true
+    const missing = new Map<string, { request: Put; digest: string }>()
     try {
       for (const [key, question] of Object.entries(questions)) {
         const request = this.#put(key, question)
         const mark = await digest([request.method, request.params])
         const reading = await this.#answer(key, mark, question)
         if (reading !== undefined) answers.set(key, take(key, question, reading))
-        else if (this.#fixed) throw new Suspended()
-        else this.#miss(key, { request, digest: mark })
-        all &&= reading !== undefined
+        else missing.set(key, { request, digest: mark })
       }
+      if (missing.size === 0) return Object.fromEntries(answers)
+      if (this.#fixed) throw new Suspended()
+      // Not before all of them are known to be good: a handler may ask something else instead.
+      for (const [key, each] of missing) this.#miss(key, each)
     } finally {
       this.#undecided--
     }
-    if (all) return Object.fromEntries(answers)
     this.#suspending ??= this.#end()
     await this.#suspending
     throw new Suspended()
