@@ -350,4 +350,11 @@ describe('while a call is being suspended', () => {
     expect(first.result).toMatchObject({ inputRequests: { a: { params: { message: 'New?' } } } })
     expect((await send(retry(first, { a: ada }))).result?.content?.[0].text).toBe('Ada')
   })
+
+  it('and cannot be, since its state is too large, nothing is said of going on', async () => {
+    const server = serverOf((call) => call.ask({ who: name() }), { state: { maxBytes: 50 } })
+    const { send, reports } = open(server)
+    expect((await send()).result?.content?.[0].text).toContain('The state of this call is too large')
+    expect(reports).toEqual(['Tool it failed'])
+  })
 })

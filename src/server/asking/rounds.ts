@@ -33,6 +33,7 @@ export class Rounds implements Asking {
   #suspending: Promise<void> | undefined
   /** The answer is being made: what is asked or done now comes too late for it. */
   #fixed = false
+  #suspended = false
 
   constructor(situation: Situation, before: State | undefined, responses: Params) {
     this.#situation = situation
@@ -53,17 +54,17 @@ export class Rounds implements Asking {
   }
 
   get suspended(): boolean {
-    return this.#fixed
+    return this.#suspended
   }
 
   async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
-    if (this.#fixed) throw new Suspended()
+    if (this.#fixed) return await this.#late()
     return await this.#steps.step(key, run)
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
     notInStep('A question')
-    if (this.#fixed) throw new Suspended()
+    if (this.#fixed) return await this.#late()
     this.#undecided++
     const answers = new Map<string, unknown>()
     const missing = new Map<string, { request: Put; digest: string }>()
@@ -76,13 +77,18 @@ export class Rounds implements Asking {
         else missing.set(key, { request, digest: mark })
       }
       if (missing.size === 0) return Object.fromEntries(answers)
-      if (this.#fixed) throw new Suspended()
+      if (this.#fixed) return await this.#late()
       // Not before all of them are known to be good: a handler may ask something else instead.
       for (const [key, each] of missing) this.#miss(key, each)
     } finally {
       this.#undecided--
     }
     this.#suspending ??= this.#end()
+    return await this.#late()
+  }
+
+  /** Throws, once the answer is out; where none could be made, the reason. */
+  async #late(): Promise<never> {
     await this.#suspending
     throw new Suspended()
   }
@@ -124,7 +130,7 @@ export class Rounds implements Asking {
 
   /** Ends the call with its questions: those of this turn together, and what its steps have come to. */
   async #end(): Promise<void> {
-    const { incoming, capabilities, revision, server } = this.#situation
+    const { capabilities, revision, server } = this.#situation
     try {
       do await new Promise((resolve) => setTimeout(resolve, 0))
       while (this.#undecided > 0)
@@ -133,17 +139,22 @@ export class Rounds implements Asking {
       while (this.#steps.running && Date.now() < deadline) await this.#steps.settled(deadline - Date.now())
       this.#fixed = true
       const required = this.#required(capabilities)
-      if (required !== undefined) return incoming.settle({ error: required })
+      if (required !== undefined) return this.#settle({ error: required })
       const inputRequests = Object.fromEntries(
         [...this.#open].map(([key, { request }]) => [key, { method: request.method, params: request.params }]),
       )
       const requestState = await sealState(this.#situation, await this.#state())
       const result = { resultType: 'input_required', inputRequests, requestState }
-      incoming.settle({ result: describeResult(revision, result, server, undefined) })
+      this.#settle({ result: describeResult(revision, result, server, undefined) })
     } finally {
       this.#fixed = true
       this.#stopped.abort(new Suspended())
     }
+  }
+
+  #settle(outcome: { result: object } | { error: RpcError }): void {
+    this.#suspended = true
+    this.#situation.incoming.settle(outcome)
   }
 
   async #state(): Promise<State> {
