@@ -358,3 +358,11 @@ describe('while a call is being suspended', () => {
     expect(reports).toEqual(['Tool it failed'])
   })
 })
+
+describe('a step', () => {
+  it.each(ALL_FORMS)('may call another server that has steps and questions of its own: %s', async (revision) => {
+    const inner = serverOf(async (call) => String(await call.step('same', () => 7)))
+    const server = serverOf((call) => call.step('same', async () => text(await callIt(inner, revision, {}))))
+    expect(text(await callIt(server, revision, {}))).toBe('7')
+  })
+})

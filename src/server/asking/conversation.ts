@@ -3,7 +3,7 @@ import { RpcError } from '../../jsonrpc/errors.js'
 import { type Asking, Declined, type Json, type Question, type Situation } from '../ask.js'
 import { ToolError } from '../failure.js'
 import { type Put, lacking, put, read } from './questions.js'
-import { Steps, notInStep } from './steps.js'
+import { Steps } from './steps.js'
 
 /** How often a question is put before a client that answers wrongly is given up. */
 const ATTEMPTS = 3
@@ -30,7 +30,7 @@ export class Conversation implements Asking {
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    notInStep('A question')
+    this.#steps.notWithin('A question')
     const prepared = Object.entries(questions).map(([key, question]) => [key, question, this.#prepare(key, question)] as const)
     // When one of them fails, the others are not wanted any more.
     const controller = new AbortController()

@@ -7,7 +7,7 @@ import { type Asking, Declined, type Json, type Question, type Situation, Suspen
 import { ToolError } from '../failure.js'
 import { type Put, type Reading, lacking, put, read } from './questions.js'
 import { type State, digest, openState, sealState } from './state.js'
-import { Steps, notInStep } from './steps.js'
+import { Steps } from './steps.js'
 
 /** How long a call waits for its running steps before it is answered with questions. */
 const STEPS_DEADLINE = 10_000
@@ -63,7 +63,7 @@ export class Rounds implements Asking {
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    notInStep('A question')
+    this.#steps.notWithin('A question')
     if (this.#fixed) return await this.#late()
     this.#undecided++
     const answers = new Map<string, unknown>()
