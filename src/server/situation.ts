@@ -10,12 +10,16 @@ export function situationOf(
   server: Server,
   incoming: Incoming,
   connection: Connection,
-  call: { readonly key: string; waiting<Value>(promise: Promise<Value>): Promise<Value> },
+  call: { readonly key: string; readonly signal: AbortSignal; waiting<Value>(promise: Promise<Value>): Promise<Value> },
 ): Situation {
   const { revision, caller } = connection
   return {
     key: call.key,
     incoming,
+    // A call that is taken up is given its time later.
+    get signal() {
+      return call.signal
+    },
     revision,
     capabilities: caller.capabilities,
     binding: bindingOf(server, incoming, connection),

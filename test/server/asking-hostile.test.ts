@@ -365,4 +365,22 @@ describe('a step', () => {
     const server = serverOf((call) => call.step('same', async () => text(await callIt(inner, revision, {}))))
     expect(text(await callIt(server, revision, {}))).toBe('7')
   })
+
+  it.each(ALL_FORMS)('is told when the time of its call is over: %s', async (revision) => {
+    const told: unknown[] = []
+    const server = serverOf(
+      async (call) => {
+        await call.ask({ who: name() })
+        return await call.step('slow', async (signal) => {
+          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+          told.push(signal.reason)
+          return 1
+        })
+      },
+      { timeout: 50 },
+    )
+    expect(text(await callIt(server, revision, { elicit: () => ada }))).toContain('did not finish within 50 ms')
+    await turn()
+    expect(told).toHaveLength(1)
+  })
 })

@@ -22,7 +22,7 @@ export class Conversation implements Asking {
   constructor(situation: Situation) {
     this.#situation = situation
     this.key = situation.key
-    this.#steps = new Steps(situation.state.maxBytes, () => situation.incoming.signal)
+    this.#steps = new Steps(situation.state.maxBytes, () => situation.signal)
   }
 
   step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
@@ -34,7 +34,7 @@ export class Conversation implements Asking {
     const prepared = Object.entries(questions).map(([key, question]) => [key, question, this.#prepare(key, question)] as const)
     // When one of them fails, the others are not wanted any more.
     const controller = new AbortController()
-    const signal = AbortSignal.any([this.#situation.incoming.signal, controller.signal])
+    const signal = AbortSignal.any([this.#situation.signal, controller.signal])
     const asked = prepared.map(async ([key, question, request]) => [key, await this.#put(key, question, request, signal)] as const)
     try {
       return Object.fromEntries(await this.#situation.waiting(Promise.all(asked)))

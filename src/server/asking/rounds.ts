@@ -41,7 +41,7 @@ export class Rounds implements Asking {
     this.#responses = responses
     this.key = before?.key ?? situation.key
     this.attempt = (before?.attempt ?? 0) + 1
-    const signal = () => AbortSignal.any([situation.incoming.signal, this.#stopped.signal])
+    const signal = () => AbortSignal.any([situation.signal, this.#stopped.signal])
     this.#steps = new Steps(situation.state.maxBytes, signal, before?.steps)
     for (const [key, answers] of Object.entries(before?.answers ?? {})) this.#answers.set(key, answers)
   }
