@@ -384,3 +384,20 @@ describe('a step', () => {
     expect(told).toHaveLength(1)
   })
 })
+
+const MODEL = { messages: [{ role: 'user' as const, content: { type: 'text' as const, text: '?' } }], maxTokens: 1 }
+
+describe('the model of a client', () => {
+  it.each(BY_REQUEST)('may be refused where the question is optional: %s', async (revision) => {
+    const server = serverOf(async (call, { n }) => {
+      const { it } = await call.ask({ it: sample(MODEL, { optional: n === 1 }) })
+      return String(it)
+    })
+    const { RpcError } = await import('../../src/index.js')
+    const refuse = () => {
+      throw new RpcError(-1, 'User rejected sampling request')
+    }
+    expect(text(await callIt(server, revision, { sample: refuse }, { n: 1 }))).toBe('undefined')
+    expect(text(await callIt(server, revision, { sample: refuse }, { n: 0 }))).toContain('The user declined "it"')
+  })
+})

@@ -2,7 +2,7 @@ import { Deadline } from '../../jsonrpc/deadline.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { type Asking, Declined, type Json, type Question, type Situation } from '../ask.js'
 import { ToolError } from '../failure.js'
-import { type Put, lacking, put, read } from './questions.js'
+import { type Put, type Reading, lacking, put, read } from './questions.js'
 import { Steps } from './steps.js'
 
 /** How often a question is put before a client that answers wrongly is given up. */
@@ -59,12 +59,15 @@ export class Conversation implements Asking {
     let problem = ''
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const deadline = new Deadline({ idle: state.ttl, total: state.ttl })
-      const response = await incoming.ask(method, params, { signal, deadline }).catch((error: unknown) => failed(key, error))
-      const reading = await read(question, response)
+      const answer = incoming.ask(method, params, { signal, deadline })
+      const reading = await answer.then(
+        (response) => read(question, response),
+        (error: unknown) => failed(key, error),
+      )
       if ('value' in reading) return reading.value
       if ('declined' in reading) {
         if (question.optional === true) return undefined
-        throw new Declined(key, `The user ${reading.declined === 'decline' ? 'declined' : 'cancelled'} "${key}"`)
+        throw new Declined(key, `The user ${reading.declined === 'cancel' ? 'cancelled' : 'declined'} "${key}"`)
       }
       problem = reading.wrong
     }
@@ -72,8 +75,8 @@ export class Conversation implements Asking {
   }
 }
 
-function failed(key: string, error: unknown): never {
+function failed(key: string, error: unknown): Reading {
   if (!(error instanceof RpcError)) throw error
-  if (error.code === REFUSED) throw new Declined(key, `The user declined "${key}": ${error.message}`)
+  if (error.code === REFUSED) return { declined: 'decline' }
   throw new ToolError(`The client could not answer "${key}": ${error.message}`)
 }
