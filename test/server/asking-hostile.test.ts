@@ -400,4 +400,18 @@ describe('the model of a client', () => {
     expect(text(await callIt(server, revision, { sample: refuse }, { n: 1 }))).toBe('undefined')
     expect(text(await callIt(server, revision, { sample: refuse }, { n: 0 }))).toContain('The user declined "it"')
   })
+
+  it.each([
+    { role: 'assistant', model: 'm', content: { type: 'text' } },
+    { role: 'assistant', model: 'm', content: { type: 'text', text: 5 } },
+    { role: 'assistant', model: 'm', content: [{ type: 'tool_use', id: 1, name: 'x', input: {} }] },
+    { role: 'assistant', model: 'm', content: { type: 'image', data: 'AAAA' } },
+    { role: 'assistant', model: 'm', content: { type: 'telepathy' } },
+    { role: 'assistant', model: 'm', content: { type: 'text', text: '' }, stopReason: {} },
+  ])('has not answered with %j', async (wrong) => {
+    const server = serverOf(async (call) => JSON.stringify(await call.ask({ it: sample(MODEL) })))
+    const { send } = open(server, { sampling: {} })
+    const second = await send(retry(await send(), { it: wrong }))
+    expect(second.result?.resultType).toBe('input_required')
+  })
 })
