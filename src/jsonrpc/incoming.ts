@@ -63,6 +63,8 @@ export interface IncomingOptions {
   /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
   request(call: Incoming): unknown
   report(report: Report): void
+  /** Whether a request waits for nobody's turn. */
+  urgent?(request: Request): boolean
   /** Whether answers have to wait, because the other side does not read. */
   congested(): boolean
   /** The most calls under way or waiting; more are refused. */
@@ -94,7 +96,7 @@ export class IncomingCalls {
     }
     const call = new Incoming(request, reply, inBatch)
     // Calls start in the order in which they came: behind one that waits, all wait.
-    if (this.#waiting.size === 0 && this.#hasRoom()) return this.#start(call)
+    if ((this.#waiting.size === 0 && this.#hasRoom()) || this.#options.urgent?.(request) === true) return this.#start(call)
     this.#open.set(call.id, call)
     this.#waiting.add(call)
   }

@@ -64,6 +64,8 @@ export class Session {
     })
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
+      // Hosts end a server that does not answer this, however busy it is.
+      urgent: ({ method }) => method === 'ping',
       notification: (notification) => this.#notification(notification),
       answersGarbage: true,
       batchLimit: () => (this.#connection?.revision.batches === true ? BATCH_LIMIT : 0),
