@@ -1,5 +1,5 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
+import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import { type Id, type Params, encodeId, encodeNotification, isObject } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import type { Change } from './registry.js'
@@ -27,6 +27,8 @@ const FIELDS: Readonly<Record<string, List>> = {
 const LISTS: readonly List[] = ['tools', 'resources', 'prompts']
 /** The most resources that one client may watch. */
 const MAX_URIS = 10_000
+/** The most streams of one client: each is a call under way, and those are limited. */
+const MAX_STREAMS = 100
 
 /** Tells one client about changes of the server, as its revision does it. What changes several times in a turn is told once. */
 export class Watching {
@@ -68,6 +70,11 @@ export class Watching {
   listen(call: Incoming, { notifications }: Params): Promise<object> {
     if (!isObject(notifications))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "notifications" must be an object that names what to listen for')
+    if (this.#streams.size >= MAX_STREAMS)
+      throw new RpcError(
+        INTERNAL_ERROR,
+        `At most ${MAX_STREAMS} streams of changes can be open at once; cancel one, or listen for more on one`,
+      )
     const filter = filterOf(notifications, this.#server)
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true

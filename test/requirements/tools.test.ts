@@ -38,6 +38,8 @@ describe.each(ids)('%s', (revision) => {
 
   it('checks input, hides what a caller may not use, and sends only what content may have', async () => {
     proves('tools.security')
+    let running = 0
+    let most = 0
     const server = createServer({
       name: 'tools',
       version: '1',
@@ -49,7 +51,17 @@ describe.each(ids)('%s', (revision) => {
         }),
         tool({ name: 'secret', visible: ({ info }) => info?.name === 'friend', run: () => 'psst' }),
         tool({ name: 'leaky', run: () => ({ type: 'text', text: 'x', password: 'hunter2' }) }),
-        tool({ name: 'never', concurrency: 1, timeout: 20, run: () => new Promise(() => {}) }),
+        tool({ name: 'never', timeout: 20, run: () => new Promise(() => {}) }),
+        tool({
+          name: 'narrow',
+          concurrency: 2,
+          async run() {
+            most = Math.max(most, ++running)
+            await new Promise((resolve) => setImmediate(resolve))
+            running--
+            return 'done'
+          },
+        }),
       ],
     })
     const stranger = await Wire.open(server, revision)
@@ -57,12 +69,13 @@ describe.each(ids)('%s', (revision) => {
     const call = (wire: Wire, name: string, input = {}) => wire.request('tools/call', { name, arguments: input })
     expect((await call(stranger, 'typed', { n: 'x' })).result).toMatchObject({ isError: true })
     expect((await call(stranger, 'secret')).error?.code).toBe(-32602)
-    expect(await namesOf(stranger)).toEqual(['typed', 'leaky', 'never'])
+    expect(await namesOf(stranger)).toEqual(['typed', 'leaky', 'never', 'narrow'])
     expect((await call(friend, 'secret')).result?.['content']).toEqual([{ type: 'text', text: 'psst' }])
     expect((await call(friend, 'leaky')).result?.['content']).toEqual([{ type: 'text', text: 'x' }])
-    // No more than one runs at a time, and each only for so long.
-    for (const { result } of await Promise.all([call(friend, 'never'), call(friend, 'never')]))
-      expect(result).toMatchObject({ isError: true })
+    // No more than two run at a time, and none longer than it may.
+    await Promise.all(Array.from({ length: 10 }, () => call(friend, 'narrow')))
+    expect(most).toBe(2)
+    expect((await call(friend, 'never')).result).toMatchObject({ isError: true })
   })
 })
 
