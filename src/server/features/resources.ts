@@ -3,7 +3,6 @@ import { type Params, isObject } from '../../jsonrpc/message.js'
 import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
-import { walksOut } from '../uri-template.js'
 import { seenBy } from './definition.js'
 
 /** Every resource that has an address of its own, also those that a template lists. */
@@ -47,7 +46,7 @@ function find(
   for (const { definition, template } of server.resources.values()) {
     const variables = template?.match(uri)
     if (variables === undefined || !seenBy(definition, connection.caller)) continue
-    if (definition.anyPath === true || !Object.values(variables).flat().some(walksOut)) return { definition, variables }
+    if (definition.anyPath === true || template?.leadsOut(variables) === false) return { definition, variables }
   }
   return undefined
 }
