@@ -57,7 +57,11 @@ export class Session {
     this.#report = report
     this.#logLevel = server.logLevel
     // Before the peer: what has been sent already is received as soon as that is there.
-    this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
+    this.#watching = new Watching(
+      server,
+      (frame) => this.#peer.sendFrame(frame),
+      () => this.#peer.congested,
+    )
     const deaf = server.changes.listen((change) => {
       if ('log' in change && this.#initialized && !this.#peer.congested && isWanted(change.log.level, this.#logLevel))
         this.#peer.sendFrame(encodeLog(change.log))

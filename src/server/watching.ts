@@ -25,6 +25,8 @@ const FIELDS: Readonly<Record<string, List>> = {
   promptsListChanged: 'prompts',
 }
 const LISTS: readonly List[] = ['tools', 'resources', 'prompts']
+/** How long to wait for a client that does not read, in milliseconds. */
+const PATIENCE = 50
 /** The most resources that one client may watch. */
 const MAX_URIS = 10_000
 /** The most streams of one client: each is a call under way, and those are limited. */
@@ -34,18 +36,21 @@ const MAX_STREAMS = 100
 export class Watching {
   readonly #server: Server
   readonly #send: (frame: string) => void
+  readonly #congested: () => boolean
   readonly #stop: () => void
   /** After a handshake: the lists that it was told of, and the resources it has subscribed to. */
   #session: { lists: ReadonlySet<List>; uris: Set<string> } | undefined
   readonly #streams = new Set<Stream>()
   /** Streams that were ended by the server, and whose end has not been told. */
   #ended: Id[] = []
+  #later: ReturnType<typeof setTimeout> | undefined
   #lists = new Set<List>()
   #uris = new Set<string>()
 
-  constructor(server: Server, send: (frame: string) => void) {
+  constructor(server: Server, send: (frame: string) => void, congested: () => boolean) {
     this.#server = server
     this.#send = send
+    this.#congested = congested
     this.#stop = server.changes.listen((change) => this.#note(change))
   }
 
@@ -107,17 +112,29 @@ export class Watching {
   }
 
   stop(): void {
+    clearTimeout(this.#later)
     this.#stop()
   }
 
   #note(change: Change): void {
-    if ('log' in change || (this.#session === undefined && this.#streams.size === 0)) return
+    if ('log' in change || !this.#isWanted(change)) return
     if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#tell())
     if ('list' in change) this.#lists.add(change.list)
     if ('uri' in change) this.#uris.add(change.uri)
   }
 
+  #isWanted(change: { list: List } | { uri: string }): boolean {
+    const filters = [...this.#streams].map(({ filter }) => filter)
+    if (this.#session !== undefined) filters.push(this.#session)
+    return filters.some(({ lists, uris }) => ('list' in change ? lists.has(change.list) : uris.has(change.uri)))
+  }
+
   #tell(): void {
+    // Who does not read now hears later of everything at once, instead of finding a heap.
+    if (this.#congested()) {
+      this.#later = setTimeout(() => this.#tell(), PATIENCE)
+      return
+    }
     const [lists, uris] = [this.#lists, this.#uris]
     this.#lists = new Set()
     this.#uris = new Set()
