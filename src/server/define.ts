@@ -1,24 +1,10 @@
-import type { ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
+import type { CacheHint, ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
 import type { Infer, InferInput } from '../schema/infer.js'
-import type { JsonSchema, StandardSchema } from '../schema/standard.js'
+import type { JsonSchema, Schema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
 
-/** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
-export type Schema = StandardSchema | JsonSchema
-
-// Registered symbols: two copies of this package in one program understand each other.
-const failed = Symbol.for('ccmcp.ToolError')
+// A registered symbol: two copies of this package in one program understand each other.
 const branded = Symbol.for('ccmcp.result')
-
-/** What went wrong, in words for the model: it becomes a result with `isError`. */
-export class ToolError extends Error {
-  override readonly name = 'ToolError'
-  readonly [failed] = true
-}
-
-export function isToolError(error: unknown): error is ToolError {
-  return error instanceof Error && failed in error
-}
 
 /** A tool's result in full: a value for `output`, content beside it, `_meta`. */
 export interface ToolResult<Value = unknown> {
@@ -51,6 +37,10 @@ interface ToolFacts {
   timeout?: number
   /** How many calls may run at once; others wait their turn. */
   concurrency?: number
+  /** The largest result in bytes; of a larger one, its beginning is sent, and a link to the whole. */
+  maxResult?: number
+  /** How many calls may wait for their turn (default 1000); more are told to try again later. */
+  queue?: number
 }
 
 export interface ToolDefinition<Input, Output, Result = Returned<Output> | Promise<Returned<Output>>> extends ToolFacts {
@@ -112,6 +102,8 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
   name?: string
   meta?: Meta
   visible?: (caller: Caller) => boolean
+  /** How long what was read may be kept, and by whom (default: not at all). */
+  cache?: Partial<CacheHint>
   /** Takes values that would walk out of a path (`..`) as well: `read` must see to it. */
   anyPath?: boolean
 }

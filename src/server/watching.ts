@@ -14,7 +14,7 @@ interface Filter {
 }
 
 interface Stream {
-  id: Id
+  call: Incoming
   filter: Filter
   end(result: object): void
 }
@@ -84,19 +84,20 @@ export class Watching {
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
     if (filter.uris.size > 0) agreed['resourceSubscriptions'] = [...filter.uris]
-    this.#send(tagged('notifications/subscriptions/acknowledged', call.id, { notifications: agreed }))
-    return new Promise((resolve) => {
-      const stream: Stream = { id: call.id, filter, end: resolve }
+    call.send(tagged('notifications/subscriptions/acknowledged', call.id, { notifications: agreed }))
+    const ended = new Promise<object>((resolve) => {
+      const stream: Stream = { call, filter, end: resolve }
       this.#streams.add(stream)
       call.signal.addEventListener('abort', () => this.#streams.delete(stream))
     })
+    return call.parked(ended)
   }
 
   /** Ends all streams, each with its result. */
   endStreams(): void {
-    for (const { id, end } of this.#streams) {
-      this.#ended.push(id)
-      end({ _meta: { [SUBSCRIPTION_ID]: typeof id === 'bigint' ? Number(id) : id } })
+    for (const { call, end } of this.#streams) {
+      this.#ended.push(call.id)
+      end({ _meta: { [SUBSCRIPTION_ID]: typeof call.id === 'bigint' ? Number(call.id) : call.id } })
     }
     this.#streams.clear()
   }
@@ -143,9 +144,9 @@ export class Watching {
         if (this.#session.lists.has(list)) this.#send(encodeNotification(`notifications/${list}/list_changed`, undefined))
       for (const uri of uris) if (this.#session.uris.has(uri)) this.#send(encodeNotification('notifications/resources/updated', { uri }))
     }
-    for (const { id, filter } of this.#streams) {
-      for (const list of lists) if (filter.lists.has(list)) this.#send(tagged(`notifications/${list}/list_changed`, id, {}))
-      for (const uri of uris) if (filter.uris.has(uri)) this.#send(tagged('notifications/resources/updated', id, { uri }))
+    for (const { call, filter } of this.#streams) {
+      for (const list of lists) if (filter.lists.has(list)) call.send(tagged(`notifications/${list}/list_changed`, call.id, {}))
+      for (const uri of uris) if (filter.uris.has(uri)) call.send(tagged('notifications/resources/updated', call.id, { uri }))
     }
   }
 }

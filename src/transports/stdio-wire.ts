@@ -31,26 +31,26 @@ export function descriptorsFromEnvironment(): Descriptors | undefined {
  * stdout goes to stderr, with one warning: a stray line would break the stream.
  */
 export function standardWire(): Wire {
-  const { stdin, stdout, stderr } = process
+  const { stdin, stdout } = process
   const write = stdout.write.bind(stdout)
   const { write: ownWrite, end: ownEnd } = stdout
   let warned = false
   const warn = () => {
     if (!warned)
-      stderr.write(
+      process.stderr.write(
         'ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n',
       )
     warned = true
   }
-  stdout.write = ((...args: Parameters<typeof stderr.write>) => {
+  stdout.write = ((...args: Parameters<typeof stdout.write>) => {
     warn()
-    return stderr.write(...args)
+    return process.stderr.write(...args)
   }) as typeof stdout.write // overloads
   stdout.end = (...args: unknown[]) => {
     warn()
     const done = args.findLast((arg) => typeof arg === 'function') as (() => void) | undefined
     const [text] = args
-    if (typeof text === 'string' || text instanceof Uint8Array) stderr.write(text, () => done?.())
+    if (typeof text === 'string' || text instanceof Uint8Array) process.stderr.write(text, () => done?.())
     else if (done !== undefined) process.nextTick(done)
     return stdout
   }

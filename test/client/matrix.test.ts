@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { type Client, RpcError, memory, stdio } from '../../src/client.js'
 import { type Absent, type Cell, matrix } from '../../src/testing.js'
+import { askingServer } from '../interop/asking.mjs'
 import { interopServer } from '../interop/definition.mjs'
 import { everythingServer } from '../interop/everything.mjs'
 
@@ -12,6 +13,7 @@ const targets = {
   tools: { memory: memory(interopServer()), stdio: script('server.mjs') },
   // It changes: each connection has one of its own.
   everything: { memory: { open: () => memory(everythingServer()).open() }, stdio: script('everything-server.mjs') },
+  asking: { memory: { open: () => memory(askingServer()).open() }, stdio: script('asking-server.mjs') },
 }
 
 interface Scenario {
@@ -22,8 +24,8 @@ interface Scenario {
   run(cell: Cell): Promise<void>
 }
 
-async function using(cell: Cell, use: (client: Client) => Promise<void>): Promise<void> {
-  const client = await cell.connect()
+async function using(cell: Cell, use: (client: Client) => Promise<void>, options: Parameters<Cell['connect']>[0] = {}): Promise<void> {
+  const client = await cell.connect(options)
   try {
     await use(client)
   } finally {
@@ -242,6 +244,34 @@ const scenarios: Record<string, Scenario> = {
         expect(heard).toEqual(['config://app'])
       }),
   },
+  ask: {
+    server: 'asking',
+    run: (cell) =>
+      using(
+        cell,
+        async (client) => {
+          expect(await client.callTool('twice')).toMatchObject({ content: [{ text: '1 file:///work blue 1' }], isError: false })
+          expect(await client.request('resources/read', { uri: 'folder:it' })).toMatchObject({ contents: [{ text: 'file:///work' }] })
+          expect(await client.request('prompts/get', { name: 'word' })).toMatchObject({ messages: [{ content: { text: 'blue' } }] })
+        },
+        {
+          roots: () => [{ uri: 'file:///work' }],
+          sample: () => ({ role: 'assistant', content: { type: 'text', text: 'blue' }, model: 'm' }),
+        },
+      ),
+  },
+  elicit: {
+    server: 'asking',
+    absent: { '2024-11-05': 'there are no forms in this revision', '2025-03-26': 'there are no forms in this revision' },
+    run: (cell) =>
+      using(
+        cell,
+        async (client) => {
+          expect(await client.callTool('form')).toMatchObject({ content: [{ text: 'red' }], isError: false })
+        },
+        { elicit: () => ({ action: 'accept', content: { color: 'red' } }) },
+      ),
+  },
   setLevel: {
     server: 'everything',
     absent: { [modern]: 'each request names its log level in this revision' },
@@ -263,6 +293,6 @@ describe.each(Object.entries(scenarios))('%s', (_, { server = 'tools', absent, r
 })
 
 it('has every scenario', () => {
-  const wanted = ['list', 'call', 'read', 'get', 'complete', 'log', 'progress', 'cancel', 'page', 'change', 'subscribe', 'fail']
+  const wanted = ['list', 'call', 'read', 'get', 'complete', 'log', 'progress', 'cancel', 'page', 'change', 'subscribe', 'ask', 'fail']
   expect(Object.keys(scenarios)).toEqual(expect.arrayContaining(wanted))
 })

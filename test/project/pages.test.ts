@@ -46,6 +46,10 @@ describe('a page of the documentation', () => {
       'progress-and-cancellation',
       'pagination',
       'changes',
+      'asking',
+      'middleware',
+      'limits',
+      'caching',
     ]
     for (const feature of features) {
       expect(runnable).toContain(`${feature}.md`)
