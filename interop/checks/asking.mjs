@@ -1,5 +1,5 @@
 // The official clients are asked by our server: by its own requests in the era of handshakes, by results that
-// they retry since. To switch it on, add `...askingChecks(versions)` to the list in run.mjs.
+// they retry since.
 import assert from 'node:assert/strict'
 import { Client as Client2 } from '@modelcontextprotocol/client'
 import { StdioClientTransport as Transport2 } from '@modelcontextprotocol/client/stdio'
