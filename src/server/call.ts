@@ -56,6 +56,9 @@ export interface Connection {
 /** Not every runtime has turns of its own. */
 const nextTurn: (run: () => void) => unknown = typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
 
+/** https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#supported-requests */
+const ASKS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+
 export class ServedCall implements Call {
   readonly #incoming: Incoming
   readonly #connection: Connection
@@ -126,6 +129,8 @@ export class ServedCall implements Call {
   }
 
   async ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>> {
+    const { method } = this.#incoming.request
+    if (!ASKS.has(method)) throw new TypeError(`call.ask is for tools, prompts and reading resources; ${method} cannot ask`)
     const asking = await this.#prepareToAsk()
     return (await asking.ask(questions)) as Answers<Questions> // each answer was read by its question
   }
