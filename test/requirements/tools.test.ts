@@ -156,3 +156,58 @@ describe('a tool', () => {
     ])
   })
 })
+
+describe('x-mcp-header', () => {
+  const refused = (properties: object) => {
+    try {
+      serverOf({ name: 'x', input: { type: 'object', properties } as never, run: () => '' })
+    } catch (error) {
+      return (error as Error).message
+    }
+    return 'taken'
+  }
+  const at = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name })
+
+  it('is a token that is not empty and has no control characters', () => {
+    proves('tools.header-empty', 'tools.header-token', 'tools.header-control')
+    for (const name of ['Region', 'x-1', "!#$%&'*+-.^_`|~09az"]) expect(refused({ a: at(name) })).toBe('taken')
+    for (const name of ['', ' ', 'a b', 'a:b', 'a/b', '(a)', 'ä', 'a\r\nX: 1', 'a\0', 'a\u007f', 5, null])
+      expect(refused({ a: at(name) })).toContain('Tool "x"')
+  })
+
+  it('occurs once, whatever its case', () => {
+    proves('tools.header-unique')
+    expect(refused({ a: at('A'), b: at('B') })).toBe('taken')
+    expect(refused({ a: at('Aa'), b: { type: 'object', properties: { c: at('aA') } } })).toContain('Tool "x"')
+  })
+
+  it('stands on a string, a boolean or a safe integer', () => {
+    proves('tools.header-primitive')
+    for (const type of ['string', 'boolean', 'integer']) expect(refused({ a: at('A', type) })).toBe('taken')
+    for (const type of ['number', 'object', 'array', 'null']) expect(refused({ a: at('A', type) })).toContain('Tool "x"')
+    expect(refused({ a: { 'x-mcp-header': 'A' } })).toContain('Tool "x"')
+  })
+
+  it('stands where properties lead, and nowhere else', () => {
+    proves('tools.header-reachable', 'tools.header-reachable-http')
+    expect(refused({ a: { type: 'object', properties: { b: at('B') } } })).toBe('taken')
+    const within = { type: 'object', properties: { b: at('B') } }
+    const elsewhere = [
+      { type: 'array', items: at('A') },
+      { type: 'array', prefixItems: [at('A')] },
+      { anyOf: [at('A')] },
+      { oneOf: [within] },
+      { allOf: [within] },
+    ]
+    const conditions = [
+      { not: at('A') },
+      { if: at('A') },
+      { then: within },
+      { else: within },
+      { additionalProperties: at('A') },
+      { patternProperties: { x: at('A') } },
+    ]
+    for (const place of [...elsewhere, ...conditions, { $ref: '#/$defs/a', $defs: { a: at('A') } }])
+      expect([place, refused({ a: place })]).not.toEqual([place, 'taken'])
+  })
+})

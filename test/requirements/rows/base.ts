@@ -331,7 +331,6 @@ export const base: readonly Row[] = [
     levels: ['MUST NOT', 'MUST'],
     at: basic('meta', modern),
     says: 'What the client has not declared is not relied upon; a request that needs it gets −32021 and the missing capabilities.',
-    pending: 'asking',
   },
   { id: 'meta.undeclared-http', levels: ['MUST'], at: basic('meta', modern), says: 'Over HTTP this has status 400.', pending: 'http' },
   {
@@ -457,28 +456,24 @@ export const base: readonly Row[] = [
     levels: ['SHOULD'],
     at: lifecycle('error-handling', first),
     says: 'Requests have time limits.',
-    pending: 'asking',
   },
   {
     id: 'lifecycle.timeouts',
     levels: ['SHOULD', 'SHOULD'],
     at: { ...lifecycle('timeouts', revisions('2025-03-26', '2025-11-25')) },
     says: 'Requests that are sent have time limits, and are cancelled when these are over.',
-    pending: 'asking',
   },
   {
     id: 'lifecycle.timeouts-configurable',
     levels: ['SHOULD'],
     at: { ...lifecycle('timeouts', revisions('2025-03-26', '2025-11-25')) },
     says: 'Time limits can be set for each request.',
-    pending: 'asking',
   },
   {
     id: 'lifecycle.timeouts-maximum',
     levels: ['SHOULD'],
     at: { ...lifecycle('timeouts', revisions('2025-03-26', '2025-11-25')) },
     says: 'There is a limit that progress does not extend.',
-    pending: 'asking',
   },
 
   {
