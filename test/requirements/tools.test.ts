@@ -160,7 +160,7 @@ describe('a tool', () => {
 describe('x-mcp-header', () => {
   const refused = (properties: object) => {
     try {
-      serverOf({ name: 'x', input: { type: 'object', properties } as never, run: () => '' })
+      serverOf({ name: 'x', input: { type: 'object', properties }, run: () => '' })
     } catch (error) {
       return (error as Error).message
     }
