@@ -123,6 +123,8 @@ export interface IncomingOptions {
   /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
   request(call: Incoming): unknown
   report(report: Report): void
+  /** Whether a request waits for nobody's turn. */
+  urgent?(request: Request): boolean
   /** Whether answers have to wait, because the other side does not read. */
   congested(): boolean
   /** Sends a request of our own. */
@@ -156,7 +158,7 @@ export class IncomingCalls {
     }
     const call = new Incoming(request, exchange, inBatch, this)
     // Calls start in the order in which they came: behind one that waits, all wait.
-    if (this.#waiting.size === 0 && this.#hasRoom()) return this.#start(call)
+    if ((this.#waiting.size === 0 && this.#hasRoom()) || this.#options.urgent?.(request) === true) return this.#start(call)
     this.#open.set(call.id, call)
     this.#waiting.add(call)
   }

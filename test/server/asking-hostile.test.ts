@@ -265,7 +265,14 @@ describe('a middleware that asks', () => {
   it('sees that a state is refused', async () => {
     const server = serverOf((call) => call.ask({ who: name() }))
     const seen: unknown[] = []
-    server.use((_, next) => next().catch((error: unknown) => (seen.push(error), Promise.reject(error))))
+    server.use(async (_, next) => {
+      try {
+        return await next()
+      } catch (error) {
+        seen.push(error)
+        throw error
+      }
+    })
     expect((await open(server).send({ requestState: 'x' })).error?.code).toBe(-32602)
     expect(seen).toMatchObject([{ code: -32602 }])
   })
