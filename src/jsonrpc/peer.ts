@@ -1,6 +1,7 @@
 import { type Channel, type Exchange, rerouted } from './channel.js'
 import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
-import { type Incoming, IncomingCalls } from './incoming.js'
+import type { Incoming } from './incoming.js'
+import { IncomingCalls } from './incoming-calls.js'
 import {
   type Batch,
   type Id,
