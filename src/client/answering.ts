@@ -44,6 +44,8 @@ export async function answer(
       const { mode = 'form', message } = params
       if (typeof message !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "message" must be a string')
       if (mode !== 'form' && mode !== 'url') throw new RpcError(INVALID_PARAMS, 'Invalid params: "mode" must be form or url')
+      if (mode === 'url' && revision?.urlQuestions === 'none')
+        throw new RpcError(INVALID_PARAMS, `Invalid params: protocol ${revision.id} has no "mode" url`)
       const result = await elicit({ ...params, mode } as unknown as ElicitParams, { signal })
       return projectElicitation(revision, result)
     }
