@@ -2,7 +2,7 @@ import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js
 import { type Params, isObject } from '../jsonrpc/message.js'
 import type { CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Root } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import { projectElicitation, projectRoot } from '../protocol/revisions/shapes.js'
+import { projectCompletion, projectElicitation, projectRoot } from '../protocol/revisions/shapes.js'
 
 interface Asked {
   /** Fires when the answer is not wanted any more. */
@@ -39,7 +39,7 @@ export async function answer(
   switch (true) {
     case method === 'sampling/createMessage' && sample !== undefined:
       if (!Array.isArray(params['messages'])) throw new RpcError(INVALID_PARAMS, 'Invalid params: "messages" must be a list')
-      return await sample(params as unknown as CreateMessageParams, { signal }) // the rest is the server's word
+      return projectCompletion(revision, await sample(params as unknown as CreateMessageParams, { signal })) // the rest is the server's word
     case method === 'elicitation/create' && elicit !== undefined: {
       const { mode = 'form', message } = params
       if (typeof message !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "message" must be a string')

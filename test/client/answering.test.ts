@@ -67,3 +67,25 @@ describe('a method that the revision does not have', () => {
     expect(error?.code).toBe(revision.urlQuestions === 'none' ? -32602 : undefined)
   })
 })
+
+describe('what a model says', () => {
+  const HANDSHAKE = revisions.filter(({ opening }) => opening === 'handshake').map(({ id }) => id)
+  it.each(HANDSHAKE)('in several pieces reaches a server that takes one: %s', async (revision) => {
+    const { result } = await asked(
+      revision,
+      'sampling/createMessage',
+      { messages: [], maxTokens: 1 },
+      {
+        sample: () => ({
+          role: 'assistant',
+          content: [
+            { type: 'text', text: 'one' },
+            { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
+          ],
+          model: 'm',
+        }),
+      },
+    )
+    expect(JSON.stringify(result)).toMatch(/one.*audio\/wav/)
+  })
+})
