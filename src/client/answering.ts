@@ -64,11 +64,14 @@ export async function answerAll(
   revision: Revision,
   method: string,
   { inputRequests, requestState }: Params,
-  signal: AbortSignal,
+  given: AbortSignal,
 ): Promise<Params> {
   const state = requestState === undefined ? {} : { requestState }
   if (inputRequests === undefined) return state
   if (!isObject(inputRequests)) throw new TypeError(`${method} asks for input in a way that cannot be read`)
+  // When one of them fails, the others are not wanted any more.
+  const controller = new AbortController()
+  const signal = AbortSignal.any([given, controller.signal])
   const entries = Object.entries(inputRequests).map(async ([key, request]) => {
     if (!isObject(request) || typeof request['method'] !== 'string')
       throw new TypeError(`${method} asks for "${key}" in a way that cannot be read`)
@@ -80,5 +83,10 @@ export async function answerAll(
       throw new TypeError(`${method} needs input that this client cannot give: "${key}" by ${request['method']}`, { cause: error })
     }
   })
-  return { inputResponses: Object.fromEntries(await Promise.all(entries)), ...state }
+  try {
+    return { inputResponses: Object.fromEntries(await Promise.all(entries)), ...state }
+  } catch (error) {
+    controller.abort(error)
+    throw error
+  }
 }

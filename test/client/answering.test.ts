@@ -89,3 +89,26 @@ describe('what a model says', () => {
     expect(JSON.stringify(result)).toMatch(/one.*audio\/wav/)
   })
 })
+
+describe('several questions at once', () => {
+  it('are all given up when one of them cannot be answered', async () => {
+    const server = createServer({
+      name: 'x',
+      version: '1',
+      tools: [
+        tool({
+          name: 'it',
+          run: (_, call) => call.ask({ slow: form({ message: '?', schema: { type: 'object', properties: {} } }), folders: roots() }),
+        }),
+      ],
+    })
+    let signal: AbortSignal | undefined
+    await using client = await connect(memory(server), {
+      revision: NEWEST,
+      elicit: (_, given) => (({ signal } = given), new Promise(() => {})),
+      roots: () => Promise.reject(new Error('no folders today')),
+    })
+    await expect(client.callTool('it')).rejects.toThrow('no folders today')
+    expect(signal?.aborted).toBe(true)
+  })
+})
