@@ -47,6 +47,8 @@ export class Peer {
   readonly #send: (frame: string) => void
   readonly #exchange: Exchange
   #closed: Error | undefined
+  /** Why no answer can come any more. */
+  #deaf: Error | undefined
 
   constructor(channel: Channel, options: PeerOptions) {
     this.#channel = channel
@@ -83,7 +85,8 @@ export class Peer {
   }
 
   request(method: string, params?: unknown, options: RequestOptions = {}): Promise<unknown> {
-    return this.#closed === undefined ? this.#outgoing.request(method, params, options) : Promise.reject(this.#closed)
+    const ended = this.#closed ?? this.#deaf
+    return ended === undefined ? this.#outgoing.request(method, params, options) : Promise.reject(ended)
   }
 
   notify(method: string, params?: unknown): void {
@@ -98,6 +101,12 @@ export class Peer {
   /** The other side does not want this call's answer any more. */
   cancel(id: Id, reason: string | undefined): void {
     this.#incoming.cancel(id, new Error(reason ?? 'The caller has cancelled the request'))
+  }
+
+  /** Nothing more is received: what has been asked, or will be, stays without an answer. */
+  stopListening(): void {
+    this.#deaf ??= new ChannelClosed('The connection is closing: no answer can come any more')
+    this.#outgoing.drop(this.#deaf)
   }
 
   /** Resolves when every call that was taken has been answered. */
