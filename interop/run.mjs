@@ -31,15 +31,21 @@ install()
 run(process.execPath, [join(here, '..', 'scripts', 'setup.mjs')], here)
 
 const { Skipped, Trial, messageOf, within } = await import('./harness.mjs')
+const { askingChecks } = await import('./checks/asking.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
+const { featureChecks } = await import('./checks/features.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 
 const { devDependencies: versions } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
 const words = process.argv.slice(2)
-const checks = [...clientChecks(versions), ...serverChecks(versions), ...misbehaviourChecks()].filter(([name]) =>
-  words.every((word) => name.includes(word)),
-)
+const checks = [
+  ...clientChecks(versions),
+  ...featureChecks(versions),
+  ...askingChecks(versions),
+  ...serverChecks(versions),
+  ...misbehaviourChecks(),
+].filter(([name]) => words.every((word) => name.includes(word)))
 const count = { ok: 0, FAIL: 0, skip: 0 }
 
 function print(verdict, name, text) {

@@ -14,6 +14,11 @@ const OPTIONS = {
   },
   'invalid-arguments': { value: ['result', 'protocol'], about: 'answer bad arguments with a result or error -32602 (default result)' },
   'unexpected-errors': { value: ['result', 'protocol'], about: 'answer a failing tool with a result or error -32603 (default result)' },
+  root: { value: 'DIR', about: 'the directory that the file tools work in (default the working directory)' },
+  'read-only': { about: 'leave write_file out' },
+  persist: { value: 'FILE', about: 'keep registered tools in this file' },
+  tools: { value: 'NAMES', about: 'only these tools, with commas between them' },
+  'exclude-tools': { value: 'NAMES', about: 'all tools but these' },
   ...HTTP_OPTIONS,
   help: { about: 'show this help' },
 } satisfies Record<string, Option>
@@ -26,7 +31,9 @@ ${describeOptions(OPTIONS)}
 `
 
 export async function serve(args: readonly string[]): Promise<void> {
-  const given = readOptions(args, OPTIONS)
+  const [first = ''] = args
+  const kind = first.startsWith('-') || first === '' ? 'ccmcp' : first
+  const given = readOptions(kind === first ? args.slice(1) : args, OPTIONS)
   if (given.has('help')) {
     process.stdout.write(HELP)
     return
@@ -38,11 +45,37 @@ export async function serve(args: readonly string[]): Promise<void> {
     logLevel: (given.get('log-level') ?? 'info') as LogLevel,
     framing: (given.get('framing') ?? 'auto') as Framing,
   }
-  const server = ccmcpServer({
-    unsupportedRevision: (given.get('unsupported-revision') ?? 'negotiate') as NonNullable<ServerOptions['unsupportedRevision']>,
-    invalidArguments: (given.get('invalid-arguments') ?? 'result') as NonNullable<ServerOptions['invalidArguments']>,
-    unexpectedErrors: (given.get('unexpected-errors') ?? 'result') as NonNullable<ServerOptions['unexpectedErrors']>,
-  })
+  const choices = {
+    ...(given.has('unsupported-revision')
+      ? { unsupportedRevision: given.get('unsupported-revision') as NonNullable<ServerOptions['unsupportedRevision']> }
+      : {}),
+    ...(given.has('invalid-arguments')
+      ? { invalidArguments: given.get('invalid-arguments') as NonNullable<ServerOptions['invalidArguments']> }
+      : {}),
+    ...(given.has('unexpected-errors')
+      ? { unexpectedErrors: given.get('unexpected-errors') as NonNullable<ServerOptions['unexpectedErrors']> }
+      : {}),
+  }
+  const names = (option: string) => given.get(option)?.split(',')
+  const [root, persist, tools, excludeTools] = [
+    given.get('root') ?? process.env['CCMCP_ROOT'],
+    given.get('persist'),
+    names('tools'),
+    names('exclude-tools'),
+  ]
+  const server =
+    kind === 'grammar'
+      ? (await import('../bundled/grammar.js')).grammarServer(choices)
+      : kind === 'text'
+        ? (await import('../bundled/text.js')).textServer(choices)
+        : ccmcpServer({
+            ...choices,
+            readOnly: given.has('read-only'),
+            ...(root === undefined ? {} : { root }),
+            ...(persist === undefined ? {} : { persist }),
+            ...(tools === undefined ? {} : { tools }),
+            ...(excludeTools === undefined ? {} : { excludeTools }),
+          })
   // Loaded only where it is needed: what comes before the first answer counts.
   if (given.has('http')) return (await import('./serve-http.js')).serveHttp(server, given, options)
   await serveStdio(server, options)

@@ -1,8 +1,10 @@
 import { type Channel, type Tapped, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
+import { METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
+import { MAY_ASK } from '../protocol/asking.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type { CallToolResult, Implementation, ToolListing } from '../protocol/model.js'
@@ -44,8 +46,6 @@ export interface Reached {
 
 const TIMEOUT = 60_000
 const MAX_TIMEOUT = 600_000
-/** https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#supported-requests */
-const MAY_ASK: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 /** How often one request may be answered with questions. */
 const MAX_ROUNDS = 20
 
@@ -63,8 +63,13 @@ export class ClientSession {
   constructor(channel: Channel, options: SessionOptions) {
     this.#options = options
     this.peer = new Peer(options.tap === undefined ? channel : tap(channel, options.tap), {
-      request: ({ request, signal }) =>
-        request.method === 'ping' ? {} : answer(options.answers, this.agreed, request.method, request.params ?? {}, signal),
+      request: ({ request, signal }) => {
+        const { method, params = {} } = request
+        if (method === 'ping') return {}
+        const revision = this.agreed ?? this.describes
+        if (revision?.methods.serverRequests.includes(method) === false) throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${method}`)
+        return answer(options.answers, revision, method, params, signal)
+      },
       notification: (notification) => this.#notified(notification),
       // Garbage is reported, never answered.
       answersGarbage: false,

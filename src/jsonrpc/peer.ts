@@ -1,12 +1,14 @@
-import { type Channel, type Exchange, rerouted } from './channel.js'
+import { type Channel, ChannelExchange, type Exchange, rerouted } from './channel.js'
 import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
-import { type Incoming, IncomingCalls } from './incoming.js'
+import type { Incoming } from './incoming.js'
+import { IncomingCalls } from './incoming-calls.js'
 import {
   type Batch,
   type Id,
   type Invalid,
   type Message,
   type Notification,
+  type Request,
   type Response,
   type UnreadableId,
   encodeError,
@@ -20,6 +22,8 @@ import type { Report } from './report.js'
 export interface PeerOptions {
   /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
   request(call: Incoming): unknown
+  /** Whether a request is served at once, also while others wait. */
+  urgent?(request: Request): boolean
   notification(notification: Notification): void
   /** Servers answer what they cannot understand. Clients never do: two confused peers would storm each other. */
   answersGarbage: boolean
@@ -46,14 +50,17 @@ export class Peer {
   readonly #send: (frame: string) => void
   readonly #exchange: Exchange
   #closed: Error | undefined
+  /** Why no answer can come any more. */
+  #deaf: Error | undefined
 
   constructor(channel: Channel, options: PeerOptions) {
     this.#channel = channel
     this.#options = options
     this.#send = (frame) => channel.send(frame)
-    this.#exchange = exchangeOf(channel)
+    this.#exchange = new ChannelExchange(channel)
     this.#incoming = new IncomingCalls({
       request: (call) => options.request(call),
+      urgent: (request) => options.urgent?.(request) === true,
       report: (report) => this.#report(report),
       congested: () => this.congested,
       ask: (method, params, asking) => this.request(method, params, asking),
@@ -82,7 +89,8 @@ export class Peer {
   }
 
   request(method: string, params?: unknown, options: RequestOptions = {}): Promise<unknown> {
-    return this.#closed === undefined ? this.#outgoing.request(method, params, options) : Promise.reject(this.#closed)
+    const ended = this.#closed ?? this.#deaf
+    return ended === undefined ? this.#outgoing.request(method, params, options) : Promise.reject(ended)
   }
 
   notify(method: string, params?: unknown): void {
@@ -97,6 +105,12 @@ export class Peer {
   /** The other side does not want this call's answer any more. */
   cancel(id: Id, reason: string | undefined): void {
     this.#incoming.cancel(id, new Error(reason ?? 'The caller has cancelled the request'))
+  }
+
+  /** Nothing more is received: what has been asked, or will be, stays without an answer. */
+  stopListening(): void {
+    this.#deaf ??= new ChannelClosed('The connection is closing: no answer can come any more')
+    this.#outgoing.drop(this.#deaf)
   }
 
   /** Resolves when every call that was taken has been answered. */
@@ -191,18 +205,5 @@ export class Peer {
     this.#outgoing.drop(this.#closed)
     this.#incoming.drop(this.#closed)
     this.#options.closed?.(error)
-  }
-}
-
-/** Most channels have one way for everything. */
-function exchangeOf(channel: Channel): Exchange {
-  return {
-    send: (frame) => channel.send(frame),
-    reply(frame) {
-      if (frame !== undefined) channel.send(frame)
-    },
-    get congested() {
-      return channel.congested ?? false
-    },
   }
 }

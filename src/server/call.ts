@@ -1,11 +1,12 @@
 import type { Principal } from '../jsonrpc/channel.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
+import type { Report } from '../jsonrpc/report.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectProgress } from '../protocol/revisions/shapes.js'
 import type { Answers, Asking, Json, Question, Situation } from './ask.js'
-import { type Log, encodeLog, isWanted, makeLog } from './log.js'
+import { type Log, encodeLog, isWanted, makeLog, reportOf } from './log.js'
 import type { Stay } from './stay.js'
 
 /** Who is calling, as far as it has said. */
@@ -27,7 +28,7 @@ export interface Call {
   readonly signal: AbortSignal
   /** The `_meta` of the request. */
   readonly meta: Readonly<Record<string, unknown>>
-  /** Log messages to the caller, as far as it wants them. */
+  /** Log messages to the caller, as far as it wants them, and to the log of this process. */
   readonly log: Log
   /** Tells how far the call is. Silent if the caller did not ask, and once the call is answered. */
   progress(done: number, total?: number, message?: string): void
@@ -56,10 +57,20 @@ export interface Connection {
   readonly caller: Caller
   /** The lowest level of log messages that the caller wants; none where it wants none. */
   readonly logLevel: LogLevel | undefined
+  report(report: Report): void
 }
 
 /** Not every runtime has turns of its own. */
 const nextTurn: (run: () => void) => unknown = typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
+
+/**
+ * When a call is suspended, all that it has begun is rejected, and its handler
+ * hears of the first only: what nobody hears must not end the process.
+ */
+function minded<Value>(promise: Promise<Value>): Promise<Value> {
+  promise.catch(() => {})
+  return promise
+}
 
 export class ServedCall implements Call {
   readonly #incoming: Incoming
@@ -109,6 +120,7 @@ export class ServedCall implements Call {
 
   get log(): Log {
     this.#log ??= makeLog((message) => {
+      this.#connection.report({ ...reportOf(message), id: this.id })
       // Who does not read is not buried in messages.
       if (this.open && !this.#incoming.congested && isWanted(message.level, this.#connection.logLevel))
         this.#incoming.send(encodeLog(message))
@@ -130,14 +142,12 @@ export class ServedCall implements Call {
     return this.#asking?.attempt ?? 1
   }
 
-  async ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>> {
-    const asking = await this.#prepareToAsk()
-    return (await asking.ask(questions)) as Answers<Questions> // each answer was read by its question
+  ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>> {
+    return minded(this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>) // each answer was read by its question
   }
 
-  async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
-    const asking = await this.#prepareToAsk()
-    return await asking.step(key, run)
+  step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+    return minded(this.#prepareToAsk().then((asking) => asking.step(key, run)))
   }
 
   /** Whether it has been answered with questions, and will be run again. */

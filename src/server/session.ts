@@ -1,7 +1,7 @@
 import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Notification, encodeNotification } from '../jsonrpc/message.js'
+import { type Notification, encodeNotification, isThenable } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
 import { cancelled } from '../protocol/cancellation.js'
@@ -11,10 +11,11 @@ import { type Description, identify, undescribed } from '../protocol/revisions/i
 import { type Revision, byHandshake, bySelfDescription } from '../protocol/revisions/index.js'
 import { type Caller, type Connection, ServedCall } from './call.js'
 import { dispatch } from './dispatch.js'
-import { encodeLog, isWanted } from './log.js'
+import { encodeLog, isWanted, makeLog, reportOf } from './log.js'
 import { through } from './middleware.js'
 import { open } from './opening.js'
 import { reference } from './reference.js'
+import type { LogMessage } from './registry.js'
 import type { Server } from './server.js'
 import { situationOf } from './situation.js'
 import { Watching } from './watching.js'
@@ -54,6 +55,10 @@ export class Session {
   /** What the last request said of itself: how a client reads that has not shaken hands. */
   #described: Revision | undefined
   #initialized = false
+  /** While a middleware takes its time for `initialize`: what came after it waits. */
+  #opening: Promise<void> | undefined
+  /** Whether `onInitialized` has been called. */
+  #greeted = false
   #logLevel: LogLevel
   readonly #setLogLevel = (level: LogLevel) => void (this.#logLevel = level)
   readonly #watching: Watching
@@ -66,9 +71,15 @@ export class Session {
     this.#report = report
     this.#logLevel = server.logLevel
     // Before the peer: what has been sent already is received as soon as that is there.
-    this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
+    this.#watching = new Watching(
+      server,
+      (frame) => this.#peer.sendFrame(frame),
+      () => this.#peer.congested,
+    )
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
+      // Hosts end a server that does not answer this, however busy it is.
+      urgent: ({ method }) => method === 'ping',
       notification: (notification) => this.#notification(notification),
       cancelled: (requestId, reason, _method, send) => send(encodeNotification('notifications/cancelled', { requestId, reason })),
       answersGarbage: true,
@@ -85,8 +96,9 @@ export class Session {
     })
   }
 
-  /** Waits until everything received is answered; after the deadline the rest is given up. */
+  /** When nothing more is received: waits until everything is answered; after the deadline the rest is given up. */
   async drain(deadline: number): Promise<void> {
+    this.#peer.stopListening()
     this.#watching.endStreams()
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<void>((resolve) => {
@@ -106,9 +118,11 @@ export class Session {
     const { method, params } = call.request
     const description = identify(params)
     if (description !== undefined) return this.#serve(call, this.#stateless(description, call.principal))
+    if (this.#opening !== undefined) return this.#opening.then(() => this.#request(call))
     if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
     if (!this.#initialized) this.#warnEarly(call)
+    else if (!this.#greeted && !call.inBatch) call.afterAnswer(() => this.#greet())
     return this.#serve(call, this.#seenNow(this.#connection, call.principal))
   }
 
@@ -134,7 +148,7 @@ export class Session {
   #seenNow(connection: Connection, principal: Principal | undefined): Connection {
     const { revision, caller } = connection
     if (principal === undefined || principal === caller.principal) return connection
-    return this.#connectionOf(revision, { ...caller, principal }, () => this.#logLevel)
+    return new SpokenConnection(revision, { ...caller, principal }, () => connection.logLevel, this.#report)
   }
 
   #served(call: Incoming, connection: Connection): ServedCall {
@@ -145,17 +159,7 @@ export class Session {
   #stateless({ revision, capabilities, info, logLevel }: Description, principal: Principal | undefined): Connection {
     this.#described = revision
     const caller: Caller = { info: info as Implementation | undefined, capabilities, revision: revision.id, principal } // as the client describes itself
-    return this.#connectionOf(revision, caller, () => logLevel)
-  }
-
-  #connectionOf(revision: Revision, caller: Caller, level: () => LogLevel | undefined): Connection {
-    return {
-      revision,
-      caller,
-      get logLevel() {
-        return level()
-      },
-    }
+    return new SpokenConnection(revision, caller, () => logLevel, this.#report)
   }
 
   /** Before `initialize` there is no revision to speak. */
@@ -171,10 +175,17 @@ export class Session {
     // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
     if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
     const { revision, caller, result } = open(this.#server, params, call.principal)
-    const connection = this.#connectionOf(revision, caller, () => this.#logLevel)
+    // Nothing is logged to a client that has not said that it is ready.
+    const connection = new SpokenConnection(revision, caller, () => (this.#initialized ? this.#logLevel : undefined), this.#report)
     const begin = () => this.#begin(call, connection, result)
     const { middleware } = this.#server
-    return middleware.length === 0 ? begin() : through(middleware, this.#served(call, connection), begin)
+    if (middleware.length === 0) return begin()
+    const opened = through(middleware, this.#served(call, connection), begin)
+    if (isThenable(opened)) {
+      const done = () => void (this.#opening = undefined)
+      this.#opening = Promise.resolve(opened).then(done, done)
+    }
+    return opened
   }
 
   #begin(call: Incoming, connection: Connection, result: object): object {
@@ -186,6 +197,26 @@ export class Session {
       id: call.id,
     })
     return result
+  }
+
+  /** Behind an answer, so that a client which waits for that line is not sent another one first. */
+  #greet(): void {
+    if (this.#greeted || this.#connection === undefined) return
+    this.#greeted = true
+    const log = makeLog((message) => {
+      this.#report(reportOf(message))
+      this.#sendLog(message)
+    })
+    try {
+      this.#server.onInitialized?.({ caller: this.#connection.caller, log })
+    } catch (error) {
+      this.#report({ level: 'error', message: 'onInitialized failed', error })
+    }
+  }
+
+  #sendLog(message: LogMessage): void {
+    // Who does not read is not buried in messages.
+    if (this.#initialized && !this.#peer.congested && isWanted(message.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(message))
   }
 
   #warnEarly(call: Incoming): void {
@@ -202,8 +233,7 @@ export class Session {
   #listen(): void {
     this.#watching.begin()
     this.#deaf ??= this.#server.changes.listen((change) => {
-      if ('log' in change && !this.#peer.congested && isWanted(change.log.level, this.#logLevel))
-        this.#peer.sendFrame(encodeLog(change.log))
+      if ('log' in change) this.#sendLog(change.log)
     })
   }
 
@@ -211,6 +241,7 @@ export class Session {
     const { method } = notification
     switch (method) {
       case 'notifications/initialized':
+        if (this.#opening !== undefined) return void this.#opening.then(() => this.#notification(notification))
         this.#initialized = this.#connection !== undefined
         if (this.#initialized) this.#listen()
         return
@@ -224,6 +255,25 @@ export class Session {
       default:
         this.#report({ level: 'debug', message: `${method} was ignored` })
     }
+  }
+}
+
+/** A class: a literal with a getter would be a shape of its own each time, which costs more than the call. */
+class SpokenConnection implements Connection {
+  readonly revision: Revision
+  readonly caller: Caller
+  readonly report: (report: Report) => void
+  readonly #level: () => LogLevel | undefined
+
+  constructor(revision: Revision, caller: Caller, level: () => LogLevel | undefined, report: (report: Report) => void) {
+    this.revision = revision
+    this.caller = caller
+    this.report = report
+    this.#level = level
+  }
+
+  get logLevel(): LogLevel | undefined {
+    return this.#level()
   }
 }
 

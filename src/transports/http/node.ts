@@ -79,14 +79,7 @@ class NodeVisit implements Visit {
     const response = this.#response
     response.writeHead(status, [...headers])
     response.flushHeaders()
-    return {
-      write: (text) => void response.write(text),
-      end: () => void response.end(),
-      cut: () => void response.destroy(),
-      get waiting() {
-        return response.writableLength
-      },
-    }
+    return new NodeSink(response)
   }
 
   onGone(gone: (() => void) | undefined): void {
@@ -96,6 +89,30 @@ class NodeVisit implements Visit {
     this.#response.on('close', () => {
       if (!this.#response.writableFinished) this.#gone?.()
     })
+  }
+}
+
+class NodeSink implements Sink {
+  readonly #response: ServerResponse
+
+  constructor(response: ServerResponse) {
+    this.#response = response
+  }
+
+  write(text: string): void {
+    this.#response.write(text)
+  }
+
+  end(): void {
+    this.#response.end()
+  }
+
+  cut(): void {
+    this.#response.destroy()
+  }
+
+  get waiting(): number {
+    return this.#response.writableLength
   }
 }
 

@@ -127,6 +127,11 @@ export class HttpSession implements Channel, Home {
     this.#end(log)
   }
 
+  /** Whether the stream that belongs to no request is not read. */
+  get congested(): boolean {
+    return this.#own.congested
+  }
+
   receive(receiver: Receiver): void {
     this.#receiver = receiver
   }
