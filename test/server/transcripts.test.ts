@@ -5,6 +5,7 @@ import { revisions } from '../../src/protocol/revisions/index.js'
 import { matches, parseTranscript } from '../../src/harness/transcript.js'
 import { playTranscript } from '../../src/testing.js'
 import { createServer, tool } from '../../src/index.js'
+import { askingServer } from './asking-server.js'
 import { featureServer } from './feature-server.js'
 import { richServer } from './rich-server.js'
 
@@ -18,11 +19,12 @@ const features = new Set(['resources', 'prompts', 'completion', 'logging', 'pagi
 describe.each(revisions.map(({ id }) => id))('%s', (id) => {
   const files = readdirSync(folder + id).filter((name) => name.endsWith('.txt'))
   it('has transcripts of every feature', () => {
-    expect(files.map((file) => file.replace('.txt', ''))).toEqual(expect.arrayContaining(['tools', ...features]))
+    expect(files.map((file) => file.replace('.txt', ''))).toEqual(expect.arrayContaining(['tools', 'asking', ...features]))
   })
   it.each(files)('%s', async (file) => {
     const path = `${folder}${id}/${file}`
-    const server = features.has(file.replace('.txt', '')) ? featureServer() : richServer()
+    const name = file.replace('.txt', '')
+    const server = name === 'asking' ? askingServer() : features.has(name) ? featureServer() : richServer()
     const { transcript } = await playTranscript(readFileSync(path, 'utf8'), server)
     await expect(transcript).toMatchFileSnapshot(path)
   })
