@@ -39,13 +39,14 @@ const SHAPES: Readonly<Record<keyof Revision['fields'], string[]>> = {
   promptArgument: ['PromptArgument'],
   capabilities: ['ServerCapabilities'],
   progress: ['ProgressNotificationParams'],
+  completion: ['CompleteRequestParams'],
 }
 
-/** The properties of a shape; a notification's params stood in the notification itself at first. */
+/** The properties of a shape; params stood in the message itself at first. */
 function propertiesOf(schema: OfficialSchema, name: string): string[] {
   const definition =
-    name === 'ProgressNotificationParams' && !(name in schema.definitions)
-      ? own(schema, 'ProgressNotification').properties?.['params']
+    name.endsWith('Params') && !(name in schema.definitions)
+      ? own(schema, name.slice(0, -'Params'.length)).properties?.['params']
       : own(schema, name)
   return Object.keys(definition?.properties ?? {})
 }
@@ -87,10 +88,10 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))('%s
 
   it.each(Object.entries(SHAPES))('fields of %s', (shape, names) => {
     const excluded = EXCLUDED_FIELDS[shape] ?? []
-    // `_meta` of a notification's params is not a field of ours to fill.
+    // `_meta` of params is not a field of a shape.
     const official = names
       .flatMap((name) => propertiesOf(schema, name))
-      .filter((name) => !excluded.includes(name) && !(shape === 'progress' && name === '_meta'))
+      .filter((name) => !excluded.includes(name) && !((shape === 'progress' || shape === 'completion') && name === '_meta'))
     expect(sorted(official)).toEqual(sorted(revision.fields[shape as keyof Revision['fields']]))
   })
 

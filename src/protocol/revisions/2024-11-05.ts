@@ -64,5 +64,6 @@ export const revision20241105: Revision = {
     promptArgument: ['name', 'description', 'required'],
     capabilities: ['logging', 'prompts', 'resources', 'tools'],
     progress: ['progressToken', 'progress', 'total'],
+    completion: ['ref', 'argument'],
   },
 }

@@ -22,5 +22,6 @@ export const revision20250618 = revise(revision20250326, {
     resourceTemplate: ['title', '_meta'],
     prompt: ['title', '_meta'],
     promptArgument: ['title'],
+    completion: ['context'],
   },
 })

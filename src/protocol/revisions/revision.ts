@@ -28,6 +28,7 @@ export interface Fields {
   promptArgument: readonly string[]
   capabilities: readonly string[]
   progress: readonly string[]
+  completion: readonly string[]
 }
 
 /**
