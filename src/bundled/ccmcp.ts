@@ -27,6 +27,16 @@ const echo = tool({
 })
 
 /** The ready-to-run server of `ccmcp serve`. */
-export function ccmcpServer(options: Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'> = {}): Server {
-  return createServer({ ...options, name: 'ccmcp', version: VERSION, tools: [hello, add, echo] })
+export interface CcmcpOptions extends Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors' | 'logLevel'> {
+  root?: string
+  readOnly?: boolean
+  persist?: string
+  tools?: readonly string[]
+  excludeTools?: readonly string[]
+}
+
+export function ccmcpServer({ root, readOnly, persist, tools, excludeTools, ...options }: CcmcpOptions = {}): Server {
+  void [root, readOnly, persist]
+  const wanted = ({ name }: { name: string }) => (tools?.includes(name) ?? true) && excludeTools?.includes(name) !== true
+  return createServer({ ...options, name: 'ccmcp', version: VERSION, tools: [hello, add, echo].filter(wanted) })
 }
