@@ -203,7 +203,8 @@ export class Client {
     const known = Object.keys(others).length > 0 && this.#reached.revision.fields.completion.includes('context')
     const context = known ? { context: { arguments: others } } : {}
     const { completion } = await this.request('completion/complete', { ref, argument, ...context }, options)
-    if (!isObject(completion) || !Array.isArray(completion['values'])) throw new TypeError('The answer to completion/complete has no values')
+    if (!isObject(completion) || !Array.isArray(completion['values']))
+      throw new TypeError('The answer to completion/complete has no values')
     return completion as unknown as CompleteResult['completion'] // its values are the server's word
   }
 

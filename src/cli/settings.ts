@@ -1,0 +1,53 @@
+import { statSync } from 'node:fs'
+import type { ServerOptions } from '../index.js'
+import { UsageError, listOf, suggestion } from './options.js'
+import { DEFAULT } from './servers.js'
+
+/** What the servers of ccmcp can be told. */
+export interface Settings extends Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'> {
+  root?: string
+  readOnly?: boolean
+  persist?: string
+  tools?: string[]
+  excludeTools?: string[]
+}
+
+export function settingsOf(given: ReadonlyMap<string, string>, name: string): Settings {
+  const settings: Settings = {}
+  const choice = <Value>(option: string) => given.get(option) as Value | undefined // checked against the option's values
+  const unsupportedRevision = choice<NonNullable<Settings['unsupportedRevision']>>('unsupported-revision')
+  const invalidArguments = choice<NonNullable<Settings['invalidArguments']>>('invalid-arguments')
+  const unexpectedErrors = choice<NonNullable<Settings['unexpectedErrors']>>('unexpected-errors')
+  if (unsupportedRevision !== undefined) settings.unsupportedRevision = unsupportedRevision
+  if (invalidArguments !== undefined) settings.invalidArguments = invalidArguments
+  if (unexpectedErrors !== undefined) settings.unexpectedErrors = unexpectedErrors
+  const [tools, excluded] = [given.get('tools'), given.get('exclude-tools')]
+  if (tools !== undefined) settings.tools = listOf('tools', tools)
+  if (excluded !== undefined) settings.excludeTools = listOf('exclude-tools', excluded)
+  if (name !== DEFAULT) return settings
+  const [root, persist] = [given.get('root'), given.get('persist')]
+  if (root !== undefined) settings.root = folder(root)
+  if (persist !== undefined) settings.persist = persist
+  if (given.has('read-only')) settings.readOnly = true
+  return settings
+}
+
+/** A name that no tool has is a slip that would go unnoticed. */
+export function checkTools({ tools = [], excludeTools = [] }: Settings, known: readonly string[]): void {
+  for (const name of [...tools, ...excludeTools]) {
+    if (known.includes(name)) continue
+    const meant = suggestion(name, known)
+    throw new UsageError(`There is no tool ${JSON.stringify(name)}${meant === '' ? `; there are ${known.join(', ') || 'none'}` : meant}`)
+  }
+}
+
+function folder(path: string): string {
+  let isFolder: boolean
+  try {
+    isFolder = statSync(path).isDirectory()
+  } catch (error) {
+    throw new UsageError(`--root ${JSON.stringify(path)} cannot be used: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  if (!isFolder) throw new UsageError(`--root ${JSON.stringify(path)} is not a folder`)
+  return path
+}
