@@ -62,8 +62,10 @@ function readable({ server, revision, instructions, tools, resources, resourceTe
   const name = server === undefined ? 'A server without a name' : `${server.name} ${server.version}`
   const sections = [
     section('Tools', tools, toolLines),
-    section('Resources', resources, ({ uri, ...facts }) => entry(uri, resourceFacts(facts), [])),
-    section('Resource templates', resourceTemplates, ({ uriTemplate, ...facts }) => entry(uriTemplate, resourceFacts(facts), [])),
+    section('Resources', resources, ({ uri, ...facts }) => entry(uri, resourceFacts(uri, facts), [])),
+    section('Resource templates', resourceTemplates, ({ uriTemplate, ...facts }) =>
+      entry(uriTemplate, resourceFacts(uriTemplate, facts), []),
+    ),
     section('Prompts', prompts, promptLines),
   ].filter((text) => text !== '')
   const said = instructions === undefined ? '' : `\n${indented(instructions, '  ')}\n`
@@ -103,9 +105,11 @@ function isArgument(value: unknown): value is NonNullable<PromptListing['argumen
   return isObject(value) && typeof value['name'] === 'string'
 }
 
-function resourceFacts({ name, mimeType, description }: { name?: string; mimeType?: string; description?: string }): string {
-  const facts = [name, mimeType].filter((fact) => fact !== undefined && fact !== '').join(', ')
-  return description === undefined ? facts : `${facts}: ${description}`
+type Facts = Pick<ResourceListing, 'name' | 'mimeType' | 'description'>
+
+function resourceFacts(uri: string, { name, mimeType, description }: Facts): string {
+  const facts = [name === uri ? undefined : name, mimeType].filter((fact) => fact !== undefined && fact !== '').join(', ')
+  return [facts, description].filter((part) => part !== undefined && part !== '').join(': ')
 }
 
 function inOneLine(text: string): string {

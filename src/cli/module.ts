@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -5,6 +6,9 @@ import type { Server } from '../index.js'
 import { guardStdout } from '../transports/stdio-wire.js'
 import { Failure, UsageError } from './options.js'
 import { type Settings, checkTools } from './settings.js'
+
+/** The exit code of Node where a module awaits what will not come. */
+const UNSETTLED = 13
 
 /** The server that a file exports, with these settings. */
 export async function serverOf(file: string, settings: Settings): Promise<Server> {
@@ -27,6 +31,10 @@ function checkFile(file: string): void {
 }
 
 async function load(file: string): Promise<Record<string, unknown>> {
+  const hung = () => {
+    if (process.exitCode === UNSETTLED) process.stderr.write(`ccmcp: ${file} never finishes loading: it awaits what does not come\n`)
+  }
+  process.on('exit', hung)
   try {
     return (await import(pathToFileURL(resolve(file)).href)) as Record<string, unknown> // a module is an object
   } catch (error) {
@@ -37,8 +45,22 @@ async function load(file: string): Promise<Record<string, unknown>> {
           ? `${file} is TypeScript, which Node ${process.version} does not run by itself. Use Node 22.18 or newer, compile it to JavaScript, or load a compiler: NODE_OPTIONS="--import tsx"`
           : `${file} is no JavaScript module: ${messageOf(error)}`,
       )
-    throw new Failure(1, `${file} could not be loaded:\n${stackOf(error)}`)
+    throw new Failure(1, `${file} could not be loaded:\n${error instanceof SyntaxError ? placeOf(file, error) : stackOf(error)}`)
+  } finally {
+    process.off('exit', hung)
   }
+}
+
+/** Where a syntax error is: Node tells it only to whoever starts the file. */
+function placeOf(file: string, error: SyntaxError): string {
+  const { stderr } = spawnSync(process.execPath, ['--check', file], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: 10_000,
+  })
+  const told = stderr.replace(/\n\s+at [\s\S]*/, '').trim()
+  // It may be in a file that this one imports.
+  return told === '' ? stackOf(error) : told
 }
 
 /** The server among the exports: a value, a promise of one, or a function that makes one. */
@@ -58,7 +80,8 @@ async function exported(file: string, exports: Record<string, unknown>): Promise
 
 async function madeOf(file: string, name: string, value: unknown): Promise<unknown> {
   try {
-    return await (typeof value === 'function' ? (value as () => unknown)() : value) // without arguments: whatever it takes, it must do without
+    const makes = typeof value === 'function' && !/^class\b/.test(Function.prototype.toString.call(value))
+    return await (makes ? (value as () => unknown)() : value) // without arguments: whatever it takes, it must do without
   } catch (error) {
     throw new Failure(1, `The export ${JSON.stringify(name)} of ${file} failed:\n${stackOf(error)}`)
   }
@@ -93,6 +116,10 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** The stack without the parts that are not the module's. */
 function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+  if (!(error instanceof Error)) return String(error)
+  const ours = new URL('.', import.meta.url).href
+  const lines = (error.stack ?? error.message).split('\n')
+  return lines.filter((line) => !/^\s+at /.test(line) || !(line.includes('node:internal') || line.includes(ours))).join('\n')
 }
