@@ -90,16 +90,8 @@ export function variableOf(option: string): string {
   return `CCMCP_${option.toUpperCase().replaceAll('-', '_')}`
 }
 
-const SWITCH: Readonly<Record<string, boolean>> = {
-  1: true,
-  true: true,
-  yes: true,
-  on: true,
-  0: false,
-  false: false,
-  no: false,
-  off: false,
-}
+const TRUE = /^(?:1|true|yes|on)$/i
+const FALSE = /^(?:0|false|no|off)$/i
 
 /** The options that are set by variables. An empty variable is none. */
 export function readVariables(environment: NodeJS.ProcessEnv, options: Options): Map<string, string> {
@@ -109,9 +101,8 @@ export function readVariables(environment: NodeJS.ProcessEnv, options: Options):
     const value = environment[variable] ?? ''
     if (value === '' || name === 'help') continue
     if (option.value !== undefined) given.set(name, checked(variable, option, value))
-    else if (SWITCH[value.toLowerCase()] === undefined)
-      throw new UsageError(`${variable} cannot be ${JSON.stringify(value)}; choose true, false`)
-    else if (SWITCH[value.toLowerCase()] === true) given.set(name, 'true')
+    else if (TRUE.test(value)) given.set(name, 'true')
+    else if (!FALSE.test(value)) throw new UsageError(`${variable} cannot be ${JSON.stringify(value)}; choose true, false`)
   }
   return given
 }

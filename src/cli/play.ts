@@ -97,11 +97,7 @@ async function recordInto(file: string, transcript: string, channel: Channel, op
   writeFileSync(file, recorded)
   const came = parseTranscript(recorded).filter(({ direction }) => direction === 'expect').length
   print(`${file}: ${count(came, 'message')} written${recorded === transcript ? ', nothing has changed' : ''}\n`)
-  if (unanswered.length > 0)
-    throw new Failure(
-      1,
-      `${file}: no answer came to the request${unanswered.length > 1 ? 's' : ''} before line ${unanswered.map((line) => line + 1).join(', ')}`,
-    )
+  if (unanswered.length > 0) throw new Failure(1, `${file}: no answer came to line ${unanswered.join(', ')}`)
 }
 
 function count(number: number, noun: string): string {

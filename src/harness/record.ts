@@ -24,8 +24,8 @@ export async function record(transcript: string, channel: Channel, { timeout = 5
   const received = new Inbox(channel)
   const recording = new Recording(transcript)
   for (const { sends, expects, end } of recording.groups) {
-    for (const text of sends) channel.send(text)
-    recording.wait(sends, end)
+    for (const { text } of sends) channel.send(text)
+    recording.wait(sends)
     const came: string[] = []
     while (recording.waiting) {
       const message = await received.next(timeout)
@@ -34,14 +34,16 @@ export async function record(transcript: string, channel: Channel, { timeout = 5
       recording.heard(message)
     }
     recording.write(end, came, expects)
+    if (recording.garbage !== undefined) break
   }
-  const extras = await rest(channel, received, timeout)
+  const extras = recording.garbage === undefined ? await rest(channel, received, timeout) : []
+  await channel.close()
   const written = recording.finish(extras)
   return received.broken === undefined ? written : { ...written, broken: received.broken }
 }
 
 interface Group {
-  sends: string[]
+  sends: { line: number; text: string }[]
   expects: string[]
   /** The line of its last message to the server. */
   end: number
@@ -58,7 +60,7 @@ class Recording {
   readonly #answered = new Set<string>()
   readonly #unanswered = new Set<number>()
   #yielded = false
-  #garbage: string | undefined
+  garbage: string | undefined
   readonly groups: Group[] = []
 
   constructor(transcript: string) {
@@ -73,7 +75,7 @@ class Recording {
         continue
       }
       if (group === undefined || apart || group.expects.length > 0) this.groups.push((group = { sends: [], expects: [], end: line }))
-      group.sends.push(text)
+      group.sends.push({ line, text })
       group.end = line
       const { id, method } = parsed(text) ?? {}
       if (method === undefined && id !== undefined) this.#answered.add(JSON.stringify(id))
@@ -82,12 +84,12 @@ class Recording {
 
   /** Whether more is to come before the next message is sent. */
   get waiting(): boolean {
-    return !this.#yielded && (this.#pending.size > 0 || this.#unnamed > 0)
+    return !this.#yielded && this.garbage === undefined && (this.#pending.size > 0 || this.#unnamed > 0)
   }
 
-  wait(sends: readonly string[], line: number): void {
+  wait(sends: Group['sends']): void {
     this.#yielded = false
-    for (const text of sends) {
+    for (const { line, text } of sends) {
       const message = parsed(text)
       if (message === undefined) this.#unnamed++
       else if ('method' in message && 'id' in message) this.#pending.set(JSON.stringify(message['id']), line)
@@ -96,7 +98,7 @@ class Recording {
 
   heard(text: string): void {
     const message = parsed(text)
-    if (message === undefined && !text.startsWith('[')) this.#garbage ??= text
+    if (message === undefined && !text.startsWith('[')) this.garbage ??= text
     const id = JSON.stringify(message?.['id'] ?? null)
     // The server asks, and the transcript has the answer: it is sent next.
     if (message?.['method'] !== undefined) this.#yielded = this.#answered.has(id) && message['id'] !== undefined
@@ -127,7 +129,7 @@ class Recording {
     lines.push(...extras.map((extra) => `< ${extra}`))
     if (lines.at(-1) !== '') lines.push('')
     const recorded = { transcript: lines.join('\n'), unanswered: [...this.#unanswered] }
-    return this.#garbage === undefined ? recorded : { ...recorded, garbage: this.#garbage }
+    return this.garbage === undefined ? recorded : { ...recorded, garbage: this.garbage }
   }
 }
 
