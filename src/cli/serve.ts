@@ -26,18 +26,26 @@ const OPTIONS = {
     value: ['negotiate', 'echo', 'reject'],
     about: 'what to do with an unknown protocol revision (default negotiate)',
   },
-  'invalid-arguments': { value: ['result', 'protocol'], about: 'answer bad arguments with a result or with error -32602' },
-  'unexpected-errors': { value: ['result', 'protocol'], about: 'answer a failing tool with a result or with error -32603' },
+  'invalid-arguments': {
+    value: ['result', 'protocol'],
+    about: 'answer bad arguments with a result or with error -32602 (default result; grammar and text: protocol)',
+  },
+  'unexpected-errors': {
+    value: ['result', 'protocol'],
+    about: 'answer a failing tool with a result or with error -32603 (default result; grammar and text: protocol)',
+  },
   ...HELP,
 } satisfies Options
+
+const FILE = `a module (./server.js, .mjs, .ts) that exports a server made with createServer, or
+           a function that makes one: as default, or as "server"`
 
 export const serve: Command = {
   usage: 'serve [NAME | FILE] [options]      (the word "serve" may be left out before options)',
   about: 'Runs an MCP server on stdin and stdout: one that comes with ccmcp, or one that a file exports.',
   notes: `The servers:
 
-${columns(Object.entries(BUNDLED))}
-${columns([['FILE', 'a module (./server.js, .mjs, .ts) that exports a server made with createServer,\n           or a function that makes one: as default, or as "server"']])}
+${columns([...Object.entries(BUNDLED), ['FILE', FILE]])}
 
 Each option can be given by a variable as well; the option wins. An empty variable counts as none.
 
