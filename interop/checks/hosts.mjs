@@ -163,7 +163,9 @@ function heavyProgram(path) {
 async function claude(t) {
   const program = heavyProgram('@anthropic-ai/claude-code-linux-x64/claude')
   const server = registered(t)
-  await t.must('mcp add', () => run(t, program, ['mcp', 'add', 'ccmcp', '-s', 'user', '--', server.command], server).then(() => {}))
+  await t.must('mcp add', async () => {
+    await run(t, program, ['mcp', 'add', 'ccmcp', '-s', 'user', '--', server.command], server)
+  })
   await t.must('mcp list', async () => {
     const { output } = await run(t, program, ['mcp', 'list'], server)
     assert.match(output, /ccmcp: .* Connected/)

@@ -19,7 +19,7 @@ export interface Command {
 
 export const HELP = { help: { about: 'show this help' } } as const satisfies Options
 
-export function helpOf({ usage, about, notes, options }: Command): string {
+function helpOf({ usage, about, notes, options }: Command): string {
   return `ccmcp ${usage}\n\n${about}\n\n${describeOptions(options)}\n${notes === undefined ? '' : `\n${notes}\n`}`
 }
 

@@ -1,5 +1,5 @@
 /** One option of a command, as `--help` shows it. */
-export interface Option {
+interface Option {
   /** Its values, or what stands for its value in the help; without it, the option is a switch. */
   value?: readonly string[] | string
   /** Several values with commas; it may be given several times. */

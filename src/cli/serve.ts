@@ -1,4 +1,4 @@
-import { openSync, statSync, writeSync } from 'node:fs'
+import { openSync, writeSync } from 'node:fs'
 import { ccmcpServer } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'

@@ -14,10 +14,10 @@ export interface Settings extends Pick<ServerOptions, 'unsupportedRevision' | 'i
 
 export function settingsOf(given: ReadonlyMap<string, string>, name: string): Settings {
   const settings: Settings = {}
-  const choice = <Value>(option: string) => given.get(option) as Value | undefined // checked against the option's values
-  const unsupportedRevision = choice<NonNullable<Settings['unsupportedRevision']>>('unsupported-revision')
-  const invalidArguments = choice<NonNullable<Settings['invalidArguments']>>('invalid-arguments')
-  const unexpectedErrors = choice<NonNullable<Settings['unexpectedErrors']>>('unexpected-errors')
+  // Each of these was checked against the option's values.
+  const unsupportedRevision = given.get('unsupported-revision') as Settings['unsupportedRevision']
+  const invalidArguments = given.get('invalid-arguments') as Settings['invalidArguments']
+  const unexpectedErrors = given.get('unexpected-errors') as Settings['unexpectedErrors']
   if (unsupportedRevision !== undefined) settings.unsupportedRevision = unsupportedRevision
   if (invalidArguments !== undefined) settings.invalidArguments = invalidArguments
   if (unexpectedErrors !== undefined) settings.unexpectedErrors = unexpectedErrors

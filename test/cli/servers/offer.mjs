@@ -73,4 +73,4 @@ const prompts = [
 
 console.log('printed while loading')
 
-export default () => createServer({ name: 'offer', version: '1.0.0', instructions: 'Ask me.', tools, resources, prompts })
+export const server = () => createServer({ name: 'offer', version: '1.0.0', instructions: 'Ask me.', tools, resources, prompts })
