@@ -72,11 +72,15 @@ function explain(error: unknown, name: string | undefined): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-const args = process.argv.slice(2)
-try {
-  await main(args)
-} catch (error) {
-  process.stderr.on('error', quiet)
-  process.stderr.write(`ccmcp: ${explain(error, args[0])}\n`)
-  process.exitCode = error instanceof Failure ? error.exitCode : 1
+async function start(args: readonly string[]): Promise<void> {
+  try {
+    await main(args)
+  } catch (error) {
+    process.stderr.on('error', quiet)
+    process.stderr.write(`ccmcp: ${explain(error, args[0])}\n`)
+    process.exitCode = error instanceof Failure ? error.exitCode : 1
+  }
 }
+
+// Not awaited: where a module that is served awaits what never comes, Node would show our code.
+void start(process.argv.slice(2))

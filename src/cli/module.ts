@@ -7,17 +7,24 @@ import { guardStdout } from '../transports/stdio-wire.js'
 import { Failure, UsageError } from './options.js'
 import { type Settings, checkTools } from './settings.js'
 
-/** The exit code of Node where a module awaits what will not come. */
-const UNSETTLED = 13
-
 /** The server that a file exports, with these settings. */
 export async function serverOf(file: string, settings: Settings): Promise<Server> {
   checkFile(file)
   // What it prints while it is loaded must not reach the wire either, unless that is elsewhere.
   if ((process.env['CCMCP_WIRE'] ?? '') === '') guardStdout()
-  const server = await exported(file, await load(file))
-  narrow(server, settings)
-  return override(server, settings)
+  const hung = () => {
+    process.stderr.write(`ccmcp: ${file} never finishes loading: it awaits what does not come\n`)
+    process.exitCode = 1
+  }
+  // There is nothing left to do, and yet there is no server.
+  process.on('beforeExit', hung)
+  try {
+    const server = await exported(file, await load(file))
+    narrow(server, settings)
+    return override(server, settings)
+  } finally {
+    process.off('beforeExit', hung)
+  }
 }
 
 function checkFile(file: string): void {
@@ -31,10 +38,6 @@ function checkFile(file: string): void {
 }
 
 async function load(file: string): Promise<Record<string, unknown>> {
-  const hung = () => {
-    if (process.exitCode === UNSETTLED) process.stderr.write(`ccmcp: ${file} never finishes loading: it awaits what does not come\n`)
-  }
-  process.on('exit', hung)
   try {
     return (await import(pathToFileURL(resolve(file)).href)) as Record<string, unknown> // a module is an object
   } catch (error) {
@@ -46,14 +49,12 @@ async function load(file: string): Promise<Record<string, unknown>> {
           : `${file} is no JavaScript module: ${messageOf(error)}`,
       )
     throw new Failure(1, `${file} could not be loaded:\n${error instanceof SyntaxError ? placeOf(file, error) : stackOf(error)}`)
-  } finally {
-    process.off('exit', hung)
   }
 }
 
 /** Where a syntax error is: Node tells it only to whoever starts the file. */
 function placeOf(file: string, error: SyntaxError): string {
-  const { stderr } = spawnSync(process.execPath, ['--check', file], {
+  const { stderr } = spawnSync(process.execPath, ['--check', resolve(file)], {
     encoding: 'utf8',
     stdio: ['ignore', 'ignore', 'pipe'],
     timeout: 10_000,

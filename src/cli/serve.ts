@@ -3,7 +3,7 @@ import { ccmcpServer } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'
 import { type Command, HELP } from './command.js'
-import { type Arguments, Failure, type Options, UsageError, columns, readVariables, variableOf } from './options.js'
+import { type Arguments, Failure, type Options, UsageError, columns, readVariables, suggestion, variableOf } from './options.js'
 import { BUNDLED, DEFAULT, kindOf } from './servers.js'
 import { type Settings, checkTools, settingsOf } from './settings.js'
 
@@ -62,10 +62,20 @@ async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments
     if (wrong !== undefined) throw new UsageError(`--${wrong} is an option of the server ${DEFAULT} only`)
   }
   const given = new Map([...readVariables(process.env, OPTIONS), ...typed])
+  warnOfVariables()
   const options = stdioOptions(given, name)
   const settings = settingsOf(given, name)
   const server = isFile ? await (await import('./module.js')).serverOf(name, settings) : await bundled(name, settings)
   await serveStdio(server, options)
+}
+
+/** A variable with a slip in its name would be ignored without a word. */
+function warnOfVariables(): void {
+  const known = [...Object.keys(OPTIONS).map(variableOf), 'CCMCP_WIRE']
+  for (const name of Object.keys(process.env)) {
+    if (name.startsWith('CCMCP_') && !known.includes(name))
+      process.stderr.write(`ccmcp: ${name} means nothing to ccmcp serve and is ignored${suggestion(name, known)}\n`)
+  }
 }
 
 function stdioOptions(given: ReadonlyMap<string, string>, name: string): StdioOptions {

@@ -181,8 +181,6 @@ export interface Prompt extends PromptFacts {
 }
 
 /** Defines a prompt. */
-export function prompt<const Arguments extends Readonly<Record<string, PromptArgument>>>(
-  definition: PromptDefinition<Arguments>,
-): Prompt {
+export function prompt<const Arguments extends Readonly<Record<string, PromptArgument>>>(definition: PromptDefinition<Arguments>): Prompt {
   return definition as unknown as Prompt // its arguments have been checked by their names
 }

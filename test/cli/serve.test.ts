@@ -76,6 +76,11 @@ describe('variables', () => {
     const { stdout, code } = await ccmcp(['serve', 'text'], lines(ping(1)), { env: { CCMCP_ROOT: '/nowhere', CCMCP_READ_ONLY: '1' } })
     expect([stdout, code]).toEqual([`${pong(1)}\n`, 0])
   })
+  it('with a slip in their names are told', async () => {
+    const { stdout, stderr } = await ccmcp([], lines(ping(1)), { env: { CCMCP_FRAMMING: 'lines', CCMCP_WIRE: '' } })
+    expect(stderr).toBe('ccmcp: CCMCP_FRAMMING means nothing to ccmcp serve and is ignored; did you mean CCMCP_FRAMING?\n')
+    expect(stdout).toBe(`${pong(1)}\n`)
+  })
   it('with wrong values are errors', async () => {
     const { stderr, code } = await ccmcp([], '', { env: { CCMCP_FRAMING: 'line' } })
     expect([stderr, code]).toEqual([
@@ -164,7 +169,8 @@ describe('a module', () => {
     ['maker.mjs', 'export default () => { throw new TypeError("no luck") }', 1, 'failed:\nTypeError: no luck\n    at default (file://'],
     ['wrong.mjs', 'const x = {;', 1, 'SyntaxError: Unexpected token'],
     ['needs.mjs', 'import "no-such-package"', 1, "Cannot find package 'no-such-package'"],
-    ['hangs.mjs', 'await new Promise(() => {})', 13, 'never finishes loading: it awaits what does not come\n'],
+    ['hangs.mjs', 'await new Promise(() => {})', 1, 'never finishes loading: it awaits what does not come\n'],
+    ['promises.mjs', 'export default new Promise(() => {})', 1, 'never finishes loading: it awaits what does not come\n'],
     ['data.json', '{}', 1, 'could not be loaded'],
     ['notes.txt', 'hello', 2, 'is no JavaScript module'],
   ])('%s is refused', async (name, code, exitCode, message) => {
