@@ -26,6 +26,7 @@ const LATER = `
   const load = () => (full ??= process.getBuiltinModule('node:module').createRequire(import.meta.url)('./schemas.cjs'))
   export const check = (schema, value) => load().check(schema, value)
   export const lint = (schema, options) => load().lint(schema, options)
+  export const headerParameters = (schema) => load().headerParameters(schema)
 `
 
 async function schemas() {
@@ -55,7 +56,7 @@ async function bundles() {
       groups: [
         {
           name: 'core',
-          test: /src[\\/]((framing|jsonrpc|protocol|schema|server)[\\/]|transports[\\/](?!stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
+          test: /src[\\/]((framing|jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
         },
         { name: 'options', test: /src[\\/]cli[\\/](options|command|print|servers|settings)\.ts/ },
         { name: 'connecting', test: /src[\\/](client[\\/]|client\.ts|transports[\\/]stdio-(client|diagnosis))/ },

@@ -20,6 +20,7 @@ export function memory(server: Server): Target {
   }
 }
 
+export type { Answers } from './client/answering.js'
 export { type ConnectOptions, connect } from './client/connect.js'
 export { type CallOptions, Client, type Progress } from './client/session.js'
 export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
@@ -27,3 +28,4 @@ export { Timeout } from './jsonrpc/deadline.js'
 export { ChannelClosed, RpcError } from './jsonrpc/errors.js'
 export type { Channel, Tapped } from './jsonrpc/channel.js'
 export type { ProcessOptions } from './transports/stdio-client.js'
+export type { CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Root } from './protocol/model.js'

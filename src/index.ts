@@ -1,33 +1,41 @@
+export type { Principal } from './jsonrpc/channel.js'
 export { RpcError } from './jsonrpc/errors.js'
 export type { Id } from './jsonrpc/message.js'
 export type {
   Annotations,
   AudioContent,
+  CacheHint,
   ContentBlock,
+  CreateMessageParams,
+  CreateMessageResult,
   EmbeddedResource,
   Icon,
   ImageContent,
   Implementation,
   LogLevel,
   ResourceLink,
+  Root,
+  SamplingContent,
+  SamplingMessage,
   TextContent,
   ToolAnnotations,
 } from './protocol/model.js'
-export type { JsonSchema, StandardSchema } from './schema/standard.js'
+export type { JsonSchema, Schema, StandardSchema } from './schema/standard.js'
 export type { Call, Caller } from './server/call.js'
+export { type Answers, Declined, type Json, type Question, type StateOptions, Suspended, form, roots, sample, url } from './server/ask.js'
 export {
   type Complete,
   type Prompt,
   type PromptArgument,
   type Resource,
-  type Schema,
   type Tool,
   type ToolDefinition,
-  ToolError,
   type ToolResult,
   prompt,
   resource,
   result,
   tool,
 } from './server/define.js'
+export { ToolError } from './server/failure.js'
+export type { Middleware, MethodCall, Result } from './server/middleware.js'
 export { type Server, type ServerOptions, createServer } from './server/server.js'

@@ -5,15 +5,17 @@ import type { Report } from '../jsonrpc/report.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, newest, revisions } from '../protocol/revisions/index.js'
 import { VERSION } from '../version.js'
+import { type Answers, capabilitiesOf } from './answering.js'
 import { type Verdict, probe, shakeHands } from './opening.js'
 import { type CallOptions, Client, ClientSession, type Reached, type SessionOptions } from './session.js'
 import { ConnectionError, type Target, type TargetChannel } from './target.js'
 
-export interface ConnectOptions {
+export interface ConnectOptions extends Answers {
   /** A protocol revision to insist on; by default the newest that the server knows. */
   revision?: string
   /** Who this client says it is. */
   info?: Implementation
+  /** What the client declares, beside what follows from the answers it gives. */
   capabilities?: Params
   /** Milliseconds for the server's first answer (default 30 s). */
   timeout?: number
@@ -35,14 +37,19 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const wanted = options.revision === undefined ? undefined : known(options.revision)
   const {
     info = { name: 'ccmcp', version: VERSION },
-    capabilities = {},
+    capabilities,
+    sample,
+    elicit,
+    roots,
     timeout = 30_000,
     probeTimeout = 2000,
     report = () => {},
     tap,
     signal,
   } = options
-  const sessionOptions: SessionOptions = { info, capabilities, report, ...(tap === undefined ? {} : { tap }) }
+  const answers: Answers = { ...(sample && { sample }), ...(elicit && { elicit }), ...(roots && { roots }) }
+  const declared = { ...capabilitiesOf(answers), ...capabilities }
+  const sessionOptions: SessionOptions = { info, capabilities: declared, answers, report, ...(tap === undefined ? {} : { tap }) }
   const attempt = start(target, sessionOptions)
   try {
     const reached = await attempt.open(wanted, verdicts.get(target), { timeout, probeTimeout, signal })

@@ -5,7 +5,7 @@ import { UNSUPPORTED_PROTOCOL_VERSION } from '../protocol/errors.js'
 import { SERVER_INFO } from '../protocol/meta.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
-import { projectImplementation } from '../protocol/revisions/shapes.js'
+import { projectClientCapabilities, projectImplementation } from '../protocol/revisions/shapes.js'
 import type { CallOptions, ClientSession, Reached, SessionOptions } from './session.js'
 import { ConnectionError } from './target.js'
 
@@ -65,7 +65,11 @@ export async function shakeHands(
   options: CallOptions,
 ): Promise<Reached> {
   const revision = proposed ?? newestHandshake
-  const params = { protocolVersion: revision.id, capabilities, clientInfo: projectImplementation(revision, info) }
+  const params = {
+    protocolVersion: revision.id,
+    capabilities: projectClientCapabilities(revision, capabilities),
+    clientInfo: projectImplementation(revision, info),
+  }
   const result = await session.request('initialize', params, options)
   const { protocolVersion, capabilities: offered, serverInfo, instructions } = result
   const reached = byHandshake.find(({ id }) => id === protocolVersion)

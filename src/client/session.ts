@@ -1,9 +1,9 @@
 import { type Channel, type Tapped, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
-import { METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
+import { cancelled } from '../protocol/cancellation.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type {
   CallToolResult,
@@ -17,6 +17,7 @@ import type {
   ToolListing,
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
+import { type Answers, answer, answerAll } from './answering.js'
 
 export interface Progress {
   progress: number
@@ -38,6 +39,7 @@ export interface CallOptions {
 export interface SessionOptions {
   info: Implementation
   capabilities: Params
+  answers: Answers
   report(report: Report): void
   tap?: (tapped: Tapped) => void
 }
@@ -52,6 +54,10 @@ export interface Reached {
 
 const TIMEOUT = 60_000
 const MAX_TIMEOUT = 600_000
+/** https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#supported-requests */
+const MAY_ASK: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+/** How often one request may be answered with questions. */
+const MAX_ROUNDS = 20
 
 /** A client's conversation with one server, below any revision's rules of opening. */
 export class ClientSession {
@@ -67,10 +73,8 @@ export class ClientSession {
   constructor(channel: Channel, options: SessionOptions) {
     this.#options = options
     this.peer = new Peer(options.tap === undefined ? channel : tap(channel, options.tap), {
-      request: ({ request }) => {
-        if (request.method === 'ping') return {}
-        throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${request.method}`)
-      },
+      request: ({ request, signal }) =>
+        request.method === 'ping' ? {} : answer(options.answers, this.agreed, request.method, request.params ?? {}, signal),
       notification: (notification) => this.#notified(notification),
       // Garbage is reported, never answered.
       answersGarbage: false,
@@ -81,7 +85,19 @@ export class ClientSession {
     })
   }
 
+  /** Sends a request; where the result asks for something, that is answered, and the request is sent again. */
   async request(method: string, params: Params | undefined, options: CallOptions = {}): Promise<Params> {
+    let result = await this.#requestOnce(method, params, options)
+    for (let round = 0; this.describes !== undefined && result['resultType'] === 'input_required'; round++) {
+      if (round === MAX_ROUNDS) throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
+      const { signal = new AbortController().signal } = options
+      const answered = await answerAll(this.#options.answers, this.describes, method, result, signal)
+      result = await this.#requestOnce(method, { ...params, ...answered }, options)
+    }
+    return result
+  }
+
+  async #requestOnce(method: string, params: Params | undefined, options: CallOptions): Promise<Params> {
     const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
     const deadline = new Deadline({ idle: timeout, total: maxTimeout })
     const token = onProgress === undefined ? undefined : this.peer.nextId
@@ -118,7 +134,12 @@ export class ClientSession {
     return { ...params, _meta: { ...own, ...(token === undefined ? {} : { progressToken: token }), ...description } }
   }
 
-  #notified({ method, params = {} }: Notification): void {
+  #notified(notification: Notification): void {
+    const { method, params = {} } = notification
+    if (method === 'notifications/cancelled') {
+      const asked = cancelled(notification)
+      if (asked !== undefined) this.peer.cancel(asked.id, asked.reason)
+    }
     if (method === 'notifications/progress' && typeof params['progress'] === 'number') {
       const { progressToken, ...progress } = params
       this.#progress.get(progressToken)?.(progress)
@@ -133,7 +154,9 @@ function checkResult(method: string, result: unknown, described: boolean): Param
   const { resultType = 'complete' } = result
   // Before results described themselves, such a member was nobody's business.
   if (!described || resultType === 'complete') return result
-  if (resultType === 'input_required') throw new TypeError(`${method} needs input that this client cannot give`)
+  const asks = result['inputRequests'] !== undefined || result['requestState'] !== undefined
+  if (resultType === 'input_required' && MAY_ASK.has(method) && asks) return result
+  if (resultType === 'input_required') throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
   throw new TypeError(`The answer to ${method} has the unknown type ${JSON.stringify(resultType)}`)
 }
 

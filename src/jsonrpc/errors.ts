@@ -4,9 +4,13 @@ export const METHOD_NOT_FOUND = -32601
 export const INVALID_PARAMS = -32602
 export const INTERNAL_ERROR = -32603
 
+// A registered symbol: two copies of this package in one program understand each other.
+const branded = Symbol.for('ccmcp.RpcError')
+
 /** The one error that crosses the wire. */
 export class RpcError extends Error {
   override readonly name = 'RpcError'
+  readonly [branded] = true
   readonly code: number
   readonly data: unknown
 
@@ -14,6 +18,10 @@ export class RpcError extends Error {
     super(message)
     this.code = code
     this.data = data
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && branded in value
   }
 }
 

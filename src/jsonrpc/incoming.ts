@@ -1,27 +1,38 @@
+import type { Exchange, Principal } from './channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
 import { type Id, type Request, encodeError, encodeResult, encodeThrown, isThenable } from './message.js'
+import type { RequestOptions } from './outgoing.js'
 import type { Report } from './report.js'
-
-/** Takes the answer to one message; called once, without a frame where there is none. */
-export type Reply = (frame?: string) => void
 
 /** One request that this side is serving. */
 export class Incoming {
   readonly request: Request
   readonly inBatch: boolean
-  readonly #reply: Reply
+  readonly #exchange: Exchange
+  readonly #calls: IncomingCalls
   #controller: AbortController | undefined
   #aborted: Error | undefined
+  #last: (() => void) | undefined
   #state: 'open' | 'answered' | 'cancelled' = 'open'
 
-  constructor(request: Request, reply: Reply, inBatch: boolean) {
+  constructor(request: Request, exchange: Exchange, inBatch: boolean, calls: IncomingCalls) {
     this.request = request
     this.inBatch = inBatch
-    this.#reply = reply
+    this.#exchange = exchange
+    this.#calls = calls
   }
 
   get id(): Id {
     return this.request.id
+  }
+
+  get principal(): Principal | undefined {
+    return this.#exchange.principal
+  }
+
+  /** Whether the caller does not read what it is sent. */
+  get congested(): boolean {
+    return this.#exchange.congested ?? false
   }
 
   /** Neither answered nor cancelled. */
@@ -38,10 +49,42 @@ export class Incoming {
     return this.#controller.signal
   }
 
-  answer(frame: string): void {
+  /** Has something done just before the answer leaves. */
+  beforeAnswer(last: () => void): void {
+    this.#last = last
+  }
+
+  /** Sends what belongs to this call. After its answer there is no such thing. */
+  send(frame: string): void {
+    if (this.open) this.#exchange.send(frame)
+  }
+
+  /** Asks the caller something on the way its call came; ends when the call does. */
+  ask(method: string, params: unknown, options: RequestOptions = {}): Promise<unknown> {
+    // Not `send`: a question is cancelled after its call was.
+    return this.#calls.ask(method, params, { signal: this.signal, ...options, send: (frame) => this.#exchange.send(frame) })
+  }
+
+  /** While it only waits, another one may run in its place. */
+  async parked<Value>(waiting: Promise<Value>): Promise<Value> {
+    this.#calls.park()
+    try {
+      return await waiting
+    } finally {
+      this.#calls.unpark()
+    }
+  }
+
+  /** Answers at once, whatever the handler is doing: what it returns later is not heard. */
+  settle(outcome: { result: unknown } | { error: RpcError }): void {
+    this.#calls.settle(this, outcome)
+  }
+
+  answer(frame: string, error?: RpcError): void {
     if (!this.open) return
+    this.#last?.()
     this.#state = 'answered'
-    this.#reply(frame)
+    this.#exchange.reply(frame, error)
   }
 
   /** Ends it without an answer. */
@@ -49,7 +92,7 @@ export class Incoming {
     if (!this.open) return
     this.#state = 'cancelled'
     this.abort(reason)
-    this.#reply()
+    this.#exchange.reply()
   }
 
   /** Tells the handler to stop, whether or not an answer was given. */
@@ -65,6 +108,8 @@ export interface IncomingOptions {
   report(report: Report): void
   /** Whether answers have to wait, because the other side does not read. */
   congested(): boolean
+  /** Sends a request of our own. */
+  ask(method: string, params: unknown, options: RequestOptions): Promise<unknown>
   /** The most calls under way or waiting; more are refused. */
   maxInFlight: number
 }
@@ -87,12 +132,12 @@ export class IncomingCalls {
     this.#options = options
   }
 
-  serve(request: Request, reply: Reply, inBatch: boolean): void {
+  serve(request: Request, exchange: Exchange, inBatch: boolean): void {
     if (this.#open.size > 0) {
       const refusal = this.#refusal(request.id)
-      if (refusal !== undefined) return reply(encodeError(request.id, refusal, 'null'))
+      if (refusal !== undefined) return exchange.reply(encodeError(request.id, refusal, 'null'), refusal)
     }
-    const call = new Incoming(request, reply, inBatch)
+    const call = new Incoming(request, exchange, inBatch, this)
     // Calls start in the order in which they came: behind one that waits, all wait.
     if (this.#waiting.size === 0 && this.#hasRoom()) return this.#start(call)
     this.#open.set(call.id, call)
@@ -108,6 +153,25 @@ export class IncomingCalls {
     this.#end(call)
   }
 
+  ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
+    return this.#options.ask(method, params, options)
+  }
+
+  park(): void {
+    this.#running--
+    this.#startWaiting()
+  }
+
+  unpark(): void {
+    this.#running++
+  }
+
+  settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void {
+    if ('error' in outcome) this.#fail(call, outcome.error)
+    else this.#answer(call, outcome.result)
+    this.#end(call)
+  }
+
   /** Resolves when every call that was taken has been answered. */
   idle(): Promise<void> {
     if (this.#open.size === 0) return Promise.resolve()
@@ -118,7 +182,7 @@ export class IncomingCalls {
   abandon(error: RpcError): void {
     this.#waiting.clear()
     for (const call of this.#open.values()) {
-      call.answer(encodeError(call.id, error, 'null'))
+      call.answer(encodeError(call.id, error, 'null'), error)
       call.abort(error)
       this.#end(call)
     }
@@ -194,30 +258,25 @@ export class IncomingCalls {
     let frame: string
     try {
       frame = encodeResult(call.id, result)
-    } catch (error) {
-      this.#options.report({
-        level: 'error',
-        message: `The result of ${call.request.method} cannot be written as JSON`,
-        id: call.id,
-        error,
-      })
-      frame = encodeError(call.id, new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON'), 'null')
+    } catch (cause) {
+      const { id, request } = call
+      this.#options.report({ level: 'error', message: `The result of ${request.method} cannot be written as JSON`, id, error: cause })
+      const error = new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON')
+      return call.answer(encodeError(id, error, 'null'), error)
     }
     call.answer(frame)
   }
 
-  #fail(call: Incoming, error: unknown): void {
-    if (call.open) call.answer(this.#errorFrame(call, error))
-  }
-
-  /** The answer to a call whose handler has thrown. Whatever it threw, there is one. */
-  #errorFrame(call: Incoming, error: unknown): string {
+  /** Answers a call whose handler has thrown. Whatever it threw, there is an answer. */
+  #fail(call: Incoming, thrown: unknown): void {
+    if (!call.open) return
     try {
-      if (error instanceof RpcError && Number.isInteger(error.code)) return encodeThrown(call.id, error)
+      if (thrown instanceof RpcError && Number.isInteger(thrown.code)) return call.answer(encodeThrown(call.id, thrown), thrown)
     } catch {
       // Not even that can be asked of it.
     }
-    this.#options.report({ level: 'error', message: `${call.request.method} failed`, id: call.id, error })
-    return encodeError(call.id, new RpcError(INTERNAL_ERROR, 'Internal error'), 'null')
+    this.#options.report({ level: 'error', message: `${call.request.method} failed`, id: call.id, error: thrown })
+    const error = new RpcError(INTERNAL_ERROR, 'Internal error')
+    call.answer(encodeError(call.id, error, 'null'), error)
   }
 }

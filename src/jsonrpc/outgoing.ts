@@ -6,12 +6,14 @@ export interface RequestOptions {
   signal?: AbortSignal
   /** When the request is given up. */
   deadline?: Deadline
+  /** The way to send it, where that is not the channel's own. */
+  send?: (frame: string) => void
 }
 
 export interface OutgoingOptions {
   send(frame: string): void
   /** Tells the other side that a request is not wanted any more. */
-  cancelled(id: Id, reason: string, method: string): void
+  cancelled(id: Id, reason: string, method: string, send: (frame: string) => void): void
 }
 
 interface Waiting {
@@ -34,14 +36,14 @@ export class OutgoingCalls {
     return this.#nextId
   }
 
-  request(method: string, params: unknown, { signal, deadline }: RequestOptions): Promise<unknown> {
+  request(method: string, params: unknown, { signal, deadline, send = this.#options.send }: RequestOptions): Promise<unknown> {
     if (signal?.aborted === true) return Promise.reject(asError(signal.reason))
     const id = this.#nextId++
     const frame = encodeRequest(id, method, params)
     return new Promise((resolve, reject) => {
       const giveUp = (error: Error) => {
         settle()
-        this.#options.cancelled(id, error.message, method)
+        this.#options.cancelled(id, error.message, method, send)
         reject(error)
       }
       const aborted = () => giveUp(asError(signal?.reason))
@@ -56,7 +58,7 @@ export class OutgoingCalls {
         resolve: (result) => (settle(), resolve(result)),
         reject: (error) => (settle(), reject(error)),
       })
-      this.#options.send(frame)
+      send(frame)
     })
   }
 

@@ -1,6 +1,6 @@
-import type { Channel } from './channel.js'
+import { type Channel, type Exchange, rerouted } from './channel.js'
 import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
-import { type Incoming, IncomingCalls, type Reply } from './incoming.js'
+import { type Incoming, IncomingCalls } from './incoming.js'
 import {
   type Batch,
   type Id,
@@ -26,7 +26,7 @@ export interface PeerOptions {
   batchLimit?(): number
   unreadableId?(): UnreadableId
   /** Tells the other side that a request of ours is not wanted any more. */
-  cancelled?(id: Id, reason: string, method: string): void
+  cancelled?(id: Id, reason: string, method: string, send: (frame: string) => void): void
   report(report: Report): void
   closed?(error?: Error): void
   maxDepth?: number
@@ -40,28 +40,29 @@ export class Peer {
   readonly #options: PeerOptions
   readonly #incoming: IncomingCalls
   readonly #outgoing: OutgoingCalls
-  readonly #send: Reply
+  readonly #send: (frame: string) => void
+  readonly #exchange: Exchange
   #closed: Error | undefined
 
   constructor(channel: Channel, options: PeerOptions) {
     this.#channel = channel
     this.#options = options
-    this.#send = (frame) => {
-      if (frame !== undefined) channel.send(frame)
-    }
+    this.#send = (frame) => channel.send(frame)
+    this.#exchange = exchangeOf(channel)
     this.#incoming = new IncomingCalls({
       request: (call) => options.request(call),
       report: (report) => this.#report(report),
       congested: () => this.congested,
+      ask: (method, params, asking) => this.request(method, params, asking),
       maxInFlight: options.maxInFlight ?? 10_000,
     })
     this.#outgoing = new OutgoingCalls({
       send: this.#send,
-      cancelled: (id, reason, method) => options.cancelled?.(id, reason, method),
+      cancelled: (id, reason, method, send) => options.cancelled?.(id, reason, method, send),
     })
     channel.receive({
-      frame: (frame) => this.#receive(frame, this.#send),
-      garbage: (error, head, tail) => this.#invalid(unread(head, tail, error), this.#send),
+      frame: (frame, exchange = this.#exchange) => this.#receive(frame, exchange, false),
+      garbage: (error, head, tail) => this.#invalid(unread(head, tail, error), this.#exchange),
       closed: (error) => this.#end(error),
     })
   }
@@ -109,21 +110,21 @@ export class Peer {
     this.#end()
   }
 
-  #receive(frame: string, reply: Reply): void {
+  #receive(frame: string, exchange: Exchange, inBatch: boolean): void {
     const message = read(frame, this.#options.maxDepth)
     switch (message.kind) {
       case 'request':
-        return this.#incoming.serve(message, reply, reply !== this.#send)
+        return this.#incoming.serve(message, exchange, inBatch)
       case 'notification':
         this.#notified(message)
-        return reply()
+        return exchange.reply()
       case 'response':
         this.#answered(message)
-        return reply()
+        return exchange.reply()
       case 'batch':
-        return this.#batch(message, reply)
+        return this.#batch(message, exchange, inBatch)
       case 'invalid':
-        return this.#invalid(message, reply)
+        return this.#invalid(message, exchange)
     }
   }
 
@@ -139,32 +140,33 @@ export class Peer {
     if (!this.#outgoing.end(id, outcome)) this.#report({ level: 'debug', message: 'An answer to no request of ours was ignored', id })
   }
 
-  #invalid({ id, error, mute }: Invalid, reply: Reply): void {
+  #invalid({ id, error, mute }: Invalid, exchange: Exchange): void {
     const report: Report = { level: 'warning', message: error.message }
     this.#report(id === undefined ? report : { ...report, id })
     if (mute && id !== undefined) this.#outgoing.end(id, { error })
-    if (mute || !this.#options.answersGarbage) return reply()
-    reply(encodeError(id, error, this.#options.unreadableId?.() ?? 'null'))
+    if (mute || !this.#options.answersGarbage) return exchange.reply()
+    exchange.reply(encodeError(id, error, this.#options.unreadableId?.() ?? 'null'), error)
   }
 
-  #batch({ frames }: Batch, reply: Reply): void {
+  #batch({ frames }: Batch, exchange: Exchange, inBatch: boolean): void {
     const limit = this.#options.batchLimit?.() ?? 0
     let problem: string | undefined
     if (frames.length === 0) problem = 'an empty batch'
-    else if (reply !== this.#send) problem = 'a batch within a batch'
+    else if (inBatch) problem = 'a batch within a batch'
     else if (limit === 0) problem = 'batches are not part of this protocol revision; send one message at a time'
     else if (frames.length > limit) problem = `a batch of ${frames.length} messages; at most ${limit} are taken`
     if (problem !== undefined) {
       const error = new RpcError(INVALID_REQUEST, `Invalid Request: ${problem}`)
-      return this.#invalid({ kind: 'invalid', id: undefined, error, mute: false }, reply)
+      return this.#invalid({ kind: 'invalid', id: undefined, error, mute: false }, exchange)
     }
     const answers: string[] = []
     let owed = frames.length
-    const collect: Reply = (answer) => {
+    const collect = (answer?: string) => {
       if (answer !== undefined) answers.push(answer)
-      if (--owed === 0 && answers.length > 0) this.#send(`[${answers.join(',')}]`)
+      if (--owed === 0) exchange.reply(answers.length === 0 ? undefined : `[${answers.join(',')}]`)
     }
-    for (const frame of frames) this.#receive(frame, collect)
+    const each = rerouted(exchange, (frame) => exchange.send(frame), collect)
+    for (const frame of frames) this.#receive(frame, each, true)
   }
 
   /** A log that fails must not fail the call. */
@@ -182,5 +184,18 @@ export class Peer {
     this.#outgoing.drop(this.#closed)
     this.#incoming.drop(this.#closed)
     this.#options.closed?.(error)
+  }
+}
+
+/** Most channels have one way for everything. */
+function exchangeOf(channel: Channel): Exchange {
+  return {
+    send: (frame) => channel.send(frame),
+    reply(frame) {
+      if (frame !== undefined) channel.send(frame)
+    },
+    get congested() {
+      return channel.congested ?? false
+    },
   }
 }

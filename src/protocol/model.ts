@@ -164,6 +164,85 @@ export interface CompleteResult {
   completion: { values: string[]; total?: number; hasMore?: boolean }
 }
 
+/** How long a result may be kept, and by whom: by the caller alone, or by anybody. */
+export interface CacheHint {
+  ttlMs: number
+  cacheScope: 'public' | 'private'
+}
+
 /** From the least to the most severe. */
 export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** A model wants a tool to be used. */
+interface ToolUseContent {
+  type: 'tool_use'
+  id: string
+  name: string
+  input: Readonly<Record<string, unknown>>
+  _meta?: Meta
+}
+
+interface ToolResultContent {
+  type: 'tool_result'
+  toolUseId: string
+  content: ContentBlock[]
+  structuredContent?: unknown
+  isError?: boolean
+  _meta?: Meta
+}
+
+export type SamplingContent = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+
+export interface SamplingMessage {
+  role: Role
+  content: SamplingContent | SamplingContent[]
+  _meta?: Meta
+}
+
+/** What a client's model is to complete. */
+export interface CreateMessageParams {
+  messages: SamplingMessage[]
+  maxTokens: number
+  systemPrompt?: string
+  temperature?: number
+  stopSequences?: string[]
+  modelPreferences?: {
+    hints?: { name?: string }[]
+    costPriority?: number
+    speedPriority?: number
+    intelligencePriority?: number
+  }
+  includeContext?: 'none' | 'thisServer' | 'allServers'
+  metadata?: Readonly<Record<string, unknown>>
+  tools?: ToolListing[]
+  toolChoice?: { mode?: 'auto' | 'required' | 'none' }
+}
+
+export interface CreateMessageResult extends SamplingMessage {
+  model: string
+  stopReason?: string
+}
+
+/** What a user is asked. */
+export interface ElicitParams {
+  mode: 'form' | 'url'
+  message: string
+  /** Of a form: what is asked for. */
+  requestedSchema?: Readonly<Record<string, unknown>>
+  url?: string
+  elicitationId?: string
+}
+
+/** What a user did with a question. */
+export interface ElicitResult {
+  action: 'accept' | 'decline' | 'cancel'
+  content?: Readonly<Record<string, string | number | boolean | string[]>>
+}
+
+/** A folder or file that the user works in. */
+export interface Root {
+  uri: string
+  name?: string
+  _meta?: Meta
+}

@@ -4,4 +4,5 @@
  * synchronously, so that calls start in the order in which they came.
  */
 export { check } from './json-schema.js'
+export { headerParameters } from './headers.js'
 export { lint } from './lint.js'

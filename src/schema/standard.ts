@@ -1,5 +1,6 @@
 import { type Issue, type JsonSchema, type Outcome, isRecord, memberPath } from './issue.js'
-import { check as checkFully, lint } from './full.js'
+import { check as checkFully, headerParameters, lint } from './full.js'
+import type { HeaderParameter } from './headers.js'
 import { compileSimple } from './simple.js'
 
 /** A schema library's own schema, by the common interface of https://standardschema.dev */
@@ -20,6 +21,9 @@ type StandardResult<Output> =
   | { readonly issues: readonly { readonly message: string; readonly path?: readonly PathSegment[] | undefined }[] }
 type PathSegment = PropertyKey | { readonly key: PropertyKey }
 
+/** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
+export type Schema = StandardSchema | JsonSchema
+
 /** A schema that is ready for use: what clients are shown, and how values are checked. */
 export interface Checker {
   json: JsonSchema
@@ -35,7 +39,7 @@ function isStandard(schema: unknown): schema is StandardSchema {
  * (`input`) or after (`output`) it was checked. Throws with advice where a
  * library cannot say.
  */
-function toJsonSchema(schema: StandardSchema | JsonSchema, side: 'input' | 'output'): JsonSchema {
+function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
   if (!isStandard(schema)) return schema
   const { vendor, jsonSchema } = schema['~standard']
   if (jsonSchema === undefined) {
@@ -52,8 +56,13 @@ function toJsonSchema(schema: StandardSchema | JsonSchema, side: 'input' | 'outp
   }
 }
 
+/** The parameters that an input schema has clients mirror into headers; throws where they would refuse that. */
+export function headersOf(json: JsonSchema): readonly HeaderParameter[] {
+  return JSON.stringify(json).includes('"x-mcp-header"') ? headerParameters(json) : []
+}
+
 /** Makes a schema ready; throws what is wrong with it. */
-export function checker(schema: StandardSchema | JsonSchema, side: 'input' | 'output'): Checker {
+export function checker(schema: Schema, side: 'input' | 'output'): Checker {
   const json = toJsonSchema(schema, side)
   if (!isRecord(json)) throw new TypeError('is not valid: a JSON Schema must be an object')
   const simple = compileSimple(json)

@@ -1,9 +1,12 @@
+import type { Principal } from '../jsonrpc/channel.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Id, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
+import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectProgress } from '../protocol/revisions/shapes.js'
+import type { Answers, Asking, Json, Question, Situation } from './ask.js'
 import { type Log, encodeLog, isWanted, makeLog } from './log.js'
+import type { Stay } from './stay.js'
 
 /** Who is calling, as far as it has said. */
 export interface Caller {
@@ -11,6 +14,8 @@ export interface Caller {
   readonly capabilities: Readonly<Record<string, unknown>>
   /** The protocol revision that is spoken with it. */
   readonly revision: string
+  /** On whose behalf it calls, where the transport has verified that. */
+  readonly principal?: Principal | undefined
 }
 
 /** One request being served, as its handler sees it. */
@@ -26,18 +31,30 @@ export interface Call {
   readonly log: Log
   /** Tells how far the call is. Silent if the caller did not ask, and once the call is answered. */
   progress(done: number, total?: number, message?: string): void
+  /**
+   * Asks the client, and resolves with the answers. In some revisions the call
+   * ends here and is run again from the top, with the answers: what must not be
+   * done twice belongs into a step.
+   */
+  ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>>
+  /** Does something once: a call that is run again with its answers is given what came of it. */
+  step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value>
+  /** Stays the same when the call is run again: an idempotency key for what it does elsewhere. */
+  readonly key: string
+  /** 1, and one more each time the call is run again. */
+  readonly attempt: number
 }
 
 /** What a call needs of the connection it came over. */
 export interface Connection {
   readonly revision: Revision
   readonly caller: Caller
-  /** Whether the caller does not read what it is sent. */
-  readonly congested: boolean
   /** The lowest level of log messages that the caller wants; none where it wants none. */
   readonly logLevel: LogLevel | undefined
-  send(frame: string): void
 }
+
+/** Not every runtime has turns of its own. */
+const nextTurn: (run: () => void) => unknown = typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
 
 export class ServedCall implements Call {
   readonly #incoming: Incoming
@@ -47,10 +64,16 @@ export class ServedCall implements Call {
   #token: Id | false | undefined
   #progress: Omit<ProgressParams, 'progressToken'> | undefined
   #lastProgress = Number.NEGATIVE_INFINITY
+  readonly #situation: (call: ServedCall) => Situation
+  #key: string | undefined
+  #asking: Asking | undefined
+  /** What it takes of its tool's limits. */
+  stay: Stay | undefined
 
-  constructor(incoming: Incoming, connection: Connection) {
+  constructor(incoming: Incoming, connection: Connection, situation: (call: ServedCall) => Situation) {
     this.#incoming = incoming
     this.#connection = connection
+    this.#situation = situation
   }
 
   get id(): Id {
@@ -60,6 +83,14 @@ export class ServedCall implements Call {
   /** Neither answered nor cancelled. */
   get open(): boolean {
     return this.#incoming.open
+  }
+
+  get method(): string {
+    return this.#incoming.request.method
+  }
+
+  get params(): Params {
+    return this.#incoming.request.params ?? {}
   }
 
   get client(): Caller {
@@ -73,7 +104,9 @@ export class ServedCall implements Call {
 
   get log(): Log {
     this.#log ??= makeLog((message) => {
-      if (this.open && isWanted(message.level, this.#connection.logLevel)) this.#connection.send(encodeLog(message))
+      // Who does not read is not buried in messages.
+      if (this.open && !this.#incoming.congested && isWanted(message.level, this.#connection.logLevel))
+        this.#incoming.send(encodeLog(message))
     })
     return this.#log
   }
@@ -83,6 +116,54 @@ export class ServedCall implements Call {
     return isObject(meta) ? meta : {}
   }
 
+  get key(): string {
+    this.#key ??= this.#asking?.key ?? crypto.randomUUID()
+    return this.#key
+  }
+
+  get attempt(): number {
+    return this.#asking?.attempt ?? 1
+  }
+
+  async ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>> {
+    const asking = await this.#prepareToAsk()
+    return (await asking.ask(questions)) as Answers<Questions> // each answer was read by its question
+  }
+
+  async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+    const asking = await this.#prepareToAsk()
+    return await asking.step(key, run)
+  }
+
+  /** Whether it has been answered with questions, and will be run again. */
+  get suspended(): boolean {
+    return this.#asking?.suspended ?? false
+  }
+
+  /** Takes up what an earlier request of this call has left with the client. */
+  async resume(params: Params): Promise<void> {
+    const { resume } = await import('./asking/asking.js')
+    this.#asking = await resume(this.#situation(this), params)
+    this.#key = this.#asking.key
+  }
+
+  /** Waits for somebody else, without taking time or a place. */
+  async waiting<Value>(promise: Promise<Value>): Promise<Value> {
+    this.stay?.pause()
+    try {
+      return await this.#incoming.parked(promise)
+    } finally {
+      await this.stay?.resume(this.signal)
+    }
+  }
+
+  /** Loaded when it is first needed: few calls ask. */
+  async #prepareToAsk(): Promise<Asking> {
+    const { askingOf } = await import('./asking/asking.js')
+    this.#asking ??= askingOf(this.#situation(this))
+    return this.#asking
+  }
+
   /** A second reason to stop: to be set before the handler looks at `signal`. */
   endWith(timeout: AbortSignal): void {
     this.#signal = AbortSignal.any([this.#incoming.signal, timeout])
@@ -90,7 +171,7 @@ export class ServedCall implements Call {
 
   progress(done: number, total?: number, message?: string): void {
     // The specification wants each value to be larger than the one before.
-    if (!Number.isFinite(done) || !(done > this.#lastProgress) || !this.open || this.#connection.congested) return
+    if (!Number.isFinite(done) || !(done > this.#lastProgress) || !this.open || this.#incoming.congested) return
     this.#token ??= this.#readToken() ?? false
     if (this.#token === false) return
     this.#lastProgress = done
@@ -98,8 +179,11 @@ export class ServedCall implements Call {
     this.#progress = { progress: done }
     if (Number.isFinite(total)) this.#progress.total = Number(total)
     if (typeof message === 'string') this.#progress.message = message
-    // At most one notification a turn: the latest one says it all.
-    if (first) queueMicrotask(() => this.#sendProgress())
+    // At most one notification a turn of the event loop: the latest one says it all.
+    if (!first) return
+    const send = () => this.#sendProgress()
+    nextTurn(send)
+    this.#incoming.beforeAnswer(send)
   }
 
   #sendProgress(): void {
@@ -109,7 +193,7 @@ export class ServedCall implements Call {
     if (latest === undefined || token === undefined || token === false || !this.open) return
     // The token is written by hand: its digits may not fit a number.
     const params = JSON.stringify(projectProgress(this.#connection.revision, latest))
-    this.#connection.send(
+    this.#incoming.send(
       `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${encodeId(token)},${params.slice(1)}}`,
     )
   }

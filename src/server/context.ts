@@ -2,7 +2,7 @@ import type { Incoming } from '../jsonrpc/incoming.js'
 import type { Report } from '../jsonrpc/report.js'
 import type { Connection, ServedCall } from './call.js'
 import type { Server } from './server.js'
-import type { LogLevel } from '../protocol/model.js'
+import type { CacheHint, LogLevel } from '../protocol/model.js'
 import type { Watching } from './watching.js'
 
 /** All that serving one request may need. */
@@ -12,6 +12,8 @@ export interface Context {
   readonly call: ServedCall
   readonly incoming: Incoming
   readonly watching: Watching
+  /** How long the result may be kept, where the definition says so. */
+  cache?: CacheHint
   /** Sets the lowest level of log messages for the rest of the session. */
   setLogLevel(level: LogLevel): void
   report(report: Report): void

@@ -1,24 +1,10 @@
-import type { ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
+import type { CacheHint, ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
 import type { Infer, InferInput } from '../schema/infer.js'
-import type { JsonSchema, StandardSchema } from '../schema/standard.js'
+import type { JsonSchema, Schema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
 
-/** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
-export type Schema = StandardSchema | JsonSchema
-
-// Registered symbols: two copies of this package in one program understand each other.
-const failed = Symbol.for('ccmcp.ToolError')
+// A registered symbol: two copies of this package in one program understand each other.
 const branded = Symbol.for('ccmcp.result')
-
-/** What went wrong, in words for the model: it becomes a result with `isError`. */
-export class ToolError extends Error {
-  override readonly name = 'ToolError'
-  readonly [failed] = true
-}
-
-export function isToolError(error: unknown): error is ToolError {
-  return error instanceof Error && failed in error
-}
 
 /** A tool's result in full: a value for `output`, content beside it, `_meta`. */
 export interface ToolResult<Value = unknown> {
@@ -51,6 +37,10 @@ interface ToolFacts {
   timeout?: number
   /** How many calls may run at once; others wait their turn. */
   concurrency?: number
+  /** The largest result in bytes; of a larger one, its beginning is sent, and a link to the whole. */
+  maxResult?: number
+  /** How many calls may wait for their turn (default 1000); more are told to try again later. */
+  queue?: number
 }
 
 export interface ToolDefinition<Input, Output, Result = Returned<Output> | Promise<Returned<Output>>> extends ToolFacts {
@@ -112,12 +102,14 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
   name?: string
   meta?: Meta
   visible?: (caller: Caller) => boolean
+  /** How long what was read may be kept, and by whom (default: not at all). */
+  cache?: Partial<CacheHint>
   /** Takes values that would walk out of a path (`..`) as well: `read` must see to it. */
   anyPath?: boolean
 }
 
-/** Text, bytes, or contents in full. */
-type ReadValue = string | Uint8Array | Partial<ResourceContents> | readonly (string | Uint8Array | Partial<ResourceContents>)[]
+/** Text, bytes, or contents in full, one or several; undefined where there is no such resource. */
+type ReadValue = string | Uint8Array | Partial<ResourceContents> | readonly (string | Uint8Array | Partial<ResourceContents>)[] | undefined
 
 export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
   /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */
@@ -166,13 +158,16 @@ interface PromptTurn {
   content: string | ContentBlock
 }
 
-type Given<Arguments> = { [Key in keyof Arguments as Arguments[Key] extends { required: false } ? never : Key]: string } & {
-  [Key in keyof Arguments as Arguments[Key] extends { required: false } ? Key : never]?: string
+/** A text for each argument, also those of which only the name is known; `required: false` may be missing. */
+type Given<Name extends string, Needs> = { [Key in Name as IsOptional<Key, Needs> extends true ? never : Key]: string } & {
+  [Key in Name as IsOptional<Key, Needs> extends true ? Key : never]?: string
 }
+type IsOptional<Name, Needs> = Name extends keyof Needs ? (Needs[Name] extends false ? true : false) : false
 
-export interface PromptDefinition<Arguments extends Readonly<Record<string, PromptArgument>>> extends PromptFacts {
-  arguments?: Arguments
-  build: (given: Given<Arguments>, call: Call) => PromptValue | Promise<PromptValue>
+// Names and needs are inferred apart: with one parameter for both, a `complete` whose parameters have no types would keep it from being inferred.
+export interface PromptDefinition<Name extends string, Needs> extends PromptFacts {
+  arguments?: { readonly [Key in Name]: PromptArgument } & { readonly [Key in keyof Needs]: { readonly required?: Needs[Key] } }
+  build: (given: Given<Name, Needs>, call: Call) => PromptValue | Promise<PromptValue>
 }
 
 export interface Prompt extends PromptFacts {
@@ -181,6 +176,6 @@ export interface Prompt extends PromptFacts {
 }
 
 /** Defines a prompt. */
-export function prompt<const Arguments extends Readonly<Record<string, PromptArgument>>>(definition: PromptDefinition<Arguments>): Prompt {
+export function prompt<const Name extends string = never, const Needs = unknown>(definition: PromptDefinition<Name, Needs>): Prompt {
   return definition as unknown as Prompt // its arguments have been checked by their names
 }

@@ -1,6 +1,7 @@
 import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import type { Params } from '../jsonrpc/message.js'
 import type {
+  CacheHint,
   CallToolResult,
   GetPromptResult,
   PromptListing,
@@ -11,7 +12,6 @@ import type {
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import {
-  type CacheHint,
   describeResult,
   projectCallResult,
   projectPrompt,
@@ -23,24 +23,26 @@ import {
 } from '../protocol/revisions/shapes.js'
 import type { Context } from './context.js'
 import { complete, completes } from './features/completion.js'
+import { UNCACHED } from './features/definition.js'
 import { page } from './features/listing.js'
 import { allPrompts, getPrompt } from './features/prompts.js'
 import { allResources, allTemplates, readResource } from './features/resources.js'
 import { allTools, callTool } from './features/tools.js'
 import { isLogLevel } from './log.js'
+import { through } from './middleware.js'
 import { discover } from './opening.js'
 
 interface Method {
   serve(context: Context, params: Params): object | Promise<object>
   /** From the newest shape to the one of the revision that is spoken. */
   project?(revision: Revision, result: object): object
-  cache?: CacheHint
+  /** How long its result may be kept: as the server says, or as the definition does. */
+  cache?: 'list' | 'definition'
+  /** Whether its handler may ask the client, so that it may have to be taken up again. */
+  asks?: boolean
   /** Whether this server has anything of the kind; what it does not offer, it does not answer. */
   offered?(context: Context): boolean
 }
-
-/** Nothing is kept, and by nobody else: what is listed may depend on the caller. */
-const UNCACHED: CacheHint = { ttlMs: 0, cacheScope: 'private' }
 
 const tools = ({ server }: Context) => server.tools.offered
 const resources = ({ server }: Context) => server.resources.offered
@@ -57,7 +59,7 @@ function list<Item>(
   const turn = (context: Context, params: Params, items: readonly Item[]) =>
     page(method, member, items as readonly (Item & Named)[], context, params) // every listing has a name
   return {
-    cache: UNCACHED,
+    cache: 'list',
     serve(context, params) {
       const items = all(context)
       return items instanceof Promise ? items.then((found) => turn(context, params, found)) : turn(context, params, items)
@@ -71,10 +73,13 @@ function list<Item>(
 
 /** The methods that are served. A new one is one line here. */
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
-  ['server/discover', { serve: ({ server }) => discover(server), cache: UNCACHED }],
+  ['server/discover', { serve: ({ server }) => discover(server), cache: 'list' }],
   ['ping', { serve: () => ({}) }],
   ['tools/list', { ...list<ToolListing>('tools/list', 'tools', allTools, projectTool), offered: tools }],
-  ['tools/call', { serve: callTool, project: (revision, result) => projectCallResult(revision, result as CallToolResult), offered: tools }],
+  [
+    'tools/call',
+    { serve: callTool, project: (revision, result) => projectCallResult(revision, result as CallToolResult), offered: tools, asks: true },
+  ],
   ['resources/list', { ...list<ResourceListing>('resources/list', 'resources', allResources, projectResource), offered: resources }],
   [
     'resources/templates/list',
@@ -88,8 +93,9 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
     {
       serve: readResource,
       project: (revision, result) => projectReadResult(revision, result as ReadResourceResult),
-      cache: UNCACHED,
+      cache: 'definition',
       offered: resources,
+      asks: true,
     },
   ],
   ['resources/subscribe', { serve: subscribe, offered: resources }],
@@ -97,7 +103,12 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['prompts/list', { ...list<PromptListing>('prompts/list', 'prompts', allPrompts, projectPrompt), offered: prompts }],
   [
     'prompts/get',
-    { serve: getPrompt, project: (revision, result) => projectPromptResult(revision, result as GetPromptResult), offered: prompts },
+    {
+      serve: getPrompt,
+      project: (revision, result) => projectPromptResult(revision, result as GetPromptResult),
+      offered: prompts,
+      asks: true,
+    },
   ],
   ['completion/complete', { serve: complete, offered: ({ server }) => completes(server) }],
   ['logging/setLevel', { serve: setLevel }],
@@ -131,9 +142,28 @@ export function dispatch(name: string, context: Context, params: Params): unknow
   if (method === undefined || method.offered?.(context) === false) return undefined
   const { revision } = context.connection
   const finish = (result: object) => {
+    if (context.call.suspended) {
+      const message = `${name} went on although it had asked: let Suspended pass, nobody hears what is returned then`
+      context.report({ level: 'warning', message, id: context.call.id })
+    }
     const projected = method.project?.(revision, result) ?? result
-    return describeResult(revision, projected, context.server.info, method.cache)
+    return describeResult(revision, projected, context.server.info, hint(method, context, retried))
   }
-  const result = method.serve(context, params)
+  const retried = isRetry(method, revision, params)
+  const serve = () => (retried ? context.call.resume(params).then(() => method.serve(context, params)) : method.serve(context, params))
+  const { middleware } = context.server
+  const result = middleware.length === 0 ? serve() : through(middleware, context.call, serve)
   return result instanceof Promise ? result.then(finish) : finish(result)
+}
+
+/** What depends on answers is not to be kept: they are no part of the request by which it would be found. */
+function hint({ cache }: Method, { server, cache: own = UNCACHED }: Context, retried: boolean): CacheHint | undefined {
+  if (cache === undefined) return undefined
+  if (retried) return UNCACHED
+  return cache === 'list' ? server.listCache() : own
+}
+
+/** Whether the request brings back what an earlier one was answered with. */
+function isRetry({ asks }: Method, { asking }: Revision, { requestState, inputResponses }: Params): boolean {
+  return asks === true && asking === 'result' && (requestState !== undefined || inputResponses !== undefined)
 }

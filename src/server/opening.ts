@@ -1,4 +1,5 @@
 import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
+import type { Principal } from '../jsonrpc/channel.js'
 import { isObject, type Params } from '../jsonrpc/message.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
@@ -14,7 +15,7 @@ export interface Opened {
 }
 
 /** Answers `initialize`: picks the revision and says what the server offers. */
-export function open(server: Server, params: Params): Opened {
+export function open(server: Server, params: Params, principal: Principal | undefined): Opened {
   const { protocolVersion, capabilities = {}, clientInfo } = params
   if (typeof protocolVersion !== 'string') throw wrong('"protocolVersion" must be a string such as "' + newestHandshake.id + '"')
   if (!isObject(capabilities)) throw wrong('"capabilities" must be an object')
@@ -27,7 +28,7 @@ export function open(server: Server, params: Params): Opened {
   }
   if (server.instructions !== undefined) result['instructions'] = server.instructions
   const info = clientInfo as Implementation | undefined // as the client describes itself; shown, never relied upon
-  return { revision, caller: { info, capabilities, revision: revision.id }, result }
+  return { revision, caller: { info, capabilities, revision: revision.id, principal }, result }
 }
 
 /** https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation */

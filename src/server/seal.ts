@@ -5,44 +5,57 @@ type Key = Parameters<typeof crypto.subtle.encrypt>[1]
 
 /** Texts that pass through clients and come back: encrypted, and bound to what they are for. */
 export class Seal {
-  #key: Promise<Key> | undefined
+  readonly #secrets: readonly string[]
+  #keys: Promise<[Key, ...Key[]]> | undefined
+
+  /** The first secret seals, all of them open; without any, one is made that nobody else has. */
+  constructor(secrets: readonly string[] = []) {
+    this.#secrets = secrets
+  }
 
   async close(text: string, purpose: string): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12))
-    const sealed = await crypto.subtle.encrypt(
-      { name: 'AES-GCM', iv, additionalData: encoder.encode(purpose) },
-      await this.#secret(),
-      encoder.encode(text),
-    )
+    const [key] = await this.#load()
+    const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv, additionalData: encoder.encode(purpose) }, key, encoder.encode(text))
     return toText(iv) + toText(new Uint8Array(sealed))
   }
 
   /** The text, or undefined where it was not sealed here and for this purpose. */
   async open(sealed: string, purpose: string): Promise<string | undefined> {
-    try {
-      const iv = fromText(sealed.slice(0, 16))
-      const text = await crypto.subtle.decrypt(
-        { name: 'AES-GCM', iv, additionalData: encoder.encode(purpose) },
-        await this.#secret(),
-        fromText(sealed.slice(16)),
-      )
-      return decoder.decode(text)
-    } catch {
-      return undefined
+    for (const key of await this.#load()) {
+      try {
+        const iv = fromText(sealed.slice(0, 16))
+        const text = await crypto.subtle.decrypt(
+          { name: 'AES-GCM', iv, additionalData: encoder.encode(purpose) },
+          key,
+          fromText(sealed.slice(16)),
+        )
+        return decoder.decode(text)
+      } catch {
+        // Perhaps with the next one.
+      }
     }
+    return undefined
   }
 
-  #secret(): Promise<Key> {
-    this.#key ??= crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt'])
-    return this.#key
+  #load(): Promise<[Key, ...Key[]]> {
+    this.#keys ??= Promise.all(this.#secrets.map(keyOf)).then(async ([first, ...others]) => [
+      first ?? (await crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt'])),
+      ...others,
+    ])
+    return this.#keys
   }
 }
 
+async function keyOf(secret: string): Promise<Key> {
+  const bits = await crypto.subtle.digest('SHA-256', encoder.encode(`ccmcp ${secret}`))
+  return await crypto.subtle.importKey('raw', bits, 'AES-GCM', false, ['encrypt', 'decrypt'])
+}
+
 function toText(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '')
+  let binary = ''
+  for (let at = 0; at < bytes.length; at += 0x8000) binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000))
+  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
 function fromText(text: string): Uint8Array<ArrayBuffer> {

@@ -1,10 +1,14 @@
-import type { Icon, Implementation, LogLevel } from '../protocol/model.js'
+import type { CacheHint, Icon, Implementation, LogLevel } from '../protocol/model.js'
+import type { StateOptions } from './ask.js'
 import type { Call } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
+import { UNCACHED, hintOf } from './features/definition.js'
+import { Overflow } from './features/overflow.js'
 import { type ServedPrompt, preparePrompt } from './features/served-prompt.js'
 import { type ServedResource, prepareResource } from './features/served-resource.js'
 import { type ServedTool, prepareTool } from './features/served-tool.js'
 import { type Log, makeLog } from './log.js'
+import type { Middleware } from './middleware.js'
 import { Changes, Registry } from './registry.js'
 import { Seal } from './seal.js'
 
@@ -22,6 +26,10 @@ export interface ServerOptions {
   prompts?: readonly Prompt[]
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown
+  /** How long lists may be kept, and by whom (default: not at all). Lists that depend on the caller are never public. */
+  cache?: Partial<CacheHint>
+  /** How questions to the client outlive the request that put them: see `call.ask`. */
+  state?: StateOptions
   /** Lists come whole up to so many items (default 1000); many clients do not turn pages. */
   pageSize?: number
   /** The lowest level that clients are sent until they say otherwise (default `info`). */
@@ -41,12 +49,19 @@ export interface Server {
   readonly tools: Registry<Tool, ServedTool>
   readonly resources: Registry<Resource, ServedResource>
   readonly prompts: Registry<Prompt, ServedPrompt>
+  /** Puts something around every method; the first one is outermost. */
+  use(middleware: Middleware): void
+  readonly middleware: readonly Middleware[]
+  /** How long lists may be kept. */
+  listCache(): CacheHint
+  readonly overflow: Overflow
   /** Says that a resource has changed, to those who have subscribed to it. */
   updated(uri: string): void
   /** Log messages to every client that takes them; a call has a log of its own. */
   readonly log: Log
   readonly changes: Changes
   readonly seal: Seal
+  readonly state: Required<Omit<StateOptions, 'keys' | 'once'>> & Pick<StateOptions, 'once'>
   readonly pageSize: number
   readonly logLevel: LogLevel
   readonly unsupportedRevision: 'negotiate' | 'echo' | 'reject'
@@ -62,7 +77,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
 export function createServer(options: ServerOptions): Server {
-  const { instructions, tools = [], resources = [], prompts = [], handle, pageSize = 1000, logLevel = 'info' } = options
+  const { instructions, tools = [], resources = [], prompts = [], handle, state = {}, pageSize = 1000, logLevel = 'info' } = options
   const { unsupportedRevision = 'negotiate', invalidArguments = 'result', unexpectedErrors = 'result' } = options
   for (const [option, value] of Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors })) {
     const allowed = CHOICES[option] ?? []
@@ -70,7 +85,10 @@ export function createServer(options: ServerOptions): Server {
       throw new TypeError(`createServer: "${option}" must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}`)
   }
   if (!(Number.isInteger(pageSize) && pageSize > 0)) throw new TypeError('createServer: "pageSize" must be a whole number above 0')
+  const cache = hintOf(options.cache ?? UNCACHED, (problem) => new TypeError(`createServer: ${problem}`))
   const changes = new Changes()
+  const overflow = new Overflow()
+  const middleware: Middleware[] = []
   let log: Log | undefined
   const changed = (list: 'tools' | 'resources' | 'prompts') => () => changes.tell({ list })
   const server: Server = {
@@ -79,11 +97,19 @@ export function createServer(options: ServerOptions): Server {
     tools: new Registry(
       'Tool',
       (each) => each?.name,
-      (each) => prepareTool(each, handle),
+      (each) => {
+        const served = prepareTool(each, handle)
+        if (each.maxResult !== undefined && !server.resources.has(overflow.resource.uri)) server.resources.add(overflow.resource)
+        return served
+      },
       changed('tools'),
     ),
     resources: new Registry('Resource', (each) => each?.uri, prepareResource, changed('resources')),
     prompts: new Registry('Prompt', (each) => each?.name, preparePrompt, changed('prompts')),
+    use: (each) => void middleware.push(each),
+    middleware,
+    listCache: () => (cache.cacheScope === 'public' && isPersonal(server) ? { ...cache, cacheScope: 'private' } : cache),
+    overflow,
     updated: (uri) => changes.tell({ uri }),
     // Made when it is first used: what comes before the first answer counts.
     get log() {
@@ -91,7 +117,8 @@ export function createServer(options: ServerOptions): Server {
       return log
     },
     changes,
-    seal: new Seal(),
+    seal: new Seal(state.keys),
+    state: stateOf(state),
     pageSize,
     logLevel,
     unsupportedRevision,
@@ -102,6 +129,21 @@ export function createServer(options: ServerOptions): Server {
   server.resources.add(...resources)
   server.prompts.add(...prompts)
   return server
+}
+
+/** Whether what is listed may depend on the caller. */
+function isPersonal({ tools, resources, prompts }: Server): boolean {
+  for (const { definition } of [...tools.values(), ...resources.values(), ...prompts.values()])
+    if (definition.visible !== undefined || 'list' in definition) return true
+  return false
+}
+
+function stateOf({ keys = [], ttl = 600_000, maxBytes = 65_536, once }: StateOptions): Server['state'] {
+  if (keys.some((key) => typeof key !== 'string' || key.length < 32))
+    throw new TypeError('createServer: each of "state.keys" must be a secret of 32 characters or more')
+  if (!(ttl > 0 && ttl < 2 ** 31)) throw new TypeError('createServer: "state.ttl" must be a number of milliseconds above 0')
+  if (!(maxBytes > 0)) throw new TypeError('createServer: "state.maxBytes" must be a number of bytes above 0')
+  return once === undefined ? { ttl, maxBytes } : { ttl, maxBytes, once }
 }
 
 function infoOf({ name, version, title, description, websiteUrl, icons }: ServerOptions): Implementation {

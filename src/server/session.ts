@@ -1,9 +1,10 @@
-import type { Channel } from '../jsonrpc/channel.js'
+import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Notification, exactInteger } from '../jsonrpc/message.js'
+import { type Notification, encodeNotification } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
+import { cancelled } from '../protocol/cancellation.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
 import type { Implementation, LogLevel } from '../protocol/model.js'
 import { type Description, identify, undescribed } from '../protocol/revisions/identify.js'
@@ -11,8 +12,10 @@ import { type Revision, byHandshake, bySelfDescription } from '../protocol/revis
 import { type Caller, type Connection, ServedCall } from './call.js'
 import { dispatch } from './dispatch.js'
 import { encodeLog, isWanted } from './log.js'
+import { through } from './middleware.js'
 import { open } from './opening.js'
 import type { Server } from './server.js'
+import { situationOf } from './situation.js'
 import { Watching } from './watching.js'
 
 /** The most messages in one batch. */
@@ -59,11 +62,13 @@ export class Session {
     // Before the peer: what has been sent already is received as soon as that is there.
     this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
     const deaf = server.changes.listen((change) => {
-      if ('log' in change && this.#initialized && isWanted(change.log.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(change.log))
+      if ('log' in change && this.#initialized && !this.#peer.congested && isWanted(change.log.level, this.#logLevel))
+        this.#peer.sendFrame(encodeLog(change.log))
     })
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
       notification: (notification) => this.#notification(notification),
+      cancelled: (requestId, reason, _method, send) => send(encodeNotification('notifications/cancelled', { requestId, reason })),
       answersGarbage: true,
       batchLimit: () => (this.#connection?.revision.batches === true ? BATCH_LIMIT : 0),
       unreadableId: () => (this.#connection?.revision ?? this.#described)?.unreadableId ?? 'null',
@@ -86,6 +91,7 @@ export class Session {
     })
     await Promise.race([this.#peer.idle(), late])
     clearTimeout(timer)
+    this.#watching.closeStreams()
     this.#peer.abandon(new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'))
   }
 
@@ -96,7 +102,7 @@ export class Session {
   #request(call: Incoming): unknown {
     const { method, params } = call.request
     const description = identify(params)
-    if (description !== undefined) return this.#serve(call, this.#stateless(description))
+    if (description !== undefined) return this.#serve(call, this.#stateless(description, call.principal))
     if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
     if (!this.#initialized) this.#warnEarly(call)
@@ -106,11 +112,10 @@ export class Session {
   #serve(call: Incoming, connection: Connection): unknown {
     const { method, params = {} } = call.request
     if (REQUESTS.get(connection.revision)?.has(method) !== true) throw unknown(method)
-    const served = new ServedCall(call, connection)
     const context = {
       server: this.#server,
       connection,
-      call: served,
+      call: this.#served(call, connection),
       incoming: call,
       watching: this.#watching,
       setLogLevel: this.#setLogLevel,
@@ -121,22 +126,21 @@ export class Session {
     return result
   }
 
+  #served(call: Incoming, connection: Connection): ServedCall {
+    return new ServedCall(call, connection, (asking) => situationOf(this.#server, call, connection, asking))
+  }
+
   /** A request that describes itself is served by what it says, whatever came before. */
-  #stateless({ revision, capabilities, info, logLevel }: Description): Connection {
+  #stateless({ revision, capabilities, info, logLevel }: Description, principal: Principal | undefined): Connection {
     this.#described = revision
-    const caller: Caller = { info: info as Implementation | undefined, capabilities, revision: revision.id } // as the client describes itself
+    const caller: Caller = { info: info as Implementation | undefined, capabilities, revision: revision.id, principal } // as the client describes itself
     return this.#connectionOf(revision, caller, () => logLevel)
   }
 
   #connectionOf(revision: Revision, caller: Caller, level: () => LogLevel | undefined): Connection {
-    const peer = this.#peer
     return {
       revision,
       caller,
-      send: (frame) => peer.sendFrame(frame),
-      get congested() {
-        return peer.congested
-      },
       get logLevel() {
         return level()
       },
@@ -155,8 +159,16 @@ export class Session {
   #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
     // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
     if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
-    const { revision, caller, result } = open(this.#server, params)
-    this.#connection = this.#connectionOf(revision, caller, () => this.#logLevel)
+    const { revision, caller, result } = open(this.#server, params, call.principal)
+    const connection = this.#connectionOf(revision, caller, () => this.#logLevel)
+    const begin = () => this.#begin(call, connection, result)
+    const { middleware } = this.#server
+    return middleware.length === 0 ? begin() : through(middleware, this.#served(call, connection), begin)
+  }
+
+  #begin(call: Incoming, connection: Connection, result: object): object {
+    const { revision, caller } = connection
+    this.#connection = connection
     this.#report({
       level: 'info',
       message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`,
@@ -175,17 +187,18 @@ export class Session {
     })
   }
 
-  #notification({ method, params, frame }: Notification): void {
+  #notification(notification: Notification): void {
+    const { method } = notification
     switch (method) {
       case 'notifications/initialized':
         this.#initialized = this.#connection !== undefined
         if (this.#initialized) this.#watching.begin()
         return
       case 'notifications/cancelled': {
-        const { requestId, reason } = params ?? {}
-        const id = typeof requestId === 'number' ? exactInteger(requestId, frame, ['params', 'requestId']) : requestId
-        if (typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint')
-          this.#peer.cancel(id, typeof reason === 'string' ? reason : undefined)
+        const call = cancelled(notification)
+        if (call === undefined) return
+        this.#peer.cancel(call.id, call.reason)
+        this.#report({ level: 'debug', message: `Cancelled by the client: ${call.reason ?? 'no reason given'}`, id: call.id })
         return
       }
       default:

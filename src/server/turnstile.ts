@@ -1,11 +1,15 @@
-/** Lets a set number pass at once; the others wait in the order in which they came. */
+import { ToolError } from './failure.js'
+
+/** Lets a set number pass at once; the others wait in the order in which they came, but not too many of them. */
 export class Turnstile {
   readonly #width: number
+  readonly #queue: number
   #inside = 0
   readonly #waiting = new Set<() => void>()
 
-  constructor(width: number) {
+  constructor(width: number, queue: number) {
     this.#width = width
+    this.#queue = queue
   }
 
   /** Enters at once where there is room. */
@@ -13,6 +17,12 @@ export class Turnstile {
     if (this.#inside >= this.#width) return false
     this.#inside++
     return true
+  }
+
+  /** Throws where too many wait already. */
+  checkQueue(name: string): void {
+    if (this.#waiting.size < this.#queue) return
+    throw new ToolError(`${name} is busy: ${this.#inside} calls are running and ${this.#waiting.size} are waiting. Try again later`)
   }
 
   /** Resolves when there is room; rejects when the signal fires first. */

@@ -14,7 +14,7 @@ interface Filter {
 }
 
 interface Stream {
-  id: Id
+  call: Incoming
   filter: Filter
   end(result: object): void
 }
@@ -24,28 +24,33 @@ const FIELDS: Readonly<Record<string, List>> = {
   resourcesListChanged: 'resources',
   promptsListChanged: 'prompts',
 }
-const ALL: ReadonlySet<List> = new Set<List>(['tools', 'resources', 'prompts'])
+const LISTS: readonly List[] = ['tools', 'resources', 'prompts']
 /** The most resources that one client may watch. */
 const MAX_URIS = 10_000
 
 /** Tells one client about changes of the server, as its revision does it. What changes several times in a turn is told once. */
 export class Watching {
+  readonly #server: Server
   readonly #send: (frame: string) => void
   readonly #stop: () => void
-  /** After a handshake: everything that changes, and the resources it has subscribed to. */
+  /** After a handshake: the lists that it was told of, and the resources it has subscribed to. */
   #session: { lists: ReadonlySet<List>; uris: Set<string> } | undefined
   readonly #streams = new Set<Stream>()
+  /** Streams that were ended by the server, and whose end has not been told. */
+  #ended: Id[] = []
   #lists = new Set<List>()
   #uris = new Set<string>()
 
   constructor(server: Server, send: (frame: string) => void) {
+    this.#server = server
     this.#send = send
     this.#stop = server.changes.listen((change) => this.#note(change))
   }
 
   /** The client has shaken hands and is ready to hear. */
   begin(): void {
-    this.#session ??= { lists: ALL, uris: new Set() }
+    // What was not declared is not used: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#operation
+    this.#session ??= { lists: new Set(LISTS.filter((list) => this.#server[list].offered)), uris: new Set() }
   }
 
   subscribe(uri: string): void {
@@ -63,22 +68,36 @@ export class Watching {
   listen(call: Incoming, { notifications }: Params): Promise<object> {
     if (!isObject(notifications))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "notifications" must be an object that names what to listen for')
-    const filter = filterOf(notifications)
+    const filter = filterOf(notifications, this.#server)
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
     if (filter.uris.size > 0) agreed['resourceSubscriptions'] = [...filter.uris]
-    this.#send(tagged('notifications/subscriptions/acknowledged', call.id, { notifications: agreed }))
-    return new Promise((resolve) => {
-      const stream: Stream = { id: call.id, filter, end: resolve }
+    call.send(tagged('notifications/subscriptions/acknowledged', call.id, { notifications: agreed }))
+    const ended = new Promise<object>((resolve) => {
+      const stream: Stream = { call, filter, end: resolve }
       this.#streams.add(stream)
       call.signal.addEventListener('abort', () => this.#streams.delete(stream))
     })
+    return call.parked(ended)
   }
 
   /** Ends all streams, each with its result. */
   endStreams(): void {
-    for (const { id, end } of this.#streams) end({ _meta: { [SUBSCRIPTION_ID]: typeof id === 'bigint' ? Number(id) : id } })
+    for (const { call, end } of this.#streams) {
+      this.#ended.push(call.id)
+      end({ _meta: { [SUBSCRIPTION_ID]: typeof call.id === 'bigint' ? Number(call.id) : call.id } })
+    }
     this.#streams.clear()
+  }
+
+  /**
+   * Closes the streams that were ended, once their results are out. Where all
+   * streams share one channel, this is how a client sees that they are closed:
+   * https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation
+   */
+  closeStreams(): void {
+    for (const id of this.#ended.splice(0))
+      this.#send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${encodeId(id)}}}`)
   }
 
   stop(): void {
@@ -97,23 +116,25 @@ export class Watching {
     this.#lists = new Set()
     this.#uris = new Set()
     if (this.#session !== undefined) {
-      for (const list of lists) this.#send(encodeNotification(`notifications/${list}/list_changed`, undefined))
+      for (const list of lists)
+        if (this.#session.lists.has(list)) this.#send(encodeNotification(`notifications/${list}/list_changed`, undefined))
       for (const uri of uris) if (this.#session.uris.has(uri)) this.#send(encodeNotification('notifications/resources/updated', { uri }))
     }
-    for (const { id, filter } of this.#streams) {
-      for (const list of lists) if (filter.lists.has(list)) this.#send(tagged(`notifications/${list}/list_changed`, id, {}))
-      for (const uri of uris) if (filter.uris.has(uri)) this.#send(tagged('notifications/resources/updated', id, { uri }))
+    for (const { call, filter } of this.#streams) {
+      for (const list of lists) if (filter.lists.has(list)) call.send(tagged(`notifications/${list}/list_changed`, call.id, {}))
+      for (const uri of uris) if (filter.uris.has(uri)) call.send(tagged('notifications/resources/updated', call.id, { uri }))
     }
   }
 }
 
-function filterOf(notifications: Params): Filter {
+/** What of it can be honoured: nothing of a kind that the server does not have. */
+function filterOf(notifications: Params, server: Server): Filter {
   const { resourceSubscriptions: uris = [] } = notifications
   if (!Array.isArray(uris) || uris.length > MAX_URIS || !uris.every((uri): uri is string => typeof uri === 'string')) {
     throw new RpcError(INVALID_PARAMS, `Invalid params: "resourceSubscriptions" must be a list of at most ${MAX_URIS} URIs`)
   }
-  const lists = Object.entries(FIELDS).filter(([field]) => notifications[field] === true)
-  return { lists: new Set(lists.map(([, list]) => list)), uris: new Set(uris) }
+  const lists = Object.entries(FIELDS).filter(([field, list]) => notifications[field] === true && server[list].offered)
+  return { lists: new Set(lists.map(([, list]) => list)), uris: new Set(server.resources.offered ? uris : []) }
 }
 
 /** A notification with the id of its stream, which is written by hand: its digits may not fit a number. */

@@ -335,7 +335,13 @@ describe('a connected client', () => {
 
   it.each([
     ['an unknown kind of result', { resultType: 'surprise' }, 'The answer to tools/call has the unknown type "surprise"'],
-    ['a question', { resultType: 'input_required' }, 'tools/call needs input that this client cannot give'],
+    ['a question without one', { resultType: 'input_required' }, 'tools/call needs input, but asks for nothing'],
+    [
+      'a question that nobody answers',
+      { resultType: 'input_required', inputRequests: { folders: { method: 'roots/list', params: {} } } },
+      'tools/call needs input that this client cannot give: "folders" by roots/list',
+    ],
+    ['endless questions', { resultType: 'input_required', requestState: 'again' }, 'tools/call asks again and again: 20 times'],
     ['no content', { resultType: 'complete' }, 'The result of x has no content'],
     ['no object', 5, 'The answer to tools/call is not an object'],
   ])('refuses %s', async (_, result, message) => {

@@ -33,6 +33,9 @@ const RESULTS: Readonly<Record<string, string>> = {
   'completion/complete': 'CompleteResult',
   'logging/setLevel': 'EmptyResult',
   'subscriptions/listen': 'SubscriptionsListenResult',
+  'sampling/createMessage': 'CreateMessageResult',
+  'elicitation/create': 'ElicitResult',
+  'roots/list': 'ListRootsResult',
 }
 
 const validators = new Map<string, ValidateFunction>()
@@ -59,7 +62,7 @@ interface Message {
   id?: string | number | null
   method?: string
   params?: { _meta?: Record<string, unknown>; protocolVersion?: string }
-  result?: { protocolVersion?: string }
+  result?: { protocolVersion?: string; resultType?: string }
   error?: unknown
 }
 type Side = 'sent' | 'received'
@@ -71,6 +74,9 @@ export class Judge {
   #handshake: Revision | undefined
   #described: Revision | undefined
   readonly #pending = new Map<unknown, { message: Message; revision: Revision | undefined }>()
+
+  /** What the server has asked the client. */
+  readonly #asked = new Map<unknown, string>()
 
   constructor(found: (violation: string) => void, clientOnly = false) {
     this.#found = found
@@ -102,10 +108,11 @@ export class Judge {
       if (message.method !== undefined && message.id !== undefined)
         this.#pending.set(message.id, { message, revision: described ?? this.#handshake })
       if (described !== undefined) this.#described = described
-      if (this.#clientOnly && message.method !== undefined) this.#said(message, frame)
+      if (this.#clientOnly) this.#said(message, frame)
       return
     }
     if (this.#clientOnly) {
+      if (message.method !== undefined && message.id !== undefined) this.#asked.set(message.id, message.method)
       if (message.result?.protocolVersion !== undefined)
         this.#handshake = revisions.find(({ id }) => id === message.result?.protocolVersion)
       return
@@ -122,6 +129,11 @@ export class Judge {
 
   /** What a client says, whoever listens. */
   #said(message: Message, frame: string): void {
+    if (message.method === undefined) {
+      const result = RESULTS[this.#asked.get(message.id) ?? '']
+      if (result !== undefined && message.result !== undefined) this.#check(this.#handshake?.id, result, message.result, frame)
+      return
+    }
     const revision = message.method === 'initialize' ? message.params?.protocolVersion : (this.#handshake ?? this.#described)?.id
     this.#check(revision, message.id === undefined ? 'ClientNotification' : 'ClientRequest', message, frame)
   }
@@ -143,6 +155,8 @@ export class Judge {
       frame,
     )
     const method = asked?.message.method ?? ''
+    // Answers that cannot be read are asked for again, and tests send such answers.
+    if (message.result?.resultType === 'input_required') return this.#check(revision.id, 'InputRequiredResult', message.result, frame)
     const result = RESULTS[method]
     if (result !== undefined) this.#check(revision.id, result, message.result, frame)
     if (asked !== undefined && result !== undefined) this.#question(revision.id, asked.message)

@@ -9,6 +9,7 @@ import { type Definition, type OfficialSchema, members, methodOf, officialSchema
 const EXCLUDED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   tool: ['execution'],
   capabilities: ['tasks', 'experimental', 'extensions'],
+  sampling: ['task'],
 }
 
 const sorted = (list: Iterable<string>) => [...new Set(list)].toSorted((one, other) => (one < other ? -1 : 1))
@@ -40,6 +41,14 @@ const SHAPES: Readonly<Record<keyof Revision['fields'], string[]>> = {
   capabilities: ['ServerCapabilities'],
   progress: ['ProgressNotificationParams'],
   completion: ['CompleteRequestParams'],
+  formText: ['StringSchema'],
+  formNumber: ['NumberSchema'],
+  formYesNo: ['BooleanSchema'],
+  formChoice: ['EnumSchema', 'UntitledSingleSelectEnumSchema', 'TitledSingleSelectEnumSchema', 'LegacyTitledEnumSchema'],
+  formChoices: ['UntitledMultiSelectEnumSchema', 'TitledMultiSelectEnumSchema'],
+  sampling: ['CreateMessageRequestParams'],
+  samplingMessage: ['SamplingMessage'],
+  root: ['Root'],
 }
 
 /** The properties of a shape; params stood in the message itself at first. */
@@ -88,10 +97,10 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))('%s
 
   it.each(Object.entries(SHAPES))('fields of %s', (shape, names) => {
     const excluded = EXCLUDED_FIELDS[shape] ?? []
-    // `_meta` of params is not a field of a shape.
+    // `_meta` of a message's params is not a field of ours to fill.
     const official = names
       .flatMap((name) => propertiesOf(schema, name))
-      .filter((name) => !excluded.includes(name) && !((shape === 'progress' || shape === 'completion') && name === '_meta'))
+      .filter((name) => !excluded.includes(name) && !(['progress', 'sampling', 'completion'].includes(shape) && name === '_meta'))
     expect(sorted(official)).toEqual(sorted(revision.fields[shape as keyof Revision['fields']]))
   })
 
@@ -108,6 +117,12 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))('%s
   it('how results are described', () => {
     expect(own(schema, 'Result').required?.includes('resultType') === true ? 'described' : 'plain').toBe(revision.results)
     expect(own(schema, 'ListToolsResult').required?.includes('ttlMs') === true).toBe(revision.results === 'described')
+  })
+  it('how a server asks', () => {
+    expect('InputRequiredResult' in schema.definitions ? 'result' : 'request').toBe(revision.asking)
+    expect('ToolUseContent' in schema.definitions).toBe(revision.samplingTools)
+    const required = schema.definitions['ElicitRequestURLParams']?.required
+    expect(required === undefined ? 'none' : required.includes('elicitationId') ? 'identified' : 'plain').toBe(revision.urlQuestions)
   })
   it('how a client makes itself known', () => {
     expect('InitializeRequest' in schema.definitions ? 'handshake' : 'self-describing').toBe(revision.opening)

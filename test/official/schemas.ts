@@ -86,10 +86,20 @@ function undoChangelog(next: OfficialSchema): OfficialSchema {
   return { $schema: next.$schema, definitions }
 }
 
+/** The JSON of 2025-11-25 and 2026-07-28 says integer where the schema that it was made from says number. */
+function allowNumbers({ definitions }: OfficialSchema): void {
+  const { default: value, minimum, maximum } = definitions['NumberSchema']?.properties ?? {}
+  for (const each of [value, minimum, maximum]) if (each?.type === 'integer') each.type = 'number'
+  const content = definitions['ElicitResult']?.properties?.['content']?.additionalProperties as Definition | undefined
+  for (const each of content === undefined ? [] : [content, ...(content.anyOf ?? [])])
+    if (Array.isArray(each.type)) each.type = [...(each.type as unknown[]), 'number']
+}
+
 function all(): Readonly<Record<string, OfficialSchema>> {
   const found = table()
   const next = found['2025-03-26']
   if (next === undefined) throw new Error('The conformance package has no schema of 2025-03-26')
+  for (const schema of Object.values(found)) allowNumbers(schema)
   return { '2024-11-05': undoChangelog(next), ...found }
 }
 

@@ -5,6 +5,7 @@ import { revisions } from '../../src/protocol/revisions/index.js'
 import { differencesOf, matches, parseTranscript } from '../../src/harness/transcript.js'
 import { playTranscript } from '../../src/testing.js'
 import { createServer, tool } from '../../src/index.js'
+import { featureServer } from './feature-server.js'
 import { richServer } from './rich-server.js'
 
 /*
@@ -12,13 +13,17 @@ import { richServer } from './rich-server.js'
  * down what really came; read the difference before you commit it.
  */
 const folder = fileURLToPath(new URL('../transcripts/', import.meta.url))
+const features = new Set(['resources', 'prompts', 'completion', 'logging', 'pagination', 'changes'])
 
 describe.each(revisions.map(({ id }) => id))('%s', (id) => {
   const files = readdirSync(folder + id).filter((name) => name.endsWith('.txt'))
-  it('has transcripts', () => expect(files.length).toBeGreaterThan(0))
+  it('has transcripts of every feature', () => {
+    expect(files.map((file) => file.replace('.txt', ''))).toEqual(expect.arrayContaining(['tools', ...features]))
+  })
   it.each(files)('%s', async (file) => {
     const path = `${folder}${id}/${file}`
-    const { transcript } = await playTranscript(readFileSync(path, 'utf8'), richServer())
+    const server = features.has(file.replace('.txt', '')) ? featureServer() : richServer()
+    const { transcript } = await playTranscript(readFileSync(path, 'utf8'), server)
     await expect(transcript).toMatchFileSnapshot(path)
   })
 })

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { Child, GREETING, HANDSHAKE, TOOLS, call, ping, pong, serving, servingIsolated, stopped, text } from './child.js'
+import { proves } from '../requirements/proves.js'
 
 describe('end of input', () => {
   it('answers everything it has received, then exits with 0', async () => {
+    proves('stdio.shutdown')
     const server = new Child(process.execPath, [TOOLS])
     server.end(...HANDSHAKE, call(1, 'echo', { text: 'one' }), ping(2), call(3, 'nap', { ms: 20 }), ping(4))
     await server.closed()
@@ -62,6 +64,7 @@ describe('end of input', () => {
   })
 
   it('does not stay for a timer, a listening socket and a file watch of user code', async () => {
+    proves('stdio.shutdown')
     const server = await serving({ env: { HANDLES: '1' } })
     server.end(ping(1))
     await server.closed()

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Child, GREETING, HANDSHAKE, TOOLS, call, killAll, ping, pong, serving, servingIsolated, text } from './child.js'
+import { proves } from '../requirements/proves.js'
 
 const WARNING = 'ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n'
 
@@ -19,6 +20,7 @@ function folder(): string {
 
 describe('the stdout of a server', () => {
   it('carries JSON lines only: what user code prints goes to stderr, with one warning', async () => {
+    proves('stdio.stdout')
     const server = await serving()
     server.send(call(1, 'print'), ping(2), call(3, 'print'), ping(4))
     server.end()
@@ -65,6 +67,7 @@ describe('an isolated wire', () => {
   const junk = ['junk of console', 'junk of writeSync', 'junk of a child', ''].join('\n')
 
   it('stays clean of what the server and its children write to descriptor 1', async () => {
+    proves('stdio.stdout')
     const server = await servingIsolated()
     server.end(call(1, 'junk'), ping(2))
     await server.closed()

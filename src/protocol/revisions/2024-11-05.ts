@@ -46,6 +46,9 @@ export const revision20241105: Revision = {
   resourceNotFound: -32002,
   logLevel: 'session',
   watching: 'session',
+  asking: 'request',
+  urlQuestions: 'none',
+  samplingTools: false,
   fields: {
     tool: ['name', 'description', 'inputSchema'],
     toolAnnotations: [],
@@ -65,5 +68,13 @@ export const revision20241105: Revision = {
     capabilities: ['logging', 'prompts', 'resources', 'tools'],
     progress: ['progressToken', 'progress', 'total'],
     completion: ['ref', 'argument'],
+    formText: [],
+    formNumber: [],
+    formYesNo: [],
+    formChoice: [],
+    formChoices: [],
+    sampling: ['messages', 'maxTokens', 'systemPrompt', 'temperature', 'stopSequences', 'modelPreferences', 'includeContext', 'metadata'],
+    samplingMessage: ['role', 'content'],
+    root: ['uri', 'name'],
   },
 }

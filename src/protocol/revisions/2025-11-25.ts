@@ -7,6 +7,8 @@ const TASKS = 'experimental in this revision and replaced by an extension in the
 export const revision20251125 = revise(revision20250618, {
   id: '2025-11-25',
   unreadableId: 'omitted',
+  urlQuestions: 'identified',
+  samplingTools: true,
   methods: { serverNotifications: ['notifications/elicitation/complete'] },
   excluded: {
     'tasks/get': TASKS,
@@ -23,5 +25,11 @@ export const revision20251125 = revise(revision20250618, {
     resourceListing: ['icons'],
     resourceTemplate: ['icons'],
     prompt: ['icons'],
+    formText: ['default'],
+    formNumber: ['default'],
+    formChoice: ['default', 'oneOf'],
+    formChoices: ['type', 'title', 'description', 'minItems', 'maxItems', 'items', 'default'],
+    sampling: ['tools', 'toolChoice'],
+    samplingMessage: ['_meta'],
   },
 })

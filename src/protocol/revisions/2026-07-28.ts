@@ -10,6 +10,8 @@ export const revision20260728 = revise(revision20251125, {
   resourceNotFound: -32602,
   logLevel: 'request',
   watching: 'stream',
+  asking: 'result',
+  urlQuestions: 'plain',
   methods: {
     clientRequests: ['server/discover', 'subscriptions/listen'],
     serverNotifications: ['notifications/subscriptions/acknowledged'],

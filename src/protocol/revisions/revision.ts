@@ -29,6 +29,15 @@ export interface Fields {
   capabilities: readonly string[]
   progress: readonly string[]
   completion: readonly string[]
+  /** The kinds of fields that a form may have. */
+  formText: readonly string[]
+  formNumber: readonly string[]
+  formYesNo: readonly string[]
+  formChoice: readonly string[]
+  formChoices: readonly string[]
+  sampling: readonly string[]
+  samplingMessage: readonly string[]
+  root: readonly string[]
 }
 
 /**
@@ -54,6 +63,12 @@ export interface Revision {
   readonly logLevel: 'session' | 'request'
   /** How a client asks to be told of changes. */
   readonly watching: 'session' | 'stream'
+  /** How a server asks its client: by a request of its own, or in the result of the client's request. */
+  readonly asking: 'request' | 'result'
+  /** Whether a user can be sent to a URL, and whether that needs an id of its own. */
+  readonly urlQuestions: 'none' | 'identified' | 'plain'
+  /** Whether a client's model can be given tools, and several pieces of content in a message. */
+  readonly samplingTools: boolean
   /** Described results say what they are, who made them and how long they are good. */
   readonly results: 'plain' | 'described'
   readonly fields: Fields

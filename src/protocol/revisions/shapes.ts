@@ -1,7 +1,10 @@
 import { SERVER_INFO } from '../meta.js'
 import type {
+  CacheHint,
   CallToolResult,
   ContentBlock,
+  CreateMessageParams,
+  ElicitResult,
   GetPromptResult,
   Implementation,
   ProgressParams,
@@ -9,6 +12,8 @@ import type {
   ReadResourceResult,
   ResourceListing,
   ResourceTemplateListing,
+  Root,
+  SamplingContent,
   TextContent,
   ToolListing,
 } from '../model.js'
@@ -121,16 +126,54 @@ function asText(block: ContentBlock): TextContent {
       case 'resource_link':
         return [`[resource] ${block.title ?? block.name}: ${block.uri}`, block.description].filter(Boolean).join('\n')
       default:
-        return JSON.stringify(block)
+        return asJsonText(block).text
     }
   })()
   return block.annotations === undefined ? { type: 'text', text } : { type: 'text', text, annotations: block.annotations }
 }
 
-/** How long a result may be kept, and by whom. */
-export interface CacheHint {
-  ttlMs: number
-  cacheScope: 'public' | 'private'
+/** A conversation for the client's model. Where a message has one piece of content, several become messages. */
+export function projectSampling(revision: Revision, params: CreateMessageParams): Record<string, unknown> {
+  const messages = params.messages.flatMap((message) => {
+    const content = Array.isArray(message.content) ? message.content : [message.content]
+    const blocks = content.map((block) => projectSamplingContent(revision, block))
+    if (revision.samplingTools)
+      return [{ ...pick(revision, 'samplingMessage', message), content: blocks.length === 1 ? blocks[0] : blocks }]
+    return blocks.map((block) => ({ ...pick(revision, 'samplingMessage', message), content: block }))
+  })
+  const projected: Record<string, unknown> = { ...pick(revision, 'sampling', params), messages }
+  if (params.tools !== undefined) projected['tools'] = params.tools.map((tool) => projectTool(revision, tool))
+  return projected
+}
+
+function projectSamplingContent(revision: Revision, block: SamplingContent): object {
+  if (block.type === 'tool_use' || block.type === 'tool_result') return revision.samplingTools ? block : asJsonText(block)
+  return projectBlock(revision, block)
+}
+
+function asJsonText(value: object): TextContent {
+  return { type: 'text', text: JSON.stringify(value) }
+}
+
+export function projectRoot(revision: Revision | undefined, root: Root): object {
+  return revision === undefined ? root : pick(revision, 'root', root)
+}
+
+/** Only an accepted form has content, and lists in it are younger than forms. */
+export function projectElicitation(revision: Revision | undefined, { action, content }: ElicitResult): object {
+  if (action !== 'accept' || content === undefined) return { action }
+  const lists = revision === undefined || revision.fields.formChoices.length > 0
+  const shown = Object.entries(content).filter(([, value]) => lists || !Array.isArray(value))
+  return { action, content: Object.fromEntries(shown) }
+}
+
+/** What a client declares, as far as the revision has a name for it. */
+export function projectClientCapabilities(revision: Revision, capabilities: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const projected = { ...capabilities }
+  if (revision.fields.formText.length === 0) delete projected['elicitation']
+  else if (revision.urlQuestions === 'none' && projected['elicitation'] !== undefined) projected['elicitation'] = {}
+  if (!revision.samplingTools && projected['sampling'] !== undefined) projected['sampling'] = {}
+  return projected
 }
 
 /** A result as it leaves: where the revision wants that, it says what it is, who made it and how long it is good. */

@@ -1,4 +1,5 @@
 import { isObject } from '../../jsonrpc/message.js'
+import type { CacheHint } from '../../protocol/model.js'
 import type { Caller } from '../call.js'
 
 /* What tools, resources and prompts have in common. */
@@ -9,10 +10,12 @@ interface Facts {
   annotations?: unknown
   icons?: unknown
   meta?: unknown
+  cache?: unknown
 }
 
 /** Throws where a member that clients are shown is not of its kind. */
-export function checkFacts({ title, description, annotations, icons, meta }: Facts, fail: (problem: string) => Error): void {
+export function checkFacts({ title, description, annotations, icons, meta, cache }: Facts, fail: (problem: string) => Error): void {
+  if (cache !== undefined) hintOf(cache, fail)
   for (const [field, value] of Object.entries({ title, description })) {
     if (value !== undefined && typeof value !== 'string') throw fail(`"${field}" must be a string`)
   }
@@ -22,6 +25,19 @@ export function checkFacts({ title, description, annotations, icons, meta }: Fac
   if (icons !== undefined && !(Array.isArray(icons) && icons.every((icon) => isObject(icon) && typeof icon['src'] === 'string'))) {
     throw fail('"icons" must be an array of objects with a "src"')
   }
+}
+
+/** Nothing is kept, and by nobody else. */
+export const UNCACHED: CacheHint = { ttlMs: 0, cacheScope: 'private' }
+
+/** A caching hint in full; throws where it is none. */
+export function hintOf(hint: unknown, fail: (problem: string) => Error): CacheHint {
+  if (!isObject(hint)) throw fail('"cache" must be an object with "ttlMs" and "cacheScope"')
+  const { ttlMs = 0, cacheScope = 'private' } = hint
+  if (typeof ttlMs !== 'number' || !Number.isSafeInteger(ttlMs) || ttlMs < 0)
+    throw fail('"cache.ttlMs" must be a whole number of milliseconds')
+  if (cacheScope !== 'public' && cacheScope !== 'private') throw fail('"cache.cacheScope" must be "public" or "private"')
+  return { ttlMs, cacheScope }
 }
 
 /** The members that have a value. */

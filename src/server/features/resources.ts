@@ -1,20 +1,24 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
+import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
+import type { Server } from '../server.js'
 import { walksOut } from '../uri-template.js'
-import { seenBy } from './definition.js'
+import { UNCACHED, seenBy } from './definition.js'
 
 /** Every resource that has an address of its own, also those that a template lists. */
 export async function allResources({ server, connection, call }: Context): Promise<ResourceListing[]> {
-  const found: ResourceListing[] = []
+  // By URI: a page ends behind one, so that one that comes twice would lead back.
+  const found = new Map<string, ResourceListing>()
+  const add = (listing: ResourceListing) => found.has(listing.uri) || found.set(listing.uri, listing)
   for (const { definition, template, listing } of server.resources.values()) {
     if (!seenBy(definition, connection.caller)) continue
-    if (template === undefined) found.push(listing as ResourceListing) // a fixed one has a URI
-    else if (definition.list !== undefined) found.push(...(await definition.list(call)))
+    if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
+    else if (definition.list !== undefined) for (const each of await definition.list(call)) add(each)
   }
-  return found
+  return [...found.values()]
 }
 
 export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] {
@@ -27,24 +31,26 @@ export function allTemplates({ server, connection }: Context): ResourceTemplateL
 
 export async function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
   if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
-  const found = find(context, uri)
-  if (found === undefined) throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
-  const { definition, variables } = found
-  const value = await definition.read(variables, context.call)
-  return { contents: contentsOf(value, uri, definition.mimeType) }
+  const found = findResource(context.server, context.connection.caller, uri)
+  const value = await found?.definition.read(found.variables, context.call)
+  if (found === undefined || value === undefined)
+    throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
+  context.cache = { ...UNCACHED, ...found.definition.cache }
+  return { contents: contentsOf(value, uri, found.definition.mimeType) }
 }
 
 /** The resource at a URI: a fixed one first, then the templates in their order. */
-function find(
-  { server, connection }: Context,
+export function findResource(
+  server: Server,
+  caller: Caller,
   uri: string,
 ): { definition: Resource; variables: Record<string, string | string[]> } | undefined {
   const fixed = server.resources.get(uri)
-  if (fixed !== undefined && fixed.template === undefined && seenBy(fixed.definition, connection.caller))
+  if (fixed !== undefined && fixed.template === undefined && seenBy(fixed.definition, caller))
     return { definition: fixed.definition, variables: {} }
   for (const { definition, template } of server.resources.values()) {
     const variables = template?.match(uri)
-    if (variables === undefined || !seenBy(definition, connection.caller)) continue
+    if (variables === undefined || !seenBy(definition, caller)) continue
     if (definition.anyPath === true || !Object.values(variables).flat().some(walksOut)) return { definition, variables }
   }
   return undefined

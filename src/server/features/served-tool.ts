@@ -1,8 +1,9 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { ToolListing } from '../../protocol/model.js'
-import { type Checker, checker } from '../../schema/standard.js'
+import type { HeaderParameter } from '../../schema/headers.js'
+import { type Checker, type Schema, checker, headersOf } from '../../schema/standard.js'
 import type { Call } from '../call.js'
-import type { Schema, Tool } from '../define.js'
+import type { Tool } from '../define.js'
 import { Turnstile } from '../turnstile.js'
 import { checkFacts, listable, present } from './definition.js'
 
@@ -14,13 +15,15 @@ export interface ServedTool {
   readonly output: Checker | undefined
   readonly run: (input: unknown, call: Call) => unknown
   readonly turnstile: Turnstile | undefined
+  /** The parameters that clients mirror into headers. */
+  readonly headers: readonly HeaderParameter[]
 }
 
 type Handle = (name: string, input: unknown, call: Call) => unknown
 
 export function prepareTool(definition: Tool, handle: Handle | undefined): ServedTool {
   if (!isObject(definition)) throw new TypeError('A tool must be an object, as tool({ … }) makes it')
-  const { name, title, description, annotations, icons, meta, timeout, concurrency, run } = definition
+  const { name, title, description, annotations, icons, meta, timeout, concurrency, queue = 1000, maxResult, run } = definition
   // https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names
   if (typeof name !== 'string' || !/^[A-Za-z0-9_.-]{1,128}$/.test(name)) {
     throw new TypeError(`Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`)
@@ -37,6 +40,9 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
   }
   if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency > 0))
     throw fail('"concurrency" must be a whole number above 0')
+  if (maxResult !== undefined && !(Number.isInteger(maxResult) && maxResult > 0))
+    throw fail('"maxResult" must be a number of bytes above 0')
+  if (!(Number.isInteger(queue) && queue >= 0)) throw fail('"queue" must be a whole number')
   const runner = run ?? (handle === undefined ? undefined : (input: unknown, call: Call) => handle(name, input, call))
   if (runner === undefined) throw fail('it has no "run", and the server has no "handle" for it')
   const shown = { title, description, outputSchema: output?.json, annotations, icons, _meta: meta }
@@ -47,13 +53,18 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
     input,
     output,
     run: runner,
-    turnstile: concurrency === undefined ? undefined : new Turnstile(concurrency),
+    headers: attempt(() => headersOf(input.json), 'input', fail),
+    turnstile: concurrency === undefined ? undefined : new Turnstile(concurrency, queue),
   }
 }
 
 function ready(schema: Schema, side: 'input' | 'output', fail: (problem: string) => Error): Checker {
+  return attempt(() => checker(schema, side), side, fail)
+}
+
+function attempt<Value>(make: () => Value, side: 'input' | 'output', fail: (problem: string) => Error): Value {
   try {
-    return checker(schema, side)
+    return make()
   } catch (error) {
     throw fail(`its ${side} schema ${error instanceof Error ? error.message : String(error)}`)
   }

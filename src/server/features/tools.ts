@@ -3,10 +3,11 @@ import { type Params, isObject, isThenable } from '../../jsonrpc/message.js'
 import type { CallToolResult, ToolListing } from '../../protocol/model.js'
 import type { Issue } from '../../schema/standard.js'
 import type { Context } from '../context.js'
-import { isToolError } from '../define.js'
+import { Suspended } from '../ask.js'
+import { isToolError } from '../failure.js'
+import { Stay } from '../stay.js'
 import { seenBy } from './definition.js'
 import { resultOf } from './result.js'
-import type { Turnstile } from '../turnstile.js'
 import type { ServedTool } from './served-tool.js'
 
 /** A refusal names so many faults at most: it must not be larger than what it refuses. */
@@ -40,50 +41,53 @@ function refuse(tool: ServedTool, issues: readonly Issue[], { server }: Context)
   if (issues.length > shown.length) lines.push(`and ${issues.length - shown.length} more`)
   const text = `Invalid arguments for ${tool.listing.name}: ${lines.join('; ')}`
   if (server.invalidArguments === 'protocol') throw new RpcError(INVALID_PARAMS, text, { issues: shown })
-  return { content: [{ type: 'text', text }], isError: true }
+  return failed(text)
 }
 
 function run(tool: ServedTool, input: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
-  const { definition, turnstile } = tool
   // Its arguments may have been checked for a while: it may be cancelled by now.
   if (!context.call.open) return { content: [] }
-  if (definition.timeout !== undefined) return runTimed(tool, input, context, definition.timeout)
-  return turnstile === undefined ? attempt(tool, input, context) : runInTurn(tool, turnstile, input, context)
+  const { definition, turnstile } = tool
+  if (definition.timeout === undefined && turnstile === undefined) return attempt(tool, input, context)
+  const stay = new Stay(turnstile)
+  context.call.stay = stay
+  return definition.timeout === undefined ? runInTurn(tool, stay, input, context) : runTimed(tool, stay, input, context, definition.timeout)
 }
 
 /** Waits for its turn only if there is no room, so that calls start in the order in which they came. */
-function runInTurn(tool: ServedTool, turnstile: Turnstile, input: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
+function runInTurn(tool: ServedTool, stay: Stay, input: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
   const go = () => {
     let result: CallToolResult | Promise<CallToolResult>
     try {
       result = attempt(tool, input, context)
     } catch (error) {
-      turnstile.leave()
+      stay.end()
       throw error
     }
-    if (result instanceof Promise) return result.finally(() => turnstile.leave())
-    turnstile.leave()
+    if (result instanceof Promise) return result.finally(() => stay.end())
+    stay.end()
     return result
   }
-  return turnstile.tryEnter() ? go() : turnstile.enter(context.call.signal).then(go)
+  if (stay.tryEnter()) return go()
+  try {
+    tool.turnstile?.checkQueue(tool.listing.name)
+  } catch (error) {
+    return failure(tool, error, context)
+  }
+  return stay.enter(context.call.signal).then(go)
 }
 
 /** The time includes waiting for its turn: the caller waits for both. */
-function runTimed(tool: ServedTool, input: unknown, context: Context, timeout: number): Promise<CallToolResult> {
-  const { turnstile, listing } = tool
+function runTimed(tool: ServedTool, stay: Stay, input: unknown, context: Context, timeout: number): Promise<CallToolResult> {
   const controller = new AbortController()
   context.call.endWith(controller.signal)
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      const text = `${listing.name} did not finish within ${timeout} ms and was stopped`
-      resolve({ content: [{ type: 'text', text }], isError: true })
+    stay.limit(timeout, () => {
+      const text = `${tool.listing.name} did not finish within ${timeout} ms and was stopped`
+      resolve(failed(text))
       controller.abort(new Error(text))
-    }, timeout)
-    new Promise<CallToolResult>((begin) =>
-      begin(turnstile === undefined ? attempt(tool, input, context) : runInTurn(tool, turnstile, input, context)),
-    )
-      .then(resolve, reject)
-      .finally(() => clearTimeout(timer))
+    })
+    new Promise<CallToolResult>((begin) => begin(runInTurn(tool, stay, input, context))).then(resolve, reject).finally(() => stay.end())
   })
 }
 
@@ -94,21 +98,33 @@ function attempt(tool: ServedTool, input: unknown, context: Context): CallToolRe
     const returned = tool.run(input, context.call)
     if (isThenable(returned))
       return Promise.resolve(returned)
-        .then((value) => resultOf(value, tool.output))
+        .then((value) => finish(tool, value, context))
         .catch(fail)
-    const result = resultOf(returned, tool.output)
+    const result = finish(tool, returned, context)
     return result instanceof Promise ? result.catch(fail) : result
   } catch (error) {
     return fail(error)
   }
 }
 
+function finish(tool: ServedTool, returned: unknown, { server, connection }: Context): CallToolResult | Promise<CallToolResult> {
+  const result = resultOf(returned, tool.output)
+  const { maxResult } = tool.definition
+  if (maxResult === undefined) return result
+  const limit = (whole: CallToolResult) => server.overflow.limit(tool.listing.name, whole, maxResult, connection.caller)
+  return result instanceof Promise ? result.then(limit) : limit(result)
+}
+
 function failure(tool: ServedTool, error: unknown, { server, call, report }: Context): CallToolResult {
-  if (error instanceof RpcError) throw error
-  if (isToolError(error)) return { content: [{ type: 'text', text: String(error.message) }], isError: true }
+  if (error instanceof RpcError || error instanceof Suspended) throw error
+  if (isToolError(error)) return failed(String(error.message))
   report({ level: 'error', message: `Tool ${tool.listing.name} failed`, id: call.id, error })
   const text = `Tool ${tool.listing.name} failed: ${messageOf(error)}`
   if (server.unexpectedErrors === 'protocol') throw new RpcError(INTERNAL_ERROR, text)
+  return failed(text)
+}
+
+function failed(text: string): CallToolResult {
   return { content: [{ type: 'text', text }], isError: true }
 }
 

@@ -72,8 +72,7 @@ const tools = {
     const { status } = spawnSync('sh', ['-c', 'cat; echo junk on the wire >&4'], { stdio: ['inherit', 'inherit', 'ignore'] })
     return status === 0 ? 'a child could write to the wire' : 'done'
   },
-  environment: () =>
-    `${env.CCMCP_WIRE ?? 'unset'} ${spawnSync('sh', ['-c', 'printf %s "${CCMCP_WIRE-unset}"'], { encoding: 'utf8' }).stdout}`,
+  environment: () => `${env.CCMCP_WIRE ?? 'unset'} ${spawnSync('sh', ['-c', 'printf %s "${CCMCP_WIRE-unset}"']).stdout.toString()}`,
 }
 
 if (env.HANDLES) {

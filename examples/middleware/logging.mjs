@@ -1,0 +1,18 @@
+// @ts-check
+
+/**
+ * Writes a line about each request: what it was, whose, and how it ended.
+ * @param {(line: string) => void} write
+ * @returns {import('ccmcp').Middleware}
+ */
+export const logging = (write) => async (call, next) => {
+  const what = `${call.method} ${call.id} of ${call.client.info?.name ?? 'an unnamed client'}`
+  try {
+    const result = await next()
+    write(`${what}: ${result['isError'] === true ? 'a result that is an error' : 'done'}`)
+    return result
+  } catch (error) {
+    write(`${what}: ${String(error)}`)
+    throw error
+  }
+}

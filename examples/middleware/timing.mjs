@@ -1,0 +1,15 @@
+// @ts-check
+
+/**
+ * Measures each method, also those that fail.
+ * @param {(method: string, milliseconds: number) => void} record
+ * @returns {import('ccmcp').Middleware}
+ */
+export const timing = (record) => async (call, next) => {
+  const begin = performance.now()
+  try {
+    return await next()
+  } finally {
+    record(call.method, performance.now() - begin)
+  }
+}

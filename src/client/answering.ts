@@ -1,0 +1,82 @@
+import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
+import { type Params, isObject } from '../jsonrpc/message.js'
+import type { CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Root } from '../protocol/model.js'
+import type { Revision } from '../protocol/revisions/index.js'
+import { projectElicitation, projectRoot } from '../protocol/revisions/shapes.js'
+
+interface Asked {
+  /** Fires when the answer is not wanted any more. */
+  signal: AbortSignal
+}
+
+/** How a host answers what servers ask. What is not given is not declared, and cannot be asked for. */
+export interface Answers {
+  /** Completes a conversation with the host's model; people should see what is asked. */
+  sample?: (params: CreateMessageParams, asked: Asked) => CreateMessageResult | Promise<CreateMessageResult>
+  /** Has the user fill in a form (`requestedSchema`) or open a URL (`mode: 'url'`). */
+  elicit?: (params: ElicitParams, asked: Asked) => ElicitResult | Promise<ElicitResult>
+  /** The folders that the user works in. */
+  roots?: (asked: Asked) => readonly Root[] | Promise<readonly Root[]>
+}
+
+/** What a client can declare that answers so. */
+export function capabilitiesOf({ sample, elicit, roots }: Answers): Params {
+  return {
+    ...(sample === undefined ? {} : { sampling: { tools: {} } }),
+    ...(elicit === undefined ? {} : { elicitation: { form: {}, url: {} } }),
+    ...(roots === undefined ? {} : { roots: {} }),
+  }
+}
+
+/** Answers one question; the error goes to the server. */
+export async function answer(
+  { sample, elicit, roots }: Answers,
+  revision: Revision | undefined,
+  method: string,
+  params: Params,
+  signal: AbortSignal,
+): Promise<object> {
+  switch (true) {
+    case method === 'sampling/createMessage' && sample !== undefined:
+      if (!Array.isArray(params['messages'])) throw new RpcError(INVALID_PARAMS, 'Invalid params: "messages" must be a list')
+      return await sample(params as unknown as CreateMessageParams, { signal }) // the rest is the server's word
+    case method === 'elicitation/create' && elicit !== undefined: {
+      const { mode = 'form', message } = params
+      if (typeof message !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "message" must be a string')
+      if (mode !== 'form' && mode !== 'url') throw new RpcError(INVALID_PARAMS, 'Invalid params: "mode" must be form or url')
+      const result = await elicit({ ...params, mode } as unknown as ElicitParams, { signal })
+      return projectElicitation(revision, result)
+    }
+    case method === 'roots/list' && roots !== undefined: {
+      const found = await roots({ signal })
+      return { roots: found.map((root) => projectRoot(revision, root)) }
+    }
+    default:
+      throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${method}`)
+  }
+}
+
+/** What has to be sent beside the request when it is sent again: the answers to its questions, and its state. */
+export async function answerAll(
+  answers: Answers,
+  revision: Revision,
+  method: string,
+  { inputRequests, requestState }: Params,
+  signal: AbortSignal,
+): Promise<Params> {
+  const state = requestState === undefined ? {} : { requestState }
+  if (inputRequests === undefined) return state
+  if (!isObject(inputRequests)) throw new TypeError(`${method} asks for input in a way that cannot be read`)
+  const entries = Object.entries(inputRequests).map(async ([key, request]) => {
+    if (!isObject(request) || typeof request['method'] !== 'string')
+      throw new TypeError(`${method} asks for "${key}" in a way that cannot be read`)
+    const params = isObject(request['params']) ? request['params'] : {}
+    try {
+      return [key, await answer(answers, revision, request['method'], params, signal)] as const
+    } catch (error) {
+      if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND)) throw error
+      throw new TypeError(`${method} needs input that this client cannot give: "${key}" by ${request['method']}`, { cause: error })
+    }
+  })
+  return { inputResponses: Object.fromEntries(await Promise.all(entries)), ...state }
+}

@@ -1,0 +1,79 @@
+import { Deadline } from '../../jsonrpc/deadline.js'
+import { RpcError } from '../../jsonrpc/errors.js'
+import { type Asking, Declined, type Json, type Question, type Situation } from '../ask.js'
+import { ToolError } from '../failure.js'
+import { type Put, lacking, put, read } from './questions.js'
+import { Steps, notInStep } from './steps.js'
+
+/** How often a question is put before a client that answers wrongly is given up. */
+const ATTEMPTS = 3
+
+/** The code by which clients say that the user refused. */
+const REFUSED = -1
+
+/** Asks by requests of the server's own, and waits for their answers. */
+export class Conversation implements Asking {
+  readonly key: string
+  readonly attempt = 1
+  readonly suspended = false
+  readonly #situation: Situation
+  readonly #steps: Steps
+
+  constructor(situation: Situation) {
+    this.#situation = situation
+    this.key = situation.key
+    this.#steps = new Steps(situation.state.maxBytes, () => situation.incoming.signal)
+  }
+
+  step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+    return this.#steps.step(key, run)
+  }
+
+  async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
+    notInStep('A question')
+    const prepared = Object.entries(questions).map(([key, question]) => [key, question, this.#prepare(key, question)] as const)
+    // When one of them fails, the others are not wanted any more.
+    const controller = new AbortController()
+    const signal = AbortSignal.any([this.#situation.incoming.signal, controller.signal])
+    const asked = prepared.map(async ([key, question, request]) => [key, await this.#put(key, question, request, signal)] as const)
+    try {
+      return Object.fromEntries(await this.#situation.waiting(Promise.all(asked)))
+    } catch (error) {
+      controller.abort(error)
+      throw error
+    }
+  }
+
+  #prepare(key: string, question: Question): Put {
+    const { revision, capabilities } = this.#situation
+    const request = put(question, revision)
+    if (typeof request === 'string') throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
+    if (lacking(capabilities, request) === undefined) return request
+    throw new ToolError(
+      `"${key}" cannot be asked: the client has not declared the capability ${Object.keys(request.requires).join(', ')} that ${request.method} needs`,
+    )
+  }
+
+  async #put(key: string, question: Question, { method, params }: Put, signal: AbortSignal): Promise<unknown> {
+    const { incoming, state } = this.#situation
+    let problem = ''
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const deadline = new Deadline({ idle: state.ttl, total: state.ttl })
+      const response = await incoming.ask(method, params, { signal, deadline }).catch((error: unknown) => failed(key, error))
+      const reading = await read(question, response)
+      if ('value' in reading) return reading.value
+      if ('declined' in reading) {
+        if (question.optional === true) return undefined
+        throw new Declined(key, `The user ${reading.declined === 'decline' ? 'declined' : 'cancelled'} "${key}"`)
+      }
+      problem = reading.wrong
+    }
+    throw new ToolError(`The client did not answer "${key}" as asked: ${problem}`)
+  }
+}
+
+function failed(key: string, error: unknown): never {
+  if (!(error instanceof RpcError)) throw error
+  if (error.code === REFUSED) throw new Declined(key, `The user declined "${key}": ${error.message}`)
+  throw new ToolError(`The client could not answer "${key}": ${error.message}`)
+}

@@ -1,0 +1,95 @@
+import { isObject } from '../../jsonrpc/message.js'
+import type { Revision } from '../../protocol/revisions/index.js'
+import type { Fields } from '../../protocol/revisions/revision.js'
+import { type Checker, type Schema, checker } from '../../schema/standard.js'
+
+/*
+ * Forms: flat objects of texts, numbers, yes or no, and choices. What a schema
+ * says beyond that is not shown, but holds when the answer is checked.
+ * https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
+ */
+
+type Kind = 'formText' | 'formNumber' | 'formYesNo' | 'formChoice' | 'formChoices'
+type Property = Readonly<Record<string, unknown>>
+
+/** Schemas are made ready once, however often they are asked by. */
+const ready = new WeakMap<Schema, Checker>()
+
+export function formChecker(schema: Schema): Checker {
+  const known = ready.get(schema)
+  if (known !== undefined) return known
+  const made = checker(schema, 'input')
+  const { properties } = made.json
+  if (made.json['type'] !== 'object' || !isObject(properties)) throw new TypeError('The schema of a form must be an object with properties')
+  for (const [name, property] of Object.entries(properties)) {
+    if (kindOf(property) === undefined)
+      throw new TypeError(
+        `A form cannot have the field "${name}": use a string, a number, an integer, a boolean, an enum of strings, or an array of such an enum`,
+      )
+  }
+  ready.set(schema, made)
+  return made
+}
+
+/** The schema as the revision can show it; undefined where it has no such fields. */
+export function projectForm(revision: Revision, { json }: Checker): object | undefined {
+  const properties: Record<string, object> = {}
+  for (const [name, property] of Object.entries(json['properties'] as Readonly<Record<string, Property>>)) {
+    const shown = projectProperty(revision, property) // checked when the form was made ready
+    if (shown === undefined) return undefined
+    properties[name] = shown
+  }
+  const { required } = json
+  return Array.isArray(required) && required.length > 0
+    ? { type: 'object', properties, required: required as string[] }
+    : { type: 'object', properties }
+}
+
+function projectProperty({ fields }: Revision, property: Property): object | undefined {
+  const kind = kindOf(property)
+  if (kind === undefined || fields[kind].length === 0) return undefined
+  const choices = kind === 'formChoice' && !fields.formChoice.includes('oneOf') ? plainChoices(property) : property
+  const shown: Record<string, unknown> = {}
+  for (const name of fields[kind as keyof Fields]) {
+    const value = choices[name]
+    if (value === undefined || (name === 'format' && !FORMATS.has(value))) continue
+    shown[name] = value
+  }
+  return shown
+}
+
+const FORMATS: ReadonlySet<unknown> = new Set(['email', 'uri', 'date', 'date-time'])
+
+/** Titled choices, as they were written before there was a form for them. */
+function plainChoices(property: Property): Property {
+  const { oneOf, ...rest } = property
+  if (!isTitled(oneOf)) return property
+  return { ...rest, enum: oneOf.map((choice) => choice.const), enumNames: oneOf.map((choice) => choice.title) }
+}
+
+function kindOf(property: unknown): Kind | undefined {
+  if (!isObject(property)) return undefined
+  const { type, enum: values, oneOf, items } = property
+  switch (type) {
+    case 'string':
+      return isTexts(values) || isTitled(oneOf) ? 'formChoice' : values === undefined && oneOf === undefined ? 'formText' : undefined
+    case 'number':
+    case 'integer':
+      return 'formNumber'
+    case 'boolean':
+      return 'formYesNo'
+    case 'array':
+      return isObject(items) && (isTexts(items['enum']) || isTitled(items['anyOf'])) ? 'formChoices' : undefined
+    default:
+      return undefined
+  }
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
+}
+
+function isTitled(value: unknown): value is { const: string; title: string }[] {
+  const titled = (item: unknown) => isObject(item) && typeof item['const'] === 'string' && typeof item['title'] === 'string'
+  return Array.isArray(value) && value.length > 0 && value.every(titled)
+}

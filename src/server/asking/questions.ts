@@ -1,0 +1,119 @@
+import { isObject } from '../../jsonrpc/message.js'
+import type { CreateMessageParams, CreateMessageResult, Root, SamplingContent } from '../../protocol/model.js'
+import type { Revision } from '../../protocol/revisions/index.js'
+import { projectSampling } from '../../protocol/revisions/shapes.js'
+import type { Question } from '../ask.js'
+import { formChecker, projectForm } from './forms.js'
+
+/** A question as a request to the client, with the capabilities that it takes. */
+export interface Put {
+  readonly method: string
+  readonly params: object
+  readonly requires: Readonly<Record<string, Readonly<Record<string, object>>>>
+}
+
+/** What an answer says. A wrong one is asked for again. */
+export type Reading = { readonly value: unknown } | { readonly declined: string } | { readonly wrong: string }
+
+/** A question in the words of a revision; a text where that has no words for it. */
+export function put(question: Question, revision: Revision): Put | string {
+  switch (question.kind) {
+    case 'form': {
+      const requestedSchema = projectForm(revision, formChecker(question.schema))
+      if (requestedSchema === undefined) return 'cannot show this form'
+      return {
+        method: 'elicitation/create',
+        params: { message: question.message, requestedSchema },
+        requires: { elicitation: { form: {} } },
+      }
+    }
+    case 'url': {
+      if (revision.urlQuestions === 'none') return 'cannot send the user to a URL'
+      if (!URL.canParse(question.url)) throw new TypeError(`A question's url must be a URL, not ${JSON.stringify(question.url)}`)
+      const params = { mode: 'url', message: question.message, url: question.url }
+      const identified = revision.urlQuestions === 'identified' ? { ...params, elicitationId: crypto.randomUUID() } : params
+      return { method: 'elicitation/create', params: identified, requires: { elicitation: { url: {} } } }
+    }
+    case 'sample': {
+      const { tools, toolChoice } = question.params
+      const withTools = tools !== undefined || toolChoice !== undefined
+      if (withTools && !revision.samplingTools) return 'cannot give tools to its model'
+      checkTurns(question.params)
+      const params = projectSampling(revision, question.params)
+      return { method: 'sampling/createMessage', params, requires: { sampling: withTools ? { tools: {} } : {} } }
+    }
+    case 'roots':
+      return { method: 'roots/list', params: {}, requires: { roots: {} } }
+  }
+}
+
+/** What of the required capabilities a client has not declared; undefined where it has all. */
+export function lacking(capabilities: Readonly<Record<string, unknown>>, { requires }: Put): Put['requires'] | undefined {
+  for (const [name, parts] of Object.entries(requires)) {
+    const declared = capabilities[name]
+    if (!isObject(declared)) return requires
+    for (const part of Object.keys(parts)) {
+      // An elicitation capability that names no mode means forms.
+      const implied = part === 'form' && declared['url'] === undefined
+      if (declared[part] === undefined && !implied) return requires
+    }
+  }
+  return undefined
+}
+
+/**
+ * Tool results answer the tool uses before them, and stand alone.
+ * https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#tool-use-and-result-balance
+ */
+function checkTurns({ messages }: CreateMessageParams): void {
+  let owed = new Set<string>()
+  for (const { content } of messages) {
+    const blocks = Array.isArray(content) ? content : [content]
+    const results = blocks.filter((block) => block.type === 'tool_result')
+    if (results.length > 0 && results.length < blocks.length) throw new TypeError('A message with tool results must have nothing else')
+    for (const { toolUseId } of results) {
+      if (!owed.delete(toolUseId)) throw new TypeError(`The tool result ${toolUseId} answers no tool use before it`)
+    }
+    if (owed.size > 0) throw new TypeError(`The tool use ${[...owed].join(', ')} has no result in the next message`)
+    owed = new Set(blocks.flatMap((block) => (block.type === 'tool_use' ? [block.id] : [])))
+  }
+}
+
+/** Reads what a client answered. */
+export async function read(question: Question, response: unknown): Promise<Reading> {
+  if (!isObject(response)) return { wrong: 'it is no object' }
+  switch (question.kind) {
+    case 'form':
+    case 'url': {
+      const { action, content } = response
+      if (action === 'decline' || action === 'cancel') return { declined: action }
+      if (action !== 'accept') return { wrong: 'its action is none of accept, decline and cancel' }
+      if (question.kind === 'url') return { value: true }
+      if (!isObject(content)) return { wrong: 'it has no content' }
+      const outcome = await formChecker(question.schema).check(content)
+      if (outcome.issues === undefined) return { value: outcome.value }
+      return { wrong: outcome.issues.map(({ path, message }) => `${path} ${message}`.trim()).join('; ') }
+    }
+    case 'sample':
+      return isCompletion(response) ? { value: response } : { wrong: 'it is no message with a role, content and a model' }
+    case 'roots': {
+      const { roots } = response
+      return Array.isArray(roots) && roots.every(isRoot) ? { value: roots } : { wrong: 'it has no list of roots, each with a URI' }
+    }
+  }
+}
+
+function isRoot(value: unknown): value is Root {
+  return isObject(value) && typeof value['uri'] === 'string'
+}
+
+function isCompletion(value: unknown): value is CreateMessageResult {
+  if (!isObject(value)) return false
+  const { role, content, model } = value
+  const blocks: unknown[] = Array.isArray(content) ? content : [content]
+  return (role === 'user' || role === 'assistant') && typeof model === 'string' && blocks.every(isSamplingContent)
+}
+
+function isSamplingContent(value: unknown): value is SamplingContent {
+  return isObject(value) && typeof value['type'] === 'string'
+}

@@ -1,0 +1,177 @@
+import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { type Params, isObject } from '../../jsonrpc/message.js'
+import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
+import { describeResult } from '../../protocol/revisions/shapes.js'
+import { type Asking, Declined, type Json, type Question, type Situation, Suspended } from '../ask.js'
+import { ToolError } from '../failure.js'
+import { type Put, type Reading, lacking, put, read } from './questions.js'
+import { type State, digest, openState, sealState } from './state.js'
+import { Steps, notInStep } from './steps.js'
+
+/** How long a call waits for its running steps before it is answered with questions. */
+const STEPS_DEADLINE = 10_000
+
+/**
+ * Asks in the result of the client's own request: the call ends, and a later
+ * request runs it again from the top, with the answers and the finished steps.
+ */
+export class Rounds implements Asking {
+  readonly key: string
+  readonly attempt: number
+  readonly #situation: Situation
+  readonly #before: State | undefined
+  readonly #responses: Params
+  readonly #steps: Steps
+  readonly #stopped = new AbortController()
+  /** What was answered, this time or before: by key, then by the digest of the question. */
+  readonly #answers: Record<string, Record<string, unknown>> = {}
+  /** What has to be asked, with the digest of each. */
+  readonly #open = new Map<string, { request: Put; digest: string }>()
+  /** Questions of which it is not known yet whether they have answers. */
+  #undecided = 0
+  #suspending: Promise<void> | undefined
+  /** The answer is being made: what is asked or done now comes too late for it. */
+  #fixed = false
+
+  constructor(situation: Situation, before: State | undefined, responses: Params) {
+    this.#situation = situation
+    this.#before = before
+    this.#responses = responses
+    this.key = before?.key ?? situation.key
+    this.attempt = (before?.attempt ?? 0) + 1
+    const signal = () => AbortSignal.any([situation.incoming.signal, this.#stopped.signal])
+    this.#steps = new Steps(situation.state.maxBytes, signal, before?.steps)
+    for (const [key, answers] of Object.entries(before?.answers ?? {})) this.#answers[key] = { ...answers }
+  }
+
+  /** Takes up a call where its state says; throws where that cannot be trusted. */
+  static async resume(situation: Situation, { requestState, inputResponses = {} }: Params): Promise<Rounds> {
+    if (!isObject(inputResponses)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "inputResponses" must be an object')
+    const before = requestState === undefined ? undefined : await openState(situation, requestState)
+    return new Rounds(situation, before, inputResponses)
+  }
+
+  get suspended(): boolean {
+    return this.#fixed
+  }
+
+  async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+    if (this.#fixed) throw new Suspended()
+    return await this.#steps.step(key, run)
+  }
+
+  async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
+    notInStep('A question')
+    if (this.#fixed) throw new Suspended()
+    this.#undecided++
+    const answers: Record<string, unknown> = {}
+    let all = true
+    try {
+      for (const [key, question] of Object.entries(questions)) {
+        const request = this.#put(key, question)
+        const mark = await digest([request.method, request.params])
+        const reading = await this.#answer(key, mark, question)
+        if (reading !== undefined) answers[key] = take(key, question, reading)
+        else if (this.#fixed) throw new Suspended()
+        else this.#miss(key, { request, digest: mark })
+        all &&= reading !== undefined
+      }
+    } finally {
+      this.#undecided--
+    }
+    if (all) return answers
+    this.#suspending ??= this.#end()
+    await this.#suspending
+    throw new Suspended()
+  }
+
+  #put(key: string, question: Question): Put {
+    const request = put(question, this.#situation.revision)
+    if (typeof request !== 'string') return request
+    throw new ToolError(`"${key}" cannot be asked: protocol ${this.#situation.revision.id} ${request}`)
+  }
+
+  /**
+   * What is known of this very question: answered before, or just now. A
+   * question that has changed since it was put has no answer, so that a yes to
+   * one thing is never taken as a yes to another.
+   */
+  async #answer(key: string, mark: string, question: Question): Promise<Reading | undefined> {
+    const before = this.#answers[key]?.[mark]
+    if (before !== undefined) {
+      const reading = await read(question, before)
+      if (!('wrong' in reading)) return reading
+    }
+    const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
+    if (response === undefined || (this.#before !== undefined && this.#before.asked[key] !== mark)) return undefined
+    const reading = await read(question, response)
+    if ('wrong' in reading) return undefined
+    this.#answers[key] = { ...this.#answers[key], [mark]: response }
+    return reading
+  }
+
+  #miss(key: string, missing: { request: Put; digest: string }): void {
+    const other = this.#open.get(key)
+    if (other !== undefined && other.digest !== missing.digest)
+      throw new TypeError(`Two different questions are called "${key}"; give each its own key`)
+    this.#open.set(key, missing)
+  }
+
+  /** Ends the call with its questions: those of this turn together, and what its steps have come to. */
+  async #end(): Promise<void> {
+    const { incoming, capabilities, revision, server } = this.#situation
+    try {
+      do await new Promise((resolve) => setTimeout(resolve, 0))
+      while (this.#undecided > 0)
+      const required = this.#required(capabilities)
+      if (required !== undefined) return incoming.settle({ error: required })
+      await this.#steps.settled(STEPS_DEADLINE)
+      this.#fixed = true
+      const inputRequests = Object.fromEntries(
+        [...this.#open].map(([key, { request }]) => [key, { method: request.method, params: request.params }]),
+      )
+      const requestState = await sealState(this.#situation, await this.#state())
+      const result = { resultType: 'input_required', inputRequests, requestState }
+      incoming.settle({ result: describeResult(revision, result, server, undefined) })
+    } finally {
+      this.#fixed = true
+      this.#stopped.abort(new Suspended())
+    }
+  }
+
+  async #state(): Promise<State> {
+    const { state, binding } = this.#situation
+    return {
+      id: crypto.randomUUID(),
+      key: this.key,
+      attempt: this.attempt,
+      expires: Date.now() + state.ttl,
+      binding: await digest(binding),
+      asked: Object.fromEntries([...this.#open].map(([key, each]) => [key, each.digest])),
+      answers: this.#answers,
+      steps: this.#steps.recorded,
+    }
+  }
+
+  #required(capabilities: Params): RpcError | undefined {
+    const requiredCapabilities: Record<string, object> = {}
+    for (const { request } of this.#open.values()) {
+      for (const [name, parts] of Object.entries(lacking(capabilities, request) ?? {}))
+        requiredCapabilities[name] = { ...requiredCapabilities[name], ...parts }
+    }
+    const names = Object.keys(requiredCapabilities)
+    if (names.length === 0) return undefined
+    return new RpcError(
+      MISSING_CLIENT_CAPABILITY,
+      `This request needs the client capability ${names.join(', ')}; declare it in _meta if the client has it`,
+      { requiredCapabilities },
+    )
+  }
+}
+
+function take(key: string, question: Question, reading: Reading): unknown {
+  if ('value' in reading) return reading.value
+  if (question.optional === true) return undefined
+  const how = 'declined' in reading && reading.declined === 'cancel' ? 'cancelled' : 'declined'
+  throw new Declined(key, `The user ${how} "${key}"`)
+}

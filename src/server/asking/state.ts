@@ -1,0 +1,65 @@
+import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import type { Situation } from '../ask.js'
+import type { Recorded } from './steps.js'
+
+/** What a client holds for us between two requests. */
+export interface State {
+  /** Of this state, for those who take each one only once. */
+  readonly id: string
+  /** Of the call, over all of its requests. */
+  readonly key: string
+  readonly attempt: number
+  readonly expires: number
+  /** Digest of what it belongs to. */
+  readonly binding: string
+  /** The questions that were put, as digests, by their keys. */
+  readonly asked: Readonly<Record<string, string>>
+  /** What was answered so far: by key, then by the digest of the question. */
+  readonly answers: Answered
+  readonly steps: Readonly<Record<string, Recorded>>
+}
+type Answered = Readonly<Record<string, Readonly<Record<string, unknown>>>>
+
+const PURPOSE = 'requestState'
+
+/** Seals a state; throws where it is more than a client should be given. */
+export async function sealState({ state }: Situation, content: State): Promise<string> {
+  const text = await state.seal.close(JSON.stringify(content), PURPOSE)
+  if (text.length > state.maxBytes)
+    throw new TypeError(`The state of this call is too large: ${text.length} of at most ${state.maxBytes} bytes; keep less in its steps`)
+  return text
+}
+
+/**
+ * Opens a state that came back. Whatever is wrong with it is the caller's
+ * error, and never a reason to begin anew in silence.
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow
+ */
+export async function openState({ state, binding }: Situation, sealed: unknown): Promise<State> {
+  if (typeof sealed !== 'string') throw refused('it must be a string')
+  const text = await state.seal.open(sealed, PURPOSE)
+  if (text === undefined) throw refused('it was not made by this server, or has been changed')
+  const content = JSON.parse(text) as State // nobody else can have sealed it
+  if (content.expires <= Date.now()) throw refused('it has expired')
+  if (content.binding !== (await digest(binding))) throw refused('it belongs to another request, caller or version of this server')
+  if (state.once !== undefined && !(await state.once.consume(content.id, content.expires))) throw refused('it has been used already')
+  return content
+}
+
+function refused(reason: string): RpcError {
+  return new RpcError(INVALID_PARAMS, `Invalid params: this requestState cannot be used: ${reason}. Send the request anew without it`)
+}
+
+/** A digest of any JSON, the same for any order of its keys. */
+export async function digest(value: unknown): Promise<string> {
+  const bytes = new TextEncoder().encode(canonical(value))
+  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
+  return btoa(String.fromCharCode(...hash))
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) => {
+    if (typeof member !== 'object' || member === null || Array.isArray(member)) return member
+    return Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  })
+}

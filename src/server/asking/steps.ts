@@ -1,0 +1,124 @@
+import { type Json, Suspended } from '../ask.js'
+import { ToolError, isToolError } from '../failure.js'
+
+/** What a step came to: its value, or the words of its ToolError. */
+export type Recorded = { readonly value?: Json } | { readonly error: string }
+
+interface Storage {
+  run<Result>(store: true, run: () => Result): Result
+  getStore(): true | undefined
+}
+
+/** Tells whether code runs within a step, also after it has waited; where the runtime cannot, it is not told. */
+const within: Storage | undefined = makeStorage()
+
+function makeStorage(): Storage | undefined {
+  const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
+  return hooks === undefined ? undefined : new hooks.AsyncLocalStorage<true>()
+}
+
+/** Throws within a step: what it did could not be repeated, or remembered, as one. */
+export function notInStep(what: string): void {
+  if (within?.getStore() === true) throw new TypeError(`${what} cannot be part of a step`)
+}
+
+/** The steps of one call: each is run once, and remembered where the call is run again. */
+export class Steps {
+  readonly #maxBytes: number
+  readonly #signal: () => AbortSignal
+  readonly #recorded: Map<string, Recorded>
+  readonly #begun = new Set<string>()
+  readonly #running = new Set<Promise<unknown>>()
+
+  constructor(maxBytes: number, signal: () => AbortSignal, recorded: Readonly<Record<string, Recorded>> = {}) {
+    this.#maxBytes = maxBytes
+    this.#signal = signal
+    this.#recorded = new Map(Object.entries(recorded))
+  }
+
+  /** Everything that has come to an end. */
+  get recorded(): Record<string, Recorded> {
+    return Object.fromEntries(this.#recorded)
+  }
+
+  async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+    notInStep('A step')
+    if (this.#begun.has(key)) throw new TypeError(`There are two steps "${key}" in this call; give each its own key`)
+    this.#begun.add(key)
+    const known = this.#recorded.get(key)
+    if (known !== undefined) return replay(known) as Value // what was recorded under this key
+    const running = this.#run(key, run)
+    const settled = running.then(ignore, ignore)
+    this.#running.add(settled)
+    void settled.then(() => this.#running.delete(settled))
+    return await running
+  }
+
+  /** Waits for what is running, as long as it may. */
+  async settled(deadline: number): Promise<void> {
+    if (this.#running.size === 0) return
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, deadline)
+    })
+    const all = async () => {
+      while (this.#running.size > 0) await Promise.all(this.#running)
+    }
+    await Promise.race([all(), late])
+    clearTimeout(timer)
+  }
+
+  async #run<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+    const begin = () => run(this.#signal())
+    try {
+      const value = await (within === undefined ? begin() : within.run(true, begin))
+      const recorded = value === undefined ? {} : { value: this.#asJson(key, value) }
+      this.#recorded.set(key, recorded)
+      return replay(recorded) as Value // the same, as JSON carries it
+    } catch (error) {
+      if (isToolError(error) && !(error instanceof Suspended)) this.#recorded.set(key, { error: error.message })
+      throw error
+    }
+  }
+
+  /** As it will be when it comes back: alike in every revision. */
+  #asJson(key: string, value: Json): Json {
+    let text: string | undefined
+    try {
+      text = JSON.stringify(value)
+    } catch {
+      // It holds itself, or what has no JSON.
+    }
+    if (text === undefined || !isJson(value)) throw new TypeError(`The result of step "${key}" must be plain JSON`)
+    if (text.length > this.#maxBytes)
+      throw new TypeError(`The result of step "${key}" is too large: ${text.length} of at most ${this.#maxBytes} bytes`)
+    return JSON.parse(text) as Json // it was written just now
+  }
+}
+
+function ignore(): void {}
+
+function replay(recorded: Recorded): Json {
+  if ('error' in recorded) throw new ToolError(recorded.error)
+  return recorded.value
+}
+
+function isJson(value: unknown): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return true
+    case 'number':
+      return Number.isFinite(value)
+    case 'object': {
+      if (value === null) return true
+      if (Array.isArray(value)) return value.every(isJson)
+      const prototype: unknown = Object.getPrototypeOf(value)
+      return (
+        (prototype === Object.prototype || prototype === null) && Object.values(value).every((each) => each === undefined || isJson(each))
+      )
+    }
+    default:
+      return false
+  }
+}

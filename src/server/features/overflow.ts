@@ -1,0 +1,86 @@
+import type { CallToolResult } from '../../protocol/model.js'
+import type { Caller } from '../call.js'
+import { type Resource, resource } from '../define.js'
+
+/* Results that are too large for a model are kept here for a while; the model gets their beginning, and a link. */
+
+const URI = 'overflow:///{id}'
+/** How much is kept, and for how long; the oldest goes first. */
+const MAX_BYTES = 64 * 1024 * 1024
+const MAX_RESULTS = 1000
+const TIME = 600_000
+/** What the words around a preview may take. */
+const WORDS = 200
+
+interface Kept {
+  text: string
+  mimeType: string
+  /** Whose it is. */
+  owner: string | undefined
+  until: number
+}
+
+export class Overflow {
+  readonly #kept = new Map<string, Kept>()
+  #bytes = 0
+
+  /** Where what is kept can be read. */
+  readonly resource: Resource = resource({
+    uri: URI,
+    name: 'overflow',
+    description: 'Results that were too large to be sent whole. They are kept for ten minutes.',
+    read: ({ id }, call) => {
+      const kept = this.#kept.get(id)
+      if (kept === undefined || kept.until < Date.now() || kept.owner !== call.client.principal?.id) return undefined
+      return { text: kept.text, mimeType: kept.mimeType }
+    },
+  })
+
+  /** The result itself where it is small enough; otherwise its beginning, and where the rest is. */
+  limit(name: string, result: CallToolResult, maxBytes: number, caller: Caller): CallToolResult {
+    const whole = wholeOf(result)
+    const size =
+      sizeOf(JSON.stringify(result.content)) +
+      (result.structuredContent === undefined ? 0 : sizeOf(JSON.stringify(result.structuredContent)))
+    if (size <= maxBytes) return result
+    const uri = this.#keep(whole.text, whole.mimeType, caller)
+    const bytes = sizeOf(whole.text)
+    const link = { type: 'resource_link' as const, uri, name: `The whole result of ${name}`, mimeType: whole.mimeType, size: bytes }
+    const note = `[The result has ${bytes} bytes, more than the ${maxBytes} that are sent. The whole of it is at ${uri}]`
+    // What was promised by the output schema is not there: that is no success.
+    if (result.structuredContent !== undefined) return { content: [{ type: 'text', text: note }, link], isError: true }
+    const preview = beginning(whole.text, maxBytes - WORDS)
+    return { content: [{ type: 'text', text: `${preview}\n${note}` }, link], isError: result.isError === true }
+  }
+
+  #keep(text: string, mimeType: string, caller: Caller): string {
+    const id = crypto.randomUUID()
+    this.#kept.set(id, { text, mimeType, owner: caller.principal?.id, until: Date.now() + TIME })
+    this.#bytes += text.length
+    for (const [oldest, kept] of this.#kept) {
+      if (oldest === id || (this.#bytes <= MAX_BYTES && this.#kept.size <= MAX_RESULTS && kept.until >= Date.now())) break
+      this.#kept.delete(oldest)
+      this.#bytes -= kept.text.length
+    }
+    return URI.replace('{id}', id)
+  }
+}
+
+function wholeOf({ content, structuredContent }: CallToolResult): { text: string; mimeType: string } {
+  if (structuredContent !== undefined) return { text: JSON.stringify(structuredContent), mimeType: 'application/json' }
+  if (content.every((block) => block.type === 'text')) return { text: content.map(({ text }) => text).join('\n'), mimeType: 'text/plain' }
+  return { text: JSON.stringify(content), mimeType: 'application/json' }
+}
+
+const encoder = new TextEncoder()
+
+function sizeOf(text: string): number {
+  return encoder.encode(text).length
+}
+
+/** As much of a text as has so many bytes, in whole characters. */
+function beginning(text: string, bytes: number): string {
+  if (bytes <= 0) return ''
+  const { read } = encoder.encodeInto(text, new Uint8Array(bytes))
+  return text.slice(0, read)
+}

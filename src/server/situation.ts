@@ -1,0 +1,51 @@
+import type { Incoming } from '../jsonrpc/incoming.js'
+import type { Binding, Situation } from './ask.js'
+import type { Connection } from './call.js'
+import { findResource } from './features/resources.js'
+import type { Server } from './server.js'
+
+/** All that a call needs to ask its client something. */
+export function situationOf(
+  server: Server,
+  incoming: Incoming,
+  connection: Connection,
+  call: { readonly key: string; waiting<Value>(promise: Promise<Value>): Promise<Value> },
+): Situation {
+  const { revision, caller } = connection
+  return {
+    key: call.key,
+    incoming,
+    revision,
+    capabilities: caller.capabilities,
+    binding: bindingOf(server, incoming, connection),
+    state: { ...server.state, seal: server.seal },
+    server: server.info,
+    waiting: (promise) => call.waiting(promise),
+  }
+}
+
+function bindingOf(server: Server, { request }: Incoming, connection: Connection): Binding {
+  const { name, uri, arguments: given = {} } = request.params ?? {}
+  const target = String(name ?? uri)
+  return {
+    principal: connection.caller.principal?.id ?? '',
+    method: request.method,
+    name: target,
+    arguments: given,
+    definition: `${server.info.version} ${definitionOf(server, request.method, target, connection)}`,
+  }
+}
+
+/** What clients are shown of a definition, and the code behind it. */
+function definitionOf(server: Server, method: string, name: string, connection: Connection): string {
+  if (method === 'tools/call') {
+    const tool = server.tools.get(name)
+    return JSON.stringify(tool?.listing) + String(tool?.run)
+  }
+  if (method === 'prompts/get') {
+    const prompt = server.prompts.get(name)
+    return JSON.stringify(prompt?.listing) + String(prompt?.definition.build)
+  }
+  const found = findResource(server, connection.caller, name)
+  return String(found?.definition.uri) + String(found?.definition.read)
+}

@@ -1,0 +1,96 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Client, connect, stdio } from '../../src/client.js'
+import { revisions } from '../../src/protocol/revisions/index.js'
+
+/* The example that asks and does what must not be done twice: each of its effects is counted in a file. */
+
+const EXAMPLE = fileURLToPath(new URL('../../examples/archive.mjs', import.meta.url))
+const STATE_KEY = 'a secret that some processes share among them'
+const ALL = revisions.map(({ id }) => id)
+const BY_RESULT = revisions.filter(({ asking }) => asking === 'result').map(({ id }) => id)
+
+let home = ''
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'ccmcp-archive-'))
+  writeFileSync(join(home, 'ledger'), '')
+})
+afterEach(() => rmSync(home, { recursive: true }))
+
+const ledger = () => readFileSync(join(home, 'ledger'), 'utf8').split('\n').filter(Boolean)
+const counts = () =>
+  Object.fromEntries(['ticket', 'archive'].map((what) => [what, ledger().filter((line) => line.startsWith(what)).length]))
+
+function start(revision: string, env: Record<string, string> = {}): Promise<Client> {
+  const environment = { ...process.env, LEDGER: join(home, 'ledger'), ...env } as Record<string, string>
+  return connect(stdio(process.execPath, [EXAMPLE], { env: environment }), { revision, roots: () => [{ uri: 'file:///work' }] })
+}
+
+describe.each(ALL)('in %s', (revision) => {
+  it('everything is done once', async () => {
+    await using client = await start(revision)
+    const result = await client.callTool('archive', { label: 'a' })
+    expect(result).toMatchObject({ content: [{ text: 'Archived file:///work as a-1' }] })
+    expect(counts()).toEqual({ ticket: 1, archive: 1 })
+  })
+})
+
+describe.each(BY_RESULT)('in %s', (revision) => {
+  it('also when the retry lands in another process that shares the key', async () => {
+    const state = await firstState(revision, { STATE_KEY })
+    await using other = await start(revision, { STATE_KEY })
+    const result = await other.request('tools/call', retryOf(state))
+    expect(result).toMatchObject({ content: [{ text: 'Archived file:///work as a-1' }] })
+    expect(counts()).toEqual({ ticket: 1, archive: 1 })
+    expect(new Set(ledger().map((line) => line.split(' ')[1])).size).toBe(1)
+  })
+
+  it('not where the other process has another key', async () => {
+    const state = await firstState(revision, { STATE_KEY })
+    await using other = await start(revision, { STATE_KEY: STATE_KEY.toUpperCase() })
+    await expect(other.request('tools/call', retryOf(state))).rejects.toMatchObject({ code: -32602 })
+    expect(counts()).toEqual({ ticket: 1, archive: 0 })
+  })
+
+  it('a state presented twice does the rest twice, under one key', async () => {
+    const state = await firstState(revision, { STATE_KEY })
+    await using other = await start(revision, { STATE_KEY })
+    for (let time = 0; time < 2; time++) await other.request('tools/call', retryOf(state))
+    expect(counts()).toEqual({ ticket: 1, archive: 2 })
+    expect(new Set(ledger().map((line) => line.split(' ')[1])).size).toBe(1)
+  })
+
+  it('a state presented twice does it once, where states are taken once', async () => {
+    const state = await firstState(revision, { STATE_KEY })
+    await using other = await start(revision, { STATE_KEY, ONCE: '1' })
+    await other.request('tools/call', retryOf(state))
+    await expect(other.request('tools/call', retryOf(state))).rejects.toMatchObject({ code: -32602 })
+    expect(counts()).toEqual({ ticket: 1, archive: 1 })
+  })
+})
+
+const retryOf = (requestState: string) => ({
+  name: 'archive',
+  arguments: { label: 'a' },
+  inputResponses: { folders: { roots: [{ uri: 'file:///work' }] } },
+  requestState,
+})
+
+/** Begins a call in a process of its own, and gives what the client is to hold. */
+async function firstState(revision: string, env: Record<string, string>): Promise<string> {
+  let state = ''
+  const environment = { ...process.env, LEDGER: join(home, 'ledger'), ...env } as Record<string, string>
+  await using client = await connect(stdio(process.execPath, [EXAMPLE], { env: environment }), {
+    revision,
+    roots: () => Promise.reject(new Error('gone for lunch')),
+    tap: ({ direction, frame }) => {
+      const message = JSON.parse(frame) as { result?: { requestState?: string } }
+      if (direction === 'in') state ||= message.result?.requestState ?? ''
+    },
+  })
+  await expect(client.callTool('archive', { label: 'a' })).rejects.toThrow('gone for lunch')
+  return state
+}

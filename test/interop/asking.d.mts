@@ -1,0 +1,3 @@
+import type { Server } from '../../src/index.js'
+
+export function askingServer(): Server

@@ -1,0 +1,4 @@
+import { serveStdio } from '../../dist/stdio.js'
+import { everythingServer } from './everything.mjs'
+
+await serveStdio(everythingServer())

@@ -1,0 +1,49 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import * as rpc from '../../src/jsonrpc/errors.js'
+import * as mcp from '../../src/protocol/errors.js'
+import { revisions } from '../../src/protocol/revisions/index.js'
+import { officialSchemas } from '../official/schemas.js'
+
+/* docs/errors.md and the code have the same codes. */
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const page = readFileSync(`${root}docs/errors.md`, 'utf8')
+const documented = new Set([...page.matchAll(/^\| −(\d{5}) \|/gm)].map(([, digits]) => -Number(digits)))
+const named = Object.values<unknown>({ ...rpc, ...mcp }).flatMap((value) => (typeof value === 'number' ? [value] : []))
+const written = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .flatMap((name) =>
+    [...readFileSync(`${root}src/${name}`, 'utf8').matchAll(/(?<![\w.])-(32\d{3})\b/g)].map(([, digits]) => -Number(digits)),
+  )
+
+/** Codes that the page tells of though ccmcp does not send them, and why. */
+const FOREIGN: Readonly<Record<string, string>> = {
+  '-32020': 'HTTP only',
+  '-32042': 'ccmcp asks instead',
+}
+
+describe('docs/errors.md', () => {
+  it('has every code of the code', () => {
+    const used = new Set([...named, ...written, ...revisions.map(({ resourceNotFound }) => resourceNotFound)])
+    expect([...used].filter((code) => !documented.has(code))).toEqual([])
+  })
+
+  it('has no code that is not sent, unless it says so', () => {
+    const used = new Set([...named, ...written])
+    const extra = [...documented].filter((code) => !used.has(code))
+    expect(extra.filter((code) => !(code in FOREIGN) && code !== -32021)).toEqual([])
+    for (const code of Object.keys(FOREIGN)) expect(page).toMatch(new RegExp(`−${code.slice(1)}[^\\n]*never send`))
+  })
+
+  it('has every code of the official schemas', () => {
+    const official = new Set(
+      Object.values(officialSchemas).flatMap((schema) =>
+        [...JSON.stringify(schema).matchAll(/"const":(-32\d{3})\b/g)].map(([, code]) => Number(code)),
+      ),
+    )
+    expect(official.size).toBeGreaterThan(3)
+    expect([...official].filter((code) => !documented.has(code))).toEqual([])
+  })
+})

@@ -1,0 +1,63 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+/*
+ * The code of a page runs as it stands, and prints what the page says: its
+ * blocks marked `js` are one program, its blocks marked `text` what it prints.
+ */
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const docs = join(root, 'docs')
+const pages = readdirSync(docs).filter((name) => name.endsWith('.md'))
+const read = (page: string) => readFileSync(join(docs, page), 'utf8')
+const blocks = (text: string, language: string) =>
+  [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, code]) => code ?? '')
+const runnable = pages.filter((page) => blocks(read(page), 'text').length > 0)
+
+describe('a page of the documentation', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ccmcp-docs-'))
+  beforeAll(() => {
+    mkdirSync(join(folder, 'node_modules'))
+    symlinkSync(root, join(folder, 'node_modules', 'ccmcp'), 'dir')
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it.each(runnable)('%s prints what it says', (page) => {
+    const file = `${page}.mjs`
+    writeFileSync(join(folder, file), blocks(read(page), 'js').join('\n'))
+    // Nothing of the environment that runs the tests may show in the output.
+    const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], NO_COLOR: '1' }
+    const { stdout, stderr } = spawnSync(process.execPath, [file], { cwd: folder, encoding: 'utf8', env })
+    expect(stderr).toBe('')
+    expect(stdout).toBe(blocks(read(page), 'text').join(''))
+  })
+
+  it('there is one for each feature, and the index names it', () => {
+    const features = [
+      'tools',
+      'structured-results',
+      'resources',
+      'prompts',
+      'completion',
+      'logging',
+      'progress-and-cancellation',
+      'pagination',
+      'changes',
+      'asking',
+      'middleware',
+      'limits',
+      'caching',
+    ]
+    for (const feature of features) {
+      expect(runnable).toContain(`${feature}.md`)
+      expect(read('features.md')).toContain(`(${feature}.md)`)
+    }
+  })
+
+  it.each(pages)('%s leads nowhere that is not there', (page) => {
+    for (const [, target = ''] of read(page).matchAll(/\]\(([a-z-]+\.md)(?:#[^)]*)?\)/g)) expect(pages).toContain(target)
+  })
+})

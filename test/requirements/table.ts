@@ -1,0 +1,12 @@
+import { asking } from './rows/asking.js'
+import { base } from './rows/base.js'
+import { patterns } from './rows/patterns.js'
+import { prompts } from './rows/prompts.js'
+import { resources } from './rows/resources.js'
+import { tools } from './rows/tools.js'
+import { transports } from './rows/transports.js'
+import { utilities } from './rows/utilities.js'
+import type { Row } from './row.js'
+
+/** Every demand of the specification that concerns a server, or why it does not. */
+export const table: readonly Row[] = [...base, ...patterns, ...transports, ...tools, ...resources, ...prompts, ...utilities, ...asking]

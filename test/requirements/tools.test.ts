@@ -1,0 +1,145 @@
+import { describe, expect, it } from 'vitest'
+import { type Tool, createServer, tool } from '../../src/index.js'
+import { proves } from './proves.js'
+import { Wire, handshakes, ids, modern } from './wire.js'
+
+/* https://modelcontextprotocol.io/specification/2026-07-28/server/tools */
+
+const namesOf = async (wire: Wire) => (await wire.list<{ name: string }>('tools/list', 'tools')).map(({ name }) => name)
+const make = (name: string, more: Partial<Tool> = {}) => tool({ name, run: () => name, ...more })
+const serverOf = (...tools: Tool[]) => createServer({ name: 'tools', version: '1', tools })
+
+describe.each(ids)('%s', (revision) => {
+  const capabilities = async (tools: Tool[]) => {
+    const wire = new Wire(serverOf(...tools), revision)
+    const { result } = revision === modern ? await wire.request('server/discover') : await wire.initialize()
+    return result?.['capabilities']
+  }
+
+  it('declares tools where there are any, and answers nothing of the kind where there are none', async () => {
+    proves('tools.capability', 'prompts.respect-capabilities')
+    expect(await capabilities([make('one')])).toMatchObject({ tools: { listChanged: true } })
+    expect(await capabilities([])).not.toHaveProperty('tools')
+    const wire = await Wire.open(serverOf(), revision)
+    for (const method of ['tools/list', 'tools/call', 'resources/list', 'prompts/list', 'prompts/get', 'completion/complete'])
+      expect((await wire.request(method)).error?.code).toBe(-32601)
+  })
+
+  it('lists the same tools in the same order, whatever was asked before and on whichever connection', async () => {
+    proves('tools.list', 'tools.order')
+    const server = serverOf(make('zeta'), make('alpha'), make('middle'), make('hidden', { visible: () => false }))
+    const [one, other] = [await Wire.open(server, revision), await Wire.open(server, revision)]
+    const before = await namesOf(one)
+    await one.request('tools/call', { name: 'alpha', arguments: {} })
+    await one.request('tools/call', { name: 'nope', arguments: {} })
+    expect(before).toEqual(['zeta', 'alpha', 'middle'])
+    for (const wire of [one, other, one]) expect(await namesOf(wire)).toEqual(before)
+  })
+
+  it('checks input, hides what a caller may not use, and sends only what content may have', async () => {
+    proves('tools.security')
+    const server = createServer({
+      name: 'tools',
+      version: '1',
+      tools: [
+        tool({
+          name: 'typed',
+          input: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+          run: ({ n }) => String(n),
+        }),
+        tool({ name: 'secret', visible: ({ info }) => info?.name === 'friend', run: () => 'psst' }),
+        tool({ name: 'leaky', run: () => ({ type: 'text', text: 'x', password: 'hunter2' }) }),
+        tool({ name: 'never', concurrency: 1, timeout: 20, run: () => new Promise(() => {}) }),
+      ],
+    })
+    const stranger = await Wire.open(server, revision)
+    const friend = await Wire.open(server, revision, { name: 'friend' })
+    const call = (wire: Wire, name: string, input = {}) => wire.request('tools/call', { name, arguments: input })
+    expect((await call(stranger, 'typed', { n: 'x' })).result).toMatchObject({ isError: true })
+    expect((await call(stranger, 'secret')).error?.code).toBe(-32602)
+    expect(await namesOf(stranger)).toEqual(['typed', 'leaky', 'never'])
+    expect((await call(friend, 'secret')).result?.['content']).toEqual([{ type: 'text', text: 'psst' }])
+    expect((await call(friend, 'leaky')).result?.['content']).toEqual([{ type: 'text', text: 'x' }])
+    // No more than one runs at a time, and each only for so long.
+    for (const { result } of await Promise.all([call(friend, 'never'), call(friend, 'never')]))
+      expect(result).toMatchObject({ isError: true })
+  })
+})
+
+describe.each(handshakes)('%s', (revision) => {
+  it('tells clients that the tools have changed', async () => {
+    proves('tools.list-changed')
+    const server = serverOf(make('one'))
+    const wire = await Wire.open(server, revision)
+    await wire.settle()
+    server.tools.add(make('two'))
+    expect(await wire.settle()).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }])
+    server.tools.remove('two')
+    expect(await wire.settle()).toHaveLength(1)
+  })
+})
+
+describe.each(ids.slice(2))('%s', (revision) => {
+  const output = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] } as const
+
+  it('sends a structured result as text too, and none that does not conform', async () => {
+    proves('tools.structured-as-text', 'tools.output-conforms')
+    const server = createServer({
+      name: 'tools',
+      version: '1',
+      tools: [
+        tool({ name: 'good', output, run: () => ({ sum: 3 }) }),
+        tool({ name: 'bad', output, run: () => ({ sum: 'three' }) as unknown as { sum: number } }),
+      ],
+    })
+    const wire = await Wire.open(server, revision)
+    expect((await wire.request('tools/call', { name: 'good', arguments: {} })).result).toMatchObject({
+      structuredContent: { sum: 3 },
+      content: [{ type: 'text', text: '{"sum":3}' }],
+    })
+    const { result } = await wire.request('tools/call', { name: 'bad', arguments: {} })
+    expect(result).toMatchObject({ isError: true })
+    expect(result).not.toHaveProperty('structuredContent')
+  })
+})
+
+describe(modern, () => {
+  it('tells the streams that asked for it', async () => {
+    proves('tools.list-changed-stream')
+    const server = serverOf(make('one'))
+    const wire = await Wire.open(server, modern)
+    void wire.request('subscriptions/listen', { notifications: { toolsListChanged: true } }, 'stream')
+    await wire.settle()
+    server.tools.add(make('two'))
+    expect(await wire.settle()).toMatchObject([
+      { method: 'notifications/tools/list_changed', params: { _meta: { 'io.modelcontextprotocol/subscriptionId': 'stream' } } },
+    ])
+  })
+})
+
+describe('a tool', () => {
+  it('has a name of 1 to 128 letters, digits and _ - . that is used once', () => {
+    proves('tools.name-length', 'tools.name-characters', 'tools.name-no-spaces', 'tools.name-unique')
+    for (const name of ['a', 'get_user.v2-final', 'x'.repeat(128)]) expect(() => serverOf(make(name))).not.toThrow()
+    for (const name of ['', 'x'.repeat(129), 'a b', 'a,b', 'a/b', 'ä', 'a\n']) expect(() => serverOf(make(name))).toThrow('is not allowed')
+    expect(() => serverOf(make('twice'), make('twice'))).toThrow('defined twice')
+  })
+
+  it('is told from another by case', async () => {
+    proves('tools.name-case')
+    const wire = await Wire.open(serverOf(make('add'), make('Add')), '2025-11-25')
+    for (const name of ['add', 'Add'])
+      expect((await wire.request('tools/call', { name, arguments: {} })).result?.['content']).toEqual([{ type: 'text', text: name }])
+    expect((await wire.request('tools/call', { name: 'ADD', arguments: {} })).error?.code).toBe(-32602)
+  })
+
+  it('has an input schema that is a valid one, an object also where none was given', async () => {
+    proves('tools.schema-valid')
+    for (const input of [null, 'x', [], { type: 'nope' }, { type: 'object', properties: 5 }, { type: 'string' }])
+      expect(() => serverOf({ name: 'bad', input: input as never, run: () => '' })).toThrow('Tool "bad"')
+    const wire = await Wire.open(serverOf(make('none')), '2025-11-25')
+    expect((await wire.request('tools/list')).result?.['tools']).toEqual([
+      { name: 'none', inputSchema: { type: 'object', additionalProperties: false } },
+    ])
+  })
+})

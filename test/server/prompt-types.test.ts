@@ -1,0 +1,42 @@
+import { expect, expectTypeOf, it } from 'vitest'
+import { prompt } from '../../src/index.js'
+
+/* The types of what a prompt is given come from its arguments. */
+
+it('has a text for each argument, undefined where it is optional', () => {
+  const made = prompt({
+    name: 'p',
+    arguments: { a: {}, b: { required: false }, c: { required: true, values: ['x'] } },
+    build(given) {
+      expectTypeOf(given.a).toEqualTypeOf<string>()
+      expectTypeOf(given.b).toEqualTypeOf<string | undefined>()
+      expectTypeOf(given.c).toEqualTypeOf<string>()
+      // @ts-expect-error it was not declared
+      return String(given.d)
+    },
+  })
+  expect(made.name).toBe('p')
+})
+
+it('types what completes, also where nothing but that is said of an argument', () => {
+  const made = prompt({
+    name: 'p',
+    arguments: {
+      a: { complete: (typed, others) => [typed.toUpperCase(), others['b']?.trim() ?? ''] },
+      b: { required: false, complete: async (typed) => [typed.trim()] },
+    },
+    build(given) {
+      expectTypeOf(given.a).toEqualTypeOf<string>()
+      expectTypeOf(given.b).toEqualTypeOf<string | undefined>()
+      return given.a
+    },
+  })
+  expect(made.arguments?.['a']?.complete?.('x', {})).toEqual(['X', ''])
+})
+
+it('refuses what no argument has', () => {
+  // @ts-expect-error a slip of the pen
+  expect(prompt({ name: 'p', arguments: { a: { requird: false } }, build: () => '' }).name).toBe('p')
+  // @ts-expect-error it has no arguments
+  expect(prompt({ name: 'p', build: ({ a }) => String(a) }).name).toBe('p')
+})
