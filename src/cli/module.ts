@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import type { Server } from '../index.js'
 import { guardStdout } from '../transports/stdio-wire.js'
 import { Failure, UsageError } from './options.js'
-import { type Settings, checkTools } from './settings.js'
+import type { Settings } from './settings.js'
 
 /** The server that a file exports, with these settings. */
 export async function serverOf(file: string, settings: Settings): Promise<Server> {
@@ -19,9 +19,7 @@ export async function serverOf(file: string, settings: Settings): Promise<Server
   // There is nothing left to do, and yet there is no server.
   process.on('beforeExit', hung)
   try {
-    const server = await exported(file, await load(file))
-    narrow(server, settings)
-    return override(server, settings)
+    return override(await exported(file, await load(file)), settings)
   } finally {
     process.off('beforeExit', hung)
   }
@@ -96,13 +94,6 @@ function isServer(value: unknown): value is Server {
     return typeof part === 'object' && part !== null && typeof (part as Record<string, unknown>)[method] === 'function'
   }
   return 'info' in value && has('tools', 'disable') && has('resources', 'disable') && has('prompts', 'disable') && has('changes', 'listen')
-}
-
-function narrow(server: Server, settings: Settings): void {
-  const { tools, excludeTools = [] } = settings
-  const known = [...server.tools.keys()]
-  checkTools(settings, known)
-  for (const name of known) if (tools?.includes(name) === false || excludeTools.includes(name)) server.tools.disable(name)
 }
 
 /** The same server, with other answers to a few questions. */

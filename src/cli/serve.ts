@@ -5,7 +5,7 @@ import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveSt
 import { type Command, HELP } from './command.js'
 import { type Arguments, Failure, type Options, UsageError, columns, readVariables, suggestion, variableOf } from './options.js'
 import { BUNDLED, DEFAULT, kindOf } from './servers.js'
-import { type Settings, checkTools, settingsOf } from './settings.js'
+import { type Settings, narrow, settingsOf } from './settings.js'
 
 /** As its document says; the library's own limit is larger. */
 const MAX_MESSAGE = 1_048_576
@@ -66,6 +66,7 @@ async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments
   const options = stdioOptions(given, name)
   const settings = settingsOf(given, name)
   const server = isFile ? await (await import('./module.js')).serverOf(name, settings) : await bundled(name, settings)
+  narrow(server, given)
   await serveStdio(server, options)
 }
 
@@ -99,10 +100,6 @@ const MAKERS: Readonly<Record<string, (settings: Settings) => Server | Promise<S
 
 async function bundled(name: string, settings: Settings): Promise<Server> {
   const make = MAKERS[name] ?? ccmcpServer
-  if (settings.tools !== undefined || settings.excludeTools !== undefined) {
-    const { root } = settings
-    checkTools(settings, [...(await make(root === undefined ? {} : { root })).tools.keys()])
-  }
   try {
     return await make(settings)
   } catch (error) {

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import type { ServerOptions } from '../index.js'
+import type { Server, ServerOptions } from '../index.js'
 import { UsageError, listOf, suggestion } from './options.js'
 import { DEFAULT } from './servers.js'
 
@@ -8,8 +8,6 @@ export interface Settings extends Pick<ServerOptions, 'unsupportedRevision' | 'i
   root?: string
   readOnly?: boolean
   persist?: string
-  tools?: string[]
-  excludeTools?: string[]
 }
 
 export function settingsOf(given: ReadonlyMap<string, string>, name: string): Settings {
@@ -21,9 +19,6 @@ export function settingsOf(given: ReadonlyMap<string, string>, name: string): Se
   if (unsupportedRevision !== undefined) settings.unsupportedRevision = unsupportedRevision
   if (invalidArguments !== undefined) settings.invalidArguments = invalidArguments
   if (unexpectedErrors !== undefined) settings.unexpectedErrors = unexpectedErrors
-  const [tools, excluded] = [given.get('tools'), given.get('exclude-tools')]
-  if (tools !== undefined) settings.tools = listOf('tools', tools)
-  if (excluded !== undefined) settings.excludeTools = listOf('exclude-tools', excluded)
   if (name !== DEFAULT) return settings
   const [root, persist] = [given.get('root'), given.get('persist')]
   if (root !== undefined) settings.root = folder(root)
@@ -32,13 +27,19 @@ export function settingsOf(given: ReadonlyMap<string, string>, name: string): Se
   return settings
 }
 
-/** A name that no tool has is a slip that would go unnoticed. */
-export function checkTools({ tools = [], excludeTools = [] }: Settings, known: readonly string[]): void {
-  for (const name of [...tools, ...excludeTools]) {
+/** Leaves the server only the tools that were asked for. */
+export function narrow(server: Server, given: ReadonlyMap<string, string>): void {
+  const [only, but] = [given.get('tools'), given.get('exclude-tools')]
+  const tools = only === undefined ? undefined : listOf('tools', only)
+  const excluded = but === undefined ? [] : listOf('exclude-tools', but)
+  const known = [...server.tools.keys()]
+  // A name that no tool has is a slip that would go unnoticed.
+  for (const name of [...(tools ?? []), ...excluded]) {
     if (known.includes(name)) continue
     const meant = suggestion(name, known)
     throw new UsageError(`There is no tool ${JSON.stringify(name)}${meant === '' ? `; there are ${known.join(', ') || 'none'}` : meant}`)
   }
+  for (const name of known) if (tools?.includes(name) === false || excluded.includes(name)) server.tools.disable(name)
 }
 
 function folder(path: string): string {
