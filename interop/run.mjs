@@ -24,7 +24,7 @@ function install(folder) {
   const mark = join(folder, 'node_modules', '.interop-installed')
   if (existsSync(mark) && statSync(mark).mtimeMs >= statSync(join(folder, 'package-lock.json')).mtimeMs) return
   process.stderr.write('interop: installing the strangers…\n')
-  run('npm', ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund'], folder)
+  run('npm', ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], folder)
   writeFileSync(mark, '')
 }
 

@@ -3,7 +3,7 @@ import { ccmcpServer } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'
 import { type Command, HELP } from './command.js'
-import { type Arguments, Failure, type Options, UsageError, columns, readVariables, suggestion, variableOf } from './options.js'
+import { type Arguments, type Options, UsageError, columns, readVariables, suggestion, variableOf } from './options.js'
 import { BUNDLED, DEFAULT, kindOf } from './servers.js'
 import { type Settings, narrow, settingsOf } from './settings.js'
 
@@ -103,7 +103,9 @@ async function bundled(name: string, settings: Settings): Promise<Server> {
   try {
     return await make(settings)
   } catch (error) {
-    throw new Failure(1, `The server ${name} cannot be made: ${error instanceof Error ? error.message : String(error)}`)
+    // A TypeError is about an option that cannot be obeyed.
+    if (error instanceof TypeError) throw new UsageError(`The server ${name} cannot be made: ${error.message}`)
+    throw error
   }
 }
 
