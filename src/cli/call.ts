@@ -14,7 +14,7 @@ export const call: Command = {
   takesCommand: true,
   async run(args) {
     const [name = '', word] = args.words
-    const input = argsOf(args)
+    const input = await argsOf(args)
     const json = args.given.has('json')
     await withClient(args, word, async (client, options) => {
       const result = await client.callTool(name, input, options).catch((error: unknown) => hint(client, name, error))

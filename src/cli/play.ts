@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { play } from '../harness/play.js'
+import { type PlayOptions, play } from '../harness/play.js'
 import { record } from '../harness/record.js'
 import { parseTranscript } from '../harness/transcript.js'
 import type { Channel } from '../jsonrpc/channel.js'
@@ -31,19 +31,26 @@ ${TARGET_NOTES.replace('an error from the server', 'something differs')}`,
     const transcript = readTranscript(file)
     const target = targetOf(args, word)
     const timeout = timeoutOf(args)
-    const options = timeout === undefined ? {} : { timeout }
     await interruptible(async (signal) => {
       const channel = openChannel(args, target)
       const stop = () => void channel.close()
       signal.addEventListener('abort', stop)
+      const playing: Playing = { file, transcript, channel, signal, options: timeout === undefined ? {} : { timeout } }
       try {
-        await (args.given.has('record') ? recordInto(file, transcript, channel, options) : compare(file, transcript, channel, options))
-        signal.throwIfAborted()
+        await (args.given.has('record') ? recordInto(playing) : compare(playing))
       } finally {
         await channel.close()
       }
     })
   },
+}
+
+interface Playing {
+  file: string
+  transcript: string
+  channel: Channel
+  signal: AbortSignal
+  options: PlayOptions
 }
 
 function readTranscript(file: string): string {
@@ -69,13 +76,14 @@ function openChannel({ given }: Arguments, target: ReturnType<typeof targetOf>):
   return tap(channel, ({ direction, frame }) => complain(`${direction === 'out' ? '>' : '<'} ${frame}\n`))
 }
 
-async function compare(file: string, transcript: string, channel: Channel, options: { timeout?: number }): Promise<void> {
+async function compare({ file, transcript, channel, signal, options }: Playing): Promise<void> {
   let played: Awaited<ReturnType<typeof play>>
   try {
     played = await play(transcript, channel, options)
   } catch (error) {
     throw error instanceof SyntaxError ? new UsageError(`${file}: ${error.message}`) : error
   }
+  signal.throwIfAborted() // what did not come then is no difference
   const { differences, broken } = played
   for (const difference of differences) print(shown(`${file}, ${difference}\n`, process.stdout))
   if (broken !== undefined) throw new Failure(3, shown(broken.message, process.stderr))
@@ -85,9 +93,10 @@ async function compare(file: string, transcript: string, channel: Channel, optio
   print(`${file}: ${count(sent, 'message')} sent, ${steps.length - sent} came as expected\n`)
 }
 
-async function recordInto(file: string, transcript: string, channel: Channel, options: { timeout?: number }): Promise<void> {
+async function recordInto({ file, transcript, channel, signal, options }: Playing): Promise<void> {
   const { transcript: recorded, unanswered, broken, garbage } = await record(transcript, channel, options)
   // Half a conversation must not replace a whole one.
+  signal.throwIfAborted()
   if (broken !== undefined) throw new Failure(3, shown(`${broken.message}\n${file} was left as it is`, process.stderr))
   if (garbage !== undefined)
     throw new Failure(

@@ -14,7 +14,7 @@ export const prompt: Command = {
   takesCommand: true,
   async run(args) {
     const [name = '', word] = args.words
-    const given = textsOf(argsOf(args))
+    const given = textsOf(await argsOf(args))
     await withClient(args, word, async (client, options) => {
       const result = await client.getPrompt(name, given, options)
       const messages = result.messages.map((message) =>

@@ -61,12 +61,12 @@ export function timeoutOf({ given }: Arguments): number | undefined {
 }
 
 /** What `--args` says. */
-export function argsOf({ given }: Arguments): Record<string, unknown> {
+export async function argsOf({ given }: Arguments): Promise<Record<string, unknown>> {
   const text = given.get('args')
   if (text === undefined) return {}
   let value: unknown
   try {
-    value = JSON.parse(textOf(text))
+    value = JSON.parse(await textOf(text))
   } catch (error) {
     if (error instanceof Failure) throw error
     throw new UsageError(
@@ -77,10 +77,13 @@ export function argsOf({ given }: Arguments): Record<string, unknown> {
   return value
 }
 
-function textOf(text: string): string {
+async function textOf(text: string): Promise<string> {
   if (text !== '-' && !text.startsWith('@')) return text
   try {
-    return readFileSync(text === '-' ? 0 : text.slice(1), 'utf8')
+    if (text !== '-') return readFileSync(text.slice(1), 'utf8')
+    const chunks: Buffer[] = []
+    for await (const chunk of process.stdin) chunks.push(chunk as Buffer) // no encoding was set
+    return Buffer.concat(chunks).toString()
   } catch (error) {
     throw new UsageError(`--args ${text} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
   }

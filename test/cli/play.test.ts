@@ -104,14 +104,15 @@ describe('ccmcp play', () => {
     expect(stderr).toMatch(problem)
     expect([code, stdout]).toEqual([2, ''])
   })
-  it('ends with Ctrl-C, and leaves the file alone', async () => {
-    writeFileSync(file, '> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hang","arguments":{}}}\n')
+  it.each([[['--record']], [[]]])('ends with Ctrl-C, and leaves the file alone: %j', async (args) => {
+    const before = '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {"jsonrpc":"2.0","id":1,"result":{}}\n'
+    writeFileSync(file, before)
     const hang = `console.error('hanging'); process.stdin.resume()`
-    const child = new Child(CCMCP, ['play', file, '--record', '--verbose', '--timeout', '60', '--', process.execPath, '-e', hang])
+    const child = new Child(CCMCP, ['play', file, ...args, '--verbose', '--timeout', '60', '--', process.execPath, '-e', hang])
     await child.said('hanging')
     child.give('SIGINT')
     await child.closed()
-    expect(child.code).toBe(130)
-    expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(2)
+    expect([child.code, child.stdout.toString()]).toEqual([130, ''])
+    expect(readFileSync(file, 'utf8')).toBe(before)
   })
 })
