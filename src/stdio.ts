@@ -47,32 +47,33 @@ export interface StdioOptions extends Omit<ServingOptions, 'input' | 'output'> {
  * cleanly: what is in flight is answered, then the process exits with 0.
  */
 export async function serveStdio(server: Server, options: StdioOptions = {}): Promise<void> {
-  const { log = process.stderr, exit = true, wire: asked, greeting, ...common } = options
+  const errors = new StandardError()
+  const { log = errors, exit = true, wire: asked, greeting, ...common } = options
   const named = descriptorsFromEnvironment()
   const descriptors = asked ?? named
   // Loaded only where it is needed: what comes before the first answer counts.
   const wire = descriptors === undefined ? standardWire() : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
-  if (wire.interactive && greeting !== undefined) process.stderr.write(`${greeting}\n`)
+  if (wire.interactive && greeting !== undefined) errors.write(`${greeting}\n`)
   const serving = new Serving(server, { ...common, log, input: wire.input, output: wire.output })
   const stop = () => {
     // The second signal means now.
     if (serving.stopped) process.exit(0)
     serving.stop()
   }
-  // A host may close our stderr: a line that cannot be logged is no reason to end.
-  const unheard = () => {}
-  process.stderr.on('error', unheard)
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-  const orphaned = watchParent(() => serving.stop())
+  const unwatch = afterFirstTurn(() => {
+    errors.open()
+    return watchParent(() => serving.stop())
+  })
   try {
     await serving.finished()
   } catch (error) {
     // The client has closed its end: nobody is left to tell.
     if (!isClosedPipe(error)) throw error
   } finally {
-    orphaned()
-    process.stderr.off('error', unheard)
+    unwatch()
+    errors.release()
     process.off('SIGTERM', stop)
     process.off('SIGINT', stop)
     wire.release()
@@ -80,20 +81,51 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   if (exit) process.exit()
 }
 
-/** Calls when the process that started this one is gone; returns how to stop looking. */
-function watchParent(gone: () => void): () => void {
-  const parent = process.ppid
-  let timer: ReturnType<typeof setInterval> | undefined
-  // Not before the first answer: a first timer costs a third of a millisecond.
+/** Our stderr. A host may close it: a line that cannot be logged is no reason to end. */
+class StandardError implements LogStream {
+  #opened = false
+  readonly #unheard = () => {}
+
+  get isTTY(): boolean {
+    return process.stderr.isTTY
+  }
+
+  /** Making the stream costs, so it is not made before it is needed. */
+  open(): void {
+    if (this.#opened) return
+    this.#opened = true
+    process.stderr.on('error', this.#unheard)
+  }
+
+  write(line: string): void {
+    this.open()
+    process.stderr.write(line)
+  }
+
+  release(): void {
+    if (this.#opened) process.stderr.off('error', this.#unheard)
+  }
+}
+
+/** Begins something that can wait for the first answer; returns how to end it. */
+function afterFirstTurn(begin: () => () => void): () => void {
+  let end = () => {}
   const later = setImmediate(() => {
-    timer = setInterval(() => {
-      if (process.ppid !== parent) gone()
-    }, PARENT_CHECK).unref()
+    end = begin()
   })
   return () => {
     clearImmediate(later)
-    clearInterval(timer)
+    end()
   }
+}
+
+/** Calls when the process that started this one is gone; returns how to stop looking. */
+function watchParent(gone: () => void): () => void {
+  const parent = process.ppid
+  const timer = setInterval(() => {
+    if (process.ppid !== parent) gone()
+  }, PARENT_CHECK).unref()
+  return () => clearInterval(timer)
 }
 
 function isClosedPipe(error: unknown): boolean {

@@ -1,24 +1,25 @@
 import { type Server, type ServerOptions, createServer, tool } from '../index.js'
 
-const textTool = tool({
-  name: 'word_count',
-  input: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
-  run: ({ text }) => text,
-})
+export type TextOptions = Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'>
 
-export interface TextOptions extends Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'> {
-  tools?: readonly string[]
-  excludeTools?: readonly string[]
-}
+const input = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } as const
 
-export function textServer({ tools, excludeTools, ...options }: TextOptions = {}): Server {
-  const wanted = ({ name }: { name: string }) => (tools?.includes(name) ?? true) && excludeTools?.includes(name) !== true
+/** The server of `ccmcp serve text`: two small tools, and failures as errors of the protocol. */
+export function textServer(options: TextOptions = {}): Server {
   return createServer({
     invalidArguments: 'protocol',
     unexpectedErrors: 'protocol',
     ...options,
     name: 'demo-server',
     version: '0.1.0',
-    tools: [textTool].filter(wanted),
+    tools: [
+      tool({ name: 'echo', description: 'Return the input string unchanged.', input, run: ({ text }) => text }),
+      tool({
+        name: 'word_count',
+        description: 'Count words in the input string.',
+        input,
+        run: ({ text }) => text.split(/\s+/u).filter((word) => word !== '').length,
+      }),
+    ],
   })
 }

@@ -13,6 +13,7 @@ export class Incoming {
   #controller: AbortController | undefined
   #aborted: Error | undefined
   #last: (() => void) | undefined
+  #next: (() => void) | undefined
   #state: 'open' | 'answered' | 'cancelled' = 'open'
 
   constructor(request: Request, exchange: Exchange, inBatch: boolean, calls: IncomingCalls) {
@@ -80,11 +81,17 @@ export class Incoming {
     this.#calls.settle(this, outcome)
   }
 
+  /** Has something done just behind the answer; not where there is none. */
+  afterAnswer(next: () => void): void {
+    this.#next = next
+  }
+
   answer(frame: string, error?: RpcError): void {
     if (!this.open) return
     this.#last?.()
     this.#state = 'answered'
     this.#exchange.reply(frame, error)
+    this.#next?.()
   }
 
   /** Ends it without an answer. */

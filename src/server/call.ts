@@ -1,11 +1,12 @@
 import type { Principal } from '../jsonrpc/channel.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
+import type { Report } from '../jsonrpc/report.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectProgress } from '../protocol/revisions/shapes.js'
 import type { Answers, Asking, Json, Question, Situation } from './ask.js'
-import { type Log, encodeLog, isWanted, makeLog } from './log.js'
+import { type Log, encodeLog, isWanted, makeLog, reportOf } from './log.js'
 import type { Stay } from './stay.js'
 
 /** Who is calling, as far as it has said. */
@@ -27,7 +28,7 @@ export interface Call {
   readonly signal: AbortSignal
   /** The `_meta` of the request. */
   readonly meta: Readonly<Record<string, unknown>>
-  /** Log messages to the caller, as far as it wants them. */
+  /** Log messages to the caller, as far as it wants them, and to the log of this process. */
   readonly log: Log
   /** Tells how far the call is. Silent if the caller did not ask, and once the call is answered. */
   progress(done: number, total?: number, message?: string): void
@@ -51,6 +52,7 @@ export interface Connection {
   readonly caller: Caller
   /** The lowest level of log messages that the caller wants; none where it wants none. */
   readonly logLevel: LogLevel | undefined
+  report(report: Report): void
 }
 
 /** Not every runtime has turns of its own. */
@@ -104,6 +106,7 @@ export class ServedCall implements Call {
 
   get log(): Log {
     this.#log ??= makeLog((message) => {
+      this.#connection.report({ ...reportOf(message), id: this.id })
       // Who does not read is not buried in messages.
       if (this.open && !this.#incoming.congested && isWanted(message.level, this.#connection.logLevel))
         this.#incoming.send(encodeLog(message))

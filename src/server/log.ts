@@ -1,4 +1,5 @@
 import { encodeNotification } from '../jsonrpc/message.js'
+import type { Report } from '../jsonrpc/report.js'
 import { LOG_LEVELS, type LogLevel } from '../protocol/model.js'
 import type { LogMessage } from './registry.js'
 
@@ -20,6 +21,30 @@ export function isLogLevel(value: unknown): value is LogLevel {
 /** Whether a message is wanted by somebody who wants `lowest` and what is above it. */
 export function isWanted(level: LogLevel, lowest: LogLevel | undefined): boolean {
   return lowest !== undefined && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(lowest)
+}
+
+const SEVERITY: Readonly<Record<LogLevel, Report['level']>> = {
+  debug: 'debug',
+  info: 'info',
+  notice: 'info',
+  warning: 'warning',
+  error: 'error',
+  critical: 'error',
+  alert: 'error',
+  emergency: 'error',
+}
+
+/** A log message as a line of the log of this process. */
+export function reportOf({ level, data }: LogMessage): Report {
+  return { level: SEVERITY[level], message: typeof data === 'string' ? data : textOf(data) }
+}
+
+function textOf(data: unknown): string {
+  try {
+    return JSON.stringify(data) ?? 'null'
+  } catch {
+    return 'a value that cannot be written as JSON'
+  }
 }
 
 export function encodeLog({ level, data, logger }: LogMessage): string {

@@ -1,4 +1,4 @@
-import type { Params } from '../jsonrpc/message.js'
+import { type Params, isThenable } from '../jsonrpc/message.js'
 import type { Call } from './call.js'
 
 /** Any request being served, before its method looks at it. */
@@ -11,21 +11,26 @@ export interface MethodCall extends Call {
 export type Result = Readonly<Record<string, unknown>>
 
 /**
- * Stands around every method. `next()` serves the request; what is returned is
- * the answer, what is thrown is an error. Whoever does not call `next` answers alone.
+ * Stands around every method. `next()` serves the request: await it, since it
+ * may take its time. What is returned is the answer, what is thrown is an
+ * error. Whoever does not call `next` answers alone.
  */
-export type Middleware = (call: MethodCall, next: () => Promise<Result>) => Result | Promise<Result>
+export type Middleware = (call: MethodCall, next: () => Result | Promise<Result>) => Result | Promise<Result>
 
-/** Serves a request through all of them, the first one outermost. */
-export async function through(chain: readonly Middleware[], call: MethodCall, serve: () => object | Promise<object>): Promise<object> {
+/** Serves a request through all of them, the first one outermost. Where none of them waits, the answer does not either. */
+export function through(chain: readonly Middleware[], call: MethodCall, serve: () => object | Promise<object>): object | Promise<object> {
   const [first, ...rest] = chain
-  if (first === undefined) return await serve()
+  if (first === undefined) return serve()
   let used = false
-  const result: unknown = await first(call, async () => {
+  const given: unknown = first(call, () => {
     if (used) throw new TypeError(`next() was called twice for one ${call.method}`)
     used = true
-    return (await through(rest, call, serve)) as Result // every result is an object of JSON
+    return through(rest, call, serve) as Result | Promise<Result> // every result is an object of JSON
   })
+  return isThenable(given) ? Promise.resolve(given).then((result) => resultOf(result, call)) : resultOf(given, call)
+}
+
+function resultOf(result: unknown, { method }: MethodCall): object {
   if (typeof result === 'object' && result !== null) return result
-  throw new TypeError(`A middleware returned no result for ${call.method}; return what next() gives`)
+  throw new TypeError(`A middleware returned no result for ${method}; return what next() gives`)
 }

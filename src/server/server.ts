@@ -1,6 +1,6 @@
 import type { CacheHint, Icon, Implementation, LogLevel } from '../protocol/model.js'
 import type { StateOptions } from './ask.js'
-import type { Call } from './call.js'
+import type { Call, Caller } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
 import { UNCACHED, hintOf } from './features/definition.js'
 import { Overflow } from './features/overflow.js'
@@ -26,6 +26,11 @@ export interface ServerOptions {
   prompts?: readonly Prompt[]
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown
+  /**
+   * Called once for each client that has shaken hands, behind the first answer
+   * after `notifications/initialized`. Its log goes to that client alone.
+   */
+  onInitialized?: (client: { caller: Caller; log: Log }) => void
   /** How long lists may be kept, and by whom (default: not at all). Lists that depend on the caller are never public. */
   cache?: Partial<CacheHint>
   /** How questions to the client outlive the request that put them: see `call.ask`. */
@@ -61,6 +66,7 @@ export interface Server {
   readonly log: Log
   readonly changes: Changes
   readonly seal: Seal
+  readonly onInitialized: ServerOptions['onInitialized']
   readonly state: Required<Omit<StateOptions, 'keys' | 'once'>> & Pick<StateOptions, 'once'>
   readonly pageSize: number
   readonly logLevel: LogLevel
@@ -77,7 +83,17 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
 export function createServer(options: ServerOptions): Server {
-  const { instructions, tools = [], resources = [], prompts = [], handle, state = {}, pageSize = 1000, logLevel = 'info' } = options
+  const {
+    instructions,
+    tools = [],
+    resources = [],
+    prompts = [],
+    handle,
+    onInitialized,
+    state = {},
+    pageSize = 1000,
+    logLevel = 'info',
+  } = options
   const { unsupportedRevision = 'negotiate', invalidArguments = 'result', unexpectedErrors = 'result' } = options
   for (const [option, value] of Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors })) {
     const allowed = CHOICES[option] ?? []
@@ -119,6 +135,7 @@ export function createServer(options: ServerOptions): Server {
     changes,
     seal: new Seal(state.keys),
     state: stateOf(state),
+    onInitialized,
     pageSize,
     logLevel,
     unsupportedRevision,

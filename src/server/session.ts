@@ -11,9 +11,10 @@ import { type Description, identify, undescribed } from '../protocol/revisions/i
 import { type Revision, byHandshake, bySelfDescription } from '../protocol/revisions/index.js'
 import { type Caller, type Connection, ServedCall } from './call.js'
 import { dispatch } from './dispatch.js'
-import { encodeLog, isWanted } from './log.js'
+import { encodeLog, isWanted, makeLog, reportOf } from './log.js'
 import { through } from './middleware.js'
 import { open } from './opening.js'
+import type { LogMessage } from './registry.js'
 import type { Server } from './server.js'
 import { situationOf } from './situation.js'
 import { Watching } from './watching.js'
@@ -50,6 +51,8 @@ export class Session {
   /** What the last request said of itself: how a client reads that has not shaken hands. */
   #described: Revision | undefined
   #initialized = false
+  /** Whether `onInitialized` has been called. */
+  #greeted = false
   #logLevel: LogLevel
   readonly #setLogLevel = (level: LogLevel) => void (this.#logLevel = level)
   readonly #watching: Watching
@@ -62,8 +65,7 @@ export class Session {
     // Before the peer: what has been sent already is received as soon as that is there.
     this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
     const deaf = server.changes.listen((change) => {
-      if ('log' in change && this.#initialized && !this.#peer.congested && isWanted(change.log.level, this.#logLevel))
-        this.#peer.sendFrame(encodeLog(change.log))
+      if ('log' in change) this.#sendLog(change.log)
     })
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
@@ -106,6 +108,7 @@ export class Session {
     if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
     if (!this.#initialized) this.#warnEarly(call)
+    else if (!this.#greeted && !call.inBatch) call.afterAnswer(() => this.#greet())
     return this.#serve(call, this.#connection)
   }
 
@@ -141,6 +144,7 @@ export class Session {
     return {
       revision,
       caller,
+      report: this.#report,
       get logLevel() {
         return level()
       },
@@ -160,7 +164,8 @@ export class Session {
     // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
     if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
     const { revision, caller, result } = open(this.#server, params, call.principal)
-    const connection = this.#connectionOf(revision, caller, () => this.#logLevel)
+    // Nothing is logged to a client that has not said that it is ready.
+    const connection = this.#connectionOf(revision, caller, () => (this.#initialized ? this.#logLevel : undefined))
     const begin = () => this.#begin(call, connection, result)
     const { middleware } = this.#server
     return middleware.length === 0 ? begin() : through(middleware, this.#served(call, connection), begin)
@@ -175,6 +180,26 @@ export class Session {
       id: call.id,
     })
     return result
+  }
+
+  /** Behind an answer, so that a client which waits for that line is not sent another one first. */
+  #greet(): void {
+    if (this.#greeted || this.#connection === undefined) return
+    this.#greeted = true
+    const log = makeLog((message) => {
+      this.#report(reportOf(message))
+      this.#sendLog(message)
+    })
+    try {
+      this.#server.onInitialized?.({ caller: this.#connection.caller, log })
+    } catch (error) {
+      this.#report({ level: 'error', message: 'onInitialized failed', error })
+    }
+  }
+
+  #sendLog(message: LogMessage): void {
+    // Who does not read is not buried in messages.
+    if (this.#initialized && !this.#peer.congested && isWanted(message.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(message))
   }
 
   #warnEarly(call: Incoming): void {

@@ -11,12 +11,11 @@ export interface LogStream {
 
 /** Writes reports as JSON, one a line, or as readable text for a person at a terminal. */
 export function logTo(stream: LogStream, lowest: LogLevel): (report: Report) => void {
-  const format = stream.isTTY === true ? readable : structured
   const from = LEVELS.indexOf(lowest)
   return (report) => {
     if (LEVELS.indexOf(report.level) < from) return
     try {
-      stream.write(format(report) + '\n')
+      stream.write((stream.isTTY === true ? readable : structured)(report) + '\n')
     } catch {
       // Who cannot be told is not told; the client is served all the same.
     }

@@ -40,27 +40,27 @@ interface Guarded extends Write {
  * line would break the stream. Returns what gives stdout back to its owner.
  */
 export function guardStdout(): () => void {
-  const { stdout, stderr } = process
+  const { stdout } = process
   const { write: ownWrite, end: ownEnd } = stdout
   if ((ownWrite as Guarded)[real] !== undefined) return () => {} // it is guarded already, by whoever gives it back
   let warned = false
   const warn = () => {
     if (!warned)
-      stderr.write(
+      process.stderr.write(
         'ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n',
       )
     warned = true
   }
-  const guarded = (...args: Parameters<typeof stderr.write>) => {
+  const guarded = (...args: Parameters<typeof stdout.write>) => {
     warn()
-    return stderr.write(...args)
+    return process.stderr.write(...args)
   }
   stdout.write = Object.assign(guarded, { [real]: ownWrite.bind(stdout) }) as Write // overloads
   stdout.end = (...args: unknown[]) => {
     warn()
     const done = args.findLast((arg) => typeof arg === 'function') as (() => void) | undefined
     const [text] = args
-    if (typeof text === 'string' || text instanceof Uint8Array) stderr.write(text, () => done?.())
+    if (typeof text === 'string' || text instanceof Uint8Array) process.stderr.write(text, () => done?.())
     else if (done !== undefined) process.nextTick(done)
     return stdout
   }

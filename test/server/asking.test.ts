@@ -317,6 +317,20 @@ describe.each(ALL)('in %s', (revision) => {
     expect(seen).toHaveLength(WITH_TOOLS.has(revision) ? 1 : 2)
   })
 
+  it.each([
+    ['is', { context: {} }],
+    ['is not', {}],
+  ])('the context of servers is asked for where that %s declared', async (_, sampling) => {
+    const seen: unknown[] = []
+    const server = serverOf((call) => call.ask({ it: sample({ messages: [], maxTokens: 5, includeContext: 'thisServer' }) }))
+    await callIt(server, revision, {
+      capabilities: { sampling },
+      sample: ({ includeContext }) => (seen.push(includeContext), { role: 'assistant', content: { type: 'text', text: '' }, model: 'm' }),
+    })
+    // Earlier, sampling itself included it.
+    expect(seen).toEqual(['context' in sampling || !WITH_TOOLS.has(revision) ? 'thisServer' : undefined])
+  })
+
   it('tools for the model are there or said to be missing', async () => {
     const server = serverOf(async (call) => {
       const tools = [{ name: 't', inputSchema: { type: 'object' } }]

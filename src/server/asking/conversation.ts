@@ -46,7 +46,7 @@ export class Conversation implements Asking {
 
   #prepare(key: string, question: Question): Put {
     const { revision, capabilities } = this.#situation
-    const request = put(question, revision)
+    const request = put(question, revision, capabilities)
     if (typeof request === 'string') throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
     if (lacking(capabilities, request) === undefined) return request
     throw new ToolError(

@@ -16,7 +16,7 @@ export interface Put {
 export type Reading = { readonly value: unknown } | { readonly declined: string } | { readonly wrong: string }
 
 /** A question in the words of a revision; a text where that has no words for it. */
-export function put(question: Question, revision: Revision): Put | string {
+export function put(question: Question, revision: Revision, capabilities: Readonly<Record<string, unknown>>): Put | string {
   switch (question.kind) {
     case 'form': {
       const requestedSchema = projectForm(revision, formChecker(question.schema))
@@ -40,6 +40,9 @@ export function put(question: Question, revision: Revision): Put | string {
       if (withTools && !revision.samplingTools) return 'cannot give tools to its model'
       checkTurns(question.params)
       const params = projectSampling(revision, question.params)
+      // https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#capabilities
+      const { sampling } = capabilities
+      if (revision.samplingTools && !(isObject(sampling) && sampling['context'] !== undefined)) delete params['includeContext']
       return { method: 'sampling/createMessage', params, requires: { sampling: withTools ? { tools: {} } : {} } }
     }
     case 'roots':

@@ -86,9 +86,10 @@ export class Rounds implements Asking {
   }
 
   #put(key: string, question: Question): Put {
-    const request = put(question, this.#situation.revision)
+    const { revision, capabilities } = this.#situation
+    const request = put(question, revision, capabilities)
     if (typeof request !== 'string') return request
-    throw new ToolError(`"${key}" cannot be asked: protocol ${this.#situation.revision.id} ${request}`)
+    throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
   }
 
   /**

@@ -1,0 +1,108 @@
+import { closeSync, fsyncSync, openSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { type TextTool, checkTextTool } from './template.js'
+
+/** The format of the file; a later one is not guessed at. */
+const FORMAT = 1
+/** No file of ours is larger. */
+const MAX_BYTES = 16 * 1024 * 1024
+
+/**
+ * Keeps registered tools on disk. The file is replaced as a whole, so it is
+ * never half written; one that cannot be read is set aside under another name.
+ */
+export class ToolFile {
+  readonly #path: string
+  readonly #warn: (message: string) => void
+
+  constructor(path: string, warn: (message: string) => void) {
+    const directory = dirname(resolve(path))
+    if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true)
+      throw new TypeError(`persist: the directory of ${JSON.stringify(path)} does not exist; create it first`)
+    const stat = statSync(path, { throwIfNoEntry: false })
+    if (stat !== undefined && !stat.isFile()) throw new TypeError(`persist: ${JSON.stringify(path)} is not a regular file`)
+    this.#path = stat === undefined ? join(realpathSync(directory), basename(path)) : realpathSync(path)
+    this.#warn = warn
+  }
+
+  /** What is in the file; undefined where it was damaged. Tools that are not allowed are left out, and the file is set aside as well. */
+  load(allowed: (tool: TextTool) => void): TextTool[] | undefined {
+    const text = this.#read()
+    if (text === undefined) return []
+    let tools: unknown[]
+    try {
+      tools = toolsIn(text)
+    } catch (error) {
+      this.#setAside(error)
+      return undefined
+    }
+    const good: TextTool[] = []
+    let problem: unknown
+    for (const tool of tools) {
+      try {
+        const checked = textTool(tool)
+        checkTextTool(checked)
+        if (good.some(({ name }) => name === checked.name)) throw new TypeError(`${checked.name} is there twice`)
+        allowed(checked)
+        good.push(checked)
+      } catch (error) {
+        problem ??= error
+      }
+    }
+    if (problem !== undefined) {
+      this.#setAside(problem)
+      this.save(good)
+    }
+    return good
+  }
+
+  save(tools: readonly TextTool[]): void {
+    const temporary = `${this.#path}.${process.pid}-${Date.now()}.tmp`
+    const text = `${JSON.stringify({ version: FORMAT, tools }, undefined, 2)}\n`
+    try {
+      const descriptor = openSync(temporary, 'wx', 0o600)
+      try {
+        writeFileSync(descriptor, text)
+        fsyncSync(descriptor)
+      } finally {
+        closeSync(descriptor)
+      }
+      renameSync(temporary, this.#path)
+    } catch (error) {
+      rmSync(temporary, { force: true })
+      throw error
+    }
+  }
+
+  #read(): string | undefined {
+    const stat = statSync(this.#path, { throwIfNoEntry: false })
+    if (stat === undefined) return undefined
+    return stat.size > MAX_BYTES ? '' : readFileSync(this.#path, 'utf8')
+  }
+
+  #setAside(error: unknown): void {
+    const aside = `${this.#path}.damaged-${Date.now()}`
+    renameSync(this.#path, aside)
+    this.#warn(`The registered tools in ${this.#path} could not all be read (${messageOf(error)}); the file is kept as ${aside}`)
+  }
+}
+
+function toolsIn(text: string): unknown[] {
+  const content: unknown = JSON.parse(text)
+  if (typeof content !== 'object' || content === null || !('version' in content) || !('tools' in content))
+    throw new TypeError('it has no "version" and "tools"')
+  if (content.version !== FORMAT) throw new TypeError(`its version is ${JSON.stringify(content.version)}, not ${FORMAT}`)
+  if (!Array.isArray(content.tools)) throw new TypeError('"tools" is not a list')
+  return content.tools
+}
+
+function textTool(value: unknown): TextTool {
+  const { name, description, template } = Object(value) as Record<string, unknown> // any value has properties, if only missing ones
+  if (typeof name !== 'string' || typeof description !== 'string' || typeof template !== 'string')
+    throw new TypeError('a tool has no "name", "description" and "template"')
+  return { name, description, template }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

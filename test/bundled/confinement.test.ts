@@ -1,0 +1,231 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readFile, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, describe, expect, it } from 'vitest'
+import { Files } from '../../src/bundled/files.js'
+import { temporaryFolder } from './folder.js'
+
+/*
+ * Nobody gets out, also while somebody else swaps names for links. In the test
+ * suite for a moment; `npm run confinement` takes longer, and shows beside it
+ * what happens to a server that checks a path and then opens it.
+ */
+const SECONDS = Number(process.env['CONFINEMENT_SECONDS'] ?? '2')
+const thorough = process.env['CONFINEMENT_SECONDS'] !== undefined
+const linux = process.platform === 'linux'
+const SECRET = 'the secret of the outside'
+const folder = temporaryFolder()
+const swapper = new URL('processes/swap.mjs', import.meta.url).pathname
+
+const children = new Set<ChildProcess>()
+afterEach(async () => {
+  await Promise.all([...children].map((child) => end(child)))
+  children.clear()
+})
+
+function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve()
+  return new Promise((resolve) => {
+    child.on('exit', () => resolve())
+    child.kill('SIGKILL')
+  })
+}
+
+const heard = (child: ChildProcess) =>
+  new Promise<unknown>((resolve, reject) => {
+    child.once('message', resolve)
+    child.once('exit', (code) => reject(new Error(`The swapping process ended with ${code}`)))
+  })
+
+/** Everything beneath a directory, as one number. */
+function fingerprint(directory: string): string {
+  const hash = createHash('sha256')
+  for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted()) {
+    hash.update(`${name}\0`)
+    try {
+      hash.update(readFileSync(join(directory, name)))
+    } catch {
+      hash.update('directory')
+    }
+  }
+  return hash.digest('hex')
+}
+
+interface Access {
+  read(path: string): Promise<string>
+  write(path: string, content: string): Promise<unknown>
+  list(path: string): Promise<{ entries: readonly { name: string }[] }>
+}
+
+/** Reads, writes and lists while another process swaps what the names mean. */
+async function race(name: string, make: (root: string) => Access, seconds: number) {
+  const [root, outside] = [join(folder, `${name}-root`), join(folder, `${name}-outside`)]
+  mkdirSync(root)
+  mkdirSync(join(outside, 'deep'), { recursive: true })
+  for (const place of ['secret', 'deep/secret', 'only-outside']) writeFileSync(join(outside, place), SECRET)
+  const before = fingerprint(outside)
+  const child = fork(swapper, [root, outside], { execArgv: [] })
+  children.add(child)
+  await heard(child)
+  const access = make(root)
+  const count = { attempts: 0, done: 0, escapes: 0 }
+  const deadline = performance.now() + seconds * 1000
+  const attempt = async (work: () => Promise<boolean>) => {
+    count.attempts++
+    try {
+      if (await work()) count.escapes++
+      count.done++
+    } catch {
+      // Refused, or not there just now.
+    }
+  }
+  const reads = ['file', 'directory/secret', 'directory/deep/secret', 'turning/secret', 'turning/deep/secret']
+  const writes = ['directory/secret', 'turning/new', 'directory/deep/new', 'file']
+  const lists = ['directory', 'turning']
+  const work = async (turn: number) => {
+    for (let i = turn; performance.now() < deadline; i++) {
+      const [read = '', write = '', list = ''] = [reads[i % reads.length], writes[i % writes.length], lists[i % lists.length]]
+      await attempt(async () => (await access.read(read)).includes(SECRET))
+      if (i % 8 === 0) await attempt(async () => (await access.write(write, 'inside'), false))
+      await attempt(async () => (await access.list(list)).entries.some((entry) => entry.name === 'only-outside'))
+    }
+  }
+  await Promise.all([0, 1, 2, 3].map(work))
+  child.send('stop')
+  const { swaps } = (await heard(child)) as { swaps: number }
+  await end(child)
+  const untouched = fingerprint(outside) === before
+  console.log(
+    `confinement, ${name}: ${count.attempts} attempts (${count.done} carried out) against ${swaps} swaps, ${count.escapes} escapes, outside ${untouched ? 'untouched' : 'CHANGED'}`,
+  )
+  return { ...count, swaps, untouched }
+}
+
+describe.runIf(linux)('while another process swaps names for links', () => {
+  it(
+    'nothing is read, listed or written outside',
+    async () => {
+      const { done, escapes, swaps, untouched } = await race('ours', (root) => new Files({ real: root, given: root }), SECONDS)
+      expect({ escapes, untouched }).toEqual({ escapes: 0, untouched: true })
+      // Otherwise it would show nothing.
+      expect(Math.min(done, swaps)).toBeGreaterThan(20)
+    },
+    (SECONDS + 30) * 1000,
+  )
+
+  it.runIf(thorough)(
+    'a check that comes before opening does leak',
+    async () => {
+      const naive = (root: string): Access => {
+        const inside = async (path: string) => {
+          const real = await realpath(join(root, path))
+          if (!real.startsWith(`${root}/`)) throw new Error('outside')
+          return real
+        }
+        return {
+          read: async (path) => readFile(await inside(path), 'utf8'),
+          write: async (path, content) => writeFileSync(await inside(path), content),
+          list: async (path) => ({ entries: readdirSync(await inside(path)).map((name) => ({ name })) }),
+        }
+      }
+      const { escapes } = await race('check first, then open', naive, SECONDS)
+      expect(escapes).toBeGreaterThan(0)
+    },
+    (SECONDS + 30) * 1000,
+  )
+
+  it.runIf(thorough)(
+    'without /proc, some do as well: docs/files.md says so',
+    async () => {
+      const { attempts } = await race('second look', (root) => new Files({ real: root, given: root }, { finding: 'real' }), SECONDS)
+      expect(attempts).toBeGreaterThan(20)
+    },
+    (SECONDS + 30) * 1000,
+  )
+})
+
+describe('whatever the tree and the path', () => {
+  const outside = join(folder, 'all-outside')
+  mkdirSync(join(outside, 'b'), { recursive: true })
+  for (const name of ['a', 'b/a', 'only-outside']) writeFileSync(join(outside, name), SECRET)
+
+  const NAMES = ['a', 'b', 'c']
+  const path = fc
+    .array(fc.constantFrom(...NAMES, ...NAMES, '..', '.', '', '~', '%2e%2e', 'a\\..', '\u2025', 'é', 'e\u0301', outside), {
+      minLength: 1,
+      maxLength: 6,
+    })
+    .chain((parts) => fc.constantFrom(parts.join('/'), `/${parts.join('/')}`, `${folder}/all-root/${parts.join('/')}`))
+  const target = fc.oneof(
+    fc.array(fc.constantFrom(...NAMES, '..', '..', '.'), { minLength: 1, maxLength: 5 }).map((parts) => parts.join('/')),
+    fc.constantFrom(outside, `${outside}/a`, '/', '../all-outside', '../../', '/proc/self/cwd', '/proc/self/root', `${folder}/all-root/b`),
+  )
+  const tree = fc.array(
+    fc.record({
+      at: fc.array(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/')),
+      what: fc.oneof(
+        fc.constant({ kind: 'file' as const }),
+        fc.constant({ kind: 'directory' as const }),
+        target.map((to) => ({ kind: 'link' as const, to })),
+      ),
+    }),
+    { maxLength: 8 },
+  )
+  const operation = fc.record({ kind: fc.constantFrom('read', 'write', 'list'), path })
+
+  /** Links that lead out are laid first, so that nothing is ever built through one. */
+  function plant(root: string, plan: { at: string; what: { kind: string; to?: string } }[]) {
+    rmSync(root, { recursive: true, force: true })
+    mkdirSync(root)
+    for (const { at, what } of plan) {
+      const spot = join(root, at)
+      const above = at.split('/').slice(0, -1)
+      if (above.some((_, index) => isLinkOrFile(join(root, ...above.slice(0, index + 1)))) || isThere(spot)) continue
+      mkdirSync(join(root, ...above), { recursive: true })
+      if (what.kind === 'file') writeFileSync(spot, 'inside')
+      else if (what.kind === 'directory') mkdirSync(spot)
+      else symlinkSync(what.to ?? '', spot)
+    }
+  }
+  const entryOf = (spot: string) => {
+    const name = spot.slice(spot.lastIndexOf('/') + 1)
+    const directory = spot.slice(0, -name.length)
+    return existsSync(directory) ? readdirSync(directory, { withFileTypes: true }).find((entry) => entry.name === name) : undefined
+  }
+  const isThere = (spot: string) => entryOf(spot) !== undefined
+  const isLinkOrFile = (spot: string) => entryOf(spot)?.isDirectory() === false
+
+  it.each(linux ? (['held', 'real'] as const) : (['real'] as const))(
+    '%s: nothing comes from outside, and nothing gets there',
+    async (finding) => {
+      const root = join(folder, 'all-root')
+      const files = new Files({ real: root, given: root }, { finding })
+      const before = fingerprint(outside)
+      let attempts = 0
+      await fc.assert(
+        fc.asyncProperty(tree, fc.array(operation, { minLength: 1, maxLength: 10 }), async (plan, operations) => {
+          plant(root, plan)
+          for (const { kind, path } of operations) {
+            attempts++
+            try {
+              if (kind === 'read') expect(await files.read(path)).not.toContain(SECRET)
+              else if (kind === 'write') await files.write(path, 'inside')
+              else expect((await files.list(path)).entries.map(({ name }) => name)).not.toContain('only-outside')
+            } catch (error) {
+              expect((error as Error).name).toBe('ToolError')
+              const { message } = error as Error
+              if (!path.includes(folder)) expect(message).not.toContain(folder)
+            }
+          }
+        }),
+        { numRuns: thorough ? 5000 : 150 },
+      )
+      expect(fingerprint(outside)).toBe(before)
+      console.log(`confinement, any tree (${finding}): ${attempts} attempts, outside untouched`)
+    },
+    (SECONDS + 60) * 1000,
+  )
+})

@@ -1,0 +1,358 @@
+import { execFileSync, spawn } from 'node:child_process'
+import {
+  appendFileSync,
+  chmodSync,
+  closeSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { Files, MAX_ENTRIES, MAX_READ } from '../../src/bundled/files.js'
+import { temporaryFolder } from './folder.js'
+
+const folder = temporaryFolder()
+const outside = join(folder, 'outside')
+const SECRET = 'the secret of the outside'
+mkdirSync(outside)
+writeFileSync(join(outside, 'secret'), SECRET)
+
+let count = 0
+/** A new root with a few things in it. */
+function freshRoot(): string {
+  const root = join(folder, `root-${++count}`)
+  mkdirSync(join(root, 'dir', 'deep'), { recursive: true })
+  writeFileSync(join(root, 'a.txt'), 'A')
+  writeFileSync(join(root, 'dir', 'b.txt'), 'B')
+  mkdirSync(`${root}-evil`)
+  writeFileSync(join(`${root}-evil`, 'secret'), SECRET)
+  return root
+}
+
+const linux = process.platform === 'linux'
+const findings = linux ? (['held', 'real'] as const) : (['real'] as const)
+
+describe.each(findings)('%s', (finding) => {
+  const filesAt = (root: string) => new Files({ real: root, given: root }, { finding })
+  const root = freshRoot()
+  const files = filesAt(root)
+
+  it('reads, writes and lists', async () => {
+    expect(await files.read('a.txt')).toBe('A')
+    expect(await files.read('./dir//b.txt')).toBe('B')
+    expect(await files.read(join(root, 'dir/b.txt'))).toBe('B')
+    expect(await files.write('dir/new.txt', 'héllo')).toBe(6)
+    expect(readFileSync(join(root, 'dir/new.txt'), 'utf8')).toBe('héllo')
+    expect(await files.list('dir')).toEqual({
+      entries: [
+        { type: 'F', name: 'b.txt', shown: 'b.txt', link: false },
+        { type: 'D', name: 'deep', shown: 'deep', link: false },
+        { type: 'F', name: 'new.txt', shown: 'new.txt', link: false },
+      ],
+      more: false,
+    })
+    expect((await files.list(root)).entries.map(({ name }) => name)).toEqual((await files.list('.')).entries.map(({ name }) => name))
+  })
+
+  describe('refuses', () => {
+    const LEAD_OUT: readonly [string, string][] = [
+      ['..', '..'],
+      ['a way up', '../outside/secret'],
+      ['a way up in the middle', 'dir/../../outside/secret'],
+      ['a way up that stays inside', 'dir/../a.txt'],
+      ['a way up with backslashes', '..\\outside\\secret'],
+      ['an absolute path', join(outside, 'secret')],
+      ['the absolute way up', `${root}/../outside/secret`],
+      ['a sibling with the same beginning', `${root}-evil/secret`],
+      ['the home directory', '~/.ssh/id_rsa'],
+      ['a bare ~', '~'],
+      ['NUL', 'a.txt\0.png'],
+      ['nothing', ''],
+      ['half a character', 'a\ud800'],
+      ['a very long path', 'a/'.repeat(3000)],
+      ['system files', '/etc/passwd'],
+      ['/proc', '/proc/self/environ'],
+      ['/dev', '/dev/zero'],
+    ]
+    it.each(LEAD_OUT)('%s', async (_, path) => {
+      await expect(files.read(path)).rejects.toThrow(/^"|^The path/)
+      await expect(files.write(path, 'x')).rejects.toThrow(/^"|^The path/)
+      await expect(files.list(path)).rejects.toThrow(/^"|^The path/)
+    })
+
+    // These mean nothing special: they are names like any other, and there is no such file.
+    it.each([
+      '%2e%2e%2foutside%2fsecret',
+      '..%2foutside%2fsecret',
+      '%2e%2e/outside/secret',
+      '．．/outside/secret',
+      '‥/outside',
+      'a.txt%00.png',
+    ])('to decode %s', async (path) => {
+      await expect(files.read(path)).rejects.toThrow('does not exist')
+    })
+
+    it('to leak the root', async () => {
+      const paths = ['nope', 'a.txt/x', 'dir', '../x', 'x\0', `${root}-evil/secret`, 'nope/deeper', 'x'.repeat(300)]
+      for (const path of paths) {
+        for (const attempt of [() => files.read(path), () => files.write(`${path}/x\0`, ''), () => files.list(`${path}/x`)]) {
+          const message = await attempt().then(String, ({ message }: Error) => message)
+          if (!path.startsWith(root)) expect(message).not.toContain(folder)
+          expect(message).not.toContain('/proc')
+        }
+      }
+    })
+  })
+
+  it('tells what is wrong in words, with the path as it was given', async () => {
+    const failures: readonly [() => Promise<unknown>, string][] = [
+      [() => files.read('nope'), '"nope" does not exist'],
+      [() => files.read('dir'), '"dir" is a directory, not a file'],
+      [() => files.read('.'), '"." is a directory, not a file'],
+      [() => files.write('dir', 'x'), '"dir" is a directory, not a file'],
+      [() => files.list('nope'), '"nope" does not exist'],
+      [() => files.list('a.txt'), '"a.txt" is not a directory'],
+      [() => files.write('nope/x', 'x'), '"nope/x" cannot be written: its directory does not exist'],
+      [() => files.read('a.txt/b'), '"a.txt/b" leads through something that is not a directory'],
+      [() => files.read('new\nline'), '"new\\nline" does not exist'],
+      [() => files.read('turned\u202e'), '"turned\\u{202e}" does not exist'],
+      [() => files.read('tag\u{e0041}'), '"tag\\u{e0041}" does not exist'],
+      [() => files.write('x', 'half \ud800'), 'The content is not valid Unicode: it has half of a surrogate pair'],
+    ]
+    for (const [attempt, message] of failures) await expect(attempt()).rejects.toThrow(message)
+  })
+
+  describe('links', () => {
+    const root = freshRoot()
+    const files = filesAt(root)
+    const link = (target: string, name: string) => symlinkSync(target, join(root, name))
+    link('a.txt', 'file')
+    link(join(root, 'a.txt'), 'absolute')
+    link('dir', 'to-dir')
+    link('dir/deep/../b.txt', 'up-and-down')
+    link('dir/deep/../../../outside/secret', 'far-up')
+    link(join(outside, 'secret'), 'out')
+    link('../outside', 'out-dir')
+    link(`${root}-evil/secret`, 'sibling')
+    link('loop-2', 'loop-1')
+    link('loop-1', 'loop-2')
+    link('to-dir/made.txt', 'dangling-inside')
+    link('../outside/made.txt', 'dangling-out')
+    link('/proc/self/root/etc/passwd', 'proc')
+    link('/proc/self/cwd', 'cwd')
+    symlinkSync('../../a.txt', join(root, 'dir', 'deep', 'up'))
+
+    it('are followed inside', async () => {
+      expect(await files.read('file')).toBe('A')
+      expect(await files.read('absolute')).toBe('A')
+      expect(await files.read('to-dir/b.txt')).toBe('B')
+      expect(await files.read('up-and-down')).toBe('B')
+      expect(await files.read('dir/deep/up')).toBe('A')
+      expect((await files.list('to-dir')).entries.map(({ name }) => name)).toEqual(['b.txt', 'deep'])
+    })
+    it.each(['far-up', 'out', 'out-dir/secret', 'sibling', 'proc', 'cwd', 'cwd/package.json'])('do not lead out: %s', async (path) => {
+      await expect(files.read(path)).rejects.toThrow(/leads out of the directory/)
+      await expect(files.write(path, 'x')).rejects.toThrow(/leads out of the directory/)
+      await expect(files.list(path)).rejects.toThrow(/leads out of the directory/)
+      expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
+    })
+    it('are not written through to the outside, where nothing is yet', async () => {
+      await expect(files.write('dangling-out', 'x')).rejects.toThrow()
+      expect(existsSync(join(outside, 'made.txt'))).toBe(false)
+    })
+    it('end', async () => {
+      await expect(files.read('loop-1')).rejects.toThrow('has too many parts or links')
+    })
+    it('stay links when what they lead to is written', async () => {
+      await files.write('file', 'A2')
+      expect(lstatSync(join(root, 'file')).isSymbolicLink()).toBe(true)
+      expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('A2')
+    })
+    it('are listed as what they lead to, if that is inside', async () => {
+      const { entries } = await files.list('.')
+      const typeOf = (name: string) => entries.find((entry) => entry.name === name)?.type
+      expect(typeOf('to-dir')).toBe('D')
+      expect(typeOf('out-dir')).toBe('F')
+      expect(typeOf('cwd')).toBe('F')
+      expect(typeOf('file')).toBe('F')
+    })
+    it.runIf(finding === 'held')('may lead to what is not there yet, inside', async () => {
+      await files.write('dangling-inside', 'made')
+      expect(readFileSync(join(root, 'dir', 'made.txt'), 'utf8')).toBe('made')
+    })
+  })
+
+  it('reads up to 1 MB', async () => {
+    writeFileSync(join(root, 'full'), 'x'.repeat(MAX_READ))
+    writeFileSync(join(root, 'over'), 'x'.repeat(MAX_READ + 1))
+    expect((await files.read('full')).length).toBe(MAX_READ)
+    await expect(files.read('over')).rejects.toThrow('"over" has 1048577 bytes; at most 1048576 are read')
+  })
+  it('does not follow a file that grows for ever', async () => {
+    const path = join(root, 'growing')
+    writeFileSync(path, 'x'.repeat(MAX_READ - 10))
+    let growing = true
+    const grow = () => {
+      appendFileSync(path, 'x'.repeat(10_000))
+      if (growing) setImmediate(grow)
+    }
+    grow()
+    await expect(files.read('growing')).rejects.toThrow(/at most 1048576 are read/)
+    growing = false
+  })
+  it('says what is binary', async () => {
+    writeFileSync(join(root, 'nul'), 'a\0b')
+    writeFileSync(join(root, 'latin'), Buffer.from([0x63, 0xe9]))
+    await expect(files.read('nul')).rejects.toThrow('"nul" is a binary file (3 bytes); only UTF-8 text can be read')
+    await expect(files.read('latin')).rejects.toThrow('is a binary file')
+  })
+  it('keeps every character of a text', async () => {
+    const text = '\ufeffBOM, CRLF\r\n, U+2028 \u2028 and 🎉\n'
+    await files.write('text', text)
+    expect(await files.read('text')).toBe(text)
+  })
+
+  it.runIf(linux)('takes names by their bytes: normal forms and case are other names', async () => {
+    await files.write('caf\u00e9', 'composed')
+    await expect(files.read('cafe\u0301')).rejects.toThrow('does not exist')
+    await expect(files.read('CAF\u00c9')).rejects.toThrow('does not exist')
+    expect(await files.read('caf\u00e9')).toBe('composed')
+  })
+
+  describe('what is no regular file', () => {
+    it.runIf(linux)('is refused without waiting: a pipe', async () => {
+      execFileSync('mkfifo', [join(root, 'pipe')])
+      // Four of them would block every thread that Node reads files with.
+      const refusals = Array.from({ length: 8 }, () => expect(files.read('pipe')).rejects.toThrow('"pipe" is not a regular file'))
+      await Promise.all([...refusals, expect(files.write('pipe', 'x')).rejects.toThrow('"pipe" is not a regular file')])
+      expect(await files.read('a.txt')).toBe('A')
+    })
+    it.runIf(linux)('is refused where the root is / : devices and /proc', async () => {
+      const all = new Files({ real: '/', given: '/' }, { finding })
+      for (const path of ['/dev/zero', '/dev/null', '/dev/tty']) {
+        if (existsSync(path)) await expect(all.read(path)).rejects.toThrow('is not a regular file')
+      }
+      for (const path of ['/proc/self/environ', '/proc/self/mem', '/proc/version', '/proc/self/root/proc/version'])
+        await expect(all.read(path)).rejects.toThrow('is not a regular file')
+      await expect(all.write('/proc/self/comm', 'x')).rejects.toThrow('is not a regular file')
+      await expect(all.write('/dev/null', 'x')).rejects.toThrow('is not a regular file')
+      expect(await all.read(join(root, 'a.txt'))).toBe('A')
+    })
+  })
+
+  describe('writing', () => {
+    it('keeps the mode, and the old file whole for those who have it open', async () => {
+      const path = join(root, 'script')
+      writeFileSync(path, 'old')
+      chmodSync(path, 0o750)
+      const descriptor = openSync(path, 'r')
+      await files.write('script', 'new')
+      expect(statSync(path).mode & 0o777).toBe(0o750)
+      expect(readFileSync(descriptor, 'utf8')).toBe('old')
+      closeSync(descriptor)
+    })
+    it('does not reach another file through a hard link', async () => {
+      linkSync(join(outside, 'secret'), join(root, 'hard'))
+      await files.write('hard', 'mine')
+      expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
+      expect(await files.read('hard')).toBe('mine')
+      rmSync(join(root, 'hard'))
+    })
+    it('leaves nothing behind', async () => {
+      const before = readdirSync(root)
+      await files.write('a.txt', 'A')
+      await expect(files.write('x'.repeat(256), 'x')).rejects.toThrow('has a name that is too long')
+      expect(readdirSync(root)).toEqual(before)
+    })
+    it.runIf(linux && process.getuid?.() !== 0)('does not replace what may not be written', async () => {
+      writeFileSync(join(root, 'locked'), 'locked')
+      chmodSync(join(root, 'locked'), 0o444)
+      await expect(files.write('locked', 'x')).rejects.toThrow('may not be written: permission denied')
+    })
+  })
+
+  describe('listing', () => {
+    it.runIf(linux)('shows names that would fake a line, or are no text, as escapes', async () => {
+      const root = freshRoot()
+      for (const name of ['a\nD fake', 'tab\there', 'turned\u202e', 'back\\slash', '\u001b[31mred', 'tag\u{e0041}'])
+        writeFileSync(join(root, name), '')
+      writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff, 0x0a, 0x41])]), '')
+      const { entries } = await filesAt(root).list('.')
+      expect(entries.map(({ type, shown }) => `${type} ${shown}`)).toEqual([
+        'F \\u{1b}[31mred',
+        'F \\xff\\x0aA',
+        'F a.txt',
+        'F a\\nD fake',
+        'F back\\\\slash',
+        'D dir',
+        'F tab\\u{9}here',
+        'F tag\\u{e0041}',
+        'F turned\\u{202e}',
+      ])
+      expect(entries.find(({ name }) => name === 'a\nD fake')).toBeDefined()
+    })
+    it.runIf(finding === findings[0])('ends somewhere', async () => {
+      const root = freshRoot()
+      mkdirSync(join(root, 'many'))
+      for (let i = 0; i <= MAX_ENTRIES; i++) closeSync(openSync(join(root, 'many', String(i)), 'w'))
+      const { entries, more } = await filesAt(root).list('many')
+      expect(entries).toHaveLength(MAX_ENTRIES)
+      expect(more).toBe(true)
+    })
+  })
+})
+
+it.runIf(linux)('leaves no descriptor open, whatever happens', async () => {
+  const root = freshRoot()
+  const files = new Files({ real: root, given: root })
+  symlinkSync('dir/deep', join(root, 'link'))
+  const open = () => readdirSync('/proc/self/fd').length
+  const attempts = () => [
+    files.read('a.txt'),
+    files.read('link/../../x'),
+    files.read('link/nope'),
+    files.read('dir'),
+    files.write('link/x', 'x'),
+    files.write('nope/x', 'x'),
+    files.list('link'),
+    files.list('a.txt'),
+  ]
+  await Promise.allSettled(attempts())
+  const before = open()
+  for (let i = 0; i < 20; i++) await Promise.allSettled(attempts())
+  expect(open()).toBeLessThanOrEqual(before)
+})
+
+it('loses neither the old nor the new content when the writer is killed', async () => {
+  const root = freshRoot()
+  const path = join(root, 'a.txt')
+  const writer = new URL('processes/write.mjs', import.meta.url).pathname
+  const bundle = new URL('../../dist/files.js', import.meta.url).href
+  writeFileSync(path, 'x'.repeat(100_000))
+  for (let round = 0; round < 12; round++) {
+    const child = spawn(process.execPath, [writer, bundle, root], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const ended = new Promise((resolve) => child.on('exit', resolve))
+    // It has written `round` times and is at it again.
+    await new Promise<void>((resolve) => {
+      let seen = 0
+      child.stdout.on('data', (chunk: Buffer) => {
+        seen += chunk.length
+        if (seen > round) resolve()
+      })
+    })
+    child.kill('SIGKILL')
+    await ended
+    const content = readFileSync(path, 'utf8')
+    expect(content).toHaveLength(100_000)
+    expect(content).toBe((content[0] ?? '').repeat(100_000))
+  }
+})

@@ -1,0 +1,257 @@
+import { chmodSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import fc from 'fast-check'
+import { ccmcpServer } from '../../src/bundled/ccmcp.js'
+import { parametersOf, render } from '../../src/bundled/template.js'
+import type { Server } from '../../src/index.js'
+import { answers, call, initialize } from '../drive.js'
+import { temporaryFolder } from './folder.js'
+
+const folder = temporaryFolder()
+const greet = { name: 'greet_formal', description: 'Formal greeting', template: 'Dear {name}, it is a pleasure to meet you.' }
+const list = (id: unknown = 'list') => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list' })
+
+interface Message {
+  id?: unknown
+  method?: string
+  result?: { content: { text: string }[]; isError: boolean; tools: { name: string; inputSchema: object }[] }
+}
+async function all(server: Server, lines: readonly string[]): Promise<Message[]> {
+  return (await answers(server, [...initialize('2025-11-25'), ...lines])) as Message[]
+}
+/** The texts of the answers to calls of tools, errors marked. */
+async function texts(server: Server, lines: readonly string[]): Promise<string[]> {
+  return (await all(server, lines))
+    .filter(({ result }) => result?.content !== undefined)
+    .map(({ result }) => `${result?.isError === true ? 'ERROR ' : ''}${result?.content[0]?.text}`)
+}
+async function names(server: Server): Promise<string[]> {
+  const found = (await all(server, [list()])).find(({ id }) => id === 'list')
+  return found?.result?.tools.map(({ name }) => name) ?? []
+}
+const fresh = () => ccmcpServer({ root: folder })
+
+describe('register_tool', () => {
+  it('adds a tool that can be listed and called at once', async () => {
+    const server = fresh()
+    expect(await texts(server, [call('register_tool', greet, 1), call('greet_formal', { name: 'Professor Smith' }, 2)])).toEqual([
+      'Registered tool greet_formal (arguments: name)',
+      'Dear Professor Smith, it is a pleasure to meet you.',
+    ])
+    const found = (await all(server, [list()])).find(({ id }) => id === 'list')
+    expect(found?.result?.tools.at(-1)).toEqual({
+      name: 'greet_formal',
+      description: 'Formal greeting',
+      inputSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+    })
+  })
+  it('and unregister_tool tell of the change each time', async () => {
+    const found = await all(fresh(), [call('register_tool', greet, 1), call('unregister_tool', { name: 'greet_formal' }, 2)])
+    expect(found.filter(({ method }) => method === 'notifications/tools/list_changed').length).toBeGreaterThan(0)
+    const apart = fresh()
+    const told = async (line: string) =>
+      (await all(apart, [line])).filter(({ method }) => method === 'notifications/tools/list_changed').length
+    expect(await told(call('register_tool', greet))).toBe(1)
+    expect(await told(call('unregister_tool', { name: 'greet_formal' }))).toBe(1)
+  })
+  it('makes every placeholder a required string', async () => {
+    const server = fresh()
+    const two = { name: 'two', description: 'd', template: '{a} and {b} and {a}' }
+    expect(
+      await texts(server, [
+        call('register_tool', two, 1),
+        call('two', { a: 'x', b: 'y' }, 2),
+        call('two', { a: 'x' }, 3),
+        call('two', { a: 1, b: 'y' }, 4),
+      ]),
+    ).toEqual([
+      'Registered tool two (arguments: a, b)',
+      'x and y and x',
+      'ERROR Invalid arguments for two: b is required',
+      'ERROR Invalid arguments for two: a must be a string, not 1',
+    ])
+  })
+  it('takes names of arguments that objects have of their own', async () => {
+    const odd = { name: 'odd', description: 'd', template: '{__proto__} {constructor} {toString}' }
+    const input = JSON.parse('{"__proto__":"p","constructor":"c","toString":"t"}') as object
+    expect(await texts(fresh(), [call('register_tool', odd, 1), call('odd', input, 2), call('odd', {}, 3)])).toEqual([
+      expect.stringContaining('Registered'),
+      'p c t',
+      'ERROR Invalid arguments for odd: __proto__ is required; constructor is required; toString is required',
+    ])
+  })
+
+  const BAD: readonly [string, object, string][] = [
+    ['a built-in name', { ...greet, name: 'hello' }, 'The tool hello is built in and cannot be replaced'],
+    ['itself', { ...greet, name: 'register_tool' }, 'The tool register_tool is built in and cannot be replaced'],
+    ['an empty name', { ...greet, name: '' }, 'The name "" is not allowed'],
+    ['a name with a space', { ...greet, name: 'a b' }, 'The name "a b" is not allowed'],
+    ['a long name', { ...greet, name: 'a'.repeat(65) }, 'is not allowed: use 1 to 64'],
+    ['an empty description', { ...greet, description: '' }, 'The description is empty'],
+    ['a long description', { ...greet, description: 'x'.repeat(1001) }, 'The description has 1001 characters; at most 1000 are allowed'],
+    ['an empty template', { ...greet, template: '' }, 'The template is empty'],
+    ['a long template', { ...greet, template: 'x'.repeat(10_001) }, 'The template has 10001 characters; at most 10000 are allowed'],
+    [
+      'many placeholders',
+      { ...greet, template: Array.from({ length: 21 }, (_, i) => `{a${i}}`).join('') },
+      'The template has 21 placeholders; at most 20 are allowed',
+    ],
+    ['hidden text', { ...greet, description: 'nice\u{e0041}' }, 'The description has control or invisible characters'],
+    ['an escape sequence', { ...greet, template: '\u001b[2J' }, 'The template has control or invisible characters'],
+  ]
+  it.each(BAD)('refuses %s', async (_, input, message) => {
+    const server = fresh()
+    const [text] = await texts(server, [call('register_tool', input)])
+    expect(text).toContain(`ERROR `)
+    expect(text).toContain(message)
+    expect(await names(server)).toHaveLength(8)
+  })
+  it('refuses a name twice, and too many', async () => {
+    const server = fresh()
+    expect(await texts(server, [call('register_tool', greet, 1), call('register_tool', greet, 2)])).toEqual([
+      expect.stringContaining('Registered'),
+      'ERROR The tool greet_formal is registered already; unregister it first to replace it',
+    ])
+    const lines = Array.from({ length: 100 }, (_, i) => call('register_tool', { ...greet, name: `t${i}` }, i))
+    expect((await texts(server, lines)).at(-1)).toBe('ERROR 100 tools are registered, which is the most; unregister one first')
+    expect(await names(server)).toHaveLength(108)
+  })
+  it('does not make texts without end', async () => {
+    const many = { name: 'many', description: 'd', template: '{a}'.repeat(3000) }
+    expect(await texts(fresh(), [call('register_tool', many, 1), call('many', { a: 'x'.repeat(1000) }, 2)])).toEqual([
+      expect.stringContaining('Registered'),
+      'ERROR The text would have 3000000 characters; at most 1048576 are made',
+    ])
+  })
+})
+
+describe('unregister_tool', () => {
+  it('removes what was registered', async () => {
+    const server = fresh()
+    expect(await texts(server, [call('register_tool', greet, 1), call('unregister_tool', { name: 'greet_formal' }, 2)])).toEqual([
+      expect.stringContaining('Registered'),
+      'Unregistered tool greet_formal',
+    ])
+    expect(await names(server)).not.toContain('greet_formal')
+  })
+  it('removes nothing else', async () => {
+    expect(await texts(fresh(), [call('unregister_tool', { name: 'hello' }, 1), call('unregister_tool', { name: 'nope' }, 2)])).toEqual([
+      'ERROR The tool hello is built in and cannot be removed',
+      'ERROR There is no registered tool "nope"',
+    ])
+  })
+  it('does not remove a built-in tool that was left out, nor let it be replaced', async () => {
+    const server = ccmcpServer({ root: folder, excludeTools: ['hello'] })
+    expect(
+      await texts(server, [call('unregister_tool', { name: 'hello' }, 1), call('register_tool', { ...greet, name: 'hello' }, 2)]),
+    ).toEqual(['ERROR The tool hello is built in and cannot be removed', 'ERROR The tool hello is built in and cannot be replaced'])
+  })
+})
+
+describe('a template', () => {
+  it('takes values as they are, once', () => {
+    expect(render('{a}{b}', { a: '{b}', b: '{a}' })).toBe('{b}{a}')
+    expect(render('{a}', { a: '$& $1 $$ \\' })).toBe('$& $1 $$ \\')
+    expect(render('{not a placeholder} {} {1} {{a}}', { a: 'x' })).toBe('{not a placeholder} {} {1} {x}')
+  })
+  it('holds its literal text and every value, for any of them', () => {
+    const name = fc.constantFrom('a', 'b', 'c')
+    const piece = fc.oneof(
+      fc.string({ unit: 'binary-ascii' }).map((text) => text.replaceAll(/[{}]/g, '')),
+      name.map((each) => `{${each}}`),
+    )
+    fc.assert(
+      fc.property(fc.array(piece), fc.string(), fc.string(), fc.string(), (pieces, a, b, c) => {
+        const values: Record<string, string> = { a, b, c }
+        const expected = pieces.map((each) => (/^\{[abc]\}$/.test(each) ? values[each[1] ?? ''] : each)).join('')
+        expect(render(pieces.join(''), values)).toBe(expected)
+        expect(parametersOf(pieces.join('')).every((each) => each in values)).toBe(true)
+      }),
+    )
+  })
+})
+
+describe('persist', () => {
+  let count = 0
+  const newFile = () => join(folder, `tools-${++count}.json`)
+  const open = (file: string, warnings: string[] = []) =>
+    ccmcpServer({ root: folder, persist: file, warn: (message) => warnings.push(message) })
+  const aside = (file: string) => readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.damaged-`))
+
+  it('keeps tools across restarts, in a file with a version', async () => {
+    const file = newFile()
+    await texts(open(file), [call('register_tool', greet, 1), call('register_tool', { ...greet, name: 'second' }, 2)])
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, tools: [greet, { ...greet, name: 'second' }] })
+    expect(await texts(open(file), [call('greet_formal', { name: 'A' }, 1), call('unregister_tool', { name: 'second' }, 2)])).toEqual([
+      'Dear A, it is a pleasure to meet you.',
+      'Unregistered tool second',
+    ])
+    expect((await names(open(file))).slice(8)).toEqual(['greet_formal'])
+  })
+  it('writes no file before there is something to keep', () => {
+    const file = newFile()
+    open(file)
+    expect(readdirSync(folder)).not.toContain(basename(file))
+  })
+
+  const valid = JSON.stringify({ version: 1, tools: [greet] })
+  const DAMAGED: readonly [string, string][] = [
+    ['half a file', valid.slice(0, 40)],
+    ['an empty file', ''],
+    ['another kind of file', '[1,2,3]'],
+    ['null', 'null'],
+    ['a version of the future', JSON.stringify({ version: 2, tools: [greet] })],
+    ['no list', JSON.stringify({ version: 1, tools: {} })],
+    ['NUL bytes, as after a power cut', '\0'.repeat(200)],
+  ]
+  it.each(DAMAGED)('sets %s aside, says so, and goes on', async (_, content) => {
+    const file = newFile()
+    writeFileSync(file, content)
+    const warnings: string[] = []
+    const server = open(file, warnings)
+    expect(warnings).toHaveLength(1)
+    expect(warnings[0]).toContain('could not all be read')
+    const [kept = ''] = aside(file)
+    expect(readFileSync(join(folder, kept), 'utf8')).toBe(content)
+    await texts(server, [call('register_tool', greet)])
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, tools: [greet] })
+    expect(aside(file)).toHaveLength(1)
+  })
+  it('keeps the good tools of a file in which one is bad', async () => {
+    const file = newFile()
+    writeFileSync(file, JSON.stringify({ version: 1, tools: [greet, { ...greet, name: 'hello' }, { name: 5 }, null, greet] }))
+    const warnings: string[] = []
+    expect((await names(open(file, warnings))).slice(8)).toEqual(['greet_formal'])
+    expect(warnings).toHaveLength(1)
+    expect(aside(file)).toHaveLength(1)
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, tools: [greet] })
+  })
+  it('keeps no more tools than can be registered', async () => {
+    const file = newFile()
+    writeFileSync(file, JSON.stringify({ version: 1, tools: Array.from({ length: 101 }, (_, i) => ({ ...greet, name: `t${i}` })) }))
+    const warnings: string[] = []
+    expect(await names(open(file, warnings))).toHaveLength(108)
+    expect(warnings[0]).toContain('there are more than 100')
+  })
+  it('does not undo what another process has kept meanwhile', async () => {
+    const file = newFile()
+    const [one, other] = [open(file), open(file)]
+    await texts(one, [call('register_tool', { ...greet, name: 'one' })])
+    await texts(other, [call('register_tool', { ...greet, name: 'other' })])
+    expect((await names(open(file))).slice(8)).toEqual(['one', 'other'])
+  })
+  it.runIf(process.getuid?.() !== 0)('registers nothing that cannot be kept', async () => {
+    const file = newFile()
+    const server = open(file)
+    chmodSync(folder, 0o500)
+    try {
+      expect(await texts(server, [call('register_tool', greet)])).toEqual([
+        'ERROR The change cannot be kept on disk (EACCES); nothing was changed',
+      ])
+    } finally {
+      chmodSync(folder, 0o700)
+    }
+    expect(await names(server)).toHaveLength(8)
+  })
+})
