@@ -35,7 +35,9 @@ run(process.execPath, [join(here, '..', 'scripts', 'setup.mjs')], here)
 
 const { Skipped, Trial, messageOf, within } = await import('./harness.mjs')
 const { hostChecks } = await import('./checks/hosts.mjs')
+const { askingChecks } = await import('./checks/asking.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
+const { featureChecks } = await import('./checks/features.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 
@@ -45,6 +47,8 @@ const words = process.argv.slice(2).filter((word) => word !== '--heavy')
 const checks = [
   ...hostChecks(versions, versionsIn(heavy)),
   ...clientChecks(versions),
+  ...featureChecks(versions),
+  ...askingChecks(versions),
   ...serverChecks(versions),
   ...misbehaviourChecks(),
 ].filter(([name]) => words.every((word) => name.includes(word)))

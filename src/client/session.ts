@@ -3,6 +3,7 @@ import { Deadline } from '../jsonrpc/deadline.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
+import { MAY_ASK } from '../protocol/asking.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type {
@@ -54,8 +55,6 @@ export interface Reached {
 
 const TIMEOUT = 60_000
 const MAX_TIMEOUT = 600_000
-/** https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#supported-requests */
-const MAY_ASK: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 /** How often one request may be answered with questions. */
 const MAX_ROUNDS = 20
 

@@ -14,6 +14,10 @@ export class Incoming {
   #aborted: Error | undefined
   #last: (() => void) | undefined
   #next: (() => void) | undefined
+  /** Ends what has been asked for it. */
+  #questions: AbortController | undefined
+  /** How many things it waits for at once. */
+  #parked = 0
   #state: 'open' | 'answered' | 'cancelled' = 'open'
 
   constructor(request: Request, exchange: Exchange, inBatch: boolean, calls: IncomingCalls) {
@@ -62,17 +66,22 @@ export class Incoming {
 
   /** Asks the caller something on the way its call came; ends when the call does. */
   ask(method: string, params: unknown, options: RequestOptions = {}): Promise<unknown> {
+    if (this.#state === 'answered') return Promise.reject(new Error('This call has been answered: it can ask nothing more'))
+    this.#questions ??= new AbortController()
+    const signals = [this.signal, this.#questions.signal]
+    if (options.signal !== undefined) signals.push(options.signal)
     // Not `send`: a question is cancelled after its call was.
-    return this.#calls.ask(method, params, { signal: this.signal, ...options, send: (frame) => this.#exchange.send(frame) })
+    const send = (frame: string) => this.#exchange.send(frame)
+    return this.#calls.ask(method, params, { ...options, signal: AbortSignal.any(signals), send })
   }
 
   /** While it only waits, another one may run in its place. */
   async parked<Value>(waiting: Promise<Value>): Promise<Value> {
-    this.#calls.park()
+    if (this.#parked++ === 0) this.#calls.park()
     try {
       return await waiting
     } finally {
-      this.#calls.unpark()
+      if (--this.#parked === 0) this.#calls.unpark()
     }
   }
 
@@ -89,6 +98,7 @@ export class Incoming {
   answer(frame: string, error?: RpcError): void {
     if (!this.open) return
     this.#last?.()
+    this.#questions?.abort(new Error('The call has been answered'))
     this.#state = 'answered'
     this.#exchange.reply(frame, error)
     this.#next?.()
@@ -113,6 +123,8 @@ export interface IncomingOptions {
   /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
   request(call: Incoming): unknown
   report(report: Report): void
+  /** Whether a request waits for nobody's turn. */
+  urgent?(request: Request): boolean
   /** Whether answers have to wait, because the other side does not read. */
   congested(): boolean
   /** Sends a request of our own. */
@@ -146,7 +158,7 @@ export class IncomingCalls {
     }
     const call = new Incoming(request, exchange, inBatch, this)
     // Calls start in the order in which they came: behind one that waits, all wait.
-    if (this.#waiting.size === 0 && this.#hasRoom()) return this.#start(call)
+    if ((this.#waiting.size === 0 && this.#hasRoom()) || this.#options.urgent?.(request) === true) return this.#start(call)
     this.#open.set(call.id, call)
     this.#waiting.add(call)
   }

@@ -6,6 +6,7 @@ import {
   type Id,
   type Invalid,
   type Notification,
+  type Request,
   type Response,
   type UnreadableId,
   encodeError,
@@ -19,6 +20,8 @@ import type { Report } from './report.js'
 export interface PeerOptions {
   /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
   request(call: Incoming): unknown
+  /** Whether a request is served at once, also while others wait. */
+  urgent?(request: Request): boolean
   notification(notification: Notification): void
   /** Servers answer what they cannot understand. Clients never do: two confused peers would storm each other. */
   answersGarbage: boolean
@@ -51,6 +54,7 @@ export class Peer {
     this.#exchange = exchangeOf(channel)
     this.#incoming = new IncomingCalls({
       request: (call) => options.request(call),
+      urgent: (request) => options.urgent?.(request) === true,
       report: (report) => this.#report(report),
       congested: () => this.congested,
       ask: (method, params, asking) => this.request(method, params, asking),

@@ -128,6 +128,8 @@ export interface Situation {
   /** The call's own, if no state brings one. */
   readonly key: string
   readonly incoming: Incoming
+  /** Fires when the call is cancelled, or its time is over. */
+  readonly signal: AbortSignal
   readonly revision: Revision
   readonly capabilities: Readonly<Record<string, unknown>>
   /** What a state belongs to: it is of no use to anybody or anything else. */

@@ -58,6 +58,15 @@ export interface Connection {
 /** Not every runtime has turns of its own. */
 const nextTurn: (run: () => void) => unknown = typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
 
+/**
+ * When a call is suspended, all that it has begun is rejected, and its handler
+ * hears of the first only: what nobody hears must not end the process.
+ */
+function minded<Value>(promise: Promise<Value>): Promise<Value> {
+  promise.catch(() => {})
+  return promise
+}
+
 export class ServedCall implements Call {
   readonly #incoming: Incoming
   readonly #connection: Connection
@@ -128,14 +137,12 @@ export class ServedCall implements Call {
     return this.#asking?.attempt ?? 1
   }
 
-  async ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>> {
-    const asking = await this.#prepareToAsk()
-    return (await asking.ask(questions)) as Answers<Questions> // each answer was read by its question
+  ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>> {
+    return minded(this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>) // each answer was read by its question
   }
 
-  async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
-    const asking = await this.#prepareToAsk()
-    return await asking.step(key, run)
+  step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+    return minded(this.#prepareToAsk().then((asking) => asking.step(key, run)))
   }
 
   /** Whether it has been answered with questions, and will be run again. */

@@ -150,9 +150,12 @@ export function dispatch(name: string, context: Context, params: Params): unknow
     return describeResult(revision, projected, context.server.info, hint(method, context, retried))
   }
   const retried = isRetry(method, revision, params)
-  const serve = () => (retried ? context.call.resume(params).then(() => method.serve(context, params)) : method.serve(context, params))
   const { middleware } = context.server
-  const result = middleware.length === 0 ? serve() : through(middleware, context.call, serve)
+  const around = (serve: () => object | Promise<object>) => (middleware.length === 0 ? serve() : through(middleware, context.call, serve))
+  const serve = () => around(() => method.serve(context, params))
+  // Before the middleware: that may ask as well. It also sees that the state is refused.
+  const refuse = (error: unknown) => around(() => Promise.reject(error as Error)) // whatever it is
+  const result = retried ? context.call.resume(params).then(serve, refuse) : serve()
   return result instanceof Promise ? result.then(finish) : finish(result)
 }
 

@@ -9,7 +9,7 @@ export interface LogMessage {
 /** Something has happened in a server that clients may want to know about. */
 export type Change = { list: 'tools' | 'resources' | 'prompts' } | { uri: string } | { log: LogMessage }
 
-/** Tells whoever listens; a listener that throws keeps nobody from hearing. */
+/** Tells whoever listens. */
 export class Changes {
   readonly #listeners = new Set<(change: Change) => void>()
 
@@ -61,12 +61,17 @@ export class Registry<Definition extends object, Served> {
   }
 
   add(...definitions: readonly Definition[]): void {
+    // All of them or none: one that is refused must not leave others behind of which nobody is told.
+    const added = new Map<string, Entry<Definition, Served>>()
     for (const definition of definitions) {
       const key = this.#keyOf(definition)
-      if (this.#entries.has(key)) throw new TypeError(`${this.#kind} "${key}" is defined twice; give one of them another name`)
-      this.#entries.set(key, { definition, served: this.#prepare(definition, this.#others(key)), enabled: true })
+      if (this.#entries.has(key) || added.has(key))
+        throw new TypeError(`${this.#kind} "${key}" is defined twice; give one of them another name`)
+      const others = [...this.#others(key), ...Array.from(added.values(), ({ served }) => served)]
+      added.set(key, { definition, served: this.#prepare(definition, others), enabled: true })
     }
     if (definitions.length === 0) return
+    for (const [key, entry] of added) this.#entries.set(key, entry)
     this.#offered = true
     this.#changed()
   }

@@ -1,7 +1,7 @@
 import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Notification, encodeNotification } from '../jsonrpc/message.js'
+import { type Notification, encodeNotification, isThenable } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
 import { cancelled } from '../protocol/cancellation.js'
@@ -51,6 +51,8 @@ export class Session {
   /** What the last request said of itself: how a client reads that has not shaken hands. */
   #described: Revision | undefined
   #initialized = false
+  /** While a middleware takes its time for `initialize`: what came after it waits. */
+  #opening: Promise<void> | undefined
   /** Whether `onInitialized` has been called. */
   #greeted = false
   #logLevel: LogLevel
@@ -63,12 +65,18 @@ export class Session {
     this.#report = report
     this.#logLevel = server.logLevel
     // Before the peer: what has been sent already is received as soon as that is there.
-    this.#watching = new Watching(server, (frame) => this.#peer.sendFrame(frame))
+    this.#watching = new Watching(
+      server,
+      (frame) => this.#peer.sendFrame(frame),
+      () => this.#peer.congested,
+    )
     const deaf = server.changes.listen((change) => {
       if ('log' in change) this.#sendLog(change.log)
     })
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
+      // Hosts end a server that does not answer this, however busy it is.
+      urgent: ({ method }) => method === 'ping',
       notification: (notification) => this.#notification(notification),
       cancelled: (requestId, reason, _method, send) => send(encodeNotification('notifications/cancelled', { requestId, reason })),
       answersGarbage: true,
@@ -105,6 +113,7 @@ export class Session {
     const { method, params } = call.request
     const description = identify(params)
     if (description !== undefined) return this.#serve(call, this.#stateless(description, call.principal))
+    if (this.#opening !== undefined) return this.#opening.then(() => this.#request(call))
     if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
     if (!this.#initialized) this.#warnEarly(call)
@@ -168,7 +177,13 @@ export class Session {
     const connection = this.#connectionOf(revision, caller, () => (this.#initialized ? this.#logLevel : undefined))
     const begin = () => this.#begin(call, connection, result)
     const { middleware } = this.#server
-    return middleware.length === 0 ? begin() : through(middleware, this.#served(call, connection), begin)
+    if (middleware.length === 0) return begin()
+    const opened = through(middleware, this.#served(call, connection), begin)
+    if (isThenable(opened)) {
+      const done = () => void (this.#opening = undefined)
+      this.#opening = Promise.resolve(opened).then(done, done)
+    }
+    return opened
   }
 
   #begin(call: Incoming, connection: Connection, result: object): object {
@@ -216,6 +231,7 @@ export class Session {
     const { method } = notification
     switch (method) {
       case 'notifications/initialized':
+        if (this.#opening !== undefined) return void this.#opening.then(() => this.#notification(notification))
         this.#initialized = this.#connection !== undefined
         if (this.#initialized) this.#watching.begin()
         return

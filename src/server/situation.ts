@@ -1,4 +1,5 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
+import type { Params } from '../jsonrpc/message.js'
 import type { Binding, Situation } from './ask.js'
 import type { Connection } from './call.js'
 import { findResource } from './features/resources.js'
@@ -9,12 +10,16 @@ export function situationOf(
   server: Server,
   incoming: Incoming,
   connection: Connection,
-  call: { readonly key: string; waiting<Value>(promise: Promise<Value>): Promise<Value> },
+  call: { readonly key: string; readonly signal: AbortSignal; waiting<Value>(promise: Promise<Value>): Promise<Value> },
 ): Situation {
   const { revision, caller } = connection
   return {
     key: call.key,
     incoming,
+    // A call that is taken up is given its time later.
+    get signal() {
+      return call.signal
+    },
     revision,
     capabilities: caller.capabilities,
     binding: bindingOf(server, incoming, connection),
@@ -25,14 +30,17 @@ export function situationOf(
 }
 
 function bindingOf(server: Server, { request }: Incoming, connection: Connection): Binding {
-  const { name, uri, arguments: given = {} } = request.params ?? {}
-  const target = String(name ?? uri)
+  // As they came: a handler may have changed the arguments that it was given.
+  const { params = {} } = JSON.parse(request.frame) as { params?: Params } // it has been read before
+  const { name, uri, arguments: given = {} } = params
+  // Only what the method itself goes by: anything else may be said beside it.
+  const target = String(request.method === 'resources/read' ? uri : name)
   return {
     principal: connection.caller.principal?.id ?? '',
     method: request.method,
     name: target,
     arguments: given,
-    definition: `${server.info.version} ${definitionOf(server, request.method, target, connection)}`,
+    definition: `${server.info.name} ${server.info.version} ${definitionOf(server, request.method, target, connection)}`,
   }
 }
 

@@ -5,6 +5,9 @@ export class Stay {
   readonly #turnstile: Turnstile | undefined
   #inside = false
   #over = false
+  /** How many questions it waits for. */
+  #pauses = 0
+  #entering: Promise<void> | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #begun = 0
   #left = 0
@@ -32,17 +35,23 @@ export class Stay {
     this.#inside = true
   }
 
+  /** Several questions may be waited for at once: it goes on behind the last one. */
   pause(): void {
+    this.#pauses++
     this.#stopClock()
     this.#leave()
   }
 
   async resume(signal: AbortSignal): Promise<void> {
-    if (this.#over) return
+    this.#pauses--
+    if (!this.#takesPart()) return
     this.#startClock()
-    if (!this.tryEnter()) await this.enter(signal)
-    // It may have come to its end meanwhile.
-    if (this.#isOver()) this.#leave()
+    if (!this.#inside && (this.#entering !== undefined || !this.tryEnter())) {
+      this.#entering ??= this.enter(signal).finally(() => (this.#entering = undefined))
+      await this.#entering
+    }
+    // It may have come to its end meanwhile, or wait again.
+    if (!this.#takesPart()) this.#leave()
   }
 
   end(): void {
@@ -51,12 +60,12 @@ export class Stay {
     this.#leave()
   }
 
-  #isOver(): boolean {
-    return this.#over
+  #takesPart(): boolean {
+    return !this.#over && this.#pauses === 0
   }
 
   #startClock(): void {
-    if (this.#left <= 0) return
+    if (this.#left <= 0 || this.#timer !== undefined) return
     this.#begun = Date.now()
     this.#timer = setTimeout(this.#expired, this.#left)
   }

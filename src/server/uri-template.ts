@@ -95,6 +95,15 @@ export class UriTemplate {
     return at === uri.length ? found : undefined
   }
 
+  /** Whether one of the values, put into a path where its variable stands, would lead somewhere else. */
+  leadsOut(values: Values): boolean {
+    return this.#parts.some((part, index) => {
+      if (typeof part === 'string') return false
+      const before = this.#parts[index - 1]
+      return part.variables.some(({ name }) => [values[name] ?? []].flat().some((value) => escapes(value, part, before)))
+    })
+  }
+
   /** Where an expression ends that begins at `at`. */
   #endOf(expression: Expression, next: Part | undefined, uri: string, at: number): number | undefined {
     const { first, reserved } = styleOf(expression)
@@ -221,7 +230,18 @@ function decode(text: string): string | undefined {
   }
 }
 
-/** Whether a value, put into a path, would lead somewhere else. */
+/** A slash that was encoded, or one too many in front, makes another path of a value as `..` does. */
+function escapes(value: string, { operator }: Expression, before: Part | undefined): boolean {
+  if (walksOut(value)) return true
+  // What stands behind a question mark is no path.
+  if (operator === '?' || operator === '&') return false
+  if (operator !== '+' && operator !== '#') return /[/\\]/.test(value)
+  // `file://{+path}` is the whole disk: there is no outside of it.
+  if (typeof before !== 'string' || !before.endsWith('/') || /^[^/]*:\/*$/.test(before)) return false
+  return /^([/\\]|[A-Za-z]:)/.test(value)
+}
+
+/** Whether a value has parts that do not name anything in a folder. */
 export function walksOut(value: string): boolean {
   return value.includes('\0') || value.split(/[/\\]/).some((segment) => segment === '..' || segment === '.')
 }

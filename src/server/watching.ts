@@ -1,5 +1,5 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
+import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import { type Id, type Params, encodeId, encodeNotification, isObject } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import type { Change } from './registry.js'
@@ -25,25 +25,32 @@ const FIELDS: Readonly<Record<string, List>> = {
   promptsListChanged: 'prompts',
 }
 const LISTS: readonly List[] = ['tools', 'resources', 'prompts']
+/** How long to wait for a client that does not read, in milliseconds. */
+const PATIENCE = 50
 /** The most resources that one client may watch. */
 const MAX_URIS = 10_000
+/** The most streams of one client: each is a call under way, and those are limited. */
+const MAX_STREAMS = 100
 
 /** Tells one client about changes of the server, as its revision does it. What changes several times in a turn is told once. */
 export class Watching {
   readonly #server: Server
   readonly #send: (frame: string) => void
+  readonly #congested: () => boolean
   readonly #stop: () => void
   /** After a handshake: the lists that it was told of, and the resources it has subscribed to. */
   #session: { lists: ReadonlySet<List>; uris: Set<string> } | undefined
   readonly #streams = new Set<Stream>()
   /** Streams that were ended by the server, and whose end has not been told. */
   #ended: Id[] = []
+  #later: ReturnType<typeof setTimeout> | undefined
   #lists = new Set<List>()
   #uris = new Set<string>()
 
-  constructor(server: Server, send: (frame: string) => void) {
+  constructor(server: Server, send: (frame: string) => void, congested: () => boolean) {
     this.#server = server
     this.#send = send
+    this.#congested = congested
     this.#stop = server.changes.listen((change) => this.#note(change))
   }
 
@@ -68,6 +75,11 @@ export class Watching {
   listen(call: Incoming, { notifications }: Params): Promise<object> {
     if (!isObject(notifications))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "notifications" must be an object that names what to listen for')
+    if (this.#streams.size >= MAX_STREAMS)
+      throw new RpcError(
+        INTERNAL_ERROR,
+        `At most ${MAX_STREAMS} streams of changes can be open at once; cancel one, or listen for more on one`,
+      )
     const filter = filterOf(notifications, this.#server)
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
@@ -101,17 +113,29 @@ export class Watching {
   }
 
   stop(): void {
+    clearTimeout(this.#later)
     this.#stop()
   }
 
   #note(change: Change): void {
-    if ('log' in change || (this.#session === undefined && this.#streams.size === 0)) return
+    if ('log' in change || !this.#isWanted(change)) return
     if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#tell())
     if ('list' in change) this.#lists.add(change.list)
     if ('uri' in change) this.#uris.add(change.uri)
   }
 
+  #isWanted(change: { list: List } | { uri: string }): boolean {
+    const filters = [...this.#streams].map(({ filter }) => filter)
+    if (this.#session !== undefined) filters.push(this.#session)
+    return filters.some(({ lists, uris }) => ('list' in change ? lists.has(change.list) : uris.has(change.uri)))
+  }
+
   #tell(): void {
+    // Who does not read now hears later of everything at once, instead of finding a heap.
+    if (this.#congested()) {
+      this.#later = setTimeout(() => this.#tell(), PATIENCE)
+      return
+    }
     const [lists, uris] = [this.#lists, this.#uris]
     this.#lists = new Set()
     this.#uris = new Set()

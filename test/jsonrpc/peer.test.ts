@@ -265,3 +265,20 @@ describe('the tap', () => {
     ])
   })
 })
+
+describe('a call that only waits', () => {
+  it('leaves its place to one other, also where it waits for two things', async () => {
+    let begun = 0
+    let free = () => {}
+    const held = new Promise<void>((resolve) => (free = resolve))
+    const { client } = pair({
+      request: (call) => (call.request.method === 'wait' ? Promise.all([call.parked(held), call.parked(held)]) : (begun++, held)),
+    })
+    const calls = [client.request('wait'), ...Array.from({ length: 300 }, () => client.request('work'))]
+    await turn()
+    expect(begun).toBe(256)
+    free()
+    await Promise.all(calls)
+    expect(begun).toBe(300)
+  })
+})

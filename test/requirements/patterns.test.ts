@@ -171,7 +171,8 @@ it.each(handshakes)('a ping is answered at once in %s', async (revision) => {
   proves('ping.answer')
   const stuck = tool({ name: 'stuck', run: () => new Promise(() => {}) })
   const wire = await Wire.open(serverOf(stuck), revision)
-  void wire.request('tools/call', { name: 'stuck', arguments: {} })
+  // More than run at once: the last ones wait.
+  for (let many = 0; many < 500; many++) void wire.request('tools/call', { name: 'stuck', arguments: {} })
   expect(await wire.request('ping', {}, 'p')).toEqual({ jsonrpc: '2.0', id: 'p', result: {} })
 })
 
@@ -232,6 +233,14 @@ describe('a stream of changes', () => {
     const bare = await Wire.open(createServer({ name: 'bare', version: '1' }), modern)
     void bare.request('subscriptions/listen', { notifications: everything }, 1)
     expect((await bare.settle())[0]?.params?.['notifications']).toEqual({})
+  })
+
+  it('leaves room for requests, however many are opened', async () => {
+    const wire = await Wire.open(server(), modern)
+    const streams = Array.from({ length: 300 }, (_, id) => wire.request('subscriptions/listen', { notifications: {} }, `s${id}`))
+    expect((await wire.request('tools/list')).result).toBeDefined()
+    expect((await wire.settle()).length).toBe(100)
+    expect((await streams[299])?.error).toMatchObject({ code: -32603, message: expect.stringContaining('100 streams') as string })
   })
 
   it('is refused where it does not say what for', async () => {

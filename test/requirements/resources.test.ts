@@ -107,6 +107,11 @@ describe.each(ids)('%s', (revision) => {
       'a%00.txt',
       '..\\secret',
       '%2e%2e%5csecret',
+      '/etc/passwd',
+      '%2Fetc/passwd',
+      '%5Cserver%5Cshare',
+      'C:/secret',
+      'c%3A%5Csecret',
     ])
       expect([path, (await wire.request('resources/read', { uri: `file:///data/${path}` })).error?.code]).toEqual([path, notFound])
     for (const uri of [5, null, ['file:///data/x'], {}]) expect((await wire.request('resources/read', { uri })).error?.code).toBe(-32602)

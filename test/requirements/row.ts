@@ -16,6 +16,7 @@ export const UNBOUND = {
   intermediary: 'it binds proxies and the like',
   reading: 'it says how to read the specification, or repeats it in short',
   tasks: 'tasks are experimental in this revision and replaced by an extension in the next; ccmcp leaves them out',
+  unused: 'it binds a means of the protocol that ccmcp does not use: it asks by a request and waits instead',
   transport: 'it binds the makers of transports that are not part of the specification',
 } as const
 

@@ -38,6 +38,8 @@ describe.each(ids)('%s', (revision) => {
 
   it('checks input, hides what a caller may not use, and sends only what content may have', async () => {
     proves('tools.security')
+    let running = 0
+    let most = 0
     const server = createServer({
       name: 'tools',
       version: '1',
@@ -49,7 +51,17 @@ describe.each(ids)('%s', (revision) => {
         }),
         tool({ name: 'secret', visible: ({ info }) => info?.name === 'friend', run: () => 'psst' }),
         tool({ name: 'leaky', run: () => ({ type: 'text', text: 'x', password: 'hunter2' }) }),
-        tool({ name: 'never', concurrency: 1, timeout: 20, run: () => new Promise(() => {}) }),
+        tool({ name: 'never', timeout: 20, run: () => new Promise(() => {}) }),
+        tool({
+          name: 'narrow',
+          concurrency: 2,
+          async run() {
+            most = Math.max(most, ++running)
+            await new Promise((resolve) => setImmediate(resolve))
+            running--
+            return 'done'
+          },
+        }),
       ],
     })
     const stranger = await Wire.open(server, revision)
@@ -57,12 +69,13 @@ describe.each(ids)('%s', (revision) => {
     const call = (wire: Wire, name: string, input = {}) => wire.request('tools/call', { name, arguments: input })
     expect((await call(stranger, 'typed', { n: 'x' })).result).toMatchObject({ isError: true })
     expect((await call(stranger, 'secret')).error?.code).toBe(-32602)
-    expect(await namesOf(stranger)).toEqual(['typed', 'leaky', 'never'])
+    expect(await namesOf(stranger)).toEqual(['typed', 'leaky', 'never', 'narrow'])
     expect((await call(friend, 'secret')).result?.['content']).toEqual([{ type: 'text', text: 'psst' }])
     expect((await call(friend, 'leaky')).result?.['content']).toEqual([{ type: 'text', text: 'x' }])
-    // No more than one runs at a time, and each only for so long.
-    for (const { result } of await Promise.all([call(friend, 'never'), call(friend, 'never')]))
-      expect(result).toMatchObject({ isError: true })
+    // No more than two run at a time, and none longer than it may.
+    await Promise.all(Array.from({ length: 10 }, () => call(friend, 'narrow')))
+    expect(most).toBe(2)
+    expect((await call(friend, 'never')).result).toMatchObject({ isError: true })
   })
 })
 
@@ -141,5 +154,60 @@ describe('a tool', () => {
     expect((await wire.request('tools/list')).result?.['tools']).toEqual([
       { name: 'none', inputSchema: { type: 'object', additionalProperties: false } },
     ])
+  })
+})
+
+describe('x-mcp-header', () => {
+  const refused = (properties: object) => {
+    try {
+      serverOf({ name: 'x', input: { type: 'object', properties }, run: () => '' })
+    } catch (error) {
+      return (error as Error).message
+    }
+    return 'taken'
+  }
+  const at = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name })
+
+  it('is a token that is not empty and has no control characters', () => {
+    proves('tools.header-empty', 'tools.header-token', 'tools.header-control')
+    for (const name of ['Region', 'x-1', "!#$%&'*+-.^_`|~09az"]) expect(refused({ a: at(name) })).toBe('taken')
+    for (const name of ['', ' ', 'a b', 'a:b', 'a/b', '(a)', 'ä', 'a\r\nX: 1', 'a\0', 'a\u007f', 5, null])
+      expect(refused({ a: at(name) })).toContain('Tool "x"')
+  })
+
+  it('occurs once, whatever its case', () => {
+    proves('tools.header-unique')
+    expect(refused({ a: at('A'), b: at('B') })).toBe('taken')
+    expect(refused({ a: at('Aa'), b: { type: 'object', properties: { c: at('aA') } } })).toContain('Tool "x"')
+  })
+
+  it('stands on a string, a boolean or a safe integer', () => {
+    proves('tools.header-primitive')
+    for (const type of ['string', 'boolean', 'integer']) expect(refused({ a: at('A', type) })).toBe('taken')
+    for (const type of ['number', 'object', 'array', 'null']) expect(refused({ a: at('A', type) })).toContain('Tool "x"')
+    expect(refused({ a: { 'x-mcp-header': 'A' } })).toContain('Tool "x"')
+  })
+
+  it('stands where properties lead, and nowhere else', () => {
+    proves('tools.header-reachable', 'tools.header-reachable-http')
+    expect(refused({ a: { type: 'object', properties: { b: at('B') } } })).toBe('taken')
+    const within = { type: 'object', properties: { b: at('B') } }
+    const elsewhere = [
+      { type: 'array', items: at('A') },
+      { type: 'array', prefixItems: [at('A')] },
+      { anyOf: [at('A')] },
+      { oneOf: [within] },
+      { allOf: [within] },
+    ]
+    const conditions = [
+      { not: at('A') },
+      { if: at('A') },
+      { then: within },
+      { else: within },
+      { additionalProperties: at('A') },
+      { patternProperties: { x: at('A') } },
+    ]
+    for (const place of [...elsewhere, ...conditions, { $ref: '#/$defs/a', $defs: { a: at('A') } }])
+      expect([place, refused({ a: place })]).not.toEqual([place, 'taken'])
   })
 })

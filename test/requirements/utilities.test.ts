@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type ServerOptions, createServer, prompt, resource, tool } from '../../src/index.js'
+import { type Server, type ServerOptions, createServer, prompt, resource, tool } from '../../src/index.js'
 import { Session } from '../../src/server/session.js'
 import { type Channel, memoryChannels } from '../../src/testing.js'
 import { initialize } from '../drive.js'
@@ -8,6 +8,33 @@ import { Wire, handshakes, ids, listOf, modern } from './wire.js'
 
 const serverOf = (options: Partial<ServerOptions>) => createServer({ name: 'utilities', version: '1', ...options })
 const LEVEL = 'io.modelcontextprotocol/logLevel'
+
+/** A client that may stop reading. */
+function slowReader(server: Server) {
+  const [channel, other] = memoryChannels()
+  const came: string[] = []
+  const reader = {
+    congested: false,
+    came,
+    async say(...lines: string[]): Promise<string[]> {
+      for (const line of lines) channel.send(line)
+      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+      return came.splice(0)
+    },
+    close: () => channel.close(),
+  }
+  const slow: Channel = {
+    send: (frame) => other.send(frame),
+    receive: (receiver) => other.receive(receiver),
+    close: () => other.close(),
+    get congested() {
+      return reader.congested
+    },
+  }
+  void new Session(server, slow)
+  channel.receive({ frame: (frame) => came.push(frame), garbage: () => {}, closed: () => {} })
+  return reader
+}
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion */
 describe.each(ids)('completion in %s', (revision) => {
@@ -155,29 +182,13 @@ describe('logging', () => {
   it('does not bury a client that does not read', async () => {
     proves('logging.servers', 'logging.security')
     const server = talkative()
-    const [channel, other] = memoryChannels()
-    let congested = false
-    const slow: Channel = {
-      send: (frame) => other.send(frame),
-      receive: (receiver) => other.receive(receiver),
-      close: () => other.close(),
-      get congested() {
-        return congested
-      },
-    }
-    void new Session(server, slow)
-    const came: string[] = []
-    channel.receive({ frame: (frame) => came.push(frame), garbage: () => {}, closed: () => {} })
-    const say = async (...lines: string[]) => {
-      for (const line of lines) channel.send(line)
-      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
-      return came.splice(0).filter((frame) => frame.includes('notifications/message')).length
-    }
+    const slow = slowReader(server)
+    const say = async (...lines: string[]) => (await slow.say(...lines)).filter((frame) => frame.includes('notifications/message')).length
     const talk = (id: number) => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'talk', arguments: {} } })
     await say(...initialize('2025-11-25'))
     server.log.error('read')
     expect(await say(talk(1))).toBe(2)
-    congested = true
+    slow.congested = true
     server.log.error('not read')
     expect(await say(talk(2))).toBe(0)
   })
@@ -206,6 +217,25 @@ describe('logging', () => {
     for (const level of ['loud', 5, null, ['debug']]) expect((await call(wire, 'talk', { [LEVEL]: level })).error?.code).toBe(-32602)
     expect(await wire.settle()).toEqual([])
   })
+})
+
+it('changes wait for a client that does not read, and are told once', async () => {
+  const server = serverOf({ tools: [tool({ name: 'one', run: () => '' })], resources: [resource({ uri: 'a://b', read: () => '' })] })
+  const slow = slowReader(server)
+  await slow.say(...initialize('2025-11-25'), '{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a://b"}}')
+  slow.congested = true
+  for (let many = 0; many < 20; many++) {
+    server.tools.update('one', { description: String(many) })
+    server.updated('a://b')
+    expect(await slow.say()).toEqual([])
+  }
+  slow.congested = false
+  await expect.poll(() => slow.came.length).toBe(2)
+  expect(slow.came.map((frame) => (JSON.parse(frame) as { method: string }).method)).toEqual([
+    'notifications/tools/list_changed',
+    'notifications/resources/updated',
+  ])
+  await slow.close()
 })
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination */

@@ -20,6 +20,8 @@ interface Options {
   /** Whether `notifications/initialized` is sent (default true). */
   ready?: boolean
   name?: string
+  /** What the client says that it can do (default nothing). */
+  capabilities?: Record<string, unknown>
   /** Whether the official schemas judge what is said (default true); a client that breaks the rules is not to be judged. */
   judged?: boolean
 }
@@ -48,6 +50,7 @@ export class Wire {
   readonly revision: string
   readonly #channel: Channel
   readonly #name: string
+  readonly #capabilities: Record<string, unknown>
   readonly #waiting = new Map<unknown, (answer: Answer) => void>()
   /** Everything that came, as it was written. */
   readonly frames: string[] = []
@@ -55,9 +58,10 @@ export class Wire {
   heard: Heard[] = []
   #next = 1
 
-  constructor(server: Server, revision: string, { name = 'wire', judged = true }: Options = {}) {
+  constructor(server: Server, revision: string, { name = 'wire', capabilities = {}, judged = true }: Options = {}) {
     this.revision = revision
     this.#name = name
+    this.#capabilities = capabilities
     this.#channel = judged ? connectInMemory(server) : connectUnjudged(server)
     this.#channel.receive({
       frame: (frame) => this.#take(frame),
@@ -75,7 +79,7 @@ export class Wire {
   }
 
   initialize(protocolVersion = this.revision): Promise<Answer> {
-    const params = { protocolVersion, capabilities: {}, clientInfo: { name: this.#name, version: '1' } }
+    const params = { protocolVersion, capabilities: this.#capabilities, clientInfo: { name: this.#name, version: '1' } }
     return this.raw({ jsonrpc: '2.0', id: 'init', method: 'initialize', params }, 'init')
   }
 
@@ -83,7 +87,7 @@ export class Wire {
   get description(): Record<string, unknown> {
     return {
       'io.modelcontextprotocol/protocolVersion': modern,
-      'io.modelcontextprotocol/clientCapabilities': {},
+      'io.modelcontextprotocol/clientCapabilities': this.#capabilities,
       'io.modelcontextprotocol/clientInfo': { name: this.#name, version: '1' },
     }
   }
@@ -101,6 +105,11 @@ export class Wire {
 
   notify(method: string, params?: Record<string, unknown>): void {
     this.#channel.send(JSON.stringify({ jsonrpc: '2.0', method, ...(params === undefined ? {} : { params }) }))
+  }
+
+  /** Answers a request of the server. */
+  answer({ id }: Heard, result: object): void {
+    this.#channel.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
   }
 
   raw(message: unknown, id: unknown): Promise<Answer> {

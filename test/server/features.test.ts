@@ -320,6 +320,8 @@ describe('a server', () => {
   it('can be changed while it runs', () => {
     const server = full()
     expect(() => server.prompts.add(prompt({ name: '', build: () => '' }))).toThrow('its name must be a non-empty string')
+    expect(() => server.prompts.add(prompt({ name: 'good', build: () => '' }), prompt({ name: '', build: () => '' }))).toThrow()
+    expect(server.prompts.has('good')).toBe(false)
     expect(() => server.tools.remove('nope')).not.toThrow()
     expect(() => server.tools.enable('nope')).toThrow('There is no tool "nope"')
     expect(() => server.tools.update('log', { name: 'other' })).toThrow('Tool "log" cannot be renamed')

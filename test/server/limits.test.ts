@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
 import { type CacheHint, type Server, createServer, prompt, resource, result, tool } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
+import { answers, call, initialize } from '../drive.js'
 
 const ALL = revisions.map(({ id }) => id)
 const NEWEST = ALL.at(-1) ?? ''
@@ -253,6 +254,17 @@ describe('middleware', () => {
     // Projected like any other result.
     const [block] = (await client.callTool('mine')).content
     expect(block?.type).toBe(revision === ALL[0] ? 'text' : 'audio')
+  })
+
+  it('that takes its time for the handshake keeps what came behind it waiting', async () => {
+    const server = plain()
+    server.use(async (_, next) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      return await next()
+    })
+    const came = (await answers(server, [...initialize(ALL[1] ?? ''), call('t')])) as { id: unknown; result?: object }[]
+    expect(came.map(({ id }) => id)).toEqual(['init', 1])
+    expect(came[1]).toMatchObject({ result: { content: [{ text: 'ok' }] } })
   })
 
   it('that refuses the handshake leaves the connection closed', async () => {

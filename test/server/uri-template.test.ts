@@ -87,6 +87,30 @@ describe('matching', () => {
     expect(new UriTemplate('t://{a}-{b}-{c}-{d}/x').match(`t://${'-'.repeat(8000)}`)).toBeUndefined()
   })
 
+  it.each<[string, string, boolean]>([
+    ['user://{id}', 'user://a', false],
+    ['user://{id}', 'user://a%2Fb', true],
+    ['user://{id}', 'user://a%5Cb', true],
+    ['user://{id}', 'user://..', true],
+    ['user://x{/id*}', 'user://x/a/b%2Fc', true],
+    ['user://x{/id*}', 'user://x/a/b', false],
+    ['file:///data/{+path}', 'file:///data/a//b', false],
+    ['file:///data/{+path}', 'file:///data//etc/passwd', true],
+    ['file:///data/{+path}', 'file:///data/%5Cetc', true],
+    ['file:///data/{+path}', 'file:///data/C:/x', true],
+    ['file:///data/{+path}', 'file:///data/x/a:b', false],
+    ['file:///{+path}', 'file:///C:/x', false],
+    ['file://{+path}', 'file:///etc/hosts', false],
+    ['file://{+path}', 'file:///etc/../hosts', true],
+    ['find://x{?q}', 'find://x?q=a%2Fb', false],
+    ['find://x{?q}', 'find://x?q=%2Fetc', false],
+  ])('%s with %s leads out of its path: %s', (template, uri, out) => {
+    const made = new UriTemplate(template)
+    const values = made.match(uri)
+    expect(values).toBeDefined()
+    expect(made.leadsOut(values ?? {})).toBe(out)
+  })
+
   it('knows what walks out of a path', () => {
     expect(['..', 'a/../b', 'a\\..\\b', '.', 'a\0b'].every(walksOut)).toBe(true)
     expect(['a', 'a..b', '...', 'a/b'].some(walksOut)).toBe(false)

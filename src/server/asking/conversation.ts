@@ -2,8 +2,8 @@ import { Deadline } from '../../jsonrpc/deadline.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { type Asking, Declined, type Json, type Question, type Situation } from '../ask.js'
 import { ToolError } from '../failure.js'
-import { type Put, lacking, put, read } from './questions.js'
-import { Steps, notInStep } from './steps.js'
+import { type Put, type Reading, lacking, put, read } from './questions.js'
+import { Steps } from './steps.js'
 
 /** How often a question is put before a client that answers wrongly is given up. */
 const ATTEMPTS = 3
@@ -22,7 +22,7 @@ export class Conversation implements Asking {
   constructor(situation: Situation) {
     this.#situation = situation
     this.key = situation.key
-    this.#steps = new Steps(situation.state.maxBytes, () => situation.incoming.signal)
+    this.#steps = new Steps(situation.state.maxBytes, () => situation.signal)
   }
 
   step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
@@ -30,11 +30,11 @@ export class Conversation implements Asking {
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    notInStep('A question')
+    this.#steps.notWithin('A question')
     const prepared = Object.entries(questions).map(([key, question]) => [key, question, this.#prepare(key, question)] as const)
     // When one of them fails, the others are not wanted any more.
     const controller = new AbortController()
-    const signal = AbortSignal.any([this.#situation.incoming.signal, controller.signal])
+    const signal = AbortSignal.any([this.#situation.signal, controller.signal])
     const asked = prepared.map(async ([key, question, request]) => [key, await this.#put(key, question, request, signal)] as const)
     try {
       return Object.fromEntries(await this.#situation.waiting(Promise.all(asked)))
@@ -59,12 +59,15 @@ export class Conversation implements Asking {
     let problem = ''
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const deadline = new Deadline({ idle: state.ttl, total: state.ttl })
-      const response = await incoming.ask(method, params, { signal, deadline }).catch((error: unknown) => failed(key, error))
-      const reading = await read(question, response)
+      const answer = incoming.ask(method, params, { signal, deadline })
+      const reading = await answer.then(
+        (response) => read(question, response),
+        (error: unknown) => failed(key, error),
+      )
       if ('value' in reading) return reading.value
       if ('declined' in reading) {
         if (question.optional === true) return undefined
-        throw new Declined(key, `The user ${reading.declined === 'decline' ? 'declined' : 'cancelled'} "${key}"`)
+        throw new Declined(key, `The user ${reading.declined === 'cancel' ? 'cancelled' : 'declined'} "${key}"`)
       }
       problem = reading.wrong
     }
@@ -72,8 +75,8 @@ export class Conversation implements Asking {
   }
 }
 
-function failed(key: string, error: unknown): never {
+function failed(key: string, error: unknown): Reading {
   if (!(error instanceof RpcError)) throw error
-  if (error.code === REFUSED) throw new Declined(key, `The user declined "${key}": ${error.message}`)
+  if (error.code === REFUSED) return { declined: 'decline' }
   throw new ToolError(`The client could not answer "${key}": ${error.message}`)
 }

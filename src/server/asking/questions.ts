@@ -107,16 +107,32 @@ export async function read(question: Question, response: unknown): Promise<Readi
 }
 
 function isRoot(value: unknown): value is Root {
-  return isObject(value) && typeof value['uri'] === 'string'
+  return isObject(value) && typeof value['uri'] === 'string' && isTextOrMissing(value['name'])
 }
 
 function isCompletion(value: unknown): value is CreateMessageResult {
   if (!isObject(value)) return false
-  const { role, content, model } = value
+  const { role, content, model, stopReason } = value
   const blocks: unknown[] = Array.isArray(content) ? content : [content]
-  return (role === 'user' || role === 'assistant') && typeof model === 'string' && blocks.every(isSamplingContent)
+  const named = (role === 'user' || role === 'assistant') && typeof model === 'string'
+  return named && isTextOrMissing(stopReason) && blocks.every(isSamplingContent)
 }
 
+/** The members that a piece of content must have; all but one of them are texts. */
+const TEXTS: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ['text', ['text']],
+  ['image', ['data', 'mimeType']],
+  ['audio', ['data', 'mimeType']],
+  ['tool_use', ['id', 'name']],
+  ['tool_result', ['toolUseId']],
+])
+
 function isSamplingContent(value: unknown): value is SamplingContent {
-  return isObject(value) && typeof value['type'] === 'string'
+  if (!isObject(value) || TEXTS.get(value['type'])?.every((name) => typeof value[name] === 'string') !== true) return false
+  if (value['type'] === 'tool_use') return isObject(value['input'])
+  return value['type'] !== 'tool_result' || Array.isArray(value['content'])
+}
+
+function isTextOrMissing(value: unknown): boolean {
+  return value === undefined || typeof value === 'string'
 }

@@ -1,12 +1,13 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
+import { MAY_ASK } from '../../protocol/asking.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
 import { describeResult } from '../../protocol/revisions/shapes.js'
 import { type Asking, Declined, type Json, type Question, type Situation, Suspended } from '../ask.js'
 import { ToolError } from '../failure.js'
 import { type Put, type Reading, lacking, put, read } from './questions.js'
 import { type State, digest, openState, sealState } from './state.js'
-import { Steps, notInStep } from './steps.js'
+import { Steps } from './steps.js'
 
 /** How long a call waits for its running steps before it is answered with questions. */
 const STEPS_DEADLINE = 10_000
@@ -24,7 +25,7 @@ export class Rounds implements Asking {
   readonly #steps: Steps
   readonly #stopped = new AbortController()
   /** What was answered, this time or before: by key, then by the digest of the question. */
-  readonly #answers: Record<string, Record<string, unknown>> = {}
+  readonly #answers = new Map<string, Readonly<Record<string, unknown>>>()
   /** What has to be asked, with the digest of each. */
   readonly #open = new Map<string, { request: Put; digest: string }>()
   /** Questions of which it is not known yet whether they have answers. */
@@ -32,6 +33,7 @@ export class Rounds implements Asking {
   #suspending: Promise<void> | undefined
   /** The answer is being made: what is asked or done now comes too late for it. */
   #fixed = false
+  #suspended = false
 
   constructor(situation: Situation, before: State | undefined, responses: Params) {
     this.#situation = situation
@@ -39,9 +41,9 @@ export class Rounds implements Asking {
     this.#responses = responses
     this.key = before?.key ?? situation.key
     this.attempt = (before?.attempt ?? 0) + 1
-    const signal = () => AbortSignal.any([situation.incoming.signal, this.#stopped.signal])
+    const signal = () => AbortSignal.any([situation.signal, this.#stopped.signal])
     this.#steps = new Steps(situation.state.maxBytes, signal, before?.steps)
-    for (const [key, answers] of Object.entries(before?.answers ?? {})) this.#answers[key] = { ...answers }
+    for (const [key, answers] of Object.entries(before?.answers ?? {})) this.#answers.set(key, answers)
   }
 
   /** Takes up a call where its state says; throws where that cannot be trusted. */
@@ -52,42 +54,48 @@ export class Rounds implements Asking {
   }
 
   get suspended(): boolean {
-    return this.#fixed
+    return this.#suspended
   }
 
   async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
-    if (this.#fixed) throw new Suspended()
+    if (this.#fixed) return await this.#late()
     return await this.#steps.step(key, run)
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    notInStep('A question')
-    if (this.#fixed) throw new Suspended()
+    this.#steps.notWithin('A question')
+    if (this.#fixed) return await this.#late()
     this.#undecided++
-    const answers: Record<string, unknown> = {}
-    let all = true
+    const answers = new Map<string, unknown>()
+    const missing = new Map<string, { request: Put; digest: string }>()
     try {
       for (const [key, question] of Object.entries(questions)) {
         const request = this.#put(key, question)
         const mark = await digest([request.method, request.params])
         const reading = await this.#answer(key, mark, question)
-        if (reading !== undefined) answers[key] = take(key, question, reading)
-        else if (this.#fixed) throw new Suspended()
-        else this.#miss(key, { request, digest: mark })
-        all &&= reading !== undefined
+        if (reading !== undefined) answers.set(key, take(key, question, reading))
+        else missing.set(key, { request, digest: mark })
       }
+      if (missing.size === 0) return Object.fromEntries(answers)
+      if (this.#fixed) return await this.#late()
+      // Not before all of them are known to be good: a handler may ask something else instead.
+      for (const [key, each] of missing) this.#miss(key, each)
     } finally {
       this.#undecided--
     }
-    if (all) return answers
     this.#suspending ??= this.#end()
+    return await this.#late()
+  }
+
+  /** Throws, once the answer is out; where none could be made, the reason. */
+  async #late(): Promise<never> {
     await this.#suspending
     throw new Suspended()
   }
 
   #put(key: string, question: Question): Put {
-    const { revision, capabilities } = this.#situation
-    const request = put(question, revision, capabilities)
+    const { revision, capabilities, binding } = this.#situation
+    const request = MAY_ASK.has(binding.method) ? put(question, revision, capabilities) : `has no questions in ${binding.method}`
     if (typeof request !== 'string') return request
     throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
   }
@@ -98,16 +106,18 @@ export class Rounds implements Asking {
    * one thing is never taken as a yes to another.
    */
   async #answer(key: string, mark: string, question: Question): Promise<Reading | undefined> {
-    const before = this.#answers[key]?.[mark]
+    const before = this.#answers.get(key)?.[mark]
     if (before !== undefined) {
       const reading = await read(question, before)
       if (!('wrong' in reading)) return reading
     }
     const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
-    if (response === undefined || (this.#before !== undefined && this.#before.asked[key] !== mark)) return undefined
+    // Without a state nobody knows what it answers: then it is good for one question.
+    const other = this.#before === undefined ? this.#answers.has(key) : this.#before.asked[key] !== mark
+    if (response === undefined || other) return undefined
     const reading = await read(question, response)
     if ('wrong' in reading) return undefined
-    this.#answers[key] = { ...this.#answers[key], [mark]: response }
+    this.#answers.set(key, { ...this.#answers.get(key), [mark]: response })
     return reading
   }
 
@@ -120,24 +130,31 @@ export class Rounds implements Asking {
 
   /** Ends the call with its questions: those of this turn together, and what its steps have come to. */
   async #end(): Promise<void> {
-    const { incoming, capabilities, revision, server } = this.#situation
+    const { capabilities, revision, server } = this.#situation
     try {
       do await new Promise((resolve) => setTimeout(resolve, 0))
       while (this.#undecided > 0)
-      const required = this.#required(capabilities)
-      if (required !== undefined) return incoming.settle({ error: required })
-      await this.#steps.settled(STEPS_DEADLINE)
+      const deadline = Date.now() + STEPS_DEADLINE
+      // Another one may begin while the last one ends: from here to `#fixed` nothing is waited for.
+      while (this.#steps.running && Date.now() < deadline) await this.#steps.settled(deadline - Date.now())
       this.#fixed = true
+      const required = this.#required(capabilities)
+      if (required !== undefined) return this.#settle({ error: required })
       const inputRequests = Object.fromEntries(
         [...this.#open].map(([key, { request }]) => [key, { method: request.method, params: request.params }]),
       )
       const requestState = await sealState(this.#situation, await this.#state())
       const result = { resultType: 'input_required', inputRequests, requestState }
-      incoming.settle({ result: describeResult(revision, result, server, undefined) })
+      this.#settle({ result: describeResult(revision, result, server, undefined) })
     } finally {
       this.#fixed = true
       this.#stopped.abort(new Suspended())
     }
+  }
+
+  #settle(outcome: { result: object } | { error: RpcError }): void {
+    this.#suspended = true
+    this.#situation.incoming.settle(outcome)
   }
 
   async #state(): Promise<State> {
@@ -149,7 +166,7 @@ export class Rounds implements Asking {
       expires: Date.now() + state.ttl,
       binding: await digest(binding),
       asked: Object.fromEntries([...this.#open].map(([key, each]) => [key, each.digest])),
-      answers: this.#answers,
+      answers: Object.fromEntries(this.#answers),
       steps: this.#steps.recorded,
     }
   }

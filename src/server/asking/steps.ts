@@ -5,21 +5,16 @@ import { ToolError, isToolError } from '../failure.js'
 export type Recorded = { readonly value?: Json } | { readonly error: string }
 
 interface Storage {
-  run<Result>(store: true, run: () => Result): Result
-  getStore(): true | undefined
+  run<Result>(store: Steps, run: () => Result): Result
+  getStore(): Steps | undefined
 }
 
-/** Tells whether code runs within a step, also after it has waited; where the runtime cannot, it is not told. */
+/** Tells whose step code runs within, also after it has waited; where the runtime cannot, it is not told. */
 const within: Storage | undefined = makeStorage()
 
 function makeStorage(): Storage | undefined {
   const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
-  return hooks === undefined ? undefined : new hooks.AsyncLocalStorage<true>()
-}
-
-/** Throws within a step: what it did could not be repeated, or remembered, as one. */
-export function notInStep(what: string): void {
-  if (within?.getStore() === true) throw new TypeError(`${what} cannot be part of a step`)
+  return hooks === undefined ? undefined : new hooks.AsyncLocalStorage<Steps>()
 }
 
 /** The steps of one call: each is run once, and remembered where the call is run again. */
@@ -41,8 +36,13 @@ export class Steps {
     return Object.fromEntries(this.#recorded)
   }
 
+  /** Throws within a step of this call: what it did could not be repeated, or remembered, as one. */
+  notWithin(what: string): void {
+    if (within?.getStore() === this) throw new TypeError(`${what} cannot be part of a step`)
+  }
+
   async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
-    notInStep('A step')
+    this.notWithin('A step')
     if (this.#begun.has(key)) throw new TypeError(`There are two steps "${key}" in this call; give each its own key`)
     this.#begun.add(key)
     const known = this.#recorded.get(key)
@@ -54,24 +54,24 @@ export class Steps {
     return await running
   }
 
+  get running(): boolean {
+    return this.#running.size > 0
+  }
+
   /** Waits for what is running, as long as it may. */
   async settled(deadline: number): Promise<void> {
-    if (this.#running.size === 0) return
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, deadline)
     })
-    const all = async () => {
-      while (this.#running.size > 0) await Promise.all(this.#running)
-    }
-    await Promise.race([all(), late])
+    await Promise.race([Promise.all(this.#running), late])
     clearTimeout(timer)
   }
 
   async #run<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
     const begin = () => run(this.#signal())
     try {
-      const value = await (within === undefined ? begin() : within.run(true, begin))
+      const value = await (within === undefined ? begin() : within.run(this, begin))
       const recorded = value === undefined ? {} : { value: this.#asJson(key, value) }
       this.#recorded.set(key, recorded)
       return replay(recorded) as Value // the same, as JSON carries it

@@ -5,7 +5,6 @@ import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
 import type { Server } from '../server.js'
-import { walksOut } from '../uri-template.js'
 import { UNCACHED, seenBy } from './definition.js'
 
 /** Every resource that has an address of its own, also those that a template lists. */
@@ -51,7 +50,7 @@ export function findResource(
   for (const { definition, template } of server.resources.values()) {
     const variables = template?.match(uri)
     if (variables === undefined || !seenBy(definition, caller)) continue
-    if (definition.anyPath === true || !Object.values(variables).flat().some(walksOut)) return { definition, variables }
+    if (definition.anyPath === true || template?.leadsOut(variables) === false) return { definition, variables }
   }
   return undefined
 }

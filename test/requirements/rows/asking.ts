@@ -57,14 +57,12 @@ export const asking: readonly Row[] = [
     levels: ['MUST NOT'],
     at: elicitation('capabilities', sinceNovember),
     says: 'A client is asked only in a way that it has declared.',
-    pending: 'asking',
   },
   {
     id: 'elicitation.params',
     levels: ['MUST'],
     at: elicitation('elicitation-requests', sinceNovember),
     says: 'A question has a mode and a message.',
-    pending: 'asking',
   },
   {
     id: 'elicitation.mode-default',
@@ -78,7 +76,6 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: elicitation('form-mode-elicitation-requests', sinceNovember),
     says: 'A form has the mode `form` or none, and a schema.',
-    pending: 'asking',
   },
   {
     id: 'elicitation.defaults',
@@ -92,14 +89,13 @@ export const asking: readonly Row[] = [
     levels: ['MUST', 'MUST'],
     at: elicitation('url-mode-elicitation-requests', sinceNovember),
     says: 'A URL question has the mode `url`, a message, an id where the revision has it, and a valid URL.',
-    pending: 'asking',
   },
   {
     id: 'elicitation.complete',
     levels: ['MUST', 'MUST'],
     at: elicitation('completion-notifications-for-url-mode-elicitation', november),
     says: 'That a URL question is done is told to who was asked, with its id.',
-    pending: 'asking',
+    unbound: 'unused',
   },
   {
     id: 'elicitation.complete-clients',
@@ -113,7 +109,7 @@ export const asking: readonly Row[] = [
     levels: ['MUST NOT', 'MUST', 'MUST'],
     at: elicitation('url-elicitation-required-error', november),
     says: '−32042 is sent only where URLs must be opened first, and lists them with their ids.',
-    pending: 'asking',
+    unbound: 'unused',
   },
   {
     id: 'elicitation.retry-controls',
@@ -127,14 +123,14 @@ export const asking: readonly Row[] = [
     levels: ['MUST', 'MUST NOT', 'MUST', 'MUST'],
     at: elicitation('statefulness', november),
     says: 'What is kept between questions belongs to a user who has proved who it is, and is protected.',
-    pending: 'asking',
+    pending: 'authorization',
   },
   {
     id: 'elicitation.state-today',
     levels: ['MUST', 'MUST', 'MUST'],
     at: elicitation('statefulness', modern),
     says: 'What is kept between questions belongs to a user who has proved who it is, and is protected.',
-    pending: 'asking',
+    pending: 'authorization',
   },
   {
     id: 'elicitation.not-for-login',
@@ -155,7 +151,7 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: elicitation('error-handling', november),
     says: 'What cannot be done before a URL is opened is −32042.',
-    pending: 'asking',
+    unbound: 'unused',
   },
   {
     id: 'elicitation.errors-clients',
@@ -169,7 +165,6 @@ export const asking: readonly Row[] = [
     levels: ['SHOULD NOT', 'MUST'],
     at: elicitation('error-handling', modern),
     says: 'A question may be declined, cancelled or fail: the handler is told.',
-    pending: 'asking',
   },
   {
     id: 'elicitation.no-sensitive',
@@ -183,14 +178,13 @@ export const asking: readonly Row[] = [
     levels: ['SHOULD'],
     at: elicitation('security-considerations', june),
     says: 'Answers are checked against the schema.',
-    pending: 'asking',
   },
   {
     id: 'elicitation.bind',
     levels: ['MUST'],
     at: elicitation('security-considerations', sinceNovember),
     says: 'A question is bound to the client and its user.',
-    pending: 'asking',
+    pending: 'authorization',
   },
   {
     id: 'elicitation.security-june',
@@ -232,7 +226,7 @@ export const asking: readonly Row[] = [
     levels: ['MUST NOT', 'SHOULD'],
     at: elicitation('identifying-the-user', sinceNovember),
     says: 'What a client says of its user is not believed without proof.',
-    pending: 'asking',
+    pending: 'authorization',
   },
   {
     id: 'elicitation.form-security',
@@ -253,7 +247,6 @@ export const asking: readonly Row[] = [
     levels: ['SHOULD'],
     at: elicitation('form-mode-security', sinceNovember),
     says: 'The server checks answers against the schema.',
-    pending: 'asking',
   },
   {
     id: 'elicitation.phishing',
@@ -296,7 +289,6 @@ export const asking: readonly Row[] = [
     levels: ['SHOULD'],
     at: sampling('security-considerations', all),
     says: 'Content is checked.',
-    pending: 'asking',
   },
   {
     id: 'sampling.sensitive',
@@ -317,28 +309,24 @@ export const asking: readonly Row[] = [
     levels: ['MUST NOT'],
     at: sampling('tools-in-sampling', sinceNovember),
     says: 'Sampling with tools is asked only of clients that have declared it.',
-    pending: 'asking',
   },
   {
     id: 'sampling.context',
     levels: ['SHOULD', 'SHOULD NOT'],
     at: sampling('capabilities', sinceNovember),
     says: '`includeContext` is left out where the client has not declared it.',
-    pending: 'asking',
   },
   {
     id: 'sampling.tool-results',
     levels: ['MUST'],
     at: sampling('tool-result-messages', sinceNovember),
     says: 'A message with tool results has nothing else.',
-    pending: 'asking',
   },
   {
     id: 'sampling.tool-balance',
     levels: ['MUST'],
     at: sampling('tool-use-and-result-balance', sinceNovember),
     says: 'Every tool use is followed by its result.',
-    pending: 'asking',
   },
   {
     id: 'sampling.tool-choice',
@@ -352,7 +340,6 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: sampling('security-considerations', sinceNovember),
     says: 'Every tool use that was answered is replied to, and in messages of their own.',
-    pending: 'asking',
   },
   {
     id: 'sampling.iterations',
@@ -373,7 +360,6 @@ export const asking: readonly Row[] = [
     levels: ['MUST', 'SHOULD NOT'],
     at: sampling('messages', modern),
     says: 'A message has a role and content; messages are not kept between requests.',
-    pending: 'asking',
   },
   {
     id: 'sampling.max-tokens',
@@ -425,7 +411,6 @@ export const asking: readonly Row[] = [
     levels: ['SHOULD'],
     at: roots('implementation-guidelines', all),
     says: 'A server asks only clients that have declared roots, and keeps to them.',
-    pending: 'asking',
   },
   {
     id: 'roots.deprecated',

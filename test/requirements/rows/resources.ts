@@ -24,14 +24,14 @@ export const resources: readonly Row[] = [
   {
     id: 'resources.https-only-if-fetchable',
     levels: ['SHOULD'],
-    at: here('https', all),
+    at: here('https%3A%2F%2F', all),
     says: '`https:` is for what a client can fetch by itself.',
     unbound: 'author',
   },
   {
     id: 'resources.https-else-other',
     levels: ['SHOULD'],
-    at: here('https', all),
+    at: here('https%3A%2F%2F', all),
     says: 'For anything else another scheme is better.',
     unbound: 'author',
   },
