@@ -2,7 +2,7 @@ import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js
 import { type Params, isObject } from '../jsonrpc/message.js'
 import type { CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Root } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import { projectElicitation, projectRoot } from '../protocol/revisions/shapes.js'
+import { projectCompletion, projectElicitation, projectRoot } from '../protocol/revisions/shapes.js'
 
 interface Asked {
   /** Fires when the answer is not wanted any more. */
@@ -39,11 +39,13 @@ export async function answer(
   switch (true) {
     case method === 'sampling/createMessage' && sample !== undefined:
       if (!Array.isArray(params['messages'])) throw new RpcError(INVALID_PARAMS, 'Invalid params: "messages" must be a list')
-      return await sample(params as unknown as CreateMessageParams, { signal }) // the rest is the server's word
+      return projectCompletion(revision, await sample(params as unknown as CreateMessageParams, { signal })) // the rest is the server's word
     case method === 'elicitation/create' && elicit !== undefined: {
       const { mode = 'form', message } = params
       if (typeof message !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "message" must be a string')
       if (mode !== 'form' && mode !== 'url') throw new RpcError(INVALID_PARAMS, 'Invalid params: "mode" must be form or url')
+      if (mode === 'url' && revision?.urlQuestions === 'none')
+        throw new RpcError(INVALID_PARAMS, `Invalid params: protocol ${revision.id} has no "mode" url`)
       const result = await elicit({ ...params, mode } as unknown as ElicitParams, { signal })
       return projectElicitation(revision, result)
     }
@@ -62,11 +64,14 @@ export async function answerAll(
   revision: Revision,
   method: string,
   { inputRequests, requestState }: Params,
-  signal: AbortSignal,
+  given: AbortSignal,
 ): Promise<Params> {
   const state = requestState === undefined ? {} : { requestState }
   if (inputRequests === undefined) return state
   if (!isObject(inputRequests)) throw new TypeError(`${method} asks for input in a way that cannot be read`)
+  // When one of them fails, the others are not wanted any more.
+  const controller = new AbortController()
+  const signal = AbortSignal.any([given, controller.signal])
   const entries = Object.entries(inputRequests).map(async ([key, request]) => {
     if (!isObject(request) || typeof request['method'] !== 'string')
       throw new TypeError(`${method} asks for "${key}" in a way that cannot be read`)
@@ -78,5 +83,10 @@ export async function answerAll(
       throw new TypeError(`${method} needs input that this client cannot give: "${key}" by ${request['method']}`, { cause: error })
     }
   })
-  return { inputResponses: Object.fromEntries(await Promise.all(entries)), ...state }
+  try {
+    return { inputResponses: Object.fromEntries(await Promise.all(entries)), ...state }
+  } catch (error) {
+    controller.abort(error)
+    throw error
+  }
 }

@@ -1,5 +1,6 @@
 import { type Channel, type Tapped, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
+import { METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
@@ -72,8 +73,13 @@ export class ClientSession {
   constructor(channel: Channel, options: SessionOptions) {
     this.#options = options
     this.peer = new Peer(options.tap === undefined ? channel : tap(channel, options.tap), {
-      request: ({ request, signal }) =>
-        request.method === 'ping' ? {} : answer(options.answers, this.agreed, request.method, request.params ?? {}, signal),
+      request: ({ request, signal }) => {
+        const { method, params = {} } = request
+        if (method === 'ping') return {}
+        const revision = this.agreed ?? this.describes
+        if (revision?.methods.serverRequests.includes(method) === false) throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${method}`)
+        return answer(options.answers, revision, method, params, signal)
+      },
       notification: (notification) => this.#notified(notification),
       // Garbage is reported, never answered.
       answersGarbage: false,

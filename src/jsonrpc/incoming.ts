@@ -1,15 +1,22 @@
 import type { Exchange, Principal } from './channel.js'
-import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
-import { type Id, type Request, encodeError, encodeResult, encodeThrown, isThenable } from './message.js'
+import type { RpcError } from './errors.js'
+import type { Id, Request } from './message.js'
 import type { RequestOptions } from './outgoing.js'
-import type { Report } from './report.js'
+
+/** What a call needs of those it is among. */
+export interface Among {
+  ask(method: string, params: unknown, options: RequestOptions): Promise<unknown>
+  park(): void
+  unpark(): void
+  settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void
+}
 
 /** One request that this side is serving. */
 export class Incoming {
   readonly request: Request
   readonly inBatch: boolean
   readonly #exchange: Exchange
-  readonly #calls: IncomingCalls
+  readonly #calls: Among
   #controller: AbortController | undefined
   #aborted: Error | undefined
   #last: (() => void) | undefined
@@ -20,7 +27,7 @@ export class Incoming {
   #parked = 0
   #state: 'open' | 'answered' | 'cancelled' = 'open'
 
-  constructor(request: Request, exchange: Exchange, inBatch: boolean, calls: IncomingCalls) {
+  constructor(request: Request, exchange: Exchange, inBatch: boolean, calls: Among) {
     this.request = request
     this.inBatch = inBatch
     this.#exchange = exchange
@@ -116,186 +123,5 @@ export class Incoming {
   abort(reason: Error): void {
     this.#aborted ??= reason
     this.#controller?.abort(reason)
-  }
-}
-
-export interface IncomingOptions {
-  /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
-  request(call: Incoming): unknown
-  report(report: Report): void
-  /** Whether a request waits for nobody's turn. */
-  urgent?(request: Request): boolean
-  /** Whether answers have to wait, because the other side does not read. */
-  congested(): boolean
-  /** Sends a request of our own. */
-  ask(method: string, params: unknown, options: RequestOptions): Promise<unknown>
-  /** The most calls under way or waiting; more are refused. */
-  maxInFlight: number
-}
-
-/** The most handlers that run at once; other calls wait their turn. */
-const MAX_RUNNING = 256
-
-/** Every request that this side is serving: each gets exactly one answer, unless it is cancelled. */
-export class IncomingCalls {
-  readonly #options: IncomingOptions
-  /** Calls without an answer, by their ids. */
-  readonly #open = new Map<Id, Incoming>()
-  /** Those of them whose handlers have not been started. */
-  readonly #waiting = new Set<Incoming>()
-  /** Handlers that have not returned, also those of calls that were cancelled. */
-  #running = 0
-  #idle: (() => void)[] = []
-
-  constructor(options: IncomingOptions) {
-    this.#options = options
-  }
-
-  serve(request: Request, exchange: Exchange, inBatch: boolean): void {
-    if (this.#open.size > 0) {
-      const refusal = this.#refusal(request.id)
-      if (refusal !== undefined) return exchange.reply(encodeError(request.id, refusal, 'null'), refusal)
-    }
-    const call = new Incoming(request, exchange, inBatch, this)
-    // Calls start in the order in which they came: behind one that waits, all wait.
-    if ((this.#waiting.size === 0 && this.#hasRoom()) || this.#options.urgent?.(request) === true) return this.#start(call)
-    this.#open.set(call.id, call)
-    this.#waiting.add(call)
-  }
-
-  /** The caller does not want this answer any more. Unknown and finished calls are ignored. */
-  cancel(id: Id, reason: Error): void {
-    const call = this.#open.get(id)
-    if (call === undefined) return
-    this.#waiting.delete(call)
-    call.cancel(reason)
-    this.#end(call)
-  }
-
-  ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
-    return this.#options.ask(method, params, options)
-  }
-
-  park(): void {
-    this.#running--
-    this.#startWaiting()
-  }
-
-  unpark(): void {
-    this.#running++
-  }
-
-  settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void {
-    if ('error' in outcome) this.#fail(call, outcome.error)
-    else this.#answer(call, outcome.result)
-    this.#end(call)
-  }
-
-  /** Resolves when every call that was taken has been answered. */
-  idle(): Promise<void> {
-    if (this.#open.size === 0) return Promise.resolve()
-    return new Promise((resolve) => this.#idle.push(resolve))
-  }
-
-  /** Answers everything still under way with an error and tells the handlers to stop. */
-  abandon(error: RpcError): void {
-    this.#waiting.clear()
-    for (const call of this.#open.values()) {
-      call.answer(encodeError(call.id, error, 'null'), error)
-      call.abort(error)
-      this.#end(call)
-    }
-  }
-
-  /** Nobody is left to answer. */
-  drop(reason: Error): void {
-    this.#waiting.clear()
-    for (const call of this.#open.values()) {
-      call.cancel(reason)
-      this.#end(call)
-    }
-  }
-
-  #refusal(id: Id): RpcError | undefined {
-    const { maxInFlight } = this.#options
-    if (this.#open.has(id)) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
-    if (this.#open.size < maxInFlight) return undefined
-    return new RpcError(INTERNAL_ERROR, `Too many requests at once: ${maxInFlight} are being served. Try again later`)
-  }
-
-  /** Whether one more may run: not too many at once, and none beside others while answers pile up. */
-  #hasRoom(): boolean {
-    return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#options.congested())
-  }
-
-  #start(call: Incoming): void {
-    let result: unknown
-    let later: boolean
-    try {
-      result = this.#options.request(call)
-      later = isThenable(result)
-    } catch (error) {
-      this.#fail(call, error)
-      return this.#end(call)
-    }
-    // No promise, no bookkeeping: the answer goes out before the next message is looked at.
-    if (!later) {
-      this.#answer(call, result)
-      return this.#end(call)
-    }
-    this.#running++
-    if (call.open) this.#open.set(call.id, call)
-    Promise.resolve(result)
-      .then((value) => this.#answer(call, value))
-      .catch((error: unknown) => this.#fail(call, error))
-      .finally(() => {
-        this.#running--
-        this.#end(call)
-        this.#startWaiting()
-      })
-  }
-
-  #startWaiting(): void {
-    for (const call of this.#waiting) {
-      if (!this.#hasRoom()) return
-      this.#waiting.delete(call)
-      this.#start(call)
-    }
-  }
-
-  #end(call: Incoming): void {
-    // A cancelled id may be in use again by the time its handler returns.
-    if (this.#open.get(call.id) === call) this.#open.delete(call.id)
-    if (this.#open.size > 0 || this.#idle.length === 0) return
-    const waiting = this.#idle
-    this.#idle = []
-    for (const resolve of waiting) resolve()
-  }
-
-  #answer(call: Incoming, result: unknown): void {
-    if (!call.open) return
-    let frame: string
-    try {
-      frame = encodeResult(call.id, result)
-    } catch (cause) {
-      const { id, request } = call
-      this.#options.report({ level: 'error', message: `The result of ${request.method} cannot be written as JSON`, id, error: cause })
-      const error = new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON')
-      return call.answer(encodeError(id, error, 'null'), error)
-    }
-    call.answer(frame)
-  }
-
-  /** Answers a call whose handler has thrown. Whatever it threw, there is an answer. */
-  #fail(call: Incoming, thrown: unknown): void {
-    if (!call.open) return
-    try {
-      if (thrown instanceof RpcError && Number.isInteger(thrown.code)) return call.answer(encodeThrown(call.id, thrown), thrown)
-    } catch {
-      // Not even that can be asked of it.
-    }
-    this.#options.report({ level: 'error', message: `${call.request.method} failed`, id: call.id, error: thrown })
-    const error = new RpcError(INTERNAL_ERROR, 'Internal error')
-    call.answer(encodeError(call.id, error, 'null'), error)
   }
 }

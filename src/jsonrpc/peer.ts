@@ -1,6 +1,7 @@
 import { type Channel, type Exchange, rerouted } from './channel.js'
 import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
-import { type Incoming, IncomingCalls } from './incoming.js'
+import type { Incoming } from './incoming.js'
+import { IncomingCalls } from './incoming-calls.js'
 import {
   type Batch,
   type Id,
@@ -46,6 +47,8 @@ export class Peer {
   readonly #send: (frame: string) => void
   readonly #exchange: Exchange
   #closed: Error | undefined
+  /** Why no answer can come any more. */
+  #deaf: Error | undefined
 
   constructor(channel: Channel, options: PeerOptions) {
     this.#channel = channel
@@ -82,7 +85,8 @@ export class Peer {
   }
 
   request(method: string, params?: unknown, options: RequestOptions = {}): Promise<unknown> {
-    return this.#closed === undefined ? this.#outgoing.request(method, params, options) : Promise.reject(this.#closed)
+    const ended = this.#closed ?? this.#deaf
+    return ended === undefined ? this.#outgoing.request(method, params, options) : Promise.reject(ended)
   }
 
   notify(method: string, params?: unknown): void {
@@ -97,6 +101,12 @@ export class Peer {
   /** The other side does not want this call's answer any more. */
   cancel(id: Id, reason: string | undefined): void {
     this.#incoming.cancel(id, new Error(reason ?? 'The caller has cancelled the request'))
+  }
+
+  /** Nothing more is received: what has been asked, or will be, stays without an answer. */
+  stopListening(): void {
+    this.#deaf ??= new ChannelClosed('The connection is closing: no answer can come any more')
+    this.#outgoing.drop(this.#deaf)
   }
 
   /** Resolves when every call that was taken has been answered. */

@@ -92,8 +92,9 @@ export class Session {
     })
   }
 
-  /** Waits until everything received is answered; after the deadline the rest is given up. */
+  /** When nothing more is received: waits until everything is answered; after the deadline the rest is given up. */
   async drain(deadline: number): Promise<void> {
+    this.#peer.stopListening()
     this.#watching.endStreams()
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<void>((resolve) => {

@@ -16,6 +16,7 @@ import {
 } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { connectInMemory } from '../../src/testing.js'
+import { answers, call as calling, initialize } from '../drive.js'
 
 /* Asking, by handlers and clients that do what they should not, or all at once. */
 
@@ -420,5 +421,17 @@ describe('the model of a client', () => {
     const { send } = open(server, { sampling: {} })
     const second = await send(retry(await send(), { it: wrong }))
     expect(second.result?.resultType).toBe('input_required')
+  })
+})
+
+describe('a connection that ends', () => {
+  it.each(BY_REQUEST)('does not wait for answers that cannot come: %s', async (revision) => {
+    const server = serverOf((call) => call.ask({ who: name() }))
+    const opening = initialize(revision).map((line) => line.replace('"capabilities":{}', '"capabilities":{"elicitation":{}}'))
+    const given = await answers(server, [...opening, calling('it', {}, 7)])
+    expect(given.at(-1)).toMatchObject({
+      id: 7,
+      result: { isError: true, content: [{ text: expect.stringContaining('no answer can come') }] },
+    })
   })
 })

@@ -4,6 +4,7 @@ import type {
   CallToolResult,
   ContentBlock,
   CreateMessageParams,
+  CreateMessageResult,
   ElicitResult,
   GetPromptResult,
   Implementation,
@@ -144,6 +145,16 @@ export function projectSampling(revision: Revision, params: CreateMessageParams)
   const projected: Record<string, unknown> = { ...pick(revision, 'sampling', params), messages }
   if (params.tools !== undefined) projected['tools'] = params.tools.map((tool) => projectTool(revision, tool))
   return projected
+}
+
+/** What a client's model has said. Where that is one piece of content, several become a text. */
+export function projectCompletion(revision: Revision | undefined, result: CreateMessageResult): object {
+  if (revision === undefined) return result
+  const content = Array.isArray(result.content) ? result.content : [result.content]
+  const blocks = content.map((block) => projectSamplingContent(revision, block))
+  if (revision.samplingTools) return { ...result, content: Array.isArray(result.content) ? blocks : blocks[0] }
+  const texts = blocks.map((block) => ('text' in block ? String(block.text) : asJsonText(block).text))
+  return { ...result, content: blocks.length === 1 ? blocks[0] : { type: 'text', text: texts.join('\n') } }
 }
 
 function projectSamplingContent(revision: Revision, block: SamplingContent): object {
