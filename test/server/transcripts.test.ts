@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { revisions } from '../../src/protocol/revisions/index.js'
-import { matches, parseTranscript } from '../../src/harness/transcript.js'
+import { differencesOf, matches, parseTranscript } from '../../src/harness/transcript.js'
 import { playTranscript } from '../../src/testing.js'
 import { createServer, tool } from '../../src/index.js'
 import { askingServer } from './asking-server.js'
@@ -51,9 +51,21 @@ describe('the runner', () => {
   it('says what differs, and where', async () => {
     const { differences, transcript } = await playTranscript(`A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{"a":1}}`, server)
     expect(differences).toEqual([
-      'line 3:\n  expected {"jsonrpc":"2.0","id":1,"result":{"a":1}}\n  came     {"jsonrpc":"2.0","id":1,"result":{}}',
+      'line 3:\n  result.a is missing\n  expected {"jsonrpc":"2.0","id":1,"result":{"a":1}}\n  came     {"jsonrpc":"2.0","id":1,"result":{}}',
     ])
     expect(transcript).toBe(`A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{}}`)
+  })
+  it.each([
+    ['{"a":1}', '{"a":"1"}', ['a is "1", not 1']],
+    ['{"a":{"b":[1,*]}}', '{"a":{"b":[2,3,4]}}', ['a.b[0] is 2, not 1', 'a.b[2] is too much: 4']],
+    ['{"a":{},"b":*}', '{"a":[]}', ['a is [], not {}', 'b is missing']],
+    ['{"id":12345678901234567890}', '{"id":12345678901234567891}', ['id is 12345678901234567891, not 12345678901234567890']],
+    ['{"a":[*]}', '{"a":null}', ['a is null, not [*]']],
+    ['[]', 'Listening…', ['it is no JSON']],
+    ['{}', '[]', ['it is [], not {}']],
+    [`{"a":1}`, `{"a":"${'x'.repeat(300)}"}`, [`a is "${'x'.repeat(199)}…, not 1`]],
+  ])('tells %s from %s', (expected, actual, differences) => {
+    expect(differencesOf(expected, actual)).toEqual(differences)
   })
   it('notices what does not come, and what comes too much', async () => {
     expect((await playTranscript('< {"jsonrpc":"2.0"}', server, { timeout: 5 })).differences).toEqual([
