@@ -393,7 +393,7 @@ describe('the model of a client', () => {
   it.each(BY_REQUEST)('may be refused where the question is optional: %s', async (revision) => {
     const server = serverOf(async (call, { n }) => {
       const { it } = await call.ask({ it: sample(MODEL, { optional: n === 1 }) })
-      return String(it)
+      return it === undefined ? 'undefined' : it.model
     })
     const refuse = () => {
       throw new RpcError(-1, 'User rejected sampling request')
