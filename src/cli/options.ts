@@ -1,53 +1,139 @@
-/** A command line that cannot be carried out: what is wrong and what to do. Exit code 2. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
-
 /** One option of a command, as `--help` shows it. */
-export interface Option {
+interface Option {
   /** Its values, or what stands for its value in the help; without it, the option is a switch. */
   value?: readonly string[] | string
+  /** Several values with commas; it may be given several times. */
+  list?: true
   about: string
 }
 
-/** Reads `--name value` and `--name=value`; anything else is an error that names the nearest. */
-export function readOptions(args: readonly string[], options: Readonly<Record<string, Option>>): Map<string, string> {
-  const given = new Map<string, string>()
+export type Options = Readonly<Record<string, Option>>
+
+/** What a command line says. */
+export interface Arguments {
+  given: Map<string, string>
+  /** What is no option. */
+  words: string[]
+  /** What stands after `--`. */
+  command: string[] | undefined
+}
+
+/** Why a command does not succeed, in words for the person who gave it. */
+export class Failure extends Error {
+  override readonly name: string = 'Failure'
+  readonly exitCode: number
+
+  constructor(exitCode: number, message: string) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+/** A command line that cannot be carried out: what is wrong and what to do. */
+export class UsageError extends Failure {
+  override readonly name = 'UsageError'
+
+  constructor(message: string) {
+    super(2, message)
+  }
+}
+
+/** Reads `--name value`, `--name=value` and words; anything else is an error that names the nearest. */
+export function readArguments(args: readonly string[], options: Options): Arguments {
+  const found: Arguments = { given: new Map(), words: [], command: undefined }
   for (let i = 0; i < args.length; i++) {
-    const [, name = '', , inline] = /^--([^=]+)(=([\s\S]*))?$/.exec(args[i] ?? '') ?? []
-    const option = Object.hasOwn(options, name) ? options[name] : undefined
-    if (option === undefined)
-      throw new UsageError(
-        `Unknown argument ${JSON.stringify(args[i])}${suggestion(
-          (args[i] ?? '').split('=', 1)[0] ?? '',
-          Object.keys(options).map((known) => `--${known}`),
-        )}`,
-      )
-    if (option.value === undefined) {
-      if (inline !== undefined) throw new UsageError(`--${name} takes no value`)
-      given.set(name, 'true')
+    const arg = args[i] ?? ''
+    if (arg === '--') {
+      found.command = args.slice(i + 1)
+      break
+    }
+    if (!arg.startsWith('-') || arg === '-') {
+      found.words.push(arg)
       continue
     }
-    const value = inline ?? args[++i]
-    if (value === undefined)
-      throw new UsageError(`--${name} needs a value: ${typeof option.value === 'string' ? option.value : option.value.join(', ')}`)
-    if (typeof option.value !== 'string' && !option.value.includes(value)) {
-      throw new UsageError(
-        `--${name} cannot be ${JSON.stringify(value)}; choose ${option.value.join(', ')}${suggestion(value, option.value)}`,
-      )
+    const [name, option, inline] = find(arg, options)
+    if (option.value === undefined) {
+      if (inline !== undefined) throw new UsageError(`--${name} takes no value`)
+      found.given.set(name, 'true')
+      continue
     }
-    given.set(name, value)
+    const next = args[i + 1]
+    // What looks like the next option is one; `--name=--value` says otherwise.
+    const value = inline ?? (next?.startsWith('--') === true ? undefined : args[++i])
+    if (value === undefined) throw new UsageError(`--${name} needs a value: ${valuesOf(option, ', ')}`)
+    const before = option.list === true ? found.given.get(name) : undefined
+    found.given.set(name, checked(`--${name}`, option, before === undefined ? value : `${before},${value}`))
+  }
+  return found
+}
+
+function find(arg: string, options: Options): [name: string, option: Option, inline: string | undefined] {
+  const [, name = '', , inline] = /^--([^=]+)(=([\s\S]*))?$/.exec(arg === '-h' ? '--help' : arg) ?? []
+  const option = Object.hasOwn(options, name) ? options[name] : undefined
+  if (option !== undefined) return [name, option, inline]
+  const known = Object.keys(options).map((each) => `--${each}`)
+  throw new UsageError(`Unknown argument ${JSON.stringify(arg)}${suggestion(arg.split('=', 1)[0] ?? '', known)}`)
+}
+
+function checked(name: string, { value: allowed }: Option, value: string): string {
+  if (typeof allowed === 'object' && !allowed.includes(value))
+    throw new UsageError(`${name} cannot be ${JSON.stringify(value)}; choose ${allowed.join(', ')}${suggestion(value, allowed)}`)
+  return value
+}
+
+function valuesOf({ value = '' }: Option, separator: string): string {
+  return typeof value === 'string' ? value : value.join(separator)
+}
+
+/** The variable that stands for an option: `CCMCP_LOG_LEVEL` for `--log-level`. */
+export function variableOf(option: string): string {
+  return `CCMCP_${option.toUpperCase().replaceAll('-', '_')}`
+}
+
+const TRUE = /^(?:1|true|yes|on)$/i
+const FALSE = /^(?:0|false|no|off)$/i
+
+/** The options that are set by variables. An empty variable is none. */
+export function readVariables(environment: NodeJS.ProcessEnv, options: Options): Map<string, string> {
+  const given = new Map<string, string>()
+  for (const [name, option] of Object.entries(options)) {
+    const variable = variableOf(name)
+    const value = environment[variable] ?? ''
+    if (value === '' || name === 'help') continue
+    if (option.value !== undefined) given.set(name, checked(variable, option, value))
+    else if (TRUE.test(value)) given.set(name, 'true')
+    else if (!FALSE.test(value)) throw new UsageError(`${variable} cannot be ${JSON.stringify(value)}; choose true, false`)
   }
   return given
 }
 
-export function describeOptions(options: Readonly<Record<string, Option>>): string {
-  const rows = Object.entries(options).map(([name, { value, about }]) => {
-    const shown = value === undefined ? '' : ` ${typeof value === 'string' ? value : value.join('|')}`
-    return [`  --${name}${shown}`, about] as const
-  })
-  const width = Math.max(...rows.map(([left]) => left.length)) + 2
-  return rows.map(([left, about]) => left.padEnd(width) + about).join('\n')
+/** The items of a list with commas. */
+export function listOf(name: string, given: string): string[] {
+  const items = given
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+  if (items.length === 0) throw new UsageError(`--${name} needs at least one name`)
+  return items
+}
+
+export function describeOptions(options: Options): string {
+  return columns(
+    Object.entries(options).map(([name, option]) => [
+      `--${name}${option.value === undefined ? '' : ` ${valuesOf(option, '|')}`}`,
+      option.about,
+    ]),
+  )
+}
+
+/** Two columns, the left as wide as it needs to be; what is very wide stands on a line of its own. */
+export function columns(rows: readonly (readonly [left: string, right: string])[]): string {
+  const width = Math.max(...rows.map(([left]) => left.length).filter((length) => length <= 36)) + 2
+  return rows
+    .map(([left, right]) =>
+      (left.length + 2 > width ? `  ${left}\n  ${' '.repeat(width)}${right}` : `  ${left.padEnd(width)}${right}`).trimEnd(),
+    )
+    .join('\n')
 }
 
 /** `; did you mean …?`, where something known is close to what was typed. */

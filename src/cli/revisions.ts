@@ -1,26 +1,21 @@
 import { type Revision, revisions } from '../protocol/revisions/index.js'
-import { type Option, describeOptions, readOptions } from './options.js'
+import { type Command, HELP } from './command.js'
+import { print } from './print.js'
 
-const OPTIONS = {
-  markdown: { about: 'as the page docs/revisions.md' },
-  json: { about: 'as JSON' },
-  help: { about: 'show this help' },
-} satisfies Record<string, Option>
-
-const HELP = `ccmcp revisions: what is known about each revision of the protocol
-
-Usage: ccmcp revisions [options]
-
-${describeOptions(OPTIONS)}
-`
-
-/** Prints the table of facts. */
-export async function revisionsCommand(args: readonly string[]): Promise<void> {
-  const given = readOptions(args, OPTIONS)
-  if (given.has('help')) process.stdout.write(HELP)
-  else if (given.has('json')) process.stdout.write(`${JSON.stringify(revisions, null, 2)}\n`)
-  else process.stdout.write(given.has('markdown') ? markdown() : plain())
-  await Promise.resolve()
+export const revisionsCommand: Command = {
+  usage: 'revisions [options]',
+  about: 'Prints what is known about each revision of the protocol.',
+  options: {
+    markdown: { about: 'as the page docs/revisions.md' },
+    json: { about: 'as JSON' },
+    ...HELP,
+  },
+  words: [0, 0],
+  run({ given }) {
+    if (given.has('json')) print(`${JSON.stringify(revisions, null, 2)}\n`)
+    else print(given.has('markdown') ? markdown() : plain())
+    return Promise.resolve()
+  },
 }
 
 type Row = readonly [fact: string, ...values: string[]]

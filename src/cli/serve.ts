@@ -1,89 +1,132 @@
+import { openSync, writeSync } from 'node:fs'
 import { ccmcpServer } from '../bundled/ccmcp.js'
-import type { ServerOptions } from '../index.js'
-import { type Framing, type LogLevel, serveStdio } from '../stdio.js'
-import { type Option, UsageError, describeOptions, readOptions } from './options.js'
+import type { Server } from '../index.js'
+import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'
+import { type Command, HELP } from './command.js'
 import { HTTP_OPTIONS } from './http-options.js'
+import { type Arguments, type Options, UsageError, columns, readVariables, suggestion, variableOf } from './options.js'
+import { BUNDLED, DEFAULT, kindOf } from './servers.js'
+import { type Settings, narrow, settingsOf } from './settings.js'
+
+/** As its document says; the library's own limit is larger. */
+const MAX_MESSAGE = 1_048_576
+/** The options that one server has and the others have not. */
+const OWN: readonly string[] = ['root', 'read-only', 'persist']
 
 const OPTIONS = {
+  root: { value: 'DIR', about: 'the folder whose files the server ccmcp gives access to (default: the working folder)' },
+  'read-only': { about: 'the server ccmcp changes no files' },
+  persist: { value: 'FILE', about: 'where the server ccmcp keeps tools that were made at run time (default: nowhere)' },
+  tools: { value: 'NAMES', list: true, about: 'only these tools, with commas between them' },
+  'exclude-tools': { value: 'NAMES', list: true, about: 'all tools but these' },
   framing: { value: ['auto', 'lines', 'content-length'], about: 'how messages are told apart (default auto: as the client does)' },
-  'max-message': { value: 'BYTES', about: 'the longest message taken in (default 1048576)' },
-  'log-level': { value: ['debug', 'info', 'warning', 'error'], about: 'the lowest level logged to stderr (default info)' },
+  'max-message': { value: 'BYTES', about: 'the longest message taken in (default 1048576 for ccmcp, 33554432 for others)' },
+  'log-level': { value: ['debug', 'info', 'warning', 'error'], about: 'the lowest level that is logged (default info)' },
+  'log-file': { value: 'FILE', about: 'log there and not to stderr; lines are added at its end' },
   'unsupported-revision': {
     value: ['negotiate', 'echo', 'reject'],
     about: 'what to do with an unknown protocol revision (default negotiate)',
   },
-  'invalid-arguments': { value: ['result', 'protocol'], about: 'answer bad arguments with a result or error -32602 (default result)' },
-  'unexpected-errors': { value: ['result', 'protocol'], about: 'answer a failing tool with a result or error -32603 (default result)' },
-  root: { value: 'DIR', about: 'the directory that the file tools work in (default the working directory)' },
-  'read-only': { about: 'leave write_file out' },
-  persist: { value: 'FILE', about: 'keep registered tools in this file' },
-  tools: { value: 'NAMES', about: 'only these tools, with commas between them' },
-  'exclude-tools': { value: 'NAMES', about: 'all tools but these' },
+  'invalid-arguments': {
+    value: ['result', 'protocol'],
+    about: 'answer bad arguments with a result or with error -32602 (default result; grammar and text: protocol)',
+  },
+  'unexpected-errors': {
+    value: ['result', 'protocol'],
+    about: 'answer a failing tool with a result or with error -32603 (default result; grammar and text: protocol)',
+  },
   ...HTTP_OPTIONS,
-  help: { about: 'show this help' },
-} satisfies Record<string, Option>
+  ...HELP,
+} satisfies Options
 
-const HELP = `ccmcp serve: an MCP server with the tools hello, add and echo, on stdin and stdout, or over HTTP
+const FILE = `a module (./server.js, .mjs, .ts) that exports a server made with createServer, or
+           a function that makes one: as default, or as "server"`
 
-Usage: ccmcp serve [options]      (the word "serve" may be left out)
+export const serve: Command = {
+  usage: 'serve [NAME | FILE] [options]      (the word "serve" may be left out before options)',
+  about: 'Runs an MCP server on stdin and stdout, or over HTTP: one that comes with ccmcp, or one that a file exports.',
+  notes: `The servers:
 
-${describeOptions(OPTIONS)}
-`
+${columns([...Object.entries(BUNDLED), ['FILE', FILE]])}
 
-export async function serve(args: readonly string[]): Promise<void> {
-  const [first = ''] = args
-  const kind = first.startsWith('-') || first === '' ? 'ccmcp' : first
-  const given = readOptions(kind === first ? args.slice(1) : args, OPTIONS)
-  if (given.has('help')) {
-    process.stdout.write(HELP)
-    return
+Each option can be given by a variable as well; the option wins. An empty variable counts as none.
+
+  ${variableOf('root')}=/data ${variableOf('log-level')}=warning ${variableOf('read-only')}=true ccmcp serve`,
+  options: OPTIONS,
+  words: [0, 1],
+  run: serveCommand,
+}
+
+async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments): Promise<void> {
+  const isFile = kindOf(name) === 'file'
+  if (name !== DEFAULT) {
+    const wrong = OWN.find((option) => typed.has(option))
+    if (wrong !== undefined) throw new UsageError(`--${wrong} is an option of the server ${DEFAULT} only`)
   }
-  const options = {
-    greeting: 'ccmcp: waiting for an MCP client on stdin, one JSON message a line. "ccmcp demo" shows the server at work; Ctrl-D ends it.',
-    maxMessage: bytes(given.get('max-message') ?? '1048576'),
-    // `readOptions` has checked each of these against the option's values.
-    logLevel: (given.get('log-level') ?? 'info') as LogLevel,
-    framing: (given.get('framing') ?? 'auto') as Framing,
-  }
-  const choices = {
-    ...(given.has('unsupported-revision')
-      ? { unsupportedRevision: given.get('unsupported-revision') as NonNullable<ServerOptions['unsupportedRevision']> }
-      : {}),
-    ...(given.has('invalid-arguments')
-      ? { invalidArguments: given.get('invalid-arguments') as NonNullable<ServerOptions['invalidArguments']> }
-      : {}),
-    ...(given.has('unexpected-errors')
-      ? { unexpectedErrors: given.get('unexpected-errors') as NonNullable<ServerOptions['unexpectedErrors']> }
-      : {}),
-  }
-  const names = (option: string) => given.get(option)?.split(',')
-  const [root, persist, tools, excludeTools] = [
-    given.get('root') ?? process.env['CCMCP_ROOT'],
-    given.get('persist'),
-    names('tools'),
-    names('exclude-tools'),
-  ]
-  const server =
-    kind === 'grammar'
-      ? (await import('../bundled/grammar.js')).grammarServer(choices)
-      : kind === 'text'
-        ? (await import('../bundled/text.js')).textServer(choices)
-        : ccmcpServer({
-            ...choices,
-            readOnly: given.has('read-only'),
-            ...(root === undefined ? {} : { root }),
-            ...(persist === undefined ? {} : { persist }),
-            ...(tools === undefined ? {} : { tools }),
-            ...(excludeTools === undefined ? {} : { excludeTools }),
-          })
+  const given = new Map([...readVariables(process.env, OPTIONS), ...typed])
+  warnOfVariables()
+  const options = stdioOptions(given, name)
+  const settings = settingsOf(given, name)
+  const server = isFile ? await (await import('./module.js')).serverOf(name, settings) : await bundled(name, settings)
+  narrow(server, given)
   // Loaded only where it is needed: what comes before the first answer counts.
   if (given.has('http')) return (await import('./serve-http.js')).serveHttp(server, given, options)
   await serveStdio(server, options)
 }
 
+/** A variable with a slip in its name would be ignored without a word. */
+function warnOfVariables(): void {
+  const known = [...Object.keys(OPTIONS).map(variableOf), 'CCMCP_WIRE']
+  for (const name of Object.keys(process.env)) {
+    if (name.startsWith('CCMCP_') && !known.includes(name))
+      process.stderr.write(`ccmcp: ${name} means nothing to ccmcp serve and is ignored${suggestion(name, known)}\n`)
+  }
+}
+
+function stdioOptions(given: ReadonlyMap<string, string>, name: string): StdioOptions {
+  const limit = given.get('max-message')
+  const file = given.get('log-file')
+  return {
+    greeting: `ccmcp: ${name} is waiting for an MCP client on stdin, one JSON message a line. "ccmcp demo" shows a server at work; Ctrl-D ends it.`,
+    // Each of these was checked against the option's values.
+    logLevel: (given.get('log-level') ?? 'info') as LogLevel,
+    framing: (given.get('framing') ?? 'auto') as Framing,
+    ...(limit === undefined ? (name === DEFAULT ? { maxMessage: MAX_MESSAGE } : {}) : { maxMessage: bytes(limit) }),
+    ...(file === undefined ? {} : { log: logFile(file) }),
+  }
+}
+
+const MAKERS: Readonly<Record<string, (settings: Settings) => Server | Promise<Server>>> = {
+  ccmcp: ccmcpServer,
+  grammar: async (settings) => (await import('../bundled/grammar.js')).grammarServer(settings),
+  text: async (settings) => (await import('../bundled/text.js')).textServer(settings),
+}
+
+async function bundled(name: string, settings: Settings): Promise<Server> {
+  const make = MAKERS[name] ?? ccmcpServer
+  try {
+    return await make(settings)
+  } catch (error) {
+    // A TypeError is about an option that cannot be obeyed.
+    if (error instanceof TypeError) throw new UsageError(`The server ${name} cannot be made: ${error.message}`)
+    throw error
+  }
+}
+
 function bytes(text: string): number {
   const value = Number(text)
-  if (!Number.isSafeInteger(value) || value < 1)
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < 1)
     throw new UsageError(`--max-message must be a number of bytes, not ${JSON.stringify(text)}`)
   return value
+}
+
+/** Written at once: what is logged in the last moment is there as well. */
+function logFile(path: string): LogStream {
+  let descriptor: number
+  try {
+    descriptor = openSync(path, 'a', 0o600)
+  } catch (error) {
+    throw new UsageError(`--log-file ${JSON.stringify(path)} cannot be written: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  return { write: (line) => writeSync(descriptor, line) }
 }

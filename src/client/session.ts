@@ -7,7 +7,17 @@ import type { Report } from '../jsonrpc/report.js'
 import { MAY_ASK } from '../protocol/asking.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
-import type { CallToolResult, Implementation, ToolListing } from '../protocol/model.js'
+import type {
+  CallToolResult,
+  CompleteResult,
+  GetPromptResult,
+  Implementation,
+  PromptListing,
+  ReadResourceResult,
+  ResourceListing,
+  ResourceTemplateListing,
+  ToolListing,
+} from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { type Answers, answer, answerAll } from './answering.js'
 
@@ -198,9 +208,49 @@ export class Client {
     return result as unknown as CallToolResult // its content is the server's word
   }
 
+  async readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
+    const result = await this.request('resources/read', { uri }, options)
+    if (!Array.isArray(result['contents'])) throw new TypeError(`The answer for ${uri} has no contents`)
+    return result as unknown as ReadResourceResult // its contents are the server's word
+  }
+
+  async getPrompt(name: string, args: Readonly<Record<string, string>> = {}, options?: CallOptions): Promise<GetPromptResult> {
+    const result = await this.request('prompts/get', { name, arguments: args }, options)
+    if (!Array.isArray(result['messages'])) throw new TypeError(`The prompt ${name} has no messages`)
+    return result as unknown as GetPromptResult // its messages are the server's word
+  }
+
+  /** Asks what may stand for an argument of a prompt, or for a variable of a resource template. */
+  async complete(
+    of: { prompt: string } | { template: string },
+    argument: { name: string; value: string },
+    others: Readonly<Record<string, string>> = {},
+    options?: CallOptions,
+  ): Promise<CompleteResult['completion']> {
+    const ref = 'prompt' in of ? { type: 'ref/prompt', name: of.prompt } : { type: 'ref/resource', uri: of.template }
+    const known = Object.keys(others).length > 0 && this.#reached.revision.fields.completion.includes('context')
+    const context = known ? { context: { arguments: others } } : {}
+    const { completion } = await this.request('completion/complete', { ref, argument, ...context }, options)
+    if (!isObject(completion) || !Array.isArray(completion['values']))
+      throw new TypeError('The answer to completion/complete has no values')
+    return completion as unknown as CompleteResult['completion'] // its values are the server's word
+  }
+
   /** Every tool, page after page. */
   tools(options?: CallOptions): AsyncIterableIterator<ToolListing> {
     return this.#list<ToolListing>('tools/list', 'tools', options)
+  }
+
+  resources(options?: CallOptions): AsyncIterableIterator<ResourceListing> {
+    return this.#list<ResourceListing>('resources/list', 'resources', options)
+  }
+
+  resourceTemplates(options?: CallOptions): AsyncIterableIterator<ResourceTemplateListing> {
+    return this.#list<ResourceTemplateListing>('resources/templates/list', 'resourceTemplates', options)
+  }
+
+  prompts(options?: CallOptions): AsyncIterableIterator<PromptListing> {
+    return this.#list<PromptListing>('prompts/list', 'prompts', options)
   }
 
   /** Listens for a notification; the returned function ends that. */

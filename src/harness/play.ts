@@ -1,11 +1,14 @@
 import type { Channel } from '../jsonrpc/channel.js'
-import { matches, parseTranscript } from './transcript.js'
+import { Inbox } from './inbox.js'
+import { differencesOf, parseTranscript } from './transcript.js'
 
 export interface Played {
   /** What differed, in words with line numbers; empty when all went as written. */
   differences: string[]
   /** The transcript with the messages that really came. */
   transcript: string
+  /** Why the connection ended before the transcript did. */
+  broken?: Error
 }
 
 export interface PlayOptions {
@@ -30,55 +33,29 @@ export async function play(transcript: string, channel: Channel, { timeout = 500
       differences.push(`line ${line}: nothing came; expected ${text}`)
       break
     }
-    if (matches(text, came)) continue
-    differences.push(`line ${line}:\n  expected ${text}\n  came     ${came}`)
+    const found = differencesOf(text, came)
+    if (found.length === 0) continue
+    differences.push(`line ${line}:\n${found.map((each) => `  ${each}\n`).join('')}  expected ${text}\n  came     ${came}`)
     lines[line - 1] = `< ${came}`
   }
+  const extras = await rest(channel, received, timeout)
+  for (const extra of extras) {
+    differences.push(`after the end came ${extra}`)
+    lines.push(`< ${extra}`)
+  }
+  const played = { differences, transcript: lines.join('\n') }
+  return received.broken === undefined ? played : { ...played, broken: received.broken }
+}
+
+/** What else comes, until the server is done with everything; then the channel is closed. */
+export async function rest(channel: Channel, received: Inbox, timeout: number): Promise<string[]> {
   // No server knows this method: its refusal comes behind everything that has been answered by now.
   channel.send(`{"jsonrpc":"2.0","id":"${LAST}","method":"${LAST}"}`)
   const extras: string[] = []
   for (let came = await received.next(timeout); came !== undefined && !came.includes(LAST); came = await received.next(timeout))
     extras.push(came)
+  const { broken } = received
   await channel.close()
-  for (const extra of extras) {
-    differences.push(`after the end came ${extra}`)
-    lines.push(`< ${extra}`)
-  }
-  return { differences, transcript: lines.join('\n') }
-}
-
-class Inbox {
-  readonly #frames: string[] = []
-  #wake: () => void = () => {}
-  #closed = false
-
-  constructor(channel: Channel) {
-    channel.receive({
-      frame: (frame) => {
-        this.#frames.push(frame)
-        this.#wake()
-      },
-      garbage: (error) => {
-        this.#frames.push(JSON.stringify({ garbage: error.message }))
-        this.#wake()
-      },
-      closed: () => {
-        this.#closed = true
-        this.#wake()
-      },
-    })
-  }
-
-  async next(timeout: number): Promise<string | undefined> {
-    if (this.#frames.length === 0 && !this.#closed) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, timeout)
-        this.#wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-    }
-    return this.#frames.shift()
-  }
+  received.broken = broken // what happens when it is closed is no news
+  return extras
 }

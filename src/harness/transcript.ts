@@ -25,7 +25,21 @@ const ANY = '\u0000any'
 
 /** Whether a message is the expected one, key order and `*` aside. */
 export function matches(expected: string, actual: string): boolean {
-  return sameValue(parsePattern(expected), parseExactly(actual))
+  return differencesOf(expected, actual).length === 0
+}
+
+/** Where a message is not the expected one, by its members. */
+export function differencesOf(expected: string, actual: string): string[] {
+  const pattern = parsePattern(expected)
+  let value: unknown
+  try {
+    value = parseExactly(actual)
+  } catch {
+    return ['it is no JSON']
+  }
+  const found: string[] = []
+  compare(pattern, value, '', found)
+  return found
 }
 
 function parsePattern(expected: string): unknown {
@@ -45,12 +59,28 @@ function parseExactly(json: string): unknown {
   )
 }
 
-function sameValue(expected: unknown, actual: unknown): boolean {
-  if (expected === ANY) return true
-  if (typeof expected !== 'object' || expected === null) return expected === actual
-  if (typeof actual !== 'object' || actual === null || Array.isArray(expected) !== Array.isArray(actual)) return false
-  const [one, other] = [new Map(Object.entries(expected)), new Map(Object.entries(actual))]
-  if (one.size !== other.size) return false
-  for (const [key, value] of one) if (!other.has(key) || !sameValue(value, other.get(key))) return false
-  return true
+function compare(expected: unknown, actual: unknown, path: string, found: string[]): void {
+  if (expected === ANY) return
+  const at = path === '' ? 'it' : path
+  if (typeof expected !== 'object' || expected === null || typeof actual !== 'object' || actual === null) {
+    if (expected !== actual) found.push(`${at} is ${inWords(actual)}, not ${inWords(expected)}`)
+    return
+  }
+  if (Array.isArray(expected) !== Array.isArray(actual)) {
+    found.push(`${at} is ${inWords(actual)}, not ${inWords(expected)}`)
+    return
+  }
+  const [one, other] = [new Map<string, unknown>(Object.entries(expected)), new Map<string, unknown>(Object.entries(actual))]
+  const inner = (key: string) => (Array.isArray(expected) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`)
+  for (const [key, value] of one) {
+    if (other.has(key)) compare(value, other.get(key), inner(key), found)
+    else found.push(`${inner(key)} is missing`)
+  }
+  for (const [key, value] of other) if (!one.has(key)) found.push(`${inner(key)} is too much: ${inWords(value)}`)
+}
+
+/** A value as it stands in the file, cut where it is long. */
+function inWords(value: unknown): string {
+  const json = JSON.stringify(value).replaceAll(/"\\u0000(any|-?\d+)"/g, (_, token: string) => (token === 'any' ? '*' : token))
+  return json.length > 200 ? `${json.slice(0, 200)}…` : json
 }

@@ -1,5 +1,7 @@
 /** A handshake request on a connection that has not been initialized. */
 export const NOT_INITIALIZED = -32002
+/** A resource that is not there, in the revisions that have a code of its own for that. */
+export const RESOURCE_NOT_FOUND = -32002
 /** The headers of an HTTP request do not say what its body says. */
 export const HEADER_MISMATCH = -32020
 /** The request has no token that is good. The specification names no codes for this and the next: they are HTTP's own. */

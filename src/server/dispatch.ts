@@ -154,7 +154,10 @@ export function dispatch(name: string, context: Context, params: Params): unknow
   const around = (serve: () => object | Promise<object>) => (middleware.length === 0 ? serve() : through(middleware, context.call, serve))
   const serve = () => around(() => method.serve(context, params))
   // Before the middleware: that may ask as well. It also sees that the state is refused.
-  const refuse = (error: unknown) => around(() => Promise.reject(error as Error)) // whatever it is
+  const refuse = (error: unknown) =>
+    around(() => {
+      throw error
+    })
   const result = retried ? context.call.resume(params).then(serve, refuse) : serve()
   return result instanceof Promise ? result.then(finish) : finish(result)
 }

@@ -172,8 +172,6 @@ export class Session {
   }
 
   #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
-    // https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#initialization
-    if (call.inBatch) throw new RpcError(INVALID_REQUEST, 'Invalid Request: "initialize" must not be part of a batch')
     const { revision, caller, result } = open(this.#server, params, call.principal)
     // Nothing is logged to a client that has not said that it is ready.
     const connection = new SpokenConnection(revision, caller, () => (this.#initialized ? this.#logLevel : undefined), this.#report)

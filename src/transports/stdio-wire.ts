@@ -26,14 +26,23 @@ export function descriptorsFromEnvironment(): Descriptors | undefined {
   return [Number(match[1]), Number(match[2])]
 }
 
+// A registered symbol: two copies of this package in one process understand each other.
+const real = Symbol.for('ccmcp.stdout')
+
+type Write = typeof process.stdout.write
+interface Guarded extends Write {
+  /** Writes to stdout itself. */
+  [real]?: Write
+}
+
 /**
- * The wire on stdin and stdout. Until it is released, what user code writes to
- * stdout goes to stderr, with one warning: a stray line would break the stream.
+ * Sends what user code writes to stdout to stderr, with one warning: a stray
+ * line would break the stream. Returns what gives stdout back to its owner.
  */
-export function standardWire(): Wire {
-  const { stdin, stdout } = process
-  const write = stdout.write.bind(stdout)
+export function guardStdout(): () => void {
+  const { stdout } = process
   const { write: ownWrite, end: ownEnd } = stdout
+  if ((ownWrite as Guarded)[real] !== undefined) return () => {} // it is guarded already, by whoever gives it back
   let warned = false
   const warn = () => {
     if (!warned)
@@ -42,10 +51,11 @@ export function standardWire(): Wire {
       )
     warned = true
   }
-  stdout.write = ((...args: Parameters<typeof stdout.write>) => {
+  const guarded = (...args: Parameters<typeof stdout.write>) => {
     warn()
     return process.stderr.write(...args)
-  }) as typeof stdout.write // overloads
+  }
+  stdout.write = Object.assign(guarded, { [real]: ownWrite.bind(stdout) }) as Write // overloads
   stdout.end = (...args: unknown[]) => {
     warn()
     const done = args.findLast((arg) => typeof arg === 'function') as (() => void) | undefined
@@ -54,18 +64,21 @@ export function standardWire(): Wire {
     else if (done !== undefined) process.nextTick(done)
     return stdout
   }
+  return () => {
+    stdout.write = ownWrite
+    stdout.end = ownEnd
+  }
+}
+
+/** The wire on stdin and stdout; stdout is guarded until it is released. */
+export function standardWire(): Wire {
+  const { stdin, stdout } = process
+  const release = guardStdout()
+  const write = (stdout.write as Guarded)[real] ?? stdout.write.bind(stdout)
   const output: Output = {
     write: (text, done) => write(text, done),
     on: (event: 'drain' | 'error', listener: (error: Error) => void) => stdout.on(event, listener),
     off: (event: 'drain' | 'error', listener: (error: Error) => void) => stdout.off(event, listener),
   }
-  return {
-    input: stdin,
-    output,
-    interactive: stdin.isTTY,
-    release() {
-      stdout.write = ownWrite
-      stdout.end = ownEnd
-    },
-  }
+  return { input: stdin, output, interactive: stdin.isTTY, release }
 }

@@ -40,6 +40,7 @@ const SHAPES: Readonly<Record<keyof Revision['fields'], string[]>> = {
   promptArgument: ['PromptArgument'],
   capabilities: ['ServerCapabilities'],
   progress: ['ProgressNotificationParams'],
+  completion: ['CompleteRequestParams'],
   formText: ['StringSchema'],
   formNumber: ['NumberSchema'],
   formYesNo: ['BooleanSchema'],
@@ -99,7 +100,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))('%s
     // `_meta` of a message's params is not a field of ours to fill.
     const official = names
       .flatMap((name) => propertiesOf(schema, name))
-      .filter((name) => !excluded.includes(name) && !((shape === 'progress' || shape === 'sampling') && name === '_meta'))
+      .filter((name) => !excluded.includes(name) && !(['progress', 'sampling', 'completion'].includes(shape) && name === '_meta'))
     expect(sorted(official)).toEqual(sorted(revision.fields[shape as keyof Revision['fields']]))
   })
 

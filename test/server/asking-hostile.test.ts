@@ -1,14 +1,13 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { type ConnectOptions, connect, memory } from '../../src/client.js'
 import {
   type Call,
-  Declined,
   type Server,
   type StateOptions,
   type Tool,
+  RpcError,
   createServer,
   form,
-  prompt,
   resource,
   roots,
   sample,
@@ -77,6 +76,8 @@ function open(server: Server, capabilities: object = { elicitation: {} }) {
   const meta = { 'io.modelcontextprotocol/protocolVersion': NEWEST, 'io.modelcontextprotocol/clientCapabilities': capabilities }
   return {
     reports,
+    cancel: (requestId: number) =>
+      channel.send(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } })),
     send(params: Record<string, unknown> = {}, method = 'tools/call'): Promise<Answer> {
       const id = ++ids
       const answered = new Promise<Answer>((resolve) => waiting.set(id, resolve))
@@ -399,9 +400,8 @@ describe('the model of a client', () => {
   it.each(BY_REQUEST)('may be refused where the question is optional: %s', async (revision) => {
     const server = serverOf(async (call, { n }) => {
       const { it } = await call.ask({ it: sample(MODEL, { optional: n === 1 }) })
-      return String(it)
+      return it === undefined ? 'undefined' : it.model
     })
-    const { RpcError } = await import('../../src/index.js')
     const refuse = () => {
       throw new RpcError(-1, 'User rejected sampling request')
     }
@@ -433,5 +433,34 @@ describe('a connection that ends', () => {
       id: 7,
       result: { isError: true, content: [{ text: expect.stringContaining('no answer can come') }] },
     })
+  })
+})
+
+describe('a check of an answer that never ends', () => {
+  it('is not waited for once the call is cancelled', async () => {
+    const schema = {
+      '~standard': {
+        version: 1 as const,
+        vendor: 'slow',
+        validate: () => new Promise<never>(() => {}),
+        jsonSchema: { input: () => ({ ...Name }), output: () => ({ ...Name }) },
+      },
+    }
+    const server = serverOf((call) => Promise.all([call.ask({ slow: form({ message: '?', schema }) }), call.ask({ who: name() })]))
+    const { send, cancel } = open(server)
+    void send({ inputResponses: { slow: ada } })
+    await turn()
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    try {
+      for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
+      cancel(1)
+      for (let turns = 0; turns < 5; turns++) await turn()
+      timers.mockClear()
+      await turn()
+      await turn()
+      expect(timers.mock.calls).toHaveLength(2)
+    } finally {
+      timers.mockRestore()
+    }
   })
 })

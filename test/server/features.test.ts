@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
-import { type Server, type ServerOptions, createServer, prompt, resource, tool } from '../../src/index.js'
+import { RpcError, type Server, type ServerOptions, createServer, prompt, resource, tool } from '../../src/index.js'
+import type { ResourceListing } from '../../src/protocol/model.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { matrix } from '../../src/testing.js'
 
@@ -331,5 +332,25 @@ describe('a server', () => {
     expect([server.tools.size, server.tools.has('log')]).toEqual([0, false])
     server.tools.enable('log')
     expect([...server.tools.keys()]).toEqual(['log'])
+  })
+})
+
+describe.each(revisions.map((revision) => [revision.id, revision] as const))('a resource in %s', (id, revision) => {
+  it('that its handler does not find is not found in the words of the revision', async () => {
+    const read = () => {
+      throw new RpcError(-32002, 'No such row', { uri: 'row:1' })
+    }
+    const server = createServer({ name: 's', version: '1', resources: [resource({ uri: 'row:{n}', read })] })
+    await using client = await connect(memory(server), { revision: id })
+    await expect(client.request('resources/read', { uri: 'row:1' })).rejects.toMatchObject({
+      code: revision.resourceNotFound,
+      message: 'No such row',
+    })
+  })
+  it('that is listed without a name is a mistake of the server', async () => {
+    const list = () => [{ uri: 'row:1' } as unknown as ResourceListing]
+    const server = createServer({ name: 's', version: '1', resources: [resource({ uri: 'row:{n}', read: () => '', list })] })
+    await using client = await connect(memory(server), { revision: id })
+    await expect(client.request('resources/list')).rejects.toMatchObject({ code: -32603 })
   })
 })

@@ -106,6 +106,13 @@ describe('maxResult', () => {
   it('is checked', () => {
     expect(() => serverOf(tool({ name: 'x', maxResult: 0, run: () => '' }))).toThrow('"maxResult" must be a number of bytes above 0')
   })
+  it('counts characters as they are sent', async () => {
+    const server = serverOf(tool({ name: 'x', maxResult: 1000, run: () => '\u0000"\n'.repeat(2000) }))
+    await using client = await connect(memory(server), { revision: NEWEST })
+    const shown = JSON.stringify(text(await client.callTool('x')))
+    expect(shown.length).toBeLessThanOrEqual(1000)
+    expect(shown.length).toBeGreaterThan(800)
+  })
   it('also works for a tool that comes later', async () => {
     const server = serverOf(tool({ name: 'x', run: () => '' }))
     await using client = await connect(memory(server), { revision: NEWEST })

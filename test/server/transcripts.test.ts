@@ -2,9 +2,10 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { revisions } from '../../src/protocol/revisions/index.js'
-import { matches, parseTranscript } from '../../src/harness/transcript.js'
+import { differencesOf, matches, parseTranscript } from '../../src/harness/transcript.js'
 import { playTranscript } from '../../src/testing.js'
 import { createServer, tool } from '../../src/index.js'
+import { askingServer } from './asking-server.js'
 import { featureServer } from './feature-server.js'
 import { richServer } from './rich-server.js'
 
@@ -18,11 +19,12 @@ const features = new Set(['resources', 'prompts', 'completion', 'logging', 'pagi
 describe.each(revisions.map(({ id }) => id))('%s', (id) => {
   const files = readdirSync(folder + id).filter((name) => name.endsWith('.txt'))
   it('has transcripts of every feature', () => {
-    expect(files.map((file) => file.replace('.txt', ''))).toEqual(expect.arrayContaining(['tools', ...features]))
+    expect(files.map((file) => file.replace('.txt', ''))).toEqual(expect.arrayContaining(['tools', 'asking', ...features]))
   })
   it.each(files)('%s', async (file) => {
     const path = `${folder}${id}/${file}`
-    const server = features.has(file.replace('.txt', '')) ? featureServer() : richServer()
+    const name = file.replace('.txt', '')
+    const server = name === 'asking' ? askingServer() : features.has(name) ? featureServer() : richServer()
     const { transcript } = await playTranscript(readFileSync(path, 'utf8'), server)
     await expect(transcript).toMatchFileSnapshot(path)
   })
@@ -49,9 +51,21 @@ describe('the runner', () => {
   it('says what differs, and where', async () => {
     const { differences, transcript } = await playTranscript(`A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{"a":1}}`, server)
     expect(differences).toEqual([
-      'line 3:\n  expected {"jsonrpc":"2.0","id":1,"result":{"a":1}}\n  came     {"jsonrpc":"2.0","id":1,"result":{}}',
+      'line 3:\n  result.a is missing\n  expected {"jsonrpc":"2.0","id":1,"result":{"a":1}}\n  came     {"jsonrpc":"2.0","id":1,"result":{}}',
     ])
     expect(transcript).toBe(`A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{}}`)
+  })
+  it.each([
+    ['{"a":1}', '{"a":"1"}', ['a is "1", not 1']],
+    ['{"a":{"b":[1,*]}}', '{"a":{"b":[2,3,4]}}', ['a.b[0] is 2, not 1', 'a.b[2] is too much: 4']],
+    ['{"a":{},"b":*}', '{"a":[]}', ['a is [], not {}', 'b is missing']],
+    ['{"id":12345678901234567890}', '{"id":12345678901234567891}', ['id is 12345678901234567891, not 12345678901234567890']],
+    ['{"a":[*]}', '{"a":null}', ['a is null, not [*]']],
+    ['[]', 'Listening…', ['it is no JSON']],
+    ['{}', '[]', ['it is [], not {}']],
+    [`{"a":1}`, `{"a":"${'x'.repeat(300)}"}`, [`a is "${'x'.repeat(199)}…, not 1`]],
+  ])('tells %s from %s', (expected, actual, differences) => {
+    expect(differencesOf(expected, actual)).toEqual(differences)
   })
   it('notices what does not come, and what comes too much', async () => {
     expect((await playTranscript('< {"jsonrpc":"2.0"}', server, { timeout: 5 })).differences).toEqual([

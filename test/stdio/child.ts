@@ -209,7 +209,7 @@ export class Child {
     const lines = (this.#unfinished + text).split('\n')
     this.#unfinished = lines.pop() ?? ''
     for (const line of lines) {
-      if (line.startsWith('{')) this.#judge.hear('received', line)
+      if (line.startsWith('{"')) this.#judge.hear('received', line)
       this.lines.push(line)
     }
   }

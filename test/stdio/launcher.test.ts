@@ -140,6 +140,22 @@ const hasScript = process.platform === 'linux' && spawnSync('script', ['--versio
 const terminal = (command: string) => new Child('script', ['-qec', command, '/dev/null'], { group: true })
 
 describe.runIf(hasScript)('./ccmcp at a terminal', () => {
+  it('says what it is waiting for', async () => {
+    const child = terminal(`exec "${CCMCP}"`)
+    await child.until(() => child.lines.length > 0, 'the greeting')
+    expect(child.lines[0]).toBe(
+      'ccmcp: ccmcp is waiting for an MCP client on stdin, one JSON message a line. "ccmcp demo" shows a server at work; Ctrl-D ends it.\r',
+    )
+    child.write('\u0004')
+    await child.until(() => child.code !== null, 'its exit', true, 5000)
+  })
+
+  it('shows control characters of a server as escapes', async () => {
+    const child = terminal(`"${CCMCP}" call echo --args '{"message":"a\\u001b[31mb\\u009bc"}'`)
+    await child.closed()
+    expect(child.lines).toEqual(['a\\u001b[31mb\\u009bc\r'])
+  })
+
   it('ends with Ctrl-D', async () => {
     const child = terminal(`exec "${CCMCP}"`)
     child.write(`${ping(1)}\n`)
@@ -168,12 +184,15 @@ describe('./ccmcp as a command', () => {
     expect(child.code).toBe(0)
   })
 
-  it.each([[['serve', '--help']], [['--log-level', 'info', '--help']]])('shows the help of serve on stdout with %j', async (args) => {
-    const child = await run(...args)
-    expect(child.lines[0]).toBe('ccmcp serve: an MCP server with the tools hello, add and echo, on stdin and stdout')
-    expect(child.stderr).toBe('')
-    expect(child.code).toBe(0)
-  })
+  it.each([[['serve', '--help']], [['--log-level', 'info', '--help']], [['serve', 'grammar', '-h']], [['help', 'serve']]])(
+    'shows the help of serve on stdout with %j',
+    async (args) => {
+      const child = await run(...args)
+      expect(child.lines[0]).toMatch(/^ccmcp serve \[NAME \| FILE\]/)
+      expect(child.stderr).toBe('')
+      expect(child.code).toBe(0)
+    },
+  )
 
   it.each([['--version'], ['-v']])('shows its version on stdout with %s', async (option) => {
     const child = await run(option)
@@ -183,21 +202,24 @@ describe('./ccmcp as a command', () => {
   })
 
   it.each([
-    [['--framming', 'lines'], 'Unknown argument "--framming"; did you mean --framing?'],
-    [['serve', '--log-levle', 'info'], 'Unknown argument "--log-levle"; did you mean --log-level?'],
-    [['serve', '--log-levle=info'], 'Unknown argument "--log-levle=info"; did you mean --log-level?'],
-    [['--hlep'], 'Unknown argument "--hlep"; did you mean --help?'],
-    [['--zzzzzzzzzzzzzzzz'], 'Unknown argument "--zzzzzzzzzzzzzzzz"'],
-    [['--framing', 'line'], '--framing cannot be "line"; choose auto, lines, content-length; did you mean lines?'],
-    [['--framing'], '--framing needs a value: auto, lines, content-length'],
-    [['--max-message', '1.5'], '--max-message must be a number of bytes, not "1.5"'],
-    [['sevre'], 'Unknown command "sevre"; did you mean serve?'],
-    [['dmo'], 'Unknown command "dmo"; did you mean demo?'],
-    [['constructor'], 'Unknown command "constructor"'],
-    [['demo', 'more'], 'ccmcp demo takes no arguments'],
-  ])('refuses %j with exit code 2 and says what is meant', async (args, problem) => {
+    [['--framming', 'lines'], 'Unknown argument "--framming"; did you mean --framing?', 'serve '],
+    [['serve', '--log-levle', 'info'], 'Unknown argument "--log-levle"; did you mean --log-level?', 'serve '],
+    [['serve', '--log-levle=info'], 'Unknown argument "--log-levle=info"; did you mean --log-level?', 'serve '],
+    [['--hlep'], 'Unknown argument "--hlep"; did you mean --help?', 'serve '],
+    [['--zzzzzzzzzzzzzzzz'], 'Unknown argument "--zzzzzzzzzzzzzzzz"', 'serve '],
+    [['--framing', 'line'], '--framing cannot be "line"; choose auto, lines, content-length; did you mean lines?', 'serve '],
+    [['--framing'], '--framing needs a value: auto, lines, content-length', 'serve '],
+    [['--max-message', '1.5'], '--max-message must be a number of bytes, not "1.5"', 'serve '],
+    [['sevre'], 'Unknown command "sevre"; did you mean serve?', ''],
+    [['dmo'], 'Unknown command "dmo"; did you mean demo?', ''],
+    [['help', 'dmo'], 'Unknown command "dmo"; did you mean demo?', ''],
+    [['constructor'], 'Unknown command "constructor"', ''],
+    [['grammar'], 'Unknown command "grammar"; did you mean ccmcp serve grammar?', ''],
+    [['./server.js'], 'Unknown command "./server.js"; did you mean ccmcp serve ./server.js?', ''],
+    [['demo', 'more'], 'Unknown argument "more"', 'demo '],
+  ])('refuses %j with exit code 2 and says what is meant', async (args, problem, command) => {
     const child = await run(...args)
-    expect(child.stderr).toBe(`ccmcp: ${problem} (see "ccmcp --help")\n`)
+    expect(child.stderr).toBe(`ccmcp: ${problem} (see "ccmcp ${command}--help")\n`)
     expect(child.stdout.toString()).toBe('')
     expect(child.code).toBe(2)
   })

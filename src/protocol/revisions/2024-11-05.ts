@@ -68,6 +68,7 @@ export const revision20241105: Revision = {
     promptArgument: ['name', 'description', 'required'],
     capabilities: ['logging', 'prompts', 'resources', 'tools'],
     progress: ['progressToken', 'progress', 'total'],
+    completion: ['ref', 'argument'],
     formText: [],
     formNumber: [],
     formYesNo: [],

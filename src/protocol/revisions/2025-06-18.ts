@@ -22,6 +22,7 @@ export const revision20250618 = revise(revision20250326, {
     resourceTemplate: ['title', '_meta'],
     prompt: ['title', '_meta'],
     promptArgument: ['title'],
+    completion: ['context'],
     formText: ['type', 'title', 'description', 'minLength', 'maxLength', 'format'],
     formNumber: ['type', 'title', 'description', 'minimum', 'maximum'],
     formYesNo: ['type', 'title', 'description', 'default'],

@@ -28,6 +28,7 @@ export interface Fields {
   promptArgument: readonly string[]
   capabilities: readonly string[]
   progress: readonly string[]
+  completion: readonly string[]
   /** The kinds of fields that a form may have. */
   formText: readonly string[]
   formNumber: readonly string[]

@@ -130,10 +130,10 @@ export class Rounds implements Asking {
 
   /** Ends the call with its questions: those of this turn together, and what its steps have come to. */
   async #end(): Promise<void> {
-    const { capabilities, revision, server } = this.#situation
+    const { incoming, capabilities, revision, server } = this.#situation
     try {
       do await new Promise((resolve) => setTimeout(resolve, 0))
-      while (this.#undecided > 0)
+      while (this.#undecided > 0 && incoming.open)
       const deadline = Date.now() + STEPS_DEADLINE
       // Another one may begin while the last one ends: from here to `#fixed` nothing is waited for.
       while (this.#steps.running && Date.now() < deadline) await this.#steps.settled(deadline - Date.now())

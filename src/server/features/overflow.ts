@@ -78,9 +78,16 @@ function sizeOf(text: string): number {
   return encoder.encode(text).length
 }
 
-/** As much of a text as has so many bytes, in whole characters. */
+/** As much of a text as takes so many bytes of JSON, in whole characters. */
 function beginning(text: string, bytes: number): string {
-  if (bytes <= 0) return ''
-  const { read } = encoder.encodeInto(text, new Uint8Array(bytes))
-  return text.slice(0, read)
+  let room = bytes
+  while (room > 0) {
+    const { read } = encoder.encodeInto(text, new Uint8Array(room))
+    const shown = text.slice(0, read)
+    const size = sizeOf(JSON.stringify(shown)) - 2
+    if (size <= bytes) return shown
+    // Quotes, line ends and the like are longer there.
+    room = Math.floor((room * bytes) / size)
+  }
+  return ''
 }

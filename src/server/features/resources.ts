@@ -1,5 +1,6 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
+import { RESOURCE_NOT_FOUND } from '../../protocol/errors.js'
 import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
 import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
@@ -15,9 +16,14 @@ export async function allResources({ server, connection, call }: Context): Promi
   for (const { definition, template, listing } of server.resources.values()) {
     if (!seenBy(definition, connection.caller)) continue
     if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
-    else if (definition.list !== undefined) for (const each of await definition.list(call)) add(each)
+    else if (definition.list !== undefined) for (const each of await definition.list(call)) add(checked(each, definition))
   }
   return [...found.values()]
+}
+
+function checked(listing: ResourceListing, { uri }: Resource): ResourceListing {
+  if (isObject(listing) && typeof listing.uri === 'string' && typeof listing.name === 'string') return listing
+  throw new TypeError(`Resource ${JSON.stringify(uri)}: "list" gave something without a "uri" and a "name"`)
 }
 
 export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] {
@@ -32,19 +38,30 @@ export async function readResource(context: Context, { uri }: Params): Promise<R
   if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
   const found = findResource(context.server, context.connection.caller, uri)
   if (found !== undefined) checkScopes(found.definition, context)
-  const value = await found?.definition.read(found.variables, context.call)
+  const value = found === undefined ? undefined : await read(found, context)
   if (found === undefined || value === undefined)
     throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
   context.cache = { ...UNCACHED, ...found.definition.cache }
   return { contents: contentsOf(value, uri, found.definition.mimeType) }
 }
 
+async function read({ definition, variables }: Found, { call, connection }: Context): Promise<unknown> {
+  try {
+    return await definition.read(variables, call)
+  } catch (error) {
+    // A handler may know one code for what is not there; the client is told the one of its revision.
+    if (!(error instanceof RpcError && error.code === RESOURCE_NOT_FOUND)) throw error
+    throw new RpcError(connection.revision.resourceNotFound, error.message, error.data)
+  }
+}
+
+interface Found {
+  definition: Resource
+  variables: Record<string, string | string[]>
+}
+
 /** The resource at a URI: a fixed one first, then the templates in their order. */
-export function findResource(
-  server: Server,
-  caller: Caller,
-  uri: string,
-): { definition: Resource; variables: Record<string, string | string[]> } | undefined {
+export function findResource(server: Server, caller: Caller, uri: string): Found | undefined {
   const fixed = server.resources.get(uri)
   if (fixed !== undefined && fixed.template === undefined && seenBy(fixed.definition, caller))
     return { definition: fixed.definition, variables: {} }

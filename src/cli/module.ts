@@ -1,0 +1,117 @@
+import { spawnSync } from 'node:child_process'
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Server } from '../index.js'
+import { guardStdout } from '../transports/stdio-wire.js'
+import { Failure, UsageError } from './options.js'
+import type { Settings } from './settings.js'
+
+/** The server that a file exports, with these settings. */
+export async function serverOf(file: string, settings: Settings): Promise<Server> {
+  checkFile(file)
+  // What it prints while it is loaded must not reach the wire either, unless that is elsewhere.
+  if ((process.env['CCMCP_WIRE'] ?? '') === '') guardStdout()
+  const hung = () => {
+    process.stderr.write(`ccmcp: ${file} never finishes loading: it awaits what does not come\n`)
+    process.exitCode = 1
+  }
+  // There is nothing left to do, and yet there is no server.
+  process.on('beforeExit', hung)
+  try {
+    return override(await exported(file, await load(file)), settings)
+  } finally {
+    process.off('beforeExit', hung)
+  }
+}
+
+function checkFile(file: string): void {
+  let isFile: boolean
+  try {
+    isFile = statSync(file).isFile()
+  } catch (error) {
+    throw new UsageError(`${file} cannot be served: ${messageOf(error)}`)
+  }
+  if (!isFile) throw new UsageError(`${file} is not a file; name the module that exports the server`)
+}
+
+async function load(file: string): Promise<Record<string, unknown>> {
+  try {
+    return (await import(pathToFileURL(resolve(file)).href)) as Record<string, unknown> // a module is an object
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'ERR_UNKNOWN_FILE_EXTENSION')
+      throw new UsageError(
+        /\.[cm]?tsx?$/.test(file)
+          ? `${file} is TypeScript, which Node ${process.version} does not run by itself. Use Node 22.18 or newer, compile it to JavaScript, or load a compiler: NODE_OPTIONS="--import tsx"`
+          : `${file} is no JavaScript module: ${messageOf(error)}`,
+      )
+    throw new Failure(1, `${file} could not be loaded:\n${error instanceof SyntaxError ? placeOf(file, error) : stackOf(error)}`)
+  }
+}
+
+/** Where a syntax error is: Node tells it only to whoever starts the file. */
+function placeOf(file: string, error: SyntaxError): string {
+  const { stderr } = spawnSync(process.execPath, ['--check', resolve(file)], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: 10_000,
+  })
+  const told = stderr.replace(/\n\s+at [\s\S]*/, '').trim()
+  // It may be in a file that this one imports.
+  return told === '' ? stackOf(error) : told
+}
+
+/** The server among the exports: a value, a promise of one, or a function that makes one. */
+async function exported(file: string, exports: Record<string, unknown>): Promise<Server> {
+  const main = exports['default']
+  // The exports of a CommonJS module are one object.
+  const inner = typeof main === 'object' && main !== null && 'server' in main ? main.server : undefined
+  for (const [name, value] of Object.entries({ default: main, server: exports['server'] ?? inner })) {
+    const made: unknown = await madeOf(file, name, value)
+    if (isServer(made)) return made
+  }
+  const names = Object.keys(exports).filter((name) => name !== 'module.exports')
+  throw new UsageError(
+    `${file} exports no server (it exports ${names.join(', ') || 'nothing'}). Export what createServer returns, as default or as "server"; a program that serves by itself is started with node`,
+  )
+}
+
+async function madeOf(file: string, name: string, value: unknown): Promise<unknown> {
+  try {
+    const makes = typeof value === 'function' && !/^class\b/.test(Function.prototype.toString.call(value))
+    return await (makes ? (value as () => unknown)() : value) // without arguments: whatever it takes, it must do without
+  } catch (error) {
+    throw new Failure(1, `The export ${JSON.stringify(name)} of ${file} failed:\n${stackOf(error)}`)
+  }
+}
+
+/** By its parts and not by its class: the module may have a copy of ccmcp of its own. */
+function isServer(value: unknown): value is Server {
+  if (typeof value !== 'object' || value === null) return false
+  const has = (name: string, method: string) => {
+    const part = (value as Record<string, unknown>)[name] // looked at, not relied upon
+    return typeof part === 'object' && part !== null && typeof (part as Record<string, unknown>)[method] === 'function'
+  }
+  return 'info' in value && has('tools', 'disable') && has('resources', 'disable') && has('prompts', 'disable') && has('changes', 'listen')
+}
+
+/** The same server, with other answers to a few questions. */
+function override(server: Server, { unsupportedRevision, invalidArguments, unexpectedErrors }: Settings): Server {
+  const changes = Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors }).filter(([, value]) => value !== undefined)
+  if (changes.length === 0) return server
+  const properties = Object.fromEntries(changes.map(([name, value]) => [name, { value, enumerable: true }]))
+  return Object.create(server, properties) as Server // it has everything of the one behind it
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** The stack without the parts that are not the module's. */
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const ours = new URL('.', import.meta.url).href
+  const lines = (error.stack ?? error.message).split('\n')
+  return lines.filter((line) => !/^\s+at /.test(line) || !(line.includes('node:internal') || line.includes(ours))).join('\n')
+}

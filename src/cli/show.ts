@@ -1,0 +1,61 @@
+import { isObject } from '../jsonrpc/message.js'
+import type { ContentBlock, ResourceContents } from '../protocol/model.js'
+
+/**
+ * Text of a stranger as it can be shown: at a terminal, control characters
+ * become escapes, so that a server cannot steer it. Elsewhere it stays as it is.
+ */
+export function shown(text: string, { isTTY }: { isTTY?: boolean }): string {
+  if (isTTY !== true) return text
+  return text.replaceAll(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/** Content blocks in words: text as it is, the rest by what it is. */
+export function contentText(content: readonly ContentBlock[]): string {
+  return content.map((block) => blockText(block)).join('\n')
+}
+
+function blockText(block: ContentBlock): string {
+  if (!isObject(block)) return JSON.stringify(block) // the server's word, and no good one
+  switch (block.type) {
+    case 'text':
+      return String(block.text)
+    case 'image':
+    case 'audio':
+      return `[${block.type} ${block.mimeType}, ${sizeOf(block.data)} bytes]`
+    case 'resource_link':
+      return `[resource ${block.uri}${block.name === block.uri ? '' : ` ${block.name}`}]`
+    case 'resource':
+      return isObject(block.resource) ? resourceText(block.resource) : JSON.stringify(block)
+    default:
+      return JSON.stringify(block)
+  }
+}
+
+function resourceText({ uri, mimeType = 'application/octet-stream', text, blob }: ResourceContents): string {
+  return text ?? `[${uri}, ${mimeType}, ${sizeOf(blob ?? '')} bytes]`
+}
+
+function sizeOf(base64: unknown): number {
+  return Buffer.byteLength(String(base64), 'base64')
+}
+
+/** A JSON Schema in few words: `string`, `"a" | "b"`, `number[]`. */
+export function schemaText(schema: unknown): string {
+  if (!isObject(schema)) return 'any'
+  const { const: constant, enum: values, type, items, anyOf, oneOf, $ref: ref } = schema
+  if ('const' in schema) return JSON.stringify(constant)
+  if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(' | ')
+  if (type === 'array') {
+    const item = schemaText(items)
+    return item.includes(' ') ? `(${item})[]` : `${item}[]`
+  }
+  if (typeof type === 'string') return type
+  if (Array.isArray(type)) return type.join(' | ')
+  const choices = anyOf ?? oneOf
+  if (Array.isArray(choices)) return [...new Set(choices.map(schemaText))].join(' | ')
+  return typeof ref === 'string' ? (ref.split('/').at(-1) ?? ref) : 'any'
+}

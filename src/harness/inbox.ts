@@ -1,0 +1,42 @@
+import type { Channel } from '../jsonrpc/channel.js'
+
+/** What comes out of a channel, to be taken one by one. */
+export class Inbox {
+  readonly #frames: string[] = []
+  #wake: () => void = () => {}
+  #closed = false
+  /** Why nothing more will come, where the other side has ended it. */
+  broken: Error | undefined
+
+  constructor(channel: Channel) {
+    channel.receive({
+      frame: (frame) => {
+        this.#frames.push(frame)
+        this.#wake()
+      },
+      garbage: (error, head) => {
+        this.#frames.push(JSON.stringify({ garbage: error.message, ...(head === '' ? {} : { head: head.slice(0, 200) }) }))
+        this.#wake()
+      },
+      closed: (error) => {
+        this.#closed = true
+        this.broken = error
+        this.#wake()
+      },
+    })
+  }
+
+  /** The next message; undefined where none comes in time. */
+  async next(timeout: number): Promise<string | undefined> {
+    if (this.#frames.length === 0 && !this.#closed) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, timeout)
+        this.#wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    return this.#frames.shift()
+  }
+}

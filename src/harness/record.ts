@@ -1,0 +1,152 @@
+import type { Channel } from '../jsonrpc/channel.js'
+import { type Params, isObject } from '../jsonrpc/message.js'
+import { Inbox } from './inbox.js'
+import { type PlayOptions, rest } from './play.js'
+import { matches, parseTranscript } from './transcript.js'
+
+export interface Recorded {
+  /** The transcript with what came, in the places where it came. */
+  transcript: string
+  /** The requests that were not answered in time, by their lines. */
+  unanswered: number[]
+  /** The first line that came and is no JSON: such a server prints where it should not. */
+  garbage?: string
+  broken?: Error
+}
+
+/**
+ * Sends what a transcript sends and writes down what comes back. Where the
+ * transcript has no expectations yet, each request waits for its answer;
+ * otherwise as many are sent at once as stand before the next expectation. A
+ * line that fits what came stays as it is, with its stars.
+ */
+export async function record(transcript: string, channel: Channel, { timeout = 5000 }: PlayOptions = {}): Promise<Recorded> {
+  const received = new Inbox(channel)
+  const recording = new Recording(transcript)
+  for (const { sends, expects, end } of recording.groups) {
+    for (const { text } of sends) channel.send(text)
+    recording.wait(sends)
+    const came: string[] = []
+    while (recording.waiting) {
+      const message = await received.next(timeout)
+      if (message === undefined) break
+      came.push(message)
+      recording.heard(message)
+    }
+    recording.write(end, came, expects)
+    if (recording.garbage !== undefined) break
+  }
+  const extras = recording.garbage === undefined ? await rest(channel, received, timeout) : []
+  await channel.close()
+  const written = recording.finish(extras)
+  return received.broken === undefined ? written : { ...written, broken: received.broken }
+}
+
+interface Group {
+  sends: { line: number; text: string }[]
+  expects: string[]
+  /** The line of its last message to the server. */
+  end: number
+}
+
+class Recording {
+  readonly #lines: (string | undefined)[]
+  readonly #after = new Map<number, string[]>()
+  /** Ids of requests that wait for their answers, with their lines. */
+  readonly #pending = new Map<string, number>()
+  /** Messages that are no requests but will be answered: nobody knows with which id. */
+  #unnamed = 0
+  /** Ids of the server's requests that the transcript answers. */
+  readonly #answered = new Set<string>()
+  readonly #unanswered = new Set<number>()
+  #yielded = false
+  garbage: string | undefined
+  readonly groups: Group[] = []
+
+  constructor(transcript: string) {
+    const steps = parseTranscript(transcript)
+    this.#lines = transcript.split('\n')
+    const apart = steps.every(({ direction }) => direction === 'send')
+    let group: Group | undefined
+    for (const { line, direction, text } of steps) {
+      if (direction === 'expect') {
+        this.#lines[line - 1] = undefined
+        group?.expects.push(text)
+        continue
+      }
+      if (group === undefined || apart || group.expects.length > 0) this.groups.push((group = { sends: [], expects: [], end: line }))
+      group.sends.push({ line, text })
+      group.end = line
+      const { id, method } = parsed(text) ?? {}
+      if (method === undefined && id !== undefined) this.#answered.add(JSON.stringify(id))
+    }
+  }
+
+  /** Whether more is to come before the next message is sent. */
+  get waiting(): boolean {
+    return !this.#yielded && this.garbage === undefined && (this.#pending.size > 0 || this.#unnamed > 0)
+  }
+
+  wait(sends: Group['sends']): void {
+    this.#yielded = false
+    for (const { line, text } of sends) {
+      const message = parsed(text)
+      if (message === undefined) this.#unnamed++
+      else if ('method' in message && 'id' in message) this.#pending.set(JSON.stringify(message['id']), line)
+    }
+  }
+
+  heard(text: string): void {
+    const message = parsed(text)
+    if (message === undefined && !text.startsWith('[')) this.garbage ??= text
+    const id = JSON.stringify(message?.['id'] ?? null)
+    // The server asks, and the transcript has the answer: it is sent next.
+    if (message?.['method'] !== undefined) this.#yielded = this.#answered.has(id) && message['id'] !== undefined
+    else if (!this.#pending.delete(id)) this.#unnamed = Math.max(0, this.#unnamed - 1)
+  }
+
+  write(line: number, came: readonly string[], expects: readonly string[]): void {
+    // What has not been answered by now is not waited for again.
+    if (!this.#yielded) {
+      for (const late of this.#pending.values()) this.#unanswered.add(late)
+      this.#pending.clear()
+      this.#unnamed = 0
+    }
+    const unused = [...expects]
+    this.#after.set(
+      line,
+      came.map((message) => {
+        const index = unused.findIndex((pattern) => fits(pattern, message))
+        return `< ${index === -1 ? message : unused.splice(index, 1).join('')}`
+      }),
+    )
+  }
+
+  finish(extras: readonly string[]): Recorded {
+    for (const extra of extras) this.heard(extra)
+    const lines = this.#lines.flatMap((line, index) => [...(line === undefined ? [] : [line]), ...(this.#after.get(index + 1) ?? [])])
+    if (extras.length > 0 && lines.at(-1) === '') lines.pop()
+    lines.push(...extras.map((extra) => `< ${extra}`))
+    if (lines.at(-1) !== '') lines.push('')
+    const recorded = { transcript: lines.join('\n'), unanswered: [...this.#unanswered] }
+    return this.garbage === undefined ? recorded : { ...recorded, garbage: this.garbage }
+  }
+}
+
+function fits(pattern: string, message: string): boolean {
+  try {
+    return matches(pattern, message)
+  } catch {
+    return false // it was no JSON
+  }
+}
+
+/** The message, or the first of a batch; undefined where it is none. */
+function parsed(text: string): Params | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest'
+import { type Options, UsageError, columns, listOf, readArguments, readVariables, suggestion, variableOf } from '../../src/cli/options.js'
+
+const OPTIONS = {
+  colour: { value: ['red', 'green'], about: 'which' },
+  root: { value: 'DIR', about: 'where' },
+  tools: { value: 'NAMES', list: true, about: 'what' },
+  'read-only': { about: 'whether' },
+  help: { about: 'help' },
+} satisfies Options
+
+const read = (...args: string[]) => {
+  const { given, words, command } = readArguments(args, OPTIONS)
+  return { given: Object.fromEntries(given), words, command }
+}
+
+describe('the command line', () => {
+  it.each([
+    [[], {}, []],
+    [['--colour', 'red', 'x', '--read-only'], { colour: 'red', 'read-only': 'true' }, ['x']],
+    [['--root=--odd', '--root=a=b'], { root: 'a=b' }, []],
+    [['--root='], { root: '' }, []],
+    [['--root', '-'], { root: '-' }, []],
+    [['--tools', 'a,b', '--tools=c'], { tools: 'a,b,c' }, []],
+    [['-', '-h'], { help: 'true' }, ['-']],
+    [['--root', 'späße 👋\n'], { root: 'späße 👋\n' }, []],
+  ])('reads %j', (args, given, words) => {
+    expect(read(...args)).toEqual({ given, words, command: undefined })
+  })
+  it('leaves alone what follows --', () => {
+    expect(read('x', '--', 'node', '--colour', '--', '-h')).toEqual({ given: {}, words: ['x'], command: ['node', '--colour', '--', '-h'] })
+    expect(read('--').command).toEqual([])
+  })
+  it.each([
+    [['--coluor', 'red'], 'Unknown argument "--coluor"; did you mean --colour?'],
+    [['-x'], 'Unknown argument "-x"'],
+    [['---'], 'Unknown argument "---"'],
+    [['--=x'], 'Unknown argument "--=x"'],
+    [['--toString'], 'Unknown argument "--toString"'],
+    [['--__proto__'], 'Unknown argument "--__proto__"'],
+    [['--colour'], '--colour needs a value: red, green'],
+    [['--root', '--read-only'], '--root needs a value: DIR'],
+    [['--colour', 'gren'], '--colour cannot be "gren"; choose red, green; did you mean green?'],
+    [['--read-only=yes'], '--read-only takes no value'],
+  ])('refuses %j', (args, message) => {
+    expect(() => read(...args)).toThrow(new UsageError(message))
+  })
+})
+
+describe('variables', () => {
+  it('are named after their options', () => expect(variableOf('read-only')).toBe('CCMCP_READ_ONLY'))
+  it.each([
+    [{}, {}],
+    [{ CCMCP_COLOUR: 'red', CCMCP_ROOT: '', CCMCP_HELP: 'true', OTHER: 'x' }, { colour: 'red' }],
+    [{ CCMCP_READ_ONLY: 'TRUE' }, { 'read-only': 'true' }],
+    [{ CCMCP_READ_ONLY: '0' }, {}],
+    [{ CCMCP_READ_ONLY: 'off' }, {}],
+  ])('%j', (environment, given) => {
+    expect(Object.fromEntries(readVariables(environment, OPTIONS))).toEqual(given)
+  })
+  it.each([
+    [{ CCMCP_COLOUR: 'reed' }, 'CCMCP_COLOUR cannot be "reed"; choose red, green; did you mean red?'],
+    [{ CCMCP_READ_ONLY: 'maybe' }, 'CCMCP_READ_ONLY cannot be "maybe"; choose true, false'],
+    [{ CCMCP_READ_ONLY: 'constructor' }, 'CCMCP_READ_ONLY cannot be "constructor"; choose true, false'],
+  ])('refuses %j', (environment, message) => {
+    expect(() => readVariables(environment, OPTIONS)).toThrow(new UsageError(message))
+  })
+})
+
+it('reads lists', () => {
+  expect(listOf('tools', ' a, b,,c ')).toEqual(['a', 'b', 'c'])
+  expect(() => listOf('tools', ' , ')).toThrow('--tools needs at least one name')
+})
+
+it('suggests only what is near', () => {
+  expect(suggestion('helo', ['hello', 'help'])).toBe('; did you mean hello?')
+  expect(suggestion('zzzzzz', ['hello'])).toBe('')
+  expect(suggestion('x', [])).toBe('')
+})
+
+it('aligns columns, and gives what is wide a line of its own', () => {
+  expect(
+    columns([
+      ['a', 'one'],
+      ['bbb', ''],
+      ['c'.repeat(40), 'wide'],
+    ]),
+  ).toBe(`  a    one\n  bbb\n  ${'c'.repeat(40)}\n       wide`)
+})

@@ -1,0 +1,241 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { HANDSHAKE, ROOT, call, ping, pong, text } from '../stdio/child.js'
+import { OFFER, ccmcp, cli } from './command.js'
+
+const lines = (...messages: string[]) => messages.map((message) => `${message}\n`).join('')
+const quiet = { env: { CCMCP_LOG_LEVEL: 'error' } }
+const LIST = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+const see = (command: string) => ` (see "ccmcp ${command}--help")\n`
+
+let folder = ''
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'ccmcp serve-')) // with a space
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+function file(name: string, code: string): string {
+  writeFileSync(join(folder, name), code.replaceAll("'ccmcp'", JSON.stringify(pathToFileURL(`${ROOT}dist/index.js`).href)))
+  return join(folder, name)
+}
+const SERVER = `import { createServer, tool } from 'ccmcp'
+const made = (name) => createServer({ name, version: '1', tools: [tool({ name: 'hi', run: () => 'hi' })] })\n`
+/** Who answers, and with what. */
+async function nameOf(path: string, options = quiet): Promise<string> {
+  const { stdout } = await ccmcp(['serve', path], lines(HANDSHAKE[0], call(1, 'hi')), options)
+  expect(stdout).toContain(text(1, 'hi'))
+  return /"serverInfo":\{"name":"(\w+)"/.exec(stdout)?.[1] ?? ''
+}
+
+async function toolsOf(...args: string[]): Promise<string[]> {
+  const { stdout } = await ccmcp(['serve', ...args], lines(...HANDSHAKE, LIST), quiet)
+  const { result } = JSON.parse(stdout.split('\n').find((line) => line.includes('"id":1')) ?? '') as {
+    result: { tools: { name: string }[] }
+  }
+  return result.tools.map(({ name }) => name)
+}
+
+describe('the servers', () => {
+  it.each([
+    ['ccmcp', 'ccmcp', 'add'],
+    ['grammar', 'minimcp-grammar', 'conjugate'],
+    ['text', 'demo-server', 'word_count'],
+  ])('%s', async (name, server, tool) => {
+    const { stdout, stderr, code } = await ccmcp(['serve', name], lines(...HANDSHAKE, LIST), quiet)
+    expect(stdout).toContain(`"serverInfo":{"name":"${server}"`)
+    expect(stdout).toContain(`"name":"${tool}"`)
+    expect([stderr, code]).toEqual(['', 0])
+  })
+  it('takes in 1 MiB where its document says so, and more elsewhere', async () => {
+    const long = lines(call(1, 'x', { text: 'x'.repeat(1_100_000) }))
+    expect((await ccmcp([], long, quiet)).stdout).toContain('at most 1048576 are taken')
+    expect((await ccmcp(['serve', 'text'], long, quiet)).stdout).toContain('-32002')
+    expect((await ccmcp(['serve', 'text', '--max-message', '100'], long, quiet)).stdout).toContain('at most 100 are taken')
+  })
+  it('gives only the tools that are asked for', async () => {
+    expect(await toolsOf('--tools', 'add,hello')).toEqual(['hello', 'add'])
+    expect(await toolsOf('--exclude-tools=add')).not.toContain('add')
+    expect(await toolsOf(OFFER, '--tools', 'sum', '--tools', 'fail')).toEqual(['sum', 'fail'])
+    expect(await toolsOf(OFFER, '--tools', 'sum,fail', '--exclude-tools', 'fail')).toEqual(['sum'])
+  })
+})
+
+describe('variables', () => {
+  it('stand for options, which win', async () => {
+    const env = { CCMCP_FRAMING: 'lines', CCMCP_LOG_LEVEL: 'error', CCMCP_TOOLS: 'add' }
+    const { stdout } = await ccmcp([], lines(...HANDSHAKE, LIST), { env })
+    expect([...stdout.matchAll(/"name":"(\w+)","description/g)].map(([, name]) => name)).toEqual(['add'])
+    const framed = `Content-Length: ${ping(1).length}\r\n\r\n${ping(1)}`
+    expect((await ccmcp([], framed, { env })).stdout).toContain('this is Content-Length framing')
+    expect((await ccmcp(['--framing', 'auto'], framed, { env })).stdout).toBe(`Content-Length: ${pong(1).length}\r\n\r\n${pong(1)}`)
+  })
+  it('that one server has do not disturb the others', async () => {
+    const { stdout, code } = await ccmcp(['serve', 'text'], lines(ping(1)), { env: { CCMCP_ROOT: '/nowhere', CCMCP_READ_ONLY: '1' } })
+    expect([stdout, code]).toEqual([`${pong(1)}\n`, 0])
+  })
+  it('with a slip in their names are told', async () => {
+    const { stdout, stderr } = await ccmcp([], lines(ping(1)), { env: { CCMCP_FRAMMING: 'lines', CCMCP_WIRE: '' } })
+    expect(stderr).toBe('ccmcp: CCMCP_FRAMMING means nothing to ccmcp serve and is ignored; did you mean CCMCP_FRAMING?\n')
+    expect(stdout).toBe(`${pong(1)}\n`)
+  })
+  it('with wrong values are errors', async () => {
+    const { stderr, code } = await ccmcp([], '', { env: { CCMCP_FRAMING: 'line' } })
+    expect([stderr, code]).toEqual([
+      'ccmcp: CCMCP_FRAMING cannot be "line"; choose auto, lines, content-length; did you mean lines? (see "ccmcp --help")\n',
+      2,
+    ])
+  })
+})
+
+describe('--log-file', () => {
+  it('takes the log lines, behind what is there', async () => {
+    const path = join(folder, 'server.log')
+    for (let i = 0; i < 2; i++) {
+      const { stderr } = await ccmcp(['--log-file', path], lines(...HANDSHAKE))
+      expect(stderr).toBe('')
+    }
+    const logged = readFileSync(path, 'utf8').trim().split('\n')
+    expect(logged.filter((line) => line.includes('Initialized by test'))).toHaveLength(2)
+    for (const line of logged) expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) as unknown })
+  })
+})
+
+describe('a module', () => {
+  it.each([
+    ['a default export', 'export default made("one")', 'one'],
+    ['an export named server', 'export const server = made("two")', 'two'],
+    ['a promise', 'export default Promise.resolve(made("three"))', 'three'],
+    ['a function', 'export default () => made("four")', 'four'],
+    ['an async function', 'export async function server() { return made("five") }', 'five'],
+    ['something else as default', 'export default { port: 1 }; export const server = made("six")', 'six'],
+  ])('with %s', async (kind, code, name) => {
+    expect(await nameOf(file(`${kind}.mjs`, SERVER + code))).toBe(name)
+  })
+  it('that is CommonJS', async () => {
+    const path = file(
+      'common.cjs',
+      `exports.server = import('ccmcp').then(({ createServer, tool }) => createServer({ name: 'common', version: '1', tools: [tool({ name: 'hi', run: () => 'hi' })] }))`,
+    )
+    expect(await nameOf(path)).toBe('common')
+  })
+  it.each([
+    ['the launcher', ccmcp],
+    ['npx', cli],
+  ])('that prints cannot break the stream, behind %s', async (_, run) => {
+    const { stdout, stderr } = await run(['serve', OFFER], lines(...HANDSHAKE, call(1, 'print')), quiet)
+    expect(
+      stdout
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => (JSON.parse(line) as { id: number }).id),
+    ).toEqual([0, 1])
+    expect(stderr).toContain('printed while loading\n')
+    expect(stderr).toContain('printed by a tool\n')
+  })
+  it.each([
+    ['the launcher', ccmcp],
+    ['npx', cli],
+  ])('that serves by itself works behind %s too', async (_, run) => {
+    const code = `${SERVER}import { serveStdio } from ${JSON.stringify(pathToFileURL(`${ROOT}dist/stdio.js`).href)}\nconsole.log('loud')\nawait serveStdio(made('self'))`
+    const { stdout, stderr } = await run(['serve', file('self.mjs', code)], lines(ping(1)))
+    expect([stdout, stderr]).toEqual([`${pong(1)}\n`, expect.stringContaining('loud\n')])
+  })
+  it('obeys the options of serve', async () => {
+    const args = ['--invalid-arguments', 'protocol', '--unexpected-errors', 'protocol', '--unsupported-revision', 'reject']
+    const bad = lines(...HANDSHAKE, call(1, 'sum', { a: 'x' }), call(2, 'fail'))
+    const { stdout } = await ccmcp(['serve', OFFER, ...args], bad, quiet)
+    expect(stdout).toContain('"id":1,"error":{"code":-32602')
+    expect(stdout).toContain('"id":2,"result":{"content":[{"type":"text","text":"As planned."}],"isError":true}')
+    const unknown = lines(HANDSHAKE[0].replace('2025-11-25', '1999-01-01'))
+    expect((await ccmcp(['serve', OFFER, ...args], unknown, quiet)).stdout).toContain('"error":{"code":-32602')
+    expect((await ccmcp(['serve', OFFER], unknown, quiet)).stdout).toContain('"protocolVersion":"2025-11-25"')
+  })
+
+  const advice = 'Export what createServer returns, as default or as "server"; a program that serves by itself is started with node'
+  it.each([
+    ['nothing.mjs', '', 2, `exports no server (it exports nothing). ${advice}${see('serve ')}`],
+    [
+      'value.mjs',
+      'export default { tools: [] }; export const x = 1',
+      2,
+      `exports no server (it exports default, x). ${advice}${see('serve ')}`,
+    ],
+    ['class.mjs', 'export default class Server {}', 2, `exports no server (it exports default). ${advice}${see('serve ')}`],
+    ['null.mjs', 'export default null; export const server = () => undefined', 2, 'exports no server'],
+    ['throws.mjs', 'throw new Error("boom")', 1, 'could not be loaded:\nError: boom\n    at file://'],
+    ['maker.mjs', 'export default () => { throw new TypeError("no luck") }', 1, 'failed:\nTypeError: no luck\n    at default (file://'],
+    ['wrong.mjs', 'const x = {;', 1, 'SyntaxError: Unexpected token'],
+    ['needs.mjs', 'import "no-such-package"', 1, "Cannot find package 'no-such-package'"],
+    ['hangs.mjs', 'await new Promise(() => {})', 1, 'never finishes loading: it awaits what does not come\n'],
+    ['promises.mjs', 'export default new Promise(() => {})', 1, 'never finishes loading: it awaits what does not come\n'],
+    ['data.json', '{}', 1, 'could not be loaded'],
+    ['notes.txt', 'hello', 2, 'is no JavaScript module'],
+  ])('%s is refused', async (name, code, exitCode, message) => {
+    for (const run of [ccmcp, cli]) {
+      const outcome = await run(['serve', file(name, code)])
+      expect(outcome).toMatchObject({ code: exitCode, stdout: '', stderr: expect.stringContaining(message) as unknown })
+      expect(outcome.stderr).not.toContain('node:internal')
+      expect(outcome.stderr).not.toContain('/dist/')
+    }
+  })
+  it('that is TypeScript is served, or it is said how', async () => {
+    const path = file('typed.ts', `${SERVER}const name: string = 'typed'\nexport default made(name)`)
+    if ((process.features as { typescript?: unknown }).typescript) expect(await nameOf(path)).toBe('typed')
+    else {
+      const { stderr, code } = await ccmcp(['serve', path])
+      expect(stderr).toContain(`is TypeScript, which Node ${process.version} does not run by itself. Use Node 22.18 or newer, compile it`)
+      expect(code).toBe(2)
+    }
+  })
+  it.each([
+    ['is not there', 'missing.mjs', 'ENOENT: no such file or directory'],
+    ['is a folder', 'sub', 'is not a file; name the module that exports the server'],
+  ])('that %s is refused', async (_, name, message) => {
+    mkdirSync(join(folder, 'sub'), { recursive: true })
+    const { stderr, code } = await ccmcp(['serve', join(folder, name)])
+    expect(stderr).toContain(message)
+    expect(code).toBe(2)
+  })
+  it.runIf(process.getuid?.() !== 0)('that may not be read is refused', async () => {
+    const path = file('secret.mjs', SERVER)
+    rmSync(path)
+    writeFileSync(path, SERVER, { mode: 0o000 })
+    const { stderr, code } = await ccmcp(['serve', path])
+    expect(stderr).toContain('EACCES')
+    expect(code).toBe(1)
+  })
+})
+
+describe('what cannot be served', () => {
+  it.each([
+    [['serve', 'gramar'], 'There is no server "gramar"; did you mean grammar?'],
+    [['serve', 'zzzzzzzz'], 'There is no server "zzzzzzzz"; there are ccmcp, grammar, text, or give a file such as ./server.js'],
+    [['serve', 'constructor'], 'There is no server "constructor"; there are ccmcp, grammar, text, or give a file such as ./server.js'],
+    [['serve', 'text', 'grammar'], 'Unknown argument "grammar"'],
+    [['serve', '--', 'node'], expect.stringMatching(/^No command can follow here; the usage is: ccmcp serve/)],
+    [['serve', '--tools', 'hell'], 'There is no tool "hell"; did you mean hello?'],
+    [['serve', OFFER, '--exclude-tools', 'zzzzzz'], expect.stringContaining('There is no tool "zzzzzz"; there are sum, fail')],
+    [['serve', '--tools', ','], '--tools needs at least one name'],
+    [
+      ['serve', '--root', '/no/such/folder'],
+      `--root "/no/such/folder" cannot be used: ENOENT: no such file or directory, stat '/no/such/folder'`,
+    ],
+    [['serve', '--root', `${ROOT}package.json`], `--root "${ROOT}package.json" is not a folder`],
+    [['serve', 'text', '--root', '/tmp'], '--root is an option of the server ccmcp only'],
+    [['serve', OFFER, '--read-only'], '--read-only is an option of the server ccmcp only'],
+    [
+      ['serve', '--log-file', '/no/such/file'],
+      `--log-file "/no/such/file" cannot be written: ENOENT: no such file or directory, open '/no/such/file'`,
+    ],
+    [['serve', '--max-message', '0'], '--max-message must be a number of bytes, not "0"'],
+    [['serve', '--max-message', '1e6'], '--max-message must be a number of bytes, not "1e6"'],
+  ])('%j', async (args, problem: unknown) => {
+    const { stdout, stderr, code } = await ccmcp(args)
+    expect(stderr.slice('ccmcp: '.length, -see('serve ').length)).toEqual(problem)
+    expect(stderr.endsWith(see('serve '))).toBe(true)
+    expect([stdout, code]).toEqual(['', 2])
+  })
+})
