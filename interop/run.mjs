@@ -38,6 +38,7 @@ const { hostChecks } = await import('./checks/hosts.mjs')
 const { askingChecks } = await import('./checks/asking.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
 const { featureChecks } = await import('./checks/features.mjs')
+const { httpChecks } = await import('./checks/http.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 
@@ -49,6 +50,7 @@ const checks = [
   ...clientChecks(versions),
   ...featureChecks(versions),
   ...askingChecks(versions),
+  ...httpChecks(versions, versionsIn(heavy)),
   ...serverChecks(versions),
   ...misbehaviourChecks(),
 ].filter(([name]) => words.every((word) => name.includes(word)))

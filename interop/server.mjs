@@ -1,6 +1,7 @@
 // Our server for foreign clients, on the built package. What happens in it is told on stderr.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ToolError, createServer, tool } from '../dist/index.js'
+import { listen } from '../dist/http.js'
 import { serveStdio } from '../dist/stdio.js'
 
 const number = { type: 'number' }
@@ -56,4 +57,10 @@ const tools = [
   }),
 ]
 
-await serveStdio(createServer({ name: 'interop', version: '1.0.0', tools }))
+const server = createServer({ name: 'interop', version: '1.0.0', tools })
+if (process.argv[2] === 'http') {
+  // It ends with its stdin, as on stdio.
+  const listening = await listen(server, { port: 0 })
+  console.error(`serving ${listening.url}`)
+  process.stdin.resume().on('end', () => void listening.close(100))
+} else await serveStdio(server)

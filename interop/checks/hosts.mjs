@@ -44,7 +44,7 @@ function registered(t) {
 }
 
 /** Runs a program to its end; what it printed. */
-async function run(t, program, args, { home, cwd = home, env = {} }) {
+export async function run(t, program, args, { home, cwd = home, env = {} }) {
   // A folder of its own, and the Node that our server runs on first in the path.
   const PATH = `${dirname(process.execPath)}:${process.env.PATH}`
   const child = spawn(program, args, { cwd, env: { PATH, HOME: home, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -60,13 +60,13 @@ async function run(t, program, args, { home, cwd = home, env = {} }) {
 }
 
 /** The program of an installed package, for a Node that is new enough. */
-function programOf(name, folder = '../node_modules') {
+export function programOf(name, folder = '../node_modules') {
   const home = here(`${folder}/${name}/`)
   const { bin } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'))
   return [newerNode(), join(home, typeof bin === 'string' ? bin : Object.values(bin)[0])]
 }
 
-function checkTools(names) {
+export function checkTools(names) {
   for (const name of ['hello', 'add', 'echo']) assert.ok(names.includes(name), `${name} is missing in ${names.join(', ')}`)
   return `(${names.length})`
 }
@@ -153,7 +153,7 @@ async function gemini(t) {
   await aftermath(t, server, '2025-06-18', 1)
 }
 
-function heavyProgram(path) {
+export function heavyProgram(path) {
   const program = here(`../heavy/node_modules/${path}`)
   if (!existsSync(program)) throw new Skipped('several hundred megabytes; "node interop/run.mjs --heavy" installs and tries it')
   return program
