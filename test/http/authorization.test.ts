@@ -4,6 +4,7 @@ import { oauth, tokens } from '../../src/http.js'
 import { type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
 import { connectInMemory } from '../../src/testing.js'
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.js'
+import { proves } from '../requirements/proves.js'
 import { type Answer, Handshaken, POST, type Sending, described, message, send, serving } from './caller.js'
 
 const RESOURCE = 'http://localhost/mcp'
@@ -48,6 +49,7 @@ describe('a list of tokens', () => {
   ])
 
   it('lets in who has one, and says who it is', async () => {
+    proves('base.auth')
     await serving(guarded(), { auth }, async ({ url }) => {
       expect(textOf(await send(url, as(ALICE, call('whoami'))))).toBe('alice: notes:read')
       expect(textOf(await send(url, as(BOB, call('whoami'))))).toBe('bob: ')
@@ -171,6 +173,7 @@ describe('what belongs to one principal', () => {
   })
 
   it('is no state of another', async () => {
+    proves('elicitation.state', 'elicitation.state-today', 'elicitation.bind', 'elicitation.identity')
     await serving(guarded(), { auth }, async ({ url }) => {
       const able = { _meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }
       const first = await send(url, as(ALICE, call('ask', able)))

@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Listening, listen } from '../../src/http.js'
 import { Handshaken, META, POST, type Sending, described, message, send } from './caller.js'
+import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
 /*
@@ -257,6 +258,14 @@ describe('bad input over HTTP', () => {
   const note = (name: string, answer: string) => answers.push(`${name}\n  ${answer}`)
 
   it('is answered, and the next request is served', async () => {
+    proves(
+      'http.body-today',
+      'http.refused',
+      'http.session-missing',
+      'http.version-default',
+      'http.header-unsupported',
+      'meta.incomplete-http',
+    )
     for (const [name, sending] of Object.entries(REQUESTS)) {
       const { status, text, headers } = await send(listening.url, sending)
       note(name, `${status} ${text}${headers['allow'] === undefined ? '' : ` (allow ${String(headers['allow'])})`}`)
@@ -282,6 +291,8 @@ describe('bad input over HTTP', () => {
       note(`raw: ${name}`, await raw(listening.port, bytes(listening.port)))
       await stillServes()
     }
+    // Without a header and a session, what is answered has the form of 2025-03-26: an id that could not be read is null.
+    expect(answers).toContainEqual(expect.stringMatching(/^no JSON at all\n {2}400 \{"jsonrpc":"2\.0","id":null,/))
     expect(answers.length).toBeGreaterThan(200)
     await expect(`${answers.join('\n')}\n`).toMatchFileSnapshot('bad-input.txt')
     // None of it was our own fault.

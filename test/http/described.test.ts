@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { type Answer, META, POST, described, message, open, send, serving } from './caller.js'
+import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
 const call = (name: string, args: object = {}, more: object = {}) => described('tools/call', { name, arguments: args, ...more })
@@ -16,6 +17,7 @@ function headed(sending: ReturnType<typeof call>, headers: Record<string, string
 
 describe('a request that describes itself', () => {
   it('is answered with JSON, and leaves nothing behind', async () => {
+    proves('http.endpoint-post')
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const { status, headers, json } = await send(listening.url, call('echo', { text: 'Grüße' }))
@@ -26,6 +28,7 @@ describe('a request that describes itself', () => {
   })
 
   it('is answered with a stream if there is something to tell before, without ids', async () => {
+    proves('http.notifications-relate', 'http.no-requests', 'http.buffering')
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const stream = await open(listening.url, call('steps', { gate: 'a' }, progressing))
@@ -40,6 +43,7 @@ describe('a request that describes itself', () => {
   })
 
   it.each([true, false])('is cancelled by whoever closes it (told something before: %s)', async (told) => {
+    proves('http.close-cancels', 'cancellation.http')
     const { server, ended } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const asked = open(listening.url, call(told ? 'steps' : 'quiet', { gate: 'b' }, progressing))
@@ -87,6 +91,7 @@ describe('a request that describes itself', () => {
   })
 
   it('ignores sessions and events that have nothing to do with it', async () => {
+    proves('http.earlier')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const { status, headers } = await send(
@@ -94,6 +99,7 @@ describe('a request that describes itself', () => {
         headed(call('echo', { text: 'x' }), { 'mcp-session-id': 'unknown', 'last-event-id': '5' }),
       )
       expect([status, headers['mcp-session-id']]).toEqual([200, undefined])
+      for (const method of ['GET', 'DELETE']) expect((await send(url, { method, headers: {} })).status).toBe(405)
     })
   })
 
@@ -187,6 +193,7 @@ describe('asking', () => {
   })
 
   it('needs a client that can answer', async () => {
+    proves('meta.undeclared-http')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const { status, json } = await send(url, call('ask'))
@@ -250,11 +257,21 @@ describe('headers that mirror the body', () => {
     return answer
   }
   it.each(good)('are good: %s', async (_, asked) => {
+    proves('http.decode', 'http.header-case')
     const { status, json } = await use(asked)
     expect(json).toHaveProperty('result')
     expect(status).toBe(200)
   })
   it.each(bad)('are refused: %s', async (_, asked) => {
+    proves(
+      'http.header-matches',
+      'http.header-missing',
+      'http.standard-headers',
+      'http.param-characters',
+      'http.param-matches',
+      'http.param-table',
+      'http.headers-match',
+    )
     const { status, json, headers } = await use(asked)
     expect([status, headers['content-type']]).toEqual([400, 'application/json'])
     expect(json).toMatchObject({
@@ -267,6 +284,7 @@ describe('headers that mirror the body', () => {
 
 describe('one URL', () => {
   it('serves both kinds at the same time', async () => {
+    proves('http.unknown-method')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } }

@@ -4,6 +4,7 @@ import { type Socket, connect } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { MemoryReplay, listen } from '../../src/http.js'
 import { Handshaken, POST, type Sending, described, message, open, send, serving } from './caller.js'
+import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
 const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
@@ -34,6 +35,7 @@ describe('web pages', () => {
   ]
 
   it('of others reach nothing, by whatever name they call it', async () => {
+    proves('http.origin', 'http.origin-403')
     await serving(servedOverHttp().server, {}, async ({ url }) => {
       for (const [, path, sending] of ROUTES) {
         for (const headers of STRANGERS) {
@@ -79,6 +81,7 @@ describe('web pages', () => {
 
 describe('other machines', () => {
   it.each(['0.0.0.0', '::', '192.168.1.5', 'mcp.example.com'])('are not served on %s by accident', async (host) => {
+    proves('http.localhost', 'http.authentication')
     await expect(listen(servedOverHttp().server, { port: 0, host })).rejects.toThrow('unauthenticated: true')
   })
 

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { Handshaken, POST, type Stream, message, open, send, serving } from './caller.js'
+import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
 const HANDSHAKES = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
@@ -12,6 +13,7 @@ const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000
 
 describe.each(HANDSHAKES)('a session of %s', (revision) => {
   it('is opened, used and ended', async () => {
+    proves('http.endpoint', 'http.session-id', 'http.session-ended', 'http.content-type')
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const client = await Handshaken.open(listening.url, revision)
@@ -27,6 +29,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
   })
 
   it('is told of progress in the answer to its request, with ids', async () => {
+    proves('http.stream-answers', 'http.stream-relates', 'http.stream-ends', 'http.stream-priming', 'http.event-ids')
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, revision)
@@ -50,12 +53,14 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
   })
 
   it('hears of changes on its own stream, and nowhere else', async () => {
+    proves('http.get', 'http.get-unrelated', 'http.get-no-answers', 'http.get-retry', 'http.one-stream')
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, revision)
       const other = await Handshaken.open(url, revision)
       const own = await client.listen()
       const others = await other.listen()
+      if (revision === '2025-11-25') expect(await own.next()).toEqual({ id: 'g.0', retry: 1000, data: '' })
       expect(own.headers['content-type']).toBe('text/event-stream')
       const running = await client.stream('tools/call', { ...call('steps', { gate: 'c' }), ...progressing })
       await client.request('resources/subscribe', { uri: 'note://one' })
@@ -75,6 +80,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
   })
 
   it('goes on where a connection broke', async () => {
+    proves('http.event-ids-stream', 'http.replay')
     const { server, gate, ended } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, revision)
@@ -146,6 +152,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
 
 describe('a connection that breaks', () => {
   it('cancels nothing', async () => {
+    proves('http.disconnect')
     const { server, gate, ended } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
@@ -164,6 +171,7 @@ describe('polling', () => {
   const begin = async (client: Handshaken, name: string): Promise<Stream> => client.stream('tools/call', call('polled', { gate: name }), 9)
 
   it('is for the newest of these revisions', async () => {
+    proves('http.stream-retry')
     const { server, gate } = servedOverHttp()
     await serving(server, { retry: 20 }, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25')
@@ -188,6 +196,7 @@ describe('polling', () => {
   })
 
   it.each(['2024-11-05', '2025-03-26', '2025-06-18'])('does not happen in %s', async (revision) => {
+    proves('http.stream-stays')
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, revision)
@@ -252,6 +261,7 @@ describe('questions of the server', () => {
 
 describe('batches', () => {
   it('are answered together in 2025-03-26', async () => {
+    proves('http.body', 'http.accepted')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-03-26')
@@ -279,6 +289,7 @@ describe('the version header', () => {
   })
 
   it('must be one that is served', async () => {
+    proves('http.version-wrong')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25')

@@ -35,10 +35,14 @@ export const pages: Readonly<Record<string, Readonly<Record<string, number>>>> =
 
 /** Pages that have no rows, and why. */
 export const leftOut: Readonly<Record<string, string>> = {
-  'basic/authorization': 'authorization comes with a later version; it binds HTTP only',
-  'basic/authorization/authorization-server-discovery': 'authorization comes with a later version; it binds HTTP only',
-  'basic/authorization/client-registration': 'authorization comes with a later version; it binds HTTP only',
-  'basic/authorization/security-considerations': 'authorization comes with a later version; it binds HTTP only',
+  'basic/authorization':
+    'it binds HTTP only, and is proved as a whole by test/http/authorization.test.ts; its rows come with a later version',
+  'basic/authorization/authorization-server-discovery':
+    'it binds HTTP only, and is proved as a whole by test/http/authorization.test.ts; its rows come with a later version',
+  'basic/authorization/client-registration':
+    'it binds HTTP only, and is proved as a whole by test/http/authorization.test.ts; its rows come with a later version',
+  'basic/authorization/security-considerations':
+    'it binds HTTP only, and is proved as a whole by test/http/authorization.test.ts; its rows come with a later version',
   'basic/utilities/tasks': 'tasks are experimental in 2025-11-25 and replaced by an extension in the next revision; ccmcp leaves them out',
   schema: 'generated from the schemas, by which every message in the tests is judged; its comments repeat the pages',
   changelog: 'it repeats the pages',

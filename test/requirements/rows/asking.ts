@@ -123,14 +123,12 @@ export const asking: readonly Row[] = [
     levels: ['MUST', 'MUST NOT', 'MUST', 'MUST'],
     at: elicitation('statefulness', november),
     says: 'What is kept between questions belongs to a user who has proved who it is, and is protected.',
-    pending: 'authorization',
   },
   {
     id: 'elicitation.state-today',
     levels: ['MUST', 'MUST', 'MUST'],
     at: elicitation('statefulness', modern),
     says: 'What is kept between questions belongs to a user who has proved who it is, and is protected.',
-    pending: 'authorization',
   },
   {
     id: 'elicitation.not-for-login',
@@ -184,7 +182,6 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: elicitation('security-considerations', sinceNovember),
     says: 'A question is bound to the client and its user.',
-    pending: 'authorization',
   },
   {
     id: 'elicitation.security-june',
@@ -226,7 +223,6 @@ export const asking: readonly Row[] = [
     levels: ['MUST NOT', 'SHOULD'],
     at: elicitation('identifying-the-user', sinceNovember),
     says: 'What a client says of its user is not believed without proof.',
-    pending: 'authorization',
   },
   {
     id: 'elicitation.form-security',

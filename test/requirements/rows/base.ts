@@ -112,7 +112,6 @@ export const base: readonly Row[] = [
     levels: ['SHOULD', 'SHOULD NOT'],
     at: basic('auth', since2025),
     says: 'Authorization is for HTTP; over stdio, credentials come from the environment.',
-    pending: 'http',
   },
   {
     id: 'base.meta-values',
@@ -324,7 +323,7 @@ export const base: readonly Row[] = [
     at: basic('meta', modern),
     says: 'A request whose description is incomplete is refused with −32602.',
   },
-  { id: 'meta.incomplete-http', levels: ['MUST'], at: basic('meta', modern), says: 'Over HTTP this has status 400.', pending: 'http' },
+  { id: 'meta.incomplete-http', levels: ['MUST'], at: basic('meta', modern), says: 'Over HTTP this has status 400.' },
   { id: 'meta.client-info', levels: ['SHOULD'], at: basic('meta', modern), says: 'Clients say who they are.', unbound: 'client' },
   {
     id: 'meta.undeclared',
@@ -332,7 +331,7 @@ export const base: readonly Row[] = [
     at: basic('meta', modern),
     says: 'What the client has not declared is not relied upon; a request that needs it gets −32021 and the missing capabilities.',
   },
-  { id: 'meta.undeclared-http', levels: ['MUST'], at: basic('meta', modern), says: 'Over HTTP this has status 400.', pending: 'http' },
+  { id: 'meta.undeclared-http', levels: ['MUST'], at: basic('meta', modern), says: 'Over HTTP this has status 400.' },
   {
     id: 'meta.server-info',
     levels: ['SHOULD'],

@@ -101,7 +101,6 @@ export const patterns: readonly Row[] = [
     levels: ['MUST'],
     at: cancellationToday('transport-specific-cancellation'),
     says: 'Over HTTP, closing the stream cancels the request.',
-    pending: 'http',
   },
   {
     id: 'cancellation.stdio',
