@@ -65,6 +65,8 @@ export class ClientSession {
   readonly #options: SessionOptions
   readonly #listeners = new Map<string, Set<(params: Params) => void>>()
   readonly #progress = new Map<unknown, (params: Params) => void>()
+  /** How many questions of the server are being answered. */
+  #answering = 0
   /** The revision whose requests describe themselves; none after a handshake. */
   describes: Revision | undefined
   /** The revision that a handshake has agreed on. */
@@ -78,7 +80,8 @@ export class ClientSession {
         if (method === 'ping') return {}
         const revision = this.agreed ?? this.describes
         if (revision?.methods.serverRequests.includes(method) === false) throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${method}`)
-        return answer(options.answers, revision, method, params, signal)
+        this.#answering++
+        return answer(options.answers, revision, method, params, signal).finally(() => this.#answering--)
       },
       notification: (notification) => this.#notified(notification),
       // Garbage is reported, never answered.
@@ -104,7 +107,7 @@ export class ClientSession {
 
   async #requestOnce(method: string, params: Params | undefined, options: CallOptions): Promise<Params> {
     const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
-    const deadline = new Deadline({ idle: timeout, total: maxTimeout })
+    const deadline = new Deadline({ idle: timeout, total: maxTimeout, busy: () => this.#answering > 0 })
     const token = onProgress === undefined ? undefined : this.peer.nextId
     if (onProgress !== undefined) {
       this.#progress.set(token, (progress) => {

@@ -8,6 +8,8 @@ export interface DeadlineOptions {
   idle: number
   /** Milliseconds in all, however many signs of life there are. */
   total?: number
+  /** Whether it is ourselves who keep the other side waiting: then silence is no fault of its. */
+  busy?: () => boolean
 }
 
 /** A longer time, or an endless one, a timer would take for none. */
@@ -49,9 +51,12 @@ export class Deadline {
   }
 
   #wait(): void {
-    const { idle } = this.#options
+    const { idle, busy } = this.#options
     if (!isTime(idle)) return
-    this.#idle = setTimeout(() => this.#expire(this.#extended ? `within ${idle} ms of its last progress` : `within ${idle} ms`), idle)
+    this.#idle = setTimeout(() => {
+      if (busy?.() === true) this.#wait()
+      else this.#expire(this.#extended ? `within ${idle} ms of its last progress` : `within ${idle} ms`)
+    }, idle)
   }
 
   #expire(when: string): void {

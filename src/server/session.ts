@@ -180,8 +180,8 @@ export class Session {
     if (middleware.length === 0) return begin()
     const opened = through(middleware, this.#served(call, connection), begin)
     if (isThenable(opened)) {
-      const done = () => void (this.#opening = undefined)
-      this.#opening = Promise.resolve(opened).then(done, done)
+      const opening = Promise.allSettled([opened]).then(() => void (this.#opening = undefined))
+      this.#opening = opening
     }
     return opened
   }

@@ -326,6 +326,7 @@ describe('a connected client', () => {
     })
     const client = await connect(target)
     await client.request('tools/list')
+    await expect.poll(() => answers.length).toBe(2)
     await client.close()
     expect(answers).toEqual([
       { jsonrpc: '2.0', id: 'p', result: {} },

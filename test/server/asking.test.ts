@@ -484,6 +484,13 @@ describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
     expect(text(await callIt(server, revision, { elicit }))).toBe('Ada')
   })
 
+  it('does not use up the time of the client that answers', async () => {
+    const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
+    const elicit = () => new Promise<ReturnType<typeof accept>>((resolve) => setTimeout(() => resolve(accept({ name: 'Ada' })), 900))
+    await using client = await connect(memory(server), { revision, elicit })
+    expect(text(await client.callTool('it', {}, { timeout: 600 }))).toBe('Ada')
+  })
+
   it('leaves the place of the call to others, and takes it again', async () => {
     const { open, opened } = gate()
     let inside = 0

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
-import { RpcError, type Server, type ServerOptions, createServer, prompt, resource, tool } from '../../src/index.js'
+import { RpcError, type Server, type ServerOptions, ToolError, createServer, prompt, resource, tool } from '../../src/index.js'
 import type { ResourceListing } from '../../src/protocol/model.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { matrix } from '../../src/testing.js'
@@ -346,6 +346,21 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))('a 
       code: revision.resourceNotFound,
       message: 'No such row',
     })
+  })
+  it('and a prompt tell in the words of a ToolError why they cannot be had', async () => {
+    const refuse = () => {
+      throw new ToolError('The database is closed on Sundays')
+    }
+    const server = createServer({
+      name: 's',
+      version: '1',
+      resources: [resource({ uri: 'row:1', read: refuse })],
+      prompts: [prompt({ name: 'p', build: refuse })],
+    })
+    await using client = await connect(memory(server), { revision: id })
+    const refused = { code: -32603, message: 'The database is closed on Sundays' }
+    await expect(client.request('resources/read', { uri: 'row:1' })).rejects.toMatchObject(refused)
+    await expect(client.request('prompts/get', { name: 'p' })).rejects.toMatchObject(refused)
   })
   it('that is listed without a name is a mistake of the server', async () => {
     const list = () => [{ uri: 'row:1' } as unknown as ResourceListing]

@@ -1,8 +1,9 @@
-import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import type { GetPromptResult, PromptListing, PromptMessage } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Prompt } from '../define.js'
+import { isToolError } from '../failure.js'
 import { checkScopes, seenBy } from './definition.js'
 import { blocksOf } from './result.js'
 
@@ -20,9 +21,16 @@ export async function getPrompt(context: Context, { name, arguments: given = {} 
   checkScopes(served.definition, context)
   if (!isObject(given)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const { definition } = served
-  const built = await definition.build(checkArguments(definition, given), context.call)
-  const messages = messagesOf(built)
+  const messages = messagesOf(await build(definition, checkArguments(definition, given), context))
   return definition.description === undefined ? { messages } : { description: definition.description, messages }
+}
+
+async function build({ build: made }: Prompt, given: Record<string, string>, { call }: Context): Promise<unknown> {
+  try {
+    return await made(given, call)
+  } catch (error) {
+    throw isToolError(error) ? new RpcError(INTERNAL_ERROR, error.message) : error
+  }
 }
 
 function checkArguments({ name, arguments: declared = {} }: Prompt, given: Params): Record<string, string> {

@@ -1,10 +1,11 @@
-import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { RESOURCE_NOT_FOUND } from '../../protocol/errors.js'
 import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
 import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
+import { isToolError } from '../failure.js'
 import type { Server } from '../server.js'
 import { UNCACHED, checkScopes, seenBy } from './definition.js'
 
@@ -49,6 +50,7 @@ async function read({ definition, variables }: Found, { call, connection }: Cont
   try {
     return await definition.read(variables, call)
   } catch (error) {
+    if (isToolError(error)) throw new RpcError(INTERNAL_ERROR, error.message)
     // A handler may know one code for what is not there; the client is told the one of its revision.
     if (!(error instanceof RpcError && error.code === RESOURCE_NOT_FOUND)) throw error
     throw new RpcError(connection.revision.resourceNotFound, error.message, error.data)
