@@ -92,6 +92,33 @@ describe('a list of tokens', () => {
   })
 })
 
+describe('a token that takes its time', () => {
+  it('is not waited for by a client that has gone: nothing of it stays', async () => {
+    const waiting: (() => void)[] = []
+    const principal = { id: 'x', scopes: [] }
+    let slow = false
+    const auth = { verify: () => (slow ? new Promise<typeof principal>((resolve) => waiting.push(() => resolve(principal))) : principal) }
+    await serving(guarded(), { auth }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25', {}, bearer(ALICE))
+      slow = true
+      const controller = new AbortController()
+      const gone = fetch(listening.url, { headers: { accept: 'text/event-stream', ...client.headers }, signal: controller.signal })
+      const refused = expect(gone).rejects.toThrow()
+      await expect.poll(() => waiting.length).toBe(1)
+      controller.abort()
+      await refused
+      // One that comes later is served: by then the server has heard that the other has gone.
+      slow = false
+      expect((await client.request('ping')).status).toBe(200)
+      for (const resolve of waiting) resolve()
+      await expect.poll(() => listening.open).toBe(0)
+      const own = await client.listen()
+      expect(own.status).toBe(200)
+      own.cut()
+    })
+  })
+})
+
 describe('scopes of definitions', () => {
   const auth = tokens([
     { token: ALICE, id: 'alice', scopes: ['notes:read'] },

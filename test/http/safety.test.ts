@@ -63,7 +63,7 @@ describe('web pages', () => {
       })
       expect([asked.status, asked.text]).toEqual([204, ''])
       expect(asked.headers).toMatchObject({ 'access-control-allow-origin': origin, vary: 'Origin' })
-      expect(asked.headers['access-control-allow-headers']).toContain('Mcp-Session-Id')
+      expect(asked.headers['access-control-allow-headers']).toBe('*, Authorization')
       const answered = await send(url, withHeaders(echo('x'), { origin, host: 'mcp.example.com:443' }))
       expect([answered.status, answered.headers['access-control-allow-origin']]).toEqual([200, origin])
       const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'page', version: '1' } }

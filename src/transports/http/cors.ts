@@ -11,7 +11,8 @@ export const PREFLIGHT: HeaderList = [
   'Access-Control-Allow-Methods',
   'POST, GET, DELETE',
   'Access-Control-Allow-Headers',
-  'Content-Type, Accept, Authorization, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID',
+  // A star stands for all others, of which tools may name their own, but not for this one.
+  '*, Authorization',
   'Access-Control-Max-Age',
   '600',
 ]

@@ -15,6 +15,8 @@ export class EventLog {
   #count = 0
   #outlet: Outlet | undefined
   #ended = false
+  /** The connection that has come back last. */
+  #latest: Outlet | undefined
 
   /** `session` makes the stream's name unique among all. */
   constructor(session: string, name: string, store: ReplayStore) {
@@ -73,6 +75,7 @@ export class EventLog {
   /** Sends over a new connection what came behind an event, and whatever will come. */
   async resume(outlet: Outlet, after: number): Promise<void> {
     this.release()
+    this.#latest = outlet
     let sent = Math.min(after, this.#count)
     while (sent < this.#count) {
       const events = await this.#store.after(this.#key, sent)
@@ -81,8 +84,9 @@ export class EventLog {
       if (last === undefined) break
       sent = last
     }
-    if (this.#ended) outlet.end()
+    if (this.#ended || this.#latest !== outlet) outlet.end()
     else this.#outlet = outlet
+    if (this.#latest === outlet) this.#latest = undefined
   }
 
   drop(): void {

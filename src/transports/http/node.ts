@@ -77,6 +77,7 @@ class NodeVisit implements Visit {
 
   stream(status: number, headers: HeaderList): Sink {
     const response = this.#response
+    response.on('error', () => {})
     response.writeHead(status, [...headers])
     response.flushHeaders()
     return new NodeSink(response)
@@ -84,6 +85,8 @@ class NodeVisit implements Visit {
 
   onGone(gone: (() => void) | undefined): void {
     this.#gone = gone
+    // It may have gone while its token was being verified.
+    if (this.#response.closed) return queueMicrotask(() => this.#gone?.())
     if (this.#watched) return
     this.#watched = true
     this.#response.on('close', () => {
@@ -100,7 +103,7 @@ class NodeSink implements Sink {
   }
 
   write(text: string): void {
-    this.#response.write(text)
+    if (!this.#response.destroyed) this.#response.write(text)
   }
 
   end(): void {
@@ -142,6 +145,8 @@ export class NodeServer {
       requestTimeout,
       // By default Node looks every half minute only: so long a slow client would keep its place.
       connectionsCheckingInterval: Math.min(1000, headTimeout),
+      // Load balancers keep connections for 60 seconds, and must not find them closed.
+      keepAliveTimeout: 65_000,
       insecureHTTPParser: false,
     }
     const visit = (request: IncomingMessage, response: ServerResponse) => handle(new NodeVisit(request, response))
@@ -179,8 +184,7 @@ export class NodeServer {
         clearTimeout(cut)
         resolve()
       }
-      if (this.#server.listening) this.#server.close(done)
-      else this.#server.close(done)
+      this.#server.close(done)
       this.#server.closeIdleConnections()
     })
   }

@@ -9,12 +9,16 @@ export interface SessionsOptions {
 
 /** A session that was used within this time is not given up for a new one. */
 const SETTLED = 60_000
+/** So long nothing is looked for where nothing was found. */
+const LOOK_AGAIN = 100
 
 /** Every session of an endpoint. Most clients never say that they are done, so it ends those that nobody uses. */
 export class Sessions {
   readonly #options: SessionsOptions
   readonly #all = new Map<string, HttpSession>()
   #timer: ReturnType<typeof setInterval> | undefined
+  /** Before this moment none of them makes way. */
+  #fullUntil = 0
 
   constructor(options: SessionsOptions) {
     this.#options = options
@@ -37,9 +41,15 @@ export class Sessions {
   /** Whether there is room for one more; one that has been idle for a while makes way for it. */
   makeRoom(): boolean {
     if (this.#all.size < this.#options.max) return true
+    // Who asks all the time must not have all of them looked at each time.
+    if (Date.now() < this.#fullUntil) return false
     let oldest: HttpSession | undefined
     for (const session of this.#all.values()) if (!session.busy && (oldest === undefined || session.used < oldest.used)) oldest = session
-    if (oldest === undefined || Date.now() - oldest.used < Math.min(SETTLED, this.#options.idle)) return false
+    const free = oldest === undefined ? Date.now() + LOOK_AGAIN : oldest.used + Math.min(SETTLED, this.#options.idle)
+    if (oldest === undefined || Date.now() < free) {
+      this.#fullUntil = Math.min(free, Date.now() + LOOK_AGAIN)
+      return false
+    }
     this.end(oldest)
     return true
   }
@@ -47,7 +57,7 @@ export class Sessions {
   add(session: HttpSession): void {
     this.#all.set(session.id, session)
     if (this.#timer !== undefined) return
-    this.#timer = setInterval(() => this.#sweep(), Math.min(this.#options.idle / 2, SETTLED))
+    this.#timer = setInterval(() => this.#sweep(), Math.max(10, Math.min(this.#options.idle / 2, SETTLED)))
     // Not every runtime has timers that let a process end.
     ;(this.#timer as { unref?: () => void }).unref?.()
   }
