@@ -7,6 +7,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
+import { accelerate } from './accelerate.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const aside = join(root, `dist.${process.pid}`)
@@ -93,6 +94,7 @@ mkdirSync(aside, { recursive: true })
 try {
   await bundles()
   await schemas()
+  accelerate(aside)
   declarations()
   chmodSync(join(aside, 'cli.js'), 0o755)
   writeFileSync(join(aside, '.built'), started)

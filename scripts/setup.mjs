@@ -33,7 +33,7 @@ function isFresh(result, sources) {
 }
 
 const needsInstall = () => !isFresh(installed, ['package-lock.json'])
-const needsBuild = () => !isFresh(built, ['src', 'scripts/build.mjs', 'tsconfig.json', 'tsconfig.build.json', 'package.json'])
+const needsBuild = () => !isFresh(built, ['src', 'scripts', 'tsconfig.json', 'tsconfig.build.json', 'package.json'])
 
 function run(command, args) {
   // npm is a .cmd file on Windows, which only a shell can start.

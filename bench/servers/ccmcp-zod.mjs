@@ -1,6 +1,6 @@
 import { z } from 'zod'
-// 'ccmcp' and 'ccmcp/stdio' are this one file.
-import { createServer, serveStdio, tool } from '../../dist/core.js'
+// What 'ccmcp' and 'ccmcp/stdio' are in Node.
+import { createServer, serveStdio, tool } from '../../dist/core.node.js'
 
 const echo = tool({
   name: 'echo',

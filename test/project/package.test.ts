@@ -1,9 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Script } from 'node:vm'
 import { afterAll, describe, expect, it } from 'vitest'
 import { VERSION } from '../../src/version.js'
 
@@ -18,25 +19,61 @@ const facts = createRequire(import.meta.url)('../../package.json') as {
 const environment = { ...process.env }
 delete environment['NODE_EXTRA_CA_CERTS']
 
-/** Every file of ours that a module loads before it does anything. */
+/** Every module of ours that a module loads before it does anything, as Node resolves them. */
 function loaded(entry: string, seen = new Set<string>()): Set<string> {
   if (seen.has(entry)) return seen
   seen.add(entry)
   const text = readFileSync(join(dist, entry), 'utf8')
-  for (const [, name] of text.matchAll(/(?:from|import)\s*["']\.\/([^"']+)["']/g)) if (name !== undefined) loaded(name, seen)
+  for (const [, name] of text.matchAll(/(?:from|import)\s*["'](?:\.\/)?([\w.-]+\.js|#core)["']/g))
+    if (name !== undefined) loaded(name === '#core' ? 'core.node.js' : name, seen)
   return seen
 }
+
+const sizeOf = (file: string) => statSync(join(dist, file)).size
 
 describe('what is loaded before the first answer', () => {
   it.each([
     ['the command line', ['cli.js']],
-    ["a user's server", ['core.js']],
-  ])('%s: at most 120 KB in at most 3 files', (_, entries) => {
+    ["a user's server", ['core.node.js']],
+    ["a user's server elsewhere", ['core.js']],
+  ])('%s: at most 120 KB in at most 3 modules', (_, entries) => {
     const files = new Set(entries.flatMap((entry) => [...loaded(entry)]))
-    const bytes = [...files].reduce((sum, file) => sum + statSync(join(dist, file)).size, 0)
-    expect([...files]).toContain('core.js')
+    const body = files.has('core.node.js') ? sizeOf('core.body.cjs') : 0
+    const bytes = [...files].reduce((sum, file) => sum + sizeOf(file), body)
+    expect([...files].some((file) => file.startsWith('core.'))).toBe(true)
     expect(files.size).toBeLessThanOrEqual(3)
     expect(bytes).toBeLessThanOrEqual(120 * 1024)
+    expect(bytes).toBeGreaterThan(50 * 1024)
+  })
+
+  it('has been compiled by this Node before', () => {
+    const read = (file: string) => readFileSync(join(dist, file))
+    const cached = new Script(read('core.body.cjs').toString('latin1'), { cachedData: read('core.cache') })
+    expect(cached.cachedDataRejected).toBe(false)
+    const spoilt = new Script(read('core.body.cjs').toString('latin1'), { cachedData: read('core.cache').fill(0, 0, 64) })
+    expect(spoilt.cachedDataRejected).toBe(true)
+  })
+
+  it.each([
+    ['without a cache', (folder: string) => rmSync(join(folder, 'core.cache'))],
+    ['with the cache of another Node', (folder: string) => writeFileSync(join(folder, 'core.cache'), 'x'.repeat(1000))],
+  ])('works %s too', (_, spoil) => {
+    const folder = mkdtempSync(join(tmpdir(), 'ccmcp-cache-'))
+    try {
+      cpSync(dist, join(folder, 'dist'), { recursive: true, filter: (path) => !path.endsWith('.map') && !path.includes('types') })
+      cpSync(join(root, 'package.json'), join(folder, 'package.json'))
+      spoil(join(folder, 'dist'))
+      const input = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+      const { stdout } = spawnSync(process.execPath, [join(folder, 'dist', 'cli.js')], { input, encoding: 'utf8', env: environment })
+      expect(stdout).toBe('{"jsonrpc":"2.0","id":1,"result":{}}\n')
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+
+  it('exports the same to Node as to others', async () => {
+    const names = async (file: string) => Object.keys((await import(join(dist, file))) as object).toSorted()
+    expect(await names('core.node.js')).toEqual(await names('core.js'))
   })
 
   it('is what really gets loaded', () => {
