@@ -144,15 +144,18 @@ export function suggestion(typed: string, known: readonly string[]): string {
   return nearest !== undefined && nearest.distance <= Math.max(2, nearest.word.length / 3) ? `; did you mean ${nearest.word}?` : ''
 }
 
-/** How many letters must be changed, added or removed to turn one word into the other. */
+/** How many letters must be changed, added, removed or swapped with the next to turn one word into the other. */
 function distance(one: string, other: string): number {
+  let before: number[] = []
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
   for (let i = 1; i <= one.length; i++) {
     const next = [i]
     for (let j = 1; j <= other.length; j++) {
       const change = (row[j - 1] ?? 0) + (one[i - 1] === other[j - 1] ? 0 : 1)
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+      const swapped = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]
+      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, swapped ? (before[j - 2] ?? 0) + 1 : Infinity))
     }
+    before = row
     row = next
   }
   return row[other.length] ?? 0
