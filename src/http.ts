@@ -130,6 +130,8 @@ export interface ListenOptions extends HttpOptions {
   /** Milliseconds within which the head of a request must have come (default 10 s), and all of it (default 30 s). */
   headTimeout?: number
   requestTimeout?: number
+  /** Milliseconds after which a connection is cut on which nothing moves (default 45 s, and three times `keepAlive` at least; 0 for never). */
+  stillTimeout?: number
   /** Ends serving, as `close` does. */
   signal?: AbortSignal
 }
@@ -159,7 +161,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   const endpoint = endpointOf(server, options, { path, addresses: !local })
   const { NodeServer } = await import('./transports/http/node.js')
   const { headTimeout = 10_000, requestTimeout = 30_000 } = options
-  const stillTimeout = keepAlive === 0 ? 0 : 3 * keepAlive
+  const { stillTimeout = keepAlive === 0 ? 0 : Math.max(45_000, 3 * keepAlive) } = options
   const node = await NodeServer.start({
     port,
     host,

@@ -181,7 +181,7 @@ describe('slow clients', () => {
 
   it('that take nothing for a while are cut off', async () => {
     const { server } = servedOverHttp()
-    await serving(server, { keepAlive: 20 }, async (listening) => {
+    await serving(server, { stillTimeout: 60 }, async (listening) => {
       const socket = connect(listening.port, '127.0.0.1')
       const { headers, body } = described('tools/call', { name: 'big', arguments: { size: 30_000_000 } })
       const lines = Object.entries(headers as Record<string, string>).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -256,8 +256,55 @@ describe('limits', () => {
     })
   })
 
+  it('of the patience with a body that is far too long', async () => {
+    await serving(servedOverHttp().server, { limits: { body: 1000 } }, async ({ port }) => {
+      const socket = connect(port, '127.0.0.1')
+      let closed = false
+      socket.on('close', () => (closed = true)).on('error', () => {})
+      socket.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n')
+      await until(() => {
+        socket.write(`1f4\r\n${'x'.repeat(500)}\r\n`)
+        expect(closed).toBe(true)
+      })
+    })
+  })
+
   it.each([{ limits: { body: Number.NaN } }, { limits: { sessions: -1 } }, { keepAlive: -5 }])('must be numbers: %j', async (options) => {
     await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow('must be a number')
+  })
+})
+
+describe('what passes', () => {
+  it('can be watched, in both directions', async () => {
+    const seen: string[] = []
+    const tap = ({ direction, frame }: { direction: string; frame: string }) => seen.push(`${direction} ${frame.slice(0, 60)}`)
+    const { server, gate } = servedOverHttp()
+    gate.open('t')
+    await serving(server, { tap }, async ({ url }) => {
+      await send(url, described('tools/call', { name: 'steps', arguments: { gate: 't' }, _meta: { progressToken: 1 } }))
+      const client = await Handshaken.open(url, '2025-06-18')
+      const own = await client.listen()
+      server.tools.disable('big')
+      await own.message()
+      own.cut()
+    })
+    expect(seen.map((each) => each.replace(/^(\w+) .*?"(method|result)":?"?([\w/]*).*$/, '$1 $2 $3'))).toEqual([
+      'in method tools/call',
+      'out method notifications/progress',
+      'out result ',
+      'in method initialize',
+      'out result ',
+      'in method notifications/initialized',
+      'out method notifications/tools/list_changed',
+    ])
+  })
+
+  it('and what is refused stands in the log, where that is wanted', async () => {
+    const log: string[] = []
+    await serving(servedOverHttp().server, { log: { write: (line) => log.push(line) }, logLevel: 'debug' }, async ({ url }) => {
+      await send(url, withHeaders(echo('x'), { 'mcp-name': 'other' }))
+    })
+    expect(log.join('')).toContain('POST /mcp was refused with status 400: Header mismatch: the header Mcp-Name')
   })
 })
 

@@ -1,6 +1,6 @@
 import type { Channel, Principal } from '../../jsonrpc/channel.js'
 import { PARSE_ERROR, RpcError } from '../../jsonrpc/errors.js'
-import { type Id, type Message, type Request, read } from '../../jsonrpc/message.js'
+import { type Id, type Message, type Request, type UnreadableId, read } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import { unnamedOverHttp } from '../../protocol/revisions/index.js'
 import type { ReplayStore } from '../../stores/replay.js'
@@ -93,6 +93,14 @@ export class Endpoint {
     for (const session of this.#sessions.values()) this.#sessions.end(session)
   }
 
+  /** Refuses, and says so in the log: a client may not show why. */
+  #refuse(visit: Visit, refusal: Refusal, id?: Id, unreadable?: UnreadableId): void {
+    const { status, error } = refusal
+    const level = status === 503 ? 'warning' : 'debug'
+    this.#options.report({ level, message: `${visit.method} ${visit.path} was refused with status ${status}: ${error.message}` })
+    refuse(visit, refusal, id, unreadable)
+  }
+
   #fail(visit: Visit, error: unknown): void {
     const reference = crypto.randomUUID().slice(0, 8)
     this.#options.report({ level: 'error', message: `An HTTP request failed (reference ${reference})`, error })
@@ -101,7 +109,7 @@ export class Endpoint {
 
   #enter(visit: Visit): void {
     const refusal = this.#guards.check(visit)
-    if (refusal !== undefined) return refuse(visit, refusal)
+    if (refusal !== undefined) return this.#refuse(visit, refusal)
     const { path = visit.path, gate } = this.#options
     const origin = this.#guards.listed(visit)
     const headers = origin === undefined ? [] : corsHeaders(origin)
@@ -110,7 +118,7 @@ export class Endpoint {
     const document = gate?.document(visit.path)
     if (document !== undefined) return visit.answer(200, [...JSON_TYPE, ...headers], document)
     if (method === 'OPTIONS' && origin !== undefined) return visit.answer(204, [...headers, ...PREFLIGHT])
-    if (this.#closing) return refuse(visit, unavailable('the server is shutting down', headers))
+    if (this.#closing) return this.#refuse(visit, unavailable('the server is shutting down', headers))
     if (gate === undefined) return this.#admitted({ visit, principal: undefined, headers })
     const admitted = gate.admit(visit)
     if (!(admitted instanceof Promise)) return this.#decided(visit, admitted, headers)
@@ -124,12 +132,12 @@ export class Endpoint {
     if (document !== undefined && read) return visit.answer(200, [...JSON_TYPE, ...headers], document)
     if (visit.path === '/healthz' && read)
       return visit.answer(this.#closing ? 503 : 200, JSON_TYPE, this.#closing ? '{"status":"closing"}' : '{"status":"ok"}')
-    refuse(visit, new Refusal(404, `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`, headers))
+    this.#refuse(visit, new Refusal(404, `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`, headers))
   }
 
   #decided(visit: Visit, admitted: Principal | Refusal, headers: HeaderList): void {
     if (!(admitted instanceof Refusal)) return this.#admitted({ visit, principal: admitted, headers })
-    refuse(visit, new Refusal(admitted.status, admitted.error, [...admitted.headers, ...headers]))
+    this.#refuse(visit, new Refusal(admitted.status, admitted.error, [...admitted.headers, ...headers]))
   }
 
   #admitted(arrival: Arrival): void {
@@ -139,9 +147,9 @@ export class Endpoint {
         return this.#post(arrival)
       case 'GET':
       case 'DELETE':
-        return visit.header('mcp-session-id') === undefined ? refuse(visit, notAllowed('POST', headers)) : this.#withSession(arrival)
+        return visit.header('mcp-session-id') === undefined ? this.#refuse(visit, notAllowed('POST', headers)) : this.#withSession(arrival)
       default:
-        refuse(visit, notAllowed('POST, GET, DELETE', headers))
+        this.#refuse(visit, notAllowed('POST, GET, DELETE', headers))
     }
   }
 
@@ -149,10 +157,10 @@ export class Endpoint {
     const { visit, headers } = arrival
     const { maxBody, maxDepth } = this.#options
     const refusal = checkPost(visit, maxBody)
-    if (refusal !== undefined) return refuse(visit, new Refusal(refusal.status, refusal.error, [...refusal.headers, ...headers]))
+    if (refusal !== undefined) return this.#refuse(visit, new Refusal(refusal.status, refusal.error, [...refusal.headers, ...headers]))
     visit.read(maxBody, (body) => {
       try {
-        if (body === undefined) return refuse(visit, tooLarge(maxBody))
+        if (body === undefined) return this.#refuse(visit, tooLarge(maxBody))
         const text = decode(body)
         const message: Message =
           text === undefined ? { kind: 'invalid', id: undefined, error: NOT_UTF8, mute: false } : read(text, maxDepth)
@@ -174,18 +182,18 @@ export class Endpoint {
     const unreadable = (session?.revision ?? handshakeNamed(version) ?? unnamedOverHttp).unreadableId
     if (session === undefined) {
       if (message.kind === 'request' && message.method === 'initialize') return this.#initialize(arrival, message)
-      if (message.kind === 'invalid') return refuse(visit, new Refusal(400, message.error, headers), asked, unreadable)
+      if (message.kind === 'invalid') return this.#refuse(visit, new Refusal(400, message.error, headers), asked, unreadable)
       const refusal = id === undefined ? new Refusal(400, `Bad Request: ${NO_SESSION}`, headers) : gone(headers)
-      return refuse(visit, refusal, asked, unreadable)
+      return this.#refuse(visit, refusal, asked, unreadable)
     }
     if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
-      return refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
-    if (message.kind === 'request' && this.#full()) return refuse(visit, unavailable('too many requests are open', headers), asked)
+      return this.#refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
+    if (message.kind === 'request' && this.#full()) return this.#refuse(visit, unavailable('too many requests are open', headers), asked)
     session.post(text, message, { visit, principal, headers, challenge: this.#challenge })
   }
 
   #initialize({ visit, principal, headers }: Arrival, message: Request): void {
-    if (!this.#sessions.makeRoom()) return refuse(visit, unavailable('too many sessions are open', headers), message.id)
+    if (!this.#sessions.makeRoom()) return this.#refuse(visit, unavailable('too many sessions are open', headers), message.id)
     const { store, maxWaiting, retry, open, node } = this.#options
     const id = node === undefined ? newId() : `${node}.${newId()}`
     const session = new HttpSession(id, principal?.id, { pulse: this.#pulse, store, maxWaiting, retry }, open)
@@ -208,16 +216,16 @@ export class Endpoint {
   #serveDescribed({ visit, principal, headers }: Arrival, message: Message, version: string | undefined): void {
     // https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#sending-messages
     if (message.kind === 'notification') return visit.answer(202, headers)
-    if (message.kind === 'invalid') return refuse(visit, new Refusal(400, message.error, headers), message.id)
-    if (message.kind !== 'request') return refuse(visit, new Refusal(400, `Bad Request: ${NOT_ONE}`, headers))
+    if (message.kind === 'invalid') return this.#refuse(visit, new Refusal(400, message.error, headers), message.id)
+    if (message.kind !== 'request') return this.#refuse(visit, new Refusal(400, `Bad Request: ${NOT_ONE}`, headers))
     try {
       checkDescription(message, version)
       checkMirrors(visit, message, this.#options.headerParameters)
     } catch (error) {
       if (!(error instanceof RpcError)) throw error
-      return refuse(visit, new Refusal(400, error, headers), message.id)
+      return this.#refuse(visit, new Refusal(400, error, headers), message.id)
     }
-    if (this.#full()) return refuse(visit, unavailable('too many requests are open', headers), message.id)
+    if (this.#full()) return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
     const described: Described = new Described({
       visit,
       principal,
@@ -233,16 +241,16 @@ export class Endpoint {
   #withSession({ visit, principal, headers }: Arrival): void {
     const version = visit.header('mcp-protocol-version')
     const session = this.#sessions.get(visit.header('mcp-session-id') ?? '', principal?.id)
-    if (session === undefined) return refuse(visit, gone(headers))
+    if (session === undefined) return this.#refuse(visit, gone(headers))
     if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
-      return refuse(visit, unsupportedVersion(session.agreed, headers))
+      return this.#refuse(visit, unsupportedVersion(session.agreed, headers))
     if (visit.method === 'DELETE') {
       this.#sessions.end(session)
       return visit.answer(204, headers)
     }
     if (!accepts(visit, 'text/event-stream'))
-      return refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
-    if (this.#full()) return refuse(visit, unavailable('too many streams are open', headers))
+      return this.#refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
+    if (this.#full()) return this.#refuse(visit, unavailable('too many streams are open', headers))
     this.#listen(visit, session, headers)
   }
 
@@ -251,12 +259,12 @@ export class Endpoint {
     const last = visit.header('last-event-id')
     if (last === undefined) {
       if (!session.listen(visit, headers))
-        refuse(visit, new Refusal(409, 'Conflict: this session has its stream open already; one is enough', headers))
+        this.#refuse(visit, new Refusal(409, 'Conflict: this session has its stream open already; one is enough', headers))
       return
     }
     const event = parseEventId(last)
     if (event === undefined || !session.resume(visit, event.stream, event.number, headers))
-      refuse(visit, new Refusal(400, 'Bad Request: no stream of this session has the event that Last-Event-ID names', headers))
+      this.#refuse(visit, new Refusal(400, 'Bad Request: no stream of this session has the event that Last-Event-ID names', headers))
   }
 
   #full(): boolean {

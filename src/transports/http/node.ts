@@ -8,6 +8,9 @@ import type { HeaderList, Sink, Visit } from './visit.js'
 /** Headers that mean one thing: two of them would mean different things to different readers. */
 const SINGLE = /^(?:host|origin|authorization|content-type|content-length|content-encoding|transfer-encoding|last-event-id|mcp-.+)$/
 
+/** How many times too long a body may be before the rest of it is not waited for. */
+const PATIENCE = 4
+
 class NodeVisit implements Visit {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
@@ -57,7 +60,7 @@ class NodeVisit implements Visit {
         // What still comes is let go of, so that the client gets to read the answer.
         chunks = []
         done(undefined)
-      }
+      } else if (size > PATIENCE * limit) request.destroy()
     })
     request.on('end', () => {
       if (size > limit) return
