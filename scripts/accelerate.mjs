@@ -8,6 +8,9 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+/** What stack traces say. The cache holds it: it must be nobody's path. */
+const FILENAME = 'ccmcp/dist/core.body.cjs'
+
 /** What the first clients of most servers send. */
 const described = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
 const MESSAGES = [
@@ -25,11 +28,7 @@ const MESSAGES = [
 
 export function accelerate(folder, core) {
   const { code, names } = asFunction(readFileSync(core, 'utf8'))
-  writeFileSync(join(folder, 'core.body.cjs'), `${code}\n//# sourceMappingURL=core.body.cjs.map\n`)
-  const map = JSON.parse(readFileSync(`${core}.map`, 'utf8'))
-  // One line further down, and seen from one folder further up.
-  const moved = { ...map, mappings: `;${map.mappings}`, sources: map.sources.map((source) => source.replace('../', '')) }
-  writeFileSync(join(folder, 'core.body.cjs.map'), JSON.stringify(moved))
+  writeFileSync(join(folder, 'core.body.cjs'), code)
   writeFileSync(join(folder, 'core.node.js'), stub(names))
   // package.json says which of the two is meant.
   for (const name of readdirSync(folder)) {
@@ -48,10 +47,8 @@ function asFunction(module) {
   if (/^\s*import\s*[\w{*"'`]/m.test(body)) throw new Error('The core imports another module; it must be one file')
   const pairs = list.split(',').map((each) => each.trim().split(/\s+as\s+/))
   const returned = pairs.map(([own, exported = own]) => `${exported}:${own}`).join(',')
-  // As long as what it stands for, so that the map stays true.
-  const as = (text, name) => name.padEnd(text.length)
-  const code = body.replace(/\bimport(?=\([`'"]\.\/)/g, (text) => as(text, 'load')).replaceAll('import.meta.url', (text) => as(text, 'url'))
-  const script = `(function(url,load){"use strict";\n${code};return{${returned}}})`
+  const code = body.replace(/\bimport\((?=[`'"]\.\/)/g, 'load(').replaceAll('import.meta.url', 'url')
+  const script = `(function(url,load){"use strict";${code};return{${returned}}})`
   // One byte a character: it is read without being decoded.
   const ascii = script.replace(/[\u0080-\uffff]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
   return { code: ascii, names: pairs.map(([own, exported = own]) => exported) }
@@ -60,10 +57,9 @@ function asFunction(module) {
 function stub(names) {
   return `// The package's core for Node: core.body.cjs, with what V8 has compiled of it before.
 const{readFileSync}=process.getBuiltinModule("node:fs"),{Script}=process.getBuiltinModule("node:vm")
-const filename=import.meta.dirname+"/core.body.cjs"
 let cachedData
 try{cachedData=readFileSync(import.meta.dirname+"/core.cache")}catch{}
-const script=new Script(readFileSync(filename,"latin1"),cachedData?{filename,cachedData}:{filename})
+const script=new Script(readFileSync(import.meta.dirname+"/core.body.cjs","latin1"),{filename:"${FILENAME}",cachedData})
 export const{${names.join(',')}}=script.runInThisContext()(import.meta.url,name=>import(name))
 `
 }
