@@ -67,9 +67,8 @@ export const{${names.join(',')}}=script.runInThisContext()(import.meta.url,name=
 /** In a process of its own, which has compiled nothing else. */
 function makeCache(folder) {
   const input = MESSAGES.map((message) => `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`).join('')
-  const { status, stdout, stderr } = spawnSync(process.execPath, [fileURLToPath(new URL('code-cache.mjs', import.meta.url)), folder], {
-    input,
-  })
+  const maker = fileURLToPath(new URL('code-cache.mjs', import.meta.url))
+  const { status, stdout, stderr } = spawnSync(process.execPath, [maker, folder, FILENAME], { input })
   const answers = stdout.toString().split('\n').filter(Boolean).length
   if (status !== 0 || answers !== MESSAGES.length - 1) throw new Error(`The code cache could not be made: ${stderr.toString()}`)
 }
