@@ -1,4 +1,4 @@
-// Makes a second form of dist/core.js for Node, which starts in half the time:
+// Makes a form of dist/core.js for Node, which starts in half the time:
 // the same code as a script, with a cache of what V8 compiled of it when it
 // served a first client. Node has such caches for scripts, and not yet for
 // modules in all the versions that we run on. A cache that another Node has
@@ -7,6 +7,9 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+
+/** What stack traces say. The cache holds it: it must be nobody's path. */
+const FILENAME = 'ccmcp/dist/core.body.cjs'
 
 /** What the first clients of most servers send. */
 const described = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
@@ -23,9 +26,8 @@ const MESSAGES = [
   { id: 4, method: 'tools/call', params: { name: 'echo', arguments: { message: 'hi' }, _meta: described } },
 ]
 
-export function accelerate(folder) {
-  const core = readFileSync(join(folder, 'core.js'), 'utf8')
-  const { code, names } = asFunction(core)
+export function accelerate(folder, core) {
+  const { code, names } = asFunction(readFileSync(core, 'utf8'))
   writeFileSync(join(folder, 'core.body.cjs'), code)
   writeFileSync(join(folder, 'core.node.js'), stub(names))
   // package.json says which of the two is meant.
@@ -40,9 +42,9 @@ export function accelerate(folder) {
 /** The module as the text of a function of its address and of how it loads more; it returns what was exported. */
 function asFunction(module) {
   const [all, list] = /export\s*\{([^}]*)\};?\s*(?:\/\/#[^\n]*)?\s*$/.exec(module) ?? []
-  if (all === undefined) throw new Error('dist/core.js does not end with its exports')
+  if (all === undefined) throw new Error('The core does not end with its exports')
   const body = module.slice(0, -all.length)
-  if (/^\s*import\s*[\w{*"'`]/m.test(body)) throw new Error('dist/core.js imports another module; it must be one file')
+  if (/^\s*import\s*[\w{*"'`]/m.test(body)) throw new Error('The core imports another module; it must be one file')
   const pairs = list.split(',').map((each) => each.trim().split(/\s+as\s+/))
   const returned = pairs.map(([own, exported = own]) => `${exported}:${own}`).join(',')
   const code = body.replace(/\bimport\((?=[`'"]\.\/)/g, 'load(').replaceAll('import.meta.url', 'url')
@@ -55,10 +57,9 @@ function asFunction(module) {
 function stub(names) {
   return `// The package's core for Node: core.body.cjs, with what V8 has compiled of it before.
 const{readFileSync}=process.getBuiltinModule("node:fs"),{Script}=process.getBuiltinModule("node:vm")
-const filename=import.meta.dirname+"/core.body.cjs"
 let cachedData
 try{cachedData=readFileSync(import.meta.dirname+"/core.cache")}catch{}
-const script=new Script(readFileSync(filename,"latin1"),cachedData?{filename,cachedData}:{filename})
+const script=new Script(readFileSync(import.meta.dirname+"/core.body.cjs","latin1"),{filename:"${FILENAME}",cachedData})
 export const{${names.join(',')}}=script.runInThisContext()(import.meta.url,name=>import(name))
 `
 }
@@ -66,9 +67,8 @@ export const{${names.join(',')}}=script.runInThisContext()(import.meta.url,name=
 /** In a process of its own, which has compiled nothing else. */
 function makeCache(folder) {
   const input = MESSAGES.map((message) => `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`).join('')
-  const { status, stdout, stderr } = spawnSync(process.execPath, [fileURLToPath(new URL('code-cache.mjs', import.meta.url)), folder], {
-    input,
-  })
+  const maker = fileURLToPath(new URL('code-cache.mjs', import.meta.url))
+  const { status, stdout, stderr } = spawnSync(process.execPath, [maker, folder, FILENAME], { input })
   const answers = stdout.toString().split('\n').filter(Boolean).length
   if (status !== 0 || answers !== MESSAGES.length - 1) throw new Error(`The code cache could not be made: ${stderr.toString()}`)
 }

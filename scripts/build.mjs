@@ -36,7 +36,8 @@ async function schemas() {
   await bundle.close()
 }
 
-async function bundles() {
+/** All bundles; with `later`, the core leaves the larger part of JSON Schema to a file that it loads when it needs it. */
+async function bundles(folder, later) {
   const entry = (name) => join(root, 'src', `${name}.ts`)
   const bundle = await rolldown({
     input: {
@@ -49,10 +50,10 @@ async function bundles() {
     },
     external: [/^node:/, 'jose'],
     platform: 'node',
-    plugins: [{ name: 'load-later', load: (id) => (id.endsWith('full.ts') ? LATER : undefined) }],
+    plugins: [{ name: 'load-later', load: (id) => (later && id.endsWith('full.ts') ? LATER : undefined) }],
   })
   await bundle.write({
-    dir: aside,
+    dir: folder,
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
@@ -92,9 +93,11 @@ const started = new Date().toISOString()
 rmSync(aside, { recursive: true, force: true })
 mkdirSync(aside, { recursive: true })
 try {
-  await bundles()
+  await bundles(aside, false)
+  await bundles(join(aside, 'node'), true)
   await schemas()
-  accelerate(aside)
+  accelerate(aside, join(aside, 'node', 'core.js'))
+  rmSync(join(aside, 'node'), { recursive: true })
   declarations()
   chmodSync(join(aside, 'cli.js'), 0o755)
   writeFileSync(join(aside, '.built'), started)

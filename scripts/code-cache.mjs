@@ -5,11 +5,10 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Script } from 'node:vm'
 
-const folder = process.argv[2]
-const filename = join(folder, 'core.body.cjs')
-const script = new Script(readFileSync(filename, 'latin1'), { filename })
+const [, , folder, filename] = process.argv
+const script = new Script(readFileSync(join(folder, 'core.body.cjs'), 'latin1'), { filename })
 const load = (name) => import(pathToFileURL(join(folder, name)).href)
-const { createServer, serveStdio, tool } = script.runInThisContext()(pathToFileURL(filename).href, load)
+const { createServer, serveStdio, tool } = script.runInThisContext()(pathToFileURL(join(folder, 'core.js')).href, load)
 
 const input = { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] }
 const echo = tool({ name: 'echo', description: 'Return the message.', input, run: ({ message }) => message })
