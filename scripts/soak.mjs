@@ -15,7 +15,7 @@ const POST = { 'content-type': 'application/json', accept: 'application/json, te
 const IDLE = 1000
 
 async function serve() {
-  const { createServer, tool } = await import('../dist/core.js')
+  const { createServer, tool } = await import('../dist/index.js')
   const { MemoryReplay, listen } = await import('../dist/http.js')
   const server = createServer({
     name: 'soak',

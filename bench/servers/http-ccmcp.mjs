@@ -1,4 +1,4 @@
-import { createServer, tool } from '../../dist/core.js'
+import { createServer, tool } from '../../dist/index.js'
 import { listen } from '../../dist/http.js'
 
 const input = { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] }

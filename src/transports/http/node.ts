@@ -73,6 +73,8 @@ class NodeVisit implements Visit {
 
   answer(status: number, headers: HeaderList, body?: string): void {
     const response = this.#response
+    // Nobody is there any more; writing to them would be an error that nobody hears.
+    if (response.destroyed) return
     if (response.headersSent) return void response.destroy()
     if (body === undefined) response.writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0']).end()
     else response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))]).end(body)
