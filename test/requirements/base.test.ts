@@ -340,6 +340,16 @@ describe(`requests in ${modern}`, () => {
     }
   })
 
+  it('has no extensions: it names none, and a client that has some is served by the core protocol', async () => {
+    proves('versioning.extension-names', 'versioning.extension-fallback')
+    const wire = await Wire.open(server(), modern, { capabilities: { extensions: { 'com.example/fancy': { level: 9 } } } })
+    const { result } = await wire.request('server/discover')
+    expect(result?.['capabilities']).not.toHaveProperty('extensions')
+    const answer = await call(wire, 'who')
+    expect(answer.result).toMatchObject({ resultType: 'complete', isError: false })
+    expect(textOf(answer)).toContain('com.example/fancy')
+  })
+
   it('may ask what the server is', async () => {
     proves('versioning.discover')
     const { result } = await (await Wire.open(server(), modern)).request('server/discover')

@@ -499,14 +499,12 @@ export const base: readonly Row[] = [
     levels: ['MUST'],
     at: { 'basic/versioning#extension-negotiation': modern },
     says: 'Extensions are named as keys of `_meta` are.',
-    pending: 'extensions',
   },
   {
     id: 'versioning.extension-fallback',
     levels: ['MUST', 'SHOULD'],
     at: { 'basic/versioning#extension-negotiation': modern },
     says: 'An extension that only one side has is not used, or the request is refused.',
-    pending: 'extensions',
   },
   {
     id: 'versioning.era',
