@@ -12,6 +12,8 @@ import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
 export interface HttpLimits {
   /** The longest body of a request, in bytes (default 4 MiB). */
   body?: number
+  /** How many bytes of requests may be held that have not come to their end (default 64 MiB); more are told 503. */
+  bodies?: number
   /** The deepest nesting of a message (default 512). */
   depth?: number
   /** How many answers may be open at once: calls under way, and streams (default 20,000). */
@@ -65,8 +67,16 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     logLevel = 'warning',
     tap: watch,
   } = options
-  const { body = 4 * 1024 * 1024, depth, open = 20_000, waiting = 1024 * 1024, sessions = 10_000, idle = 30 * 60_000 } = limits
-  const numbers = { body, open, waiting, sessions, idle, keepAlive, retry }
+  const {
+    body = 4 * 1024 * 1024,
+    bodies = Math.max(16 * body, 64 * 1024 * 1024),
+    depth,
+    open = 20_000,
+    waiting = 1024 * 1024,
+    sessions = 10_000,
+    idle = 30 * 60_000,
+  } = limits
+  const numbers = { body, bodies, open, waiting, sessions, idle, keepAlive, retry }
   for (const [name, value] of Object.entries(numbers))
     if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
   if (node !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(node)) throw new TypeError('"node" must be 1 to 32 letters, digits, _ and -')
@@ -83,6 +93,7 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     store: replay ?? new MemoryReplay(),
     maxDepth: depth,
     maxBody: body,
+    maxBodies: bodies,
     maxOpen: open,
     maxWaiting: waiting,
     sessions: { max: sessions, idle },

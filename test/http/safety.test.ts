@@ -256,6 +256,22 @@ describe('limits', () => {
     })
   })
 
+  it('of what is held of bodies that have not come to their end', async () => {
+    await serving(servedOverHttp().server, { limits: { body: 100_000, bodies: 500_000 } }, async ({ url, port }) => {
+      const head = 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n'
+      const stalled = [...Array(8).keys()].map(() => {
+        const socket = connect(port, '127.0.0.1')
+        socket.on('error', () => {}).write(head + 'x'.repeat(89_000))
+        return socket
+      })
+      const large = echo('x'.repeat(80_000))
+      await until(async () => expect((await send(url, large)).status).toBe(503))
+      expect((await send(url, large)).json).toMatchObject({ error: { code: -32603 } })
+      for (const socket of stalled) socket.destroy()
+      await until(async () => expect((await send(url, large)).status).toBe(200))
+    })
+  })
+
   it('of the patience with a body that is far too long', async () => {
     await serving(servedOverHttp().server, { limits: { body: 1000 } }, async ({ port }) => {
       const socket = connect(port, '127.0.0.1')

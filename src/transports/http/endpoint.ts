@@ -1,9 +1,11 @@
 import type { Channel, Principal } from '../../jsonrpc/channel.js'
-import { PARSE_ERROR, RpcError } from '../../jsonrpc/errors.js'
-import { type Id, type Message, type Request, type UnreadableId, read } from '../../jsonrpc/message.js'
+import { RpcError } from '../../jsonrpc/errors.js'
+import type { Id, Message, Request, UnreadableId } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import { unnamedOverHttp } from '../../protocol/revisions/index.js'
 import type { ReplayStore } from '../../stores/replay.js'
+import { readBody } from './body.js'
+import { Budget } from './budget.js'
 import type { Conversation } from './conversation.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
 import { Described } from './described.js'
@@ -30,6 +32,8 @@ export interface EndpointOptions extends GuardOptions {
   maxDepth?: number | undefined
   /** The longest body, in bytes. */
   maxBody: number
+  /** How many bytes of bodies may be held that have not come to their end. */
+  maxBodies: number
   /** How many answers may be open at once, and how many bytes may wait for one client. */
   maxOpen: number
   maxWaiting: number
@@ -50,7 +54,6 @@ interface Arrival {
 }
 
 const NO_SESSION = 'the header Mcp-Session-Id is missing. Send "initialize" first, and its answer will have one'
-const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** The MCP endpoint: every revision on one URL, whatever runtime brings the requests. */
 export class Endpoint {
@@ -59,6 +62,7 @@ export class Endpoint {
   readonly #pulse: Pulse
   readonly #sessions: Sessions
   readonly #described = new Set<Described>()
+  readonly #bodies: Budget
   #closing = false
 
   constructor(options: EndpointOptions) {
@@ -66,6 +70,7 @@ export class Endpoint {
     this.#guards = new Guards(options)
     this.#pulse = new Pulse(options.keepAlive)
     this.#sessions = new Sessions(options.sessions)
+    this.#bodies = new Budget(options.maxBodies)
   }
 
   get sessions(): number {
@@ -158,13 +163,12 @@ export class Endpoint {
     const { maxBody, maxDepth } = this.#options
     const refusal = checkPost(visit, maxBody)
     if (refusal !== undefined) return this.#refuse(visit, new Refusal(refusal.status, refusal.error, [...refusal.headers, ...headers]))
-    visit.read(maxBody, (body) => {
+    visit.read(maxBody, this.#bodies, (body) => {
       try {
-        if (body === undefined) return this.#refuse(visit, tooLarge(maxBody))
-        const text = decode(body)
-        const message: Message =
-          text === undefined ? { kind: 'invalid', id: undefined, error: NOT_UTF8, mute: false } : read(text, maxDepth)
-        this.#route(arrival, text ?? '', message)
+        if (body === 'too long') return this.#refuse(visit, tooLarge(maxBody))
+        if (body === 'too much') return this.#refuse(visit, unavailable('too much is being read', headers))
+        const { text, message } = readBody(body, maxDepth)
+        this.#route(arrival, text, message)
       } catch (error) {
         this.#fail(visit, error)
       }
@@ -279,16 +283,7 @@ function askedBy(message: Message): Id | undefined {
   return message.kind === 'request' || (message.kind === 'invalid' && !message.mute) ? message.id : undefined
 }
 
-const NOT_UTF8 = new RpcError(PARSE_ERROR, 'Parse error: the body is not UTF-8')
 const NOT_ONE = 'in this revision a POST carries one request or one notification'
-
-function decode(body: Uint8Array): string | undefined {
-  try {
-    return utf8.decode(body)
-  } catch {
-    return undefined
-  }
-}
 
 /** 192 bits that nobody guesses, in characters that a header may have. */
 function newId(): string {

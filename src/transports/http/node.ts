@@ -1,7 +1,8 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import type { HeaderList, Sink, Visit } from './visit.js'
+import type { Budget } from './budget.js'
+import type { Body, HeaderList, Sink, Visit } from './visit.js'
 
 /* Node's own HTTP server, without a detour over the web's Request and Response. */
 
@@ -49,25 +50,43 @@ class NodeVisit implements Visit {
     return undefined
   }
 
-  read(limit: number, done: (body: Uint8Array | undefined) => void): void {
+  read(limit: number, budget: Budget, done: (body: Body) => void): void {
     const request = this.#request
     let chunks: Uint8Array[] = []
     let size = 0
+    let held = 0
+    let refused = false
+    const release = () => {
+      budget.give(held)
+      held = 0
+      chunks = []
+    }
+    // What still comes is let go of, so that the client gets to read the answer.
+    const refuse = (why: 'too long' | 'too much') => {
+      refused = true
+      release()
+      done(why)
+    }
     request.on('data', (chunk: Uint8Array) => {
       size += chunk.length
-      if (size <= limit) chunks.push(chunk)
-      else if (size - chunk.length <= limit) {
-        // What still comes is let go of, so that the client gets to read the answer.
-        chunks = []
-        done(undefined)
-      } else if (size > PATIENCE * limit) request.destroy()
+      if (refused) {
+        if (size > PATIENCE * limit) request.destroy()
+      } else if (size > limit) refuse('too long')
+      else if (!budget.take(chunk.length)) refuse('too much')
+      else {
+        held += chunk.length
+        chunks.push(chunk)
+      }
     })
     request.on('end', () => {
-      if (size > limit) return
+      if (refused) return
       const [only] = chunks
-      done(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks))
+      const body = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
+      release()
+      done(body)
     })
     // A client that breaks off in the middle has asked for nothing.
+    request.on('close', release)
     request.on('error', () => {})
   }
 

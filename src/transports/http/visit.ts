@@ -1,5 +1,10 @@
+import type { Budget } from './budget.js'
+
 /** Names and values in turn: what both Node and the web take without a detour. */
 export type HeaderList = readonly string[]
+
+/** A body, or why there is none: it is longer than is taken, or too much is being read just now. */
+export type Body = Uint8Array | 'too long' | 'too much'
 
 /** One HTTP request and the way to answer it: all that is needed of a runtime. */
 export interface Visit {
@@ -9,8 +14,8 @@ export interface Visit {
   header(name: string): string | undefined
   /** A header that came twice though it can have one value only. */
   readonly repeated: string | undefined
-  /** The body; undefined where it is longer than `limit`. Never calls where the client is gone before the end of it. */
-  read(limit: number, done: (body: Uint8Array | undefined) => void): void
+  /** The body, of so many bytes at most, which are taken from the budget until it is whole. Never calls where the client is gone before. */
+  read(limit: number, budget: Budget, done: (body: Body) => void): void
   /** Answers whole. */
   answer(status: number, headers: HeaderList, body?: string): void
   /** Answers with what is written from now on. */

@@ -1,4 +1,5 @@
-import type { HeaderList, Sink, Visit } from './visit.js'
+import type { Budget } from './budget.js'
+import type { Body, HeaderList, Sink, Visit } from './visit.js'
 
 /* The web's Request and Response, for every runtime that has them. */
 
@@ -37,8 +38,8 @@ class WebVisit implements Visit {
     return value === undefined && name === 'host' ? new URL(this.#request.url).host : value
   }
 
-  read(limit: number, done: (body: Uint8Array | undefined) => void): void {
-    void this.#deliver(limit, done)
+  read(limit: number, budget: Budget, done: (body: Body) => void): void {
+    void this.#deliver(limit, budget, done)
   }
 
   answer(status: number, headers: HeaderList, body?: string): void {
@@ -77,25 +78,33 @@ class WebVisit implements Visit {
     if (gone !== undefined && this.#request.signal.aborted) queueMicrotask(gone)
   }
 
-  async #deliver(limit: number, done: (body: Uint8Array | undefined) => void): Promise<void> {
-    let body: Uint8Array | undefined
+  async #deliver(limit: number, budget: Budget, done: (body: Body) => void): Promise<void> {
+    let body: Body
+    let held = 0
     try {
-      body = await this.#collect(limit)
+      body = await this.#collect(limit, (bytes) => {
+        if (!budget.take(bytes)) return false
+        held += bytes
+        return true
+      })
     } catch {
       // The client has broken off in the middle: it has asked for nothing.
       return this.answer(400, [], '')
+    } finally {
+      budget.give(held)
     }
     done(body)
   }
 
-  async #collect(limit: number): Promise<Uint8Array | undefined> {
+  async #collect(limit: number, take: (bytes: number) => boolean): Promise<Body> {
     const chunks: Uint8Array[] = []
     let size = 0
     const { body } = this.#request
     if (body === null) return new Uint8Array()
     for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
       size += chunk.length
-      if (size > limit) return undefined
+      if (size > limit) return 'too long'
+      if (!take(chunk.length)) return 'too much'
       chunks.push(chunk)
     }
     const whole = new Uint8Array(size)
