@@ -35,6 +35,8 @@ export function oauth(options: OAuthOptions): Authorization {
   for (const [name, url] of Object.entries({ resource, issuer })) {
     if (typeof url !== 'string' || !URL.canParse(url)) throw new TypeError(`oauth: "${name}" must be a URL, not ${JSON.stringify(url)}`)
   }
+  checkSafe('issuer', issuer)
+  if (options.jwksUri !== undefined) checkSafe('jwksUri', options.jwksUri)
   let keys: Promise<JWTVerifyGetKey> | undefined
   const getKeys = () => {
     keys ??= keysOf(options).catch((error: unknown) => {
@@ -64,6 +66,14 @@ export function oauth(options: OAuthOptions): Authorization {
       }
     },
   }
+}
+
+/** https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/security-considerations#communication-security */
+function checkSafe(name: string, url: string): void {
+  const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
+  const local = hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d+){3}$/.test(hostname)
+  if (protocol !== 'https:' && !(protocol === 'http:' && local))
+    throw new TypeError(`oauth: "${name}" must be an https URL (http only on this machine), not ${JSON.stringify(url)}`)
 }
 
 async function jose(): Promise<typeof import('jose')> {
@@ -96,7 +106,9 @@ async function jwksUriOf(issuer: string): Promise<string> {
     }
     const { issuer: named, jwks_uri: found } = (await response.json()) as { issuer?: unknown; jwks_uri?: unknown } // checked below
     if (named !== issuer) throw new Error(`The metadata at ${place} is that of the issuer ${JSON.stringify(named)}, not of ${issuer}`)
-    if (typeof found === 'string') return found
+    if (typeof found !== 'string') continue
+    checkSafe('jwks_uri', found)
+    return found
   }
   throw new Error(`The authorization server ${issuer} has no metadata with a "jwks_uri"; name it in the option "jwksUri"`)
 }

@@ -361,5 +361,10 @@ describe('an authorization server', () => {
   it('must be named rightly', () => {
     expect(() => oauth({ resource: 'mcp', issuer: server.issuer })).toThrow('"resource" must be a URL')
     expect(() => oauth({ resource: RESOURCE, issuer: '' })).toThrow('"issuer" must be a URL')
+    // Keys that come in the clear could be anybody's.
+    for (const issuer of ['http://login.example.com', 'http://127.0.0.1.example.com', 'ftp://localhost'])
+      expect(() => oauth({ resource: RESOURCE, issuer })).toThrow('"issuer" must be an https URL')
+    const jwksUri = 'http://login.example.com/keys'
+    expect(() => oauth({ resource: RESOURCE, issuer: 'https://login.example.com', jwksUri })).toThrow('"jwksUri" must be an https URL')
   })
 })
