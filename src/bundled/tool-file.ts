@@ -1,4 +1,16 @@
-import { closeSync, fsyncSync, openSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type TextTool, checkTextTool } from './template.js'
 
@@ -20,7 +32,7 @@ export class ToolFile {
     if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true)
       throw new TypeError(`persist: the directory of ${JSON.stringify(path)} does not exist; create it first`)
     const stat = statSync(path, { throwIfNoEntry: false })
-    if (stat !== undefined && !stat.isFile()) throw new TypeError(`persist: ${JSON.stringify(path)} is not a regular file`)
+    if (stat !== undefined && !stat.isFile()) throw notRegular(path)
     this.#path = stat === undefined ? join(realpathSync(directory), basename(path)) : realpathSync(path)
     this.#warn = warn
   }
@@ -74,10 +86,22 @@ export class ToolFile {
     }
   }
 
+  /** Without waiting, whatever has come in the place of the file: a pipe would hold up the whole server. */
   #read(): string | undefined {
-    const stat = statSync(this.#path, { throwIfNoEntry: false })
-    if (stat === undefined) return undefined
-    return stat.size > MAX_BYTES ? '' : readFileSync(this.#path, 'utf8')
+    let descriptor: number
+    try {
+      descriptor = openSync(this.#path, constants.O_RDONLY | constants.O_NONBLOCK)
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return undefined
+      throw error
+    }
+    try {
+      const stat = fstatSync(descriptor)
+      if (!stat.isFile()) throw notRegular(this.#path)
+      return stat.size > MAX_BYTES ? '' : readFileSync(descriptor, 'utf8')
+    } finally {
+      closeSync(descriptor)
+    }
   }
 
   #setAside(error: unknown): void {
@@ -85,6 +109,10 @@ export class ToolFile {
     renameSync(this.#path, aside)
     this.#warn(`The registered tools in ${this.#path} could not all be read (${messageOf(error)}); the file is kept as ${aside}`)
   }
+}
+
+function notRegular(path: string): TypeError {
+  return Object.assign(new TypeError(`persist: ${JSON.stringify(path)} is not a regular file`), { code: 'not a regular file' })
 }
 
 function toolsIn(text: string): unknown[] {
@@ -105,4 +133,8 @@ function textTool(value: unknown): TextTool {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
 }

@@ -1,4 +1,5 @@
-import { chmodSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import fc from 'fast-check'
@@ -240,6 +241,16 @@ describe('persist', () => {
     await texts(one, [call('register_tool', { ...greet, name: 'one' })])
     await texts(other, [call('register_tool', { ...greet, name: 'other' })])
     expect((await names(open(file))).slice(8)).toEqual(['one', 'other'])
+  })
+  it.runIf(process.platform === 'linux')('does not wait for a pipe that has come in the place of the file', async () => {
+    const file = newFile()
+    const server = open(file)
+    await texts(server, [call('register_tool', greet)])
+    rmSync(file)
+    execFileSync('mkfifo', [file])
+    expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([
+      'ERROR The change cannot be kept on disk (not a regular file); nothing was changed',
+    ])
   })
   it.runIf(process.getuid?.() !== 0)('registers nothing that cannot be kept', async () => {
     const file = newFile()
