@@ -18,6 +18,10 @@ import { type TextTool, checkTextTool } from './template.js'
 const FORMAT = 1
 /** No file of ours is larger. */
 const MAX_BYTES = 16 * 1024 * 1024
+/** Milliseconds: so long the lock of another process is waited for. */
+const PATIENCE = 1000
+/** Milliseconds: a lock that is so old was left by a process that has died. */
+const STALE = 10_000
 
 /**
  * Keeps registered tools on disk. The file is replaced as a whole, so it is
@@ -63,12 +67,23 @@ export class ToolFile {
     }
     if (problem !== undefined) {
       this.#setAside(problem)
-      this.save(good)
+      this.#save(good)
     }
     return good
   }
 
-  save(tools: readonly TextTool[]): void {
+  /** Replaces what is kept, one process at a time, so that nobody undoes what another one keeps meanwhile. */
+  update(change: (kept: readonly TextTool[]) => TextTool[], ifDamaged: () => TextTool[]): void {
+    const lock = `${this.#path}.lock`
+    take(lock)
+    try {
+      this.#save(change(this.load(() => {}) ?? ifDamaged()))
+    } finally {
+      rmSync(lock, { force: true })
+    }
+  }
+
+  #save(tools: readonly TextTool[]): void {
     const temporary = `${this.#path}.${process.pid}-${Date.now()}.tmp`
     const text = `${JSON.stringify({ version: FORMAT, tools }, undefined, 2)}\n`
     try {
@@ -108,6 +123,24 @@ export class ToolFile {
     const aside = `${this.#path}.damaged-${Date.now()}`
     renameSync(this.#path, aside)
     this.#warn(`The registered tools in ${this.#path} could not all be read (${messageOf(error)}); the file is kept as ${aside}`)
+  }
+}
+
+/** Makes a lock file, when the one that is there is gone. */
+function take(lock: string): void {
+  const begun = Date.now()
+  for (;;) {
+    try {
+      closeSync(openSync(lock, 'wx', 0o600))
+      return
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error
+      const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now())
+      if (age > STALE) rmSync(lock, { force: true })
+      else if (Date.now() - begun > PATIENCE) throw Object.assign(new Error('Another process is at it'), { code: 'EBUSY' })
+    }
+    // Other processes need a few milliseconds each.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
   }
 }
 
