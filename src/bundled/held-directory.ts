@@ -1,6 +1,6 @@
 import { type Stats, constants } from 'node:fs'
 import { type FileHandle, lstat, open, readlink } from 'node:fs/promises'
-import { type Directory, type Find, PathProblem, type Place, type Root, beneath } from './place.js'
+import { type Directory, type Find, PathProblem, type Place, type Root } from './place.js'
 
 /*
  * Linux: every directory on the way is held open, and the next name is looked
@@ -134,7 +134,8 @@ class Walk {
   async #follow(target: string): Promise<void> {
     if (++this.#links > MAX_LINKS) throw new PathProblem('ELOOP')
     const absolute = target.startsWith('/')
-    const parts = absolute ? beneath(target, this.#root) : target.split('/').filter((part) => part !== '' && part !== '.')
+    const written = target.split('/').filter((part) => part !== '' && part !== '.')
+    const parts = absolute ? rootedParts(written, this.#root) : written
     if (parts === undefined) throw new PathProblem('OUTSIDE')
     this.#pending.unshift(...parts)
     if (absolute) await this.#restart([])
@@ -153,6 +154,15 @@ class Walk {
     this.#directory = undefined
     await directory?.close()
   }
+}
+
+/** The rest of an absolute path behind the root's. A `..` in it stays for the walk: what it means depends on the links before it. */
+function rootedParts(written: readonly string[], { real, given }: Root): string[] | undefined {
+  for (const root of [real, given]) {
+    const above = root.split('/').filter((part) => part !== '')
+    if (above.every((part, index) => part === written[index])) return written.slice(above.length)
+  }
+  return undefined
 }
 
 export function findHeld(root: Root): Find {
