@@ -49,8 +49,13 @@ class HeldDirectory implements Directory {
     }
   }
 
-  async target(name: string): Promise<string> {
-    const bytes = await readlink(this.at(name), { encoding: 'buffer' })
+  /** Where a link leads; undefined where it is none any more. */
+  async target(name: string): Promise<string | undefined> {
+    const bytes = await readlink(this.at(name), { encoding: 'buffer' }).catch((error: unknown) => {
+      if (hasCode(error, 'EINVAL', 'ENOENT')) return undefined
+      throw error
+    })
+    if (bytes === undefined) return undefined
     try {
       return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
     } catch {
@@ -118,12 +123,13 @@ class Walk {
       return undefined
     }
     const stat = await directory.look(name)
-    if (stat?.isSymbolicLink() === true) {
-      await this.#follow(await directory.target(name))
+    const target = stat?.isSymbolicLink() === true ? await directory.target(name) : undefined
+    if (target !== undefined) {
+      await this.#follow(target)
       return undefined
     }
-    // It has become a directory just now.
-    if (stat?.isDirectory() === true) {
+    // It has become something else just now.
+    if (stat?.isSymbolicLink() === true || stat?.isDirectory() === true) {
       this.#pending.unshift(name)
       return undefined
     }
