@@ -131,6 +131,12 @@ describe.each(findings)('%s', (finding) => {
     for (const [attempt, message] of failures) await expect(attempt()).rejects.toThrow(message)
   })
 
+  it.each(['new/', 'new/.', 'a.txt/', 'a.txt//'])('takes %s for no file', async (path) => {
+    await expect(files.read(path)).rejects.toThrow('ends like the name of a directory')
+    await expect(files.write(path, 'x')).rejects.toThrow('ends like the name of a directory')
+    expect(existsSync(join(root, 'new'))).toBe(false)
+  })
+
   describe('links', () => {
     const root = freshRoot()
     const files = filesAt(root)
