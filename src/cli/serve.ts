@@ -103,8 +103,9 @@ async function bundled(name: string, settings: Settings): Promise<Server> {
   try {
     return await make(settings)
   } catch (error) {
-    // A TypeError is about an option that cannot be obeyed.
-    if (error instanceof TypeError) throw new UsageError(`The server ${name} cannot be made: ${error.message}`)
+    // A TypeError is about an option that cannot be obeyed, and what the system refuses about a file that one names.
+    if (error instanceof TypeError || (error instanceof Error && 'syscall' in error))
+      throw new UsageError(`The server ${name} cannot be made: ${error.message}`)
     throw error
   }
 }
