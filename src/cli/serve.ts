@@ -65,9 +65,19 @@ async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments
   warnOfVariables()
   const options = stdioOptions(given, name)
   const settings = settingsOf(given, name)
-  const server = isFile ? await (await import('./module.js')).serverOf(name, settings) : await bundled(name, settings)
-  narrow(server, given)
-  await serveStdio(server, options)
+  await serveStdio(await serverOf(name, isFile, settings, given), options)
+}
+
+async function serverOf(name: string, isFile: boolean, settings: Settings, given: ReadonlyMap<string, string>): Promise<Server> {
+  try {
+    const server = isFile ? await (await import('./module.js')).serverOf(name, settings) : await bundled(name, settings)
+    narrow(server, given)
+    return server
+  } catch (error) {
+    // What a module has begun, such as a timer, must not keep a process alive that serves nothing.
+    setTimeout(() => process.exit(), 100).unref()
+    throw error
+  }
 }
 
 /** A variable with a slip in its name would be ignored without a word. */

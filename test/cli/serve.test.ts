@@ -181,6 +181,7 @@ describe('a module', () => {
     ],
     ['class.mjs', 'export default class Server {}', 2, `exports no server (it exports default). ${advice}${see('serve ')}`],
     ['null.mjs', 'export default null; export const server = () => undefined', 2, 'exports no server'],
+    ['busy.mjs', 'setInterval(() => {}, 1000); export const x = 1', 2, 'exports no server (it exports x)'],
     ['throws.mjs', 'throw new Error("boom")', 1, 'could not be loaded:\nError: boom\n    at file://'],
     ['maker.mjs', 'export default () => { throw new TypeError("no luck") }', 1, 'failed:\nTypeError: no luck\n    at default (file://'],
     ['wrong.mjs', 'const x = {;', 1, 'SyntaxError: Unexpected token'],
