@@ -7,7 +7,8 @@ import { Script } from 'node:vm'
 
 const folder = process.argv[2]
 const filename = join(folder, 'core.body.cjs')
-const script = new Script(readFileSync(filename, 'latin1'), { filename })
+// V8 keeps the name in the cache and shows it in stacks: it must not be a path of the machine that builds.
+const script = new Script(readFileSync(filename, 'latin1'), { filename: 'ccmcp/dist/core.body.cjs' })
 const load = (name) => import(pathToFileURL(join(folder, name)).href)
 const { createServer, serveStdio, tool } = script.runInThisContext()(pathToFileURL(filename).href, load)
 
