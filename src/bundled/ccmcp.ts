@@ -49,7 +49,7 @@ const greetings: readonly Tool[] = [
 
 /** The ready-to-run server of `ccmcp serve`. Throws a TypeError where an option cannot be obeyed. */
 export function ccmcpServer(options: CcmcpOptions = {}): Server {
-  const { root = process.cwd(), readOnly = false, persist, logLevel = 'debug', warn = warnOnStderr } = options
+  const { root, readOnly = false, persist, logLevel = 'debug', warn = warnOnStderr } = options
   const { unsupportedRevision, invalidArguments, unexpectedErrors } = options
   const journal = new Journal()
   const builtIn = new Set<string>()

@@ -57,10 +57,18 @@ export function fileTools(root: Root): Tool[] {
   ]
 }
 
-/** The directory to work in. Throws where there is none. */
-export function rootAt(path: string): Root {
+/** The directory to work in, by default the working directory. Throws where there is none. */
+export function rootAt(path = workingDirectory()): Root {
   const given = resolve(path)
   if (statSync(given, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new TypeError(`root: ${JSON.stringify(path)} is not a directory; create it, or name another one`)
   return { given, real: realpathSync(given) }
+}
+
+function workingDirectory(): string {
+  try {
+    return process.cwd()
+  } catch {
+    throw new TypeError('root: the working directory has been removed; start the server elsewhere, or name a root')
+  }
 }

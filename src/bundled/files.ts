@@ -171,6 +171,7 @@ export class Files {
 /** The name of a place that may be a file. Pipes and devices are not even opened: that alone can have effects. */
 function fileAt({ name, stat }: Place, path: string): string {
   if (name === undefined) throw new ToolError(`${quoted(path)} is a directory, not a file`)
+  if (/\/\.?$/.test(path)) throw new ToolError(`${quoted(path)} ends like the name of a directory; name a file`)
   if (stat !== undefined && !stat.isFile()) throw notRegular(path)
   return name
 }
