@@ -57,7 +57,7 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
     builtIn,
     file: persist === undefined ? undefined : new ToolFile(persist, warn),
   })
-  const all = [...greetings, ...fileTools(rootAt(root)), ...registered.definitions]
+  const all = [...greetings, ...fileTools(rootAt(root), warn), ...registered.definitions]
   for (const { name } of all) builtIn.add(name)
   const server = createServer({
     name: 'ccmcp',

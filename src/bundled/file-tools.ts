@@ -5,9 +5,9 @@ import type { Files } from './files.js'
 import type { Root } from './place.js'
 
 /** The tools that work on files beneath the root; they load what they need when they are first called. */
-export function fileTools(root: Root): Tool[] {
+export function fileTools(root: Root, warn: (message: string) => void): Tool[] {
   let files: Promise<Files> | undefined
-  const ready = () => (files ??= import('./files.js').then(({ Files }) => new Files(root)))
+  const ready = () => (files ??= import('./files.js').then(({ Files }) => new Files(root, { warn })))
   const path = (what: string) =>
     ({ type: 'string', description: `${what}, from the top directory of this server, such as "notes/today.txt"` }) as const
   return [

@@ -63,6 +63,12 @@ describe.each(findings)('%s', (finding) => {
     expect((await files.list(root)).entries.map(({ name }) => name)).toEqual((await files.list('.')).entries.map(({ name }) => name))
   })
 
+  it('says so where it is the weaker of the two', () => {
+    const said: string[] = []
+    void new Files({ real: root, given: root }, { finding, warn: (message) => void said.push(message) })
+    expect(said).toEqual(finding === 'real' ? [expect.stringContaining('This system has no /proc/self/fd')] : [])
+  })
+
   describe('refuses', () => {
     const LEAD_OUT: readonly [string, string][] = [
       ['..', '..'],
