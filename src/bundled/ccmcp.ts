@@ -49,7 +49,7 @@ const greetings: readonly Tool[] = [
 
 /** The ready-to-run server of `ccmcp serve`. Throws a TypeError where an option cannot be obeyed. */
 export function ccmcpServer(options: CcmcpOptions = {}): Server {
-  const { root = process.cwd(), readOnly = false, persist, logLevel = 'debug', warn = warnOnStderr } = options
+  const { root, readOnly = false, persist, logLevel = 'debug', warn = warnOnStderr } = options
   const { unsupportedRevision, invalidArguments, unexpectedErrors } = options
   const journal = new Journal()
   const builtIn = new Set<string>()
@@ -57,7 +57,7 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
     builtIn,
     file: persist === undefined ? undefined : new ToolFile(persist, warn),
   })
-  const all = [...greetings, ...fileTools(rootAt(root)), ...registered.definitions]
+  const all = [...greetings, ...fileTools(rootAt(root), warn), ...registered.definitions]
   for (const { name } of all) builtIn.add(name)
   const server = createServer({
     name: 'ccmcp',

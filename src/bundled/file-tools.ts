@@ -5,9 +5,9 @@ import type { Files } from './files.js'
 import type { Root } from './place.js'
 
 /** The tools that work on files beneath the root; they load what they need when they are first called. */
-export function fileTools(root: Root): Tool[] {
+export function fileTools(root: Root, warn: (message: string) => void): Tool[] {
   let files: Promise<Files> | undefined
-  const ready = () => (files ??= import('./files.js').then(({ Files }) => new Files(root)))
+  const ready = () => (files ??= import('./files.js').then(({ Files }) => new Files(root, { warn })))
   const path = (what: string) =>
     ({ type: 'string', description: `${what}, from the top directory of this server, such as "notes/today.txt"` }) as const
   return [
@@ -57,10 +57,18 @@ export function fileTools(root: Root): Tool[] {
   ]
 }
 
-/** The directory to work in. Throws where there is none. */
-export function rootAt(path: string): Root {
+/** The directory to work in, by default the working directory. Throws where there is none. */
+export function rootAt(path = workingDirectory()): Root {
   const given = resolve(path)
   if (statSync(given, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new TypeError(`root: ${JSON.stringify(path)} is not a directory; create it, or name another one`)
   return { given, real: realpathSync(given) }
+}
+
+function workingDirectory(): string {
+  try {
+    return process.cwd()
+  } catch {
+    throw new TypeError('root: the working directory has been removed; start the server elsewhere, or name a root')
+  }
 }

@@ -33,9 +33,14 @@ export interface Listing {
   readonly more: boolean
 }
 
+const BY_NAME =
+  'This system has no /proc/self/fd: files are found by name and looked at twice. Whoever renames beneath the root at the same moment may lead a caller out of it'
+
 export interface FilesOptions {
   /** How places are found: by descriptors (`held`, Linux), or by name and a second look (`real`). */
   finding?: 'held' | 'real'
+  /** Takes what whoever runs the server should know. */
+  warn?: (message: string) => void
 }
 
 /** Reads, writes and lists what is beneath one directory, and nothing else. Every failure is a ToolError. */
@@ -45,7 +50,8 @@ export class Files {
   /** Whether a device holds a pseudo file system. */
   readonly #pseudo = new Map<number, boolean>()
 
-  constructor(root: Root, { finding = existsSync('/proc/self/fd') ? 'held' : 'real' }: FilesOptions = {}) {
+  constructor(root: Root, { finding = existsSync('/proc/self/fd') ? 'held' : 'real', warn }: FilesOptions = {}) {
+    if (finding === 'real') warn?.(BY_NAME)
     this.#root = root
     this.#find = finding === 'held' ? findHeld(root) : findReal(root)
   }
@@ -171,6 +177,7 @@ export class Files {
 /** The name of a place that may be a file. Pipes and devices are not even opened: that alone can have effects. */
 function fileAt({ name, stat }: Place, path: string): string {
   if (name === undefined) throw new ToolError(`${quoted(path)} is a directory, not a file`)
+  if (/\/\.?$/.test(path)) throw new ToolError(`${quoted(path)} ends like the name of a directory; name a file`)
   if (stat !== undefined && !stat.isFile()) throw notRegular(path)
   return name
 }

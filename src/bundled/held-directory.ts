@@ -1,6 +1,6 @@
 import { type Stats, constants } from 'node:fs'
 import { type FileHandle, lstat, open, readlink } from 'node:fs/promises'
-import { type Directory, type Find, PathProblem, type Place, type Root, beneath } from './place.js'
+import { type Directory, type Find, PathProblem, type Place, type Root } from './place.js'
 
 /*
  * Linux: every directory on the way is held open, and the next name is looked
@@ -49,8 +49,13 @@ class HeldDirectory implements Directory {
     }
   }
 
-  async target(name: string): Promise<string> {
-    const bytes = await readlink(this.at(name), { encoding: 'buffer' })
+  /** Where a link leads; undefined where it is none any more. */
+  async target(name: string): Promise<string | undefined> {
+    const bytes = await readlink(this.at(name), { encoding: 'buffer' }).catch((error: unknown) => {
+      if (hasCode(error, 'EINVAL', 'ENOENT')) return undefined
+      throw error
+    })
+    if (bytes === undefined) return undefined
     try {
       return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
     } catch {
@@ -118,12 +123,13 @@ class Walk {
       return undefined
     }
     const stat = await directory.look(name)
-    if (stat?.isSymbolicLink() === true) {
-      await this.#follow(await directory.target(name))
+    const target = stat?.isSymbolicLink() === true ? await directory.target(name) : undefined
+    if (target !== undefined) {
+      await this.#follow(target)
       return undefined
     }
-    // It has become a directory just now.
-    if (stat?.isDirectory() === true) {
+    // It has become something else just now.
+    if (stat?.isSymbolicLink() === true || stat?.isDirectory() === true) {
       this.#pending.unshift(name)
       return undefined
     }
@@ -134,7 +140,8 @@ class Walk {
   async #follow(target: string): Promise<void> {
     if (++this.#links > MAX_LINKS) throw new PathProblem('ELOOP')
     const absolute = target.startsWith('/')
-    const parts = absolute ? beneath(target, this.#root) : target.split('/').filter((part) => part !== '' && part !== '.')
+    const written = target.split('/').filter((part) => part !== '' && part !== '.')
+    const parts = absolute ? rootedParts(written, this.#root) : written
     if (parts === undefined) throw new PathProblem('OUTSIDE')
     this.#pending.unshift(...parts)
     if (absolute) await this.#restart([])
@@ -153,6 +160,15 @@ class Walk {
     this.#directory = undefined
     await directory?.close()
   }
+}
+
+/** The rest of an absolute path behind the root's. A `..` in it stays for the walk: what it means depends on the links before it. */
+function rootedParts(written: readonly string[], { real, given }: Root): string[] | undefined {
+  for (const root of [real, given]) {
+    const above = root.split('/').filter((part) => part !== '')
+    if (above.every((part, index) => part === written[index])) return written.slice(above.length)
+  }
+  return undefined
 }
 
 export function findHeld(root: Root): Find {

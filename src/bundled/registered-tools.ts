@@ -101,10 +101,8 @@ export class RegisteredTools {
 
   /** Nothing is changed that cannot be kept. Another process may have changed the file: what it did stays. */
   #keep(change: (kept: readonly TextTool[]) => TextTool[]): void {
-    const { file } = this.#options
-    if (file === undefined) return
     try {
-      file.save(change(file.load(() => {}) ?? [...this.#tools.values()]))
+      this.#options.file?.update(change, () => [...this.#tools.values()])
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
       throw new ToolError(`The change cannot be kept on disk (${code}); nothing was changed`)

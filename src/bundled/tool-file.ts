@@ -1,4 +1,16 @@
-import { closeSync, fsyncSync, openSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type TextTool, checkTextTool } from './template.js'
 
@@ -6,6 +18,10 @@ import { type TextTool, checkTextTool } from './template.js'
 const FORMAT = 1
 /** No file of ours is larger. */
 const MAX_BYTES = 16 * 1024 * 1024
+/** Milliseconds: so long the lock of another process is waited for. */
+const PATIENCE = 1000
+/** Milliseconds: a lock that is so old was left by a process that has died. */
+const STALE = 10_000
 
 /**
  * Keeps registered tools on disk. The file is replaced as a whole, so it is
@@ -20,7 +36,7 @@ export class ToolFile {
     if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true)
       throw new TypeError(`persist: the directory of ${JSON.stringify(path)} does not exist; create it first`)
     const stat = statSync(path, { throwIfNoEntry: false })
-    if (stat !== undefined && !stat.isFile()) throw new TypeError(`persist: ${JSON.stringify(path)} is not a regular file`)
+    if (stat !== undefined && !stat.isFile()) throw notRegular(path)
     this.#path = stat === undefined ? join(realpathSync(directory), basename(path)) : realpathSync(path)
     this.#warn = warn
   }
@@ -51,12 +67,23 @@ export class ToolFile {
     }
     if (problem !== undefined) {
       this.#setAside(problem)
-      this.save(good)
+      this.#save(good)
     }
     return good
   }
 
-  save(tools: readonly TextTool[]): void {
+  /** Replaces what is kept, one process at a time, so that nobody undoes what another one keeps meanwhile. */
+  update(change: (kept: readonly TextTool[]) => TextTool[], ifDamaged: () => TextTool[]): void {
+    const lock = `${this.#path}.lock`
+    take(lock)
+    try {
+      this.#save(change(this.load(() => {}) ?? ifDamaged()))
+    } finally {
+      rmSync(lock, { force: true })
+    }
+  }
+
+  #save(tools: readonly TextTool[]): void {
     const temporary = `${this.#path}.${process.pid}-${Date.now()}.tmp`
     const text = `${JSON.stringify({ version: FORMAT, tools }, undefined, 2)}\n`
     try {
@@ -74,10 +101,22 @@ export class ToolFile {
     }
   }
 
+  /** Without waiting, whatever has come in the place of the file: a pipe would hold up the whole server. */
   #read(): string | undefined {
-    const stat = statSync(this.#path, { throwIfNoEntry: false })
-    if (stat === undefined) return undefined
-    return stat.size > MAX_BYTES ? '' : readFileSync(this.#path, 'utf8')
+    let descriptor: number
+    try {
+      descriptor = openSync(this.#path, constants.O_RDONLY | constants.O_NONBLOCK)
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return undefined
+      throw error
+    }
+    try {
+      const stat = fstatSync(descriptor)
+      if (!stat.isFile()) throw notRegular(this.#path)
+      return stat.size > MAX_BYTES ? '' : readFileSync(descriptor, 'utf8')
+    } finally {
+      closeSync(descriptor)
+    }
   }
 
   #setAside(error: unknown): void {
@@ -85,6 +124,28 @@ export class ToolFile {
     renameSync(this.#path, aside)
     this.#warn(`The registered tools in ${this.#path} could not all be read (${messageOf(error)}); the file is kept as ${aside}`)
   }
+}
+
+/** Makes a lock file, when the one that is there is gone. */
+function take(lock: string): void {
+  const begun = Date.now()
+  for (;;) {
+    try {
+      closeSync(openSync(lock, 'wx', 0o600))
+      return
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error
+      const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now())
+      if (age > STALE) rmSync(lock, { force: true })
+      else if (Date.now() - begun > PATIENCE) throw Object.assign(new Error('Another process is at it'), { code: 'EBUSY' })
+    }
+    // Other processes need a few milliseconds each.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
+  }
+}
+
+function notRegular(path: string): TypeError {
+  return Object.assign(new TypeError(`persist: ${JSON.stringify(path)} is not a regular file`), { code: 'not a regular file' })
 }
 
 function toolsIn(text: string): unknown[] {
@@ -105,4 +166,8 @@ function textTool(value: unknown): TextTool {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
 }

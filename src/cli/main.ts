@@ -69,6 +69,8 @@ function explain(error: unknown, name: string | undefined): string {
     return `${error.message} (see "ccmcp ${known}--help")`
   }
   if (error instanceof Failure) return error.message
+  // What the system refuses, such as to write, is no fault in our code.
+  if (error instanceof Error && 'syscall' in error) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 

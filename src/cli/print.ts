@@ -4,9 +4,16 @@ let listening = false
 export function print(text: string | Uint8Array): void {
   if (!listening) {
     listening = true
-    process.stdout.on('error', quiet)
+    process.stdout.on('error', failed)
   }
   process.stdout.write(text)
+}
+
+/** A full disk, say: what was asked for is not all there. */
+function failed(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') return
+  process.stderr.write(`ccmcp: stdout cannot be written: ${error.message}\n`)
+  process.exit(1)
 }
 
 export function quiet(error: NodeJS.ErrnoException): void {

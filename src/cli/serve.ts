@@ -67,11 +67,22 @@ async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments
   warnOfVariables()
   const options = stdioOptions(given, name)
   const settings = settingsOf(given, name)
-  const server = isFile ? await (await import('./module.js')).serverOf(name, settings) : await bundled(name, settings)
-  narrow(server, given)
+  const server = await serverOf(name, isFile, settings, given)
   // Loaded only where it is needed: what comes before the first answer counts.
   if (given.has('http')) return (await import('./serve-http.js')).serveHttp(server, given, options)
   await serveStdio(server, options)
+}
+
+async function serverOf(name: string, isFile: boolean, settings: Settings, given: ReadonlyMap<string, string>): Promise<Server> {
+  try {
+    const server = isFile ? await (await import('./module.js')).serverOf(name, settings) : await bundled(name, settings)
+    narrow(server, given)
+    return server
+  } catch (error) {
+    // What a module has begun, such as a timer, must not keep a process alive that serves nothing.
+    setTimeout(() => process.exit(), 100).unref()
+    throw error
+  }
 }
 
 /** A variable with a slip in its name would be ignored without a word. */
@@ -107,8 +118,9 @@ async function bundled(name: string, settings: Settings): Promise<Server> {
   try {
     return await make(settings)
   } catch (error) {
-    // A TypeError is about an option that cannot be obeyed.
-    if (error instanceof TypeError) throw new UsageError(`The server ${name} cannot be made: ${error.message}`)
+    // A TypeError is about an option that cannot be obeyed, and what the system refuses about a file that one names.
+    if (error instanceof TypeError || (error instanceof Error && 'syscall' in error))
+      throw new UsageError(`The server ${name} cannot be made: ${error.message}`)
     throw error
   }
 }

@@ -63,6 +63,12 @@ describe.each(findings)('%s', (finding) => {
     expect((await files.list(root)).entries.map(({ name }) => name)).toEqual((await files.list('.')).entries.map(({ name }) => name))
   })
 
+  it('says so where it is the weaker of the two', () => {
+    const said: string[] = []
+    void new Files({ real: root, given: root }, { finding, warn: (message) => void said.push(message) })
+    expect(said).toEqual(finding === 'real' ? [expect.stringContaining('This system has no /proc/self/fd')] : [])
+  })
+
   describe('refuses', () => {
     const LEAD_OUT: readonly [string, string][] = [
       ['..', '..'],
@@ -131,6 +137,12 @@ describe.each(findings)('%s', (finding) => {
     for (const [attempt, message] of failures) await expect(attempt()).rejects.toThrow(message)
   })
 
+  it.each(['new/', 'new/.', 'a.txt/', 'a.txt//'])('takes %s for no file', async (path) => {
+    await expect(files.read(path)).rejects.toThrow('ends like the name of a directory')
+    await expect(files.write(path, 'x')).rejects.toThrow('ends like the name of a directory')
+    expect(existsSync(join(root, 'new'))).toBe(false)
+  })
+
   describe('links', () => {
     const root = freshRoot()
     const files = filesAt(root)
@@ -150,21 +162,30 @@ describe.each(findings)('%s', (finding) => {
     link('/proc/self/root/etc/passwd', 'proc')
     link('/proc/self/cwd', 'cwd')
     symlinkSync('../../a.txt', join(root, 'dir', 'deep', 'up'))
+    link('dir/deep', 'to-deep')
+    link(`${root}/to-deep/../b.txt`, 'absolute-up-and-down')
+    link(`${root}/nope/../a.txt`, 'up-from-nothing')
+    link(`${root}/dir/../../outside/secret`, 'absolute-far-up')
 
     it('are followed inside', async () => {
       expect(await files.read('file')).toBe('A')
       expect(await files.read('absolute')).toBe('A')
       expect(await files.read('to-dir/b.txt')).toBe('B')
       expect(await files.read('up-and-down')).toBe('B')
+      expect(await files.read('absolute-up-and-down')).toBe('B')
+      await expect(files.read('up-from-nothing')).rejects.toThrow('does not exist')
       expect(await files.read('dir/deep/up')).toBe('A')
       expect((await files.list('to-dir')).entries.map(({ name }) => name)).toEqual(['b.txt', 'deep'])
     })
-    it.each(['far-up', 'out', 'out-dir/secret', 'sibling', 'proc', 'cwd', 'cwd/package.json'])('do not lead out: %s', async (path) => {
-      await expect(files.read(path)).rejects.toThrow(/leads out of the directory/)
-      await expect(files.write(path, 'x')).rejects.toThrow(/leads out of the directory/)
-      await expect(files.list(path)).rejects.toThrow(/leads out of the directory/)
-      expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
-    })
+    it.each(['far-up', 'absolute-far-up', 'out', 'out-dir/secret', 'sibling', 'proc', 'cwd', 'cwd/package.json'])(
+      'do not lead out: %s',
+      async (path) => {
+        await expect(files.read(path)).rejects.toThrow(/leads out of the directory/)
+        await expect(files.write(path, 'x')).rejects.toThrow(/leads out of the directory/)
+        await expect(files.list(path)).rejects.toThrow(/leads out of the directory/)
+        expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
+      },
+    )
     it('are not written through to the outside, where nothing is yet', async () => {
       await expect(files.write('dangling-out', 'x')).rejects.toThrow()
       expect(existsSync(join(outside, 'made.txt'))).toBe(false)

@@ -1,4 +1,5 @@
-import { chmodSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, readFileSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import fc from 'fast-check'
@@ -6,6 +7,7 @@ import { ccmcpServer } from '../../src/bundled/ccmcp.js'
 import { parametersOf, render } from '../../src/bundled/template.js'
 import type { Server } from '../../src/index.js'
 import { answers, call, initialize } from '../drive.js'
+import { CCMCP, Child } from '../stdio/child.js'
 import { temporaryFolder } from './folder.js'
 
 const folder = temporaryFolder()
@@ -240,6 +242,42 @@ describe('persist', () => {
     await texts(one, [call('register_tool', { ...greet, name: 'one' })])
     await texts(other, [call('register_tool', { ...greet, name: 'other' })])
     expect((await names(open(file))).slice(8)).toEqual(['one', 'other'])
+  })
+  it('loses nothing where several processes keep tools at the same moment', async () => {
+    const file = newFile()
+    const children = ['a', 'b', 'c'].map((letter) => {
+      const child = new Child(CCMCP, ['--persist', file])
+      const lines = Array.from({ length: 12 }, (_, i) => call('register_tool', { ...greet, name: `${letter}${i}` }, i + 1))
+      child.write([...initialize('2025-11-25'), ...lines].map((line) => `${line}\n`).join(''))
+      child.end()
+      return child
+    })
+    await Promise.all(children.map((child) => child.closed()))
+    const told = children.flatMap(({ stdout }) => [...stdout.toString().matchAll(/"Registered tool (\w+)/g)].map(([, name = '']) => name))
+    const { tools } = JSON.parse(readFileSync(file, 'utf8')) as { tools: { name: string }[] }
+    expect(tools.map(({ name }) => name).toSorted()).toEqual(told.toSorted())
+    expect(told.length).toBeGreaterThan(12)
+    expect(readdirSync(folder)).not.toContain(`${basename(file)}.lock`)
+  })
+  it('waits for the lock of another process, but not for one that has died', async () => {
+    const file = newFile()
+    const server = open(file)
+    writeFileSync(`${file}.lock`, '')
+    expect(await texts(server, [call('register_tool', greet)])).toEqual([
+      'ERROR The change cannot be kept on disk (EBUSY); nothing was changed',
+    ])
+    utimesSync(`${file}.lock`, new Date(0), new Date(0))
+    expect(await texts(server, [call('register_tool', greet)])).toEqual([expect.stringContaining('Registered')])
+  })
+  it.runIf(process.platform === 'linux')('does not wait for a pipe that has come in the place of the file', async () => {
+    const file = newFile()
+    const server = open(file)
+    await texts(server, [call('register_tool', greet)])
+    rmSync(file)
+    execFileSync('mkfifo', [file])
+    expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([
+      'ERROR The change cannot be kept on disk (not a regular file); nothing was changed',
+    ])
   })
   it.runIf(process.getuid?.() !== 0)('registers nothing that cannot be kept', async () => {
     const file = newFile()

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { VERSION } from '../../src/version.js'
 import { CCMCP, Child } from '../stdio/child.js'
@@ -115,6 +116,13 @@ class McpClient {
 }
 
 describe.each(FRAMINGS)('document 004, Q12: the end-to-end session in $name', (framing) => {
+  it('is a transcript that can be replayed', async () => {
+    const transcript = fileURLToPath(new URL('transcripts/q12.txt', import.meta.url))
+    const child = new Child(CCMCP, ['play', transcript, '--framing', framing.name])
+    child.end()
+    await child.closed()
+    expect([child.stdout.toString(), child.stderr, child.code]).toEqual([`${transcript}: 11 messages sent, 15 came as expected\n`, '', 0])
+  })
   it('goes through its twelve steps', async () => {
     const client = new McpClient(framing)
     const text = ({ result }: Message) => (result as { content?: { text: string }[] }).content?.[0]?.text

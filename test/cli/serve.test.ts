@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { HANDSHAKE, ROOT, call, ping, pong, text } from '../stdio/child.js'
-import { OFFER, ccmcp, cli } from './command.js'
+import { Child, HANDSHAKE, ROOT, call, ping, pong, text } from '../stdio/child.js'
+import { CLI, OFFER, ccmcp, cli } from './command.js'
 
 const lines = (...messages: string[]) => messages.map((message) => `${message}\n`).join('')
 const quiet = { env: { CCMCP_LOG_LEVEL: 'error' } }
@@ -54,6 +54,22 @@ describe('the servers', () => {
     expect((await ccmcp([], long, quiet)).stdout).toContain('at most 1048576 are taken')
     expect((await ccmcp(['serve', 'text'], long, quiet)).stdout).toContain('-32002')
     expect((await ccmcp(['serve', 'text', '--max-message', '100'], long, quiet)).stdout).toContain('at most 100 are taken')
+  })
+  it.runIf(process.platform === 'linux')('says in words why its files cannot be used', async () => {
+    symlinkSync('loop', join(folder, 'loop'))
+    for (const path of [join(folder, 'loop'), join(folder, 'x'.repeat(300)), '']) {
+      const { code, stderr } = await ccmcp(['--persist', path])
+      expect(stderr).toMatch(/^ccmcp: The server ccmcp cannot be made: .*\n$/)
+      expect(code).toBe(2)
+    }
+    const removed = join(folder, 'removed')
+    mkdirSync(removed)
+    const start = 'rmdir "$1" && exec "$2" "$3" serve'
+    const child = new Child('sh', ['-c', start, 'sh', removed, process.execPath, CLI], { cwd: removed })
+    child.end()
+    await child.closed()
+    expect(child.stderr).toContain('cannot be made: root: the working directory has been removed')
+    expect(child.code).toBe(2)
   })
   it('gives only the tools that are asked for', async () => {
     expect(await toolsOf('--tools', 'add,hello')).toEqual(['hello', 'add'])
@@ -165,6 +181,7 @@ describe('a module', () => {
     ],
     ['class.mjs', 'export default class Server {}', 2, `exports no server (it exports default). ${advice}${see('serve ')}`],
     ['null.mjs', 'export default null; export const server = () => undefined', 2, 'exports no server'],
+    ['busy.mjs', 'setInterval(() => {}, 1000); export const x = 1', 2, 'exports no server (it exports x)'],
     ['throws.mjs', 'throw new Error("boom")', 1, 'could not be loaded:\nError: boom\n    at file://'],
     ['maker.mjs', 'export default () => { throw new TypeError("no luck") }', 1, 'failed:\nTypeError: no luck\n    at default (file://'],
     ['wrong.mjs', 'const x = {;', 1, 'SyntaxError: Unexpected token'],

@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { CCMCP, Child, ROOT } from '../stdio/child.js'
+import { CCMCP, Child, HANDSHAKE, ROOT } from '../stdio/child.js'
 import { CLI, OFFER, ccmcp, server } from './command.js'
 
 let folder = ''
@@ -158,6 +158,17 @@ describe('ccmcp call', () => {
     await child.closed()
     expect([child.stdout.toString(), child.stderr]).toEqual(['01234', ''])
   })
+  it.runIf(existsSync('/dev/full')).each([['list'], ['revisions'], ['serve']])(
+    'says in one line that the disk is full: %s',
+    async (command) => {
+      const child = new Child('sh', ['-c', '"$0" "$@" >/dev/full', CCMCP, command], { env: { CCMCP_LOG_LEVEL: 'error' } })
+      child.write(`${HANDSHAKE[0]}\n`)
+      child.end()
+      await child.closed()
+      expect(child.stderr).toMatch(/^ccmcp: .*ENOSPC: no space left on device, write\n$/)
+      expect(child.code).toBe(1)
+    },
+  )
   it.each([
     [['--args', 'nope'], /^--args is no JSON \(.*\); write it such as '\{"name":"value"\}'/],
     [['--args', ''], /^--args is no JSON/],

@@ -99,6 +99,9 @@ describe('the package', () => {
   const folder = mkdtempSync(join(tmpdir(), 'ccmcp-pack-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+  it('carries no path of the machine that built it', () => {
+    expect(readFileSync(join(dist, 'core.cache')).includes(root)).toBe(false)
+  })
   it('has the version of its code and no dependencies', () => {
     expect(VERSION).toBe(facts.version)
     expect(facts.dependencies).toBeUndefined()

@@ -1,4 +1,4 @@
-// Swaps files and directories for links that lead out, and back, as fast as it can, until it is told to stop.
+// Swaps files and directories for links that lead out, and back, as fast as it can, until its input ends.
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -31,17 +31,16 @@ function turnLink() {
   }
 }
 
-mkdirSync(at('directory/deep'), { recursive: true })
-for (const place of ['directory', 'directory/deep']) writeFileSync(at(`${place}/secret`), 'inside')
+for (const place of ['directory/deep', 'still/deep']) mkdirSync(at(place), { recursive: true })
+for (const place of ['directory', 'directory/deep', 'still/deep']) writeFileSync(at(`${place}/secret`), 'inside')
 writeFileSync(at('file'), 'inside')
 symlinkSync(outside, at('.directory-link'))
 symlinkSync('directory', at('turning'))
 
-process.on('message', () => {
+process.stdin.resume().on('end', () => {
   stopped = true
 })
-process.on('disconnect', () => process.exit())
-process.send('ready')
+process.stdout.write('ready\n')
 
 function round() {
   for (let i = 0; i < 50; i++) {
@@ -52,6 +51,6 @@ function round() {
   }
   if (!stopped) return setImmediate(round)
   for (const name of ['.link', '.file', '.turning']) rmSync(at(name), { force: true })
-  process.send({ swaps }, () => process.disconnect())
+  process.stdout.write(`${swaps}\n`)
 }
 round()
