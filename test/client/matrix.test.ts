@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type Client, RpcError, memory, stdio } from '../../src/client.js'
 import { type Absent, type Cell, matrix } from '../../src/testing.js'
 import { askingServer } from '../interop/asking.mjs'
+import { httpTarget } from '../http/target.js'
 import { interopServer } from '../interop/definition.mjs'
 import { everythingServer } from '../interop/everything.mjs'
 
@@ -10,10 +11,14 @@ import { everythingServer } from '../interop/everything.mjs'
 
 const script = (name: string) => stdio(process.execPath, [fileURLToPath(new URL(`../interop/${name}`, import.meta.url))])
 const targets = {
-  tools: { memory: memory(interopServer()), stdio: script('server.mjs') },
+  tools: { memory: memory(interopServer()), stdio: script('server.mjs'), http: httpTarget(interopServer) },
   // It changes: each connection has one of its own.
-  everything: { memory: { open: () => memory(everythingServer()).open() }, stdio: script('everything-server.mjs') },
-  asking: { memory: { open: () => memory(askingServer()).open() }, stdio: script('asking-server.mjs') },
+  everything: {
+    memory: { open: () => memory(everythingServer()).open() },
+    stdio: script('everything-server.mjs'),
+    http: httpTarget(everythingServer),
+  },
+  asking: { memory: { open: () => memory(askingServer()).open() }, stdio: script('asking-server.mjs'), http: httpTarget(askingServer) },
 }
 
 interface Scenario {
@@ -287,7 +292,7 @@ describe.each(Object.entries(scenarios))('%s', (_, { server = 'tools', absent, r
   const cells = matrix(targets[server], absent)
   it.each(cells.filter((cell) => cell.absent === undefined).map((cell) => [cell.name, cell] as const))('%s', (_name, cell) => run(cell))
   it('is absent only with a reason', () => {
-    expect(cells).toHaveLength(10)
+    expect(cells).toHaveLength(15)
     for (const cell of cells) if (cell.absent !== undefined) expect(cell.absent.length).toBeGreaterThan(10)
   })
 })
