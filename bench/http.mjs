@@ -11,6 +11,7 @@ import { HttpLoad } from './http-load.mjs'
 
 const here = dirname(fileURLToPath(import.meta.url))
 const { values } = parseArgs({
+  strict: false, // the other benchmark has options of its own
   options: {
     rounds: { type: 'string', default: '5' },
     calls: { type: 'string', default: '20000' },
@@ -21,7 +22,8 @@ const { values } = parseArgs({
 const [rounds, calls, streams] = [Number(values.rounds), Number(values.calls), Number(values.streams)]
 const LINES = 32
 const SUBJECTS = ['bare', 'ccmcp', 'sdk-2', 'sdk-1']
-const names = values.only === undefined ? SUBJECTS : ['bare', ...values.only.split(',').filter((name) => name !== 'bare')]
+const only = values.only?.split(',')
+const names = SUBJECTS.filter((name) => name === 'bare' || only === undefined || only.includes(name))
 
 const median = (list) => {
   const known = list.filter((value) => value !== undefined).sort((one, other) => one - other)

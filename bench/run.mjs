@@ -12,6 +12,7 @@ import { Load } from './load.mjs'
 const here = dirname(fileURLToPath(import.meta.url))
 const root = dirname(here)
 const { values } = parseArgs({
+  strict: false, // the other benchmark has options of its own
   options: {
     rounds: { type: 'string', default: '7' },
     calls: { type: 'string', default: '50000' },
