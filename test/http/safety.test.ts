@@ -117,6 +117,23 @@ describe('slow clients', () => {
     })
   })
 
+  it('that are gone leave nothing behind, also where many requests came over one connection', async () => {
+    const { server, ended: left } = servedOverHttp()
+    await serving(server, { keepAlive: 0 }, async (listening) => {
+      const socket = connect(listening.port, '127.0.0.1')
+      for (let i = 0; i < 20; i++) {
+        const { headers, body } = described('tools/call', { name: 'quiet', arguments: { gate: `piped ${i}` } }, i)
+        const lines = Object.entries({ host: 'localhost', 'content-length': body.length, ...headers }).map(
+          ([name, value]) => `${name}: ${value}`,
+        )
+        socket.write(`POST /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body.toString()}`)
+      }
+      await until(() => expect(listening.open).toBe(20))
+      socket.destroy()
+      await until(() => expect([listening.open, left.size]).toEqual([0, 20]))
+    })
+  })
+
   it('that do not read are told less, and get their answer', async () => {
     const { server, ended: outcome } = servedOverHttp()
     await serving(server, { limits: { waiting: 500_000 } }, async (listening) => {

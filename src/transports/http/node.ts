@@ -86,12 +86,18 @@ class NodeVisit implements Visit {
   onGone(gone: (() => void) | undefined): void {
     this.#gone = gone
     // It may have gone while its token was being verified.
-    if (this.#response.closed) return queueMicrotask(() => this.#gone?.())
+    const { socket } = this.#request
+    if (socket.destroyed) return queueMicrotask(() => this.#gone?.())
     if (this.#watched) return
     this.#watched = true
-    this.#response.on('close', () => {
+    const closed = () => {
       if (!this.#response.writableFinished) this.#gone?.()
-    })
+    }
+    this.#response.on('close', closed)
+    if (this.#response.socket !== null) return
+    // It waits behind others on its connection, and does not hear yet when that is closed.
+    socket.setMaxListeners(0).once('close', closed)
+    this.#response.once('socket', () => socket.off('close', closed))
   }
 }
 
