@@ -97,6 +97,27 @@ describe('a store that takes its time', () => {
     })
   })
 
+  it('does not keep the place of a client that is gone before it has got what it asked for', async () => {
+    const { server } = servedOverHttp()
+    const replay = new SlowReplay()
+    await serving(server, { replay }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const own = await client.listen()
+      await own.next()
+      own.cut()
+      await expect.poll(() => listening.open).toBe(0)
+      server.log.info('one')
+      const again = await client.listen('g.0')
+      await expect.poll(() => replay.asked).toBe(1)
+      again.cut()
+      await expect.poll(() => listening.open).toBe(0)
+      replay.answer()
+      const next = await client.listen()
+      expect(next.status).toBe(200)
+      next.cut()
+    })
+  })
+
   it('serves the last of those who come back at once', async () => {
     const { server } = servedOverHttp()
     const replay = new SlowReplay()

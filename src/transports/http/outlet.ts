@@ -36,6 +36,11 @@ export class Outlet implements Beating {
     options.pulse.add(this)
   }
 
+  /** Whether somebody may still read it. */
+  get open(): boolean {
+    return this.#open
+  }
+
   get congested(): boolean {
     return this.#sink.waiting > this.#options.maxWaiting / 4
   }
