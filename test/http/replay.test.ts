@@ -118,6 +118,29 @@ describe('a store that takes its time', () => {
     })
   })
 
+  it('may fail: whoever asked comes back later, and the others are served', async () => {
+    const { server } = servedOverHttp()
+    const replay = new MemoryReplay()
+    const broken: ReplayStore = {
+      keep: (stream, event) => replay.keep(stream, event),
+      after: () => Promise.reject(new Error('no connection to the store')),
+      drop: (stream) => replay.drop(stream),
+    }
+    let log = ''
+    const stream = { write: (line: string) => void (log += line) }
+    await serving(server, { replay: broken, log: stream }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const own = await client.listen()
+      await own.next()
+      own.cut()
+      await expect.poll(() => listening.open).toBe(0)
+      server.log.info('one')
+      await (await client.listen('g.0')).ended()
+      expect(log).toContain('no connection to the store')
+      expect([listening.open, (await client.request('ping')).status]).toEqual([0, 200])
+    })
+  })
+
   it('serves the last of those who come back at once', async () => {
     const { server } = servedOverHttp()
     const replay = new SlowReplay()

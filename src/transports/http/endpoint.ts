@@ -186,9 +186,9 @@ export class Endpoint {
 
   #initialize({ visit, principal, headers }: Arrival, message: Request): void {
     if (!this.#sessions.makeRoom()) return refuse(visit, unavailable('too many sessions are open', headers), message.id)
-    const { store, maxWaiting, retry, open, node } = this.#options
+    const { store, maxWaiting, retry, report, open, node } = this.#options
     const id = node === undefined ? newId() : `${node}.${newId()}`
-    const session = new HttpSession(id, principal?.id, { pulse: this.#pulse, store, maxWaiting, retry }, open)
+    const session = new HttpSession(id, principal?.id, { pulse: this.#pulse, store, maxWaiting, retry, report }, open)
     session.post(message.frame, message, {
       visit,
       principal,
