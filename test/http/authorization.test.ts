@@ -1,7 +1,7 @@
 import { SignJWT, UnsecuredJWT, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { oauth, tokens } from '../../src/http.js'
-import { type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
+import { RpcError, type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
 import { connectInMemory } from '../../src/testing.js'
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.js'
 import { proves } from '../requirements/proves.js'
@@ -144,6 +144,30 @@ describe('scopes of definitions', () => {
       expect([status, headers['www-authenticate']]).toEqual([403, 'Bearer error="insufficient_scope", scope="notes:write"'])
     })
   })
+
+  it.each([undefined, null, 'x', { requiredScopes: 'admin' }, { requiredScopes: ['a"b', 'c\r\nd', 1] }])(
+    'are what an error of a handler may speak of in other words: %j',
+    async (data) => {
+      const refusing = createServer({
+        name: 'refusing',
+        version: '1',
+        tools: [
+          tool({
+            name: 'refuse',
+            run: () => {
+              throw new RpcError(403, 'Not for you', data)
+            },
+          }),
+        ],
+      })
+      await serving(refusing, { auth }, async (listening) => {
+        const { status, json, headers } = await send(listening.url, as(ALICE, call('refuse')))
+        expect([status, json]).toMatchObject([403, { error: { code: 403, message: 'Not for you' } }])
+        expect(headers['www-authenticate']).toBe('Bearer error="insufficient_scope"')
+        expect(listening.open).toBe(0)
+      })
+    },
+  )
 
   it('also decide what is shown, where a definition says so', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {

@@ -1,6 +1,7 @@
 import type { Authorization } from '../../auth/authorization.js'
 import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
+import { isObject } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import { INSUFFICIENT_SCOPE, UNAUTHORIZED } from '../../protocol/errors.js'
 import type { Gate } from './gate.js'
@@ -62,8 +63,10 @@ export class BearerGate implements Gate {
   /** https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#runtime-insufficient-scope-errors */
   challenge({ code, data }: RpcError): HeaderList {
     if (code !== INSUFFICIENT_SCOPE) return []
-    const { requiredScopes = [] } = data as { requiredScopes?: readonly string[] } // as it was thrown
-    return this.#challenge({ error: 'insufficient_scope', scope: requiredScopes.join(' ') })
+    const required: unknown = isObject(data) ? data['requiredScopes'] : undefined
+    // A handler may have thrown it, with anything: a header takes only what a scope can be.
+    const scopes = Array.isArray(required) && required.every(isScope) ? required : []
+    return this.#challenge({ error: 'insufficient_scope', ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }) })
   }
 
   #judge(principal: Principal | undefined): Principal | Refusal {
@@ -95,6 +98,11 @@ export class BearerGate implements Gate {
     const written = Object.entries(all).map(([name, value]) => `${name}="${value}"`)
     return ['WWW-Authenticate', written.length === 0 ? 'Bearer' : `Bearer ${written.join(', ')}`]
   }
+}
+
+/** https://datatracker.ietf.org/doc/html/rfc6749#section-3.3 */
+function isScope(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(value)
 }
 
 function listed(scopes: readonly string[] | undefined): readonly string[] | undefined {
