@@ -1,6 +1,6 @@
 import { SignJWT, UnsecuredJWT, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { oauth, tokens } from '../../src/http.js'
+import { type KnownToken, oauth, tokens } from '../../src/http.js'
 import { RpcError, type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
 import { connectInMemory } from '../../src/testing.js'
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.js'
@@ -87,8 +87,10 @@ describe('a list of tokens', () => {
     { token: 'short', id: 'x' },
     { token: 'has spaces in it, and so on', id: 'x' },
     { token: ALICE, id: '' },
+    { token: ALICE, id: 'x', scopes: 'notes:read' },
+    { token: ALICE, id: 'x', scopes: [1] },
   ])('must be good: %j', (each) => {
-    expect(() => tokens([each])).toThrow(TypeError)
+    expect(() => tokens([each as KnownToken])).toThrow(TypeError)
   })
 })
 
