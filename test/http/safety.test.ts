@@ -3,6 +3,7 @@ import { request as httpsRequest } from 'node:https'
 import { type Socket, connect } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { MemoryReplay, listen } from '../../src/http.js'
+import { createServer } from '../../src/index.js'
 import { Handshaken, POST, type Sending, described, message, open, send, serving } from './caller.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
@@ -230,6 +231,41 @@ describe('limits', () => {
       expect(json).toMatchObject({ id: 1, error: { code: -32603 } })
       for (const stream of streams) stream.cut()
       await until(async () => expect((await send(url, echo('x'))).status).toBe(200))
+    })
+  })
+
+  it('of open answers, also for batches and for those who shake hands', async () => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, { limits: { open: 1 } }, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-03-26')
+      const stream = await open(url, described('subscriptions/listen', { notifications: {} }))
+      const { status, json } = await client.post(`[${message('tools/call', { name: 'quiet', arguments: { gate: 'batch' } }, 1)}]`)
+      expect([status, json]).toMatchObject([503, { error: { code: -32603 } }])
+      await expect(Handshaken.open(url, '2025-11-25')).rejects.toThrow('503')
+      stream.cut()
+      gate.open('batch')
+    })
+  })
+
+  it('of sessions, also of those whose opening takes its time', async () => {
+    const opening: (() => void)[] = []
+    const server = createServer({ name: 'slow to open', version: '1' })
+    server.use((_, next) => new Promise<void>((resolve) => opening.push(resolve)).then(next))
+    await serving(server, { limits: { sessions: 2 } }, async (listening) => {
+      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+      const sending = { headers: POST, body: message('initialize', params, 1) }
+      const controller = new AbortController()
+      const gone = expect(fetch(listening.url, { method: 'POST', ...sending, signal: controller.signal })).rejects.toThrow()
+      await until(() => expect(opening).toHaveLength(1))
+      controller.abort()
+      await gone
+      await until(() => expect(listening.open).toBe(0))
+      const answer = send(listening.url, sending)
+      await until(() => expect(opening).toHaveLength(2))
+      expect((await send(listening.url, sending)).status).toBe(503)
+      for (const go of opening) go()
+      expect((await answer).status).toBe(200)
+      await until(() => expect(listening.sessions).toBe(1))
     })
   })
 

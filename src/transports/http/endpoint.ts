@@ -180,27 +180,28 @@ export class Endpoint {
     }
     if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
       return refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
-    if (message.kind === 'request' && this.#full()) return refuse(visit, unavailable('too many requests are open', headers), asked)
+    if ((message.kind === 'request' || message.kind === 'batch') && this.#full())
+      return refuse(visit, unavailable('too many requests are open', headers), asked)
     session.post(text, message, { visit, principal, headers, challenge: this.#challenge })
   }
 
   #initialize({ visit, principal, headers }: Arrival, message: Request): void {
+    if (this.#full()) return refuse(visit, unavailable('too many requests are open', headers), message.id)
     if (!this.#sessions.makeRoom()) return refuse(visit, unavailable('too many sessions are open', headers), message.id)
     const { store, maxWaiting, retry, report, open, node } = this.#options
     const id = node === undefined ? newId() : `${node}.${newId()}`
     const session = new HttpSession(id, principal?.id, { pulse: this.#pulse, store, maxWaiting, retry, report }, open)
+    // At once: opening it may take a while, and it takes its place already.
+    this.#sessions.add(session)
     session.post(message.frame, message, {
       visit,
       principal,
       headers,
       challenge: this.#challenge,
       opening: (answer) => {
-        if (answer === undefined || !session.begin(answer)) {
-          session.end()
-          return []
-        }
-        this.#sessions.add(session)
-        return ['Mcp-Session-Id', session.id]
+        if (answer !== undefined && session.begin(answer)) return ['Mcp-Session-Id', session.id]
+        this.#sessions.end(session)
+        return []
       },
     })
   }

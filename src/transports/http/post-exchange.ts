@@ -28,7 +28,7 @@ export interface PostOptions {
   message: Message
   /** Headers of an answer that tells an error. */
   challenge(error: RpcError): HeaderList
-  /** Headers of the answer that opens a session. */
+  /** Headers of the answer that opens a session. None where there is no answer, or nobody to have it. */
   opening?: (answer: string | undefined) => HeaderList
 }
 
@@ -85,6 +85,7 @@ export class PostExchange implements Exchange, Beating {
       if (frame !== undefined) this.#log.push(frame)
       home.finish(this.#log)
     } else if (!this.#gone) this.#answer(frame, error)
+    else this.#options.opening?.(undefined)
     if (this.#done === undefined) return
     home.pulse.remove(this)
     this.#done()
