@@ -123,6 +123,10 @@ class NodeSink implements Sink {
   get waiting(): number {
     return this.#response.writableLength
   }
+
+  get taken(): number {
+    return (this.#response.socket?.bytesWritten ?? 0) - this.#response.writableLength
+  }
 }
 
 export interface NodeOptions {

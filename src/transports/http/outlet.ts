@@ -27,7 +27,8 @@ export class Outlet implements Beating {
   readonly #options: OutletOptions
   #open = true
   #wrote = false
-  #waited = 0
+  #waited = false
+  #taken = 0
 
   constructor(visit: Visit, options: OutletOptions) {
     this.#options = options
@@ -66,10 +67,11 @@ export class Outlet implements Beating {
   }
 
   beat(): void {
-    const { waiting } = this.#sink
-    // What was waiting at the last beat and has not moved since is not read any more.
-    if (waiting > 0 && waiting >= this.#waited && this.#waited > 0) return this.#cut()
-    this.#waited = waiting
+    const { waiting, taken } = this.#sink
+    // Something was waiting at the last beat, and nothing was taken since: nobody reads any more.
+    if (waiting > 0 && this.#waited && taken <= this.#taken) return this.#cut()
+    this.#waited = waiting > 0
+    this.#taken = taken
     if (!this.#wrote) this.#sink.write(KEEP_ALIVE)
     this.#wrote = false
   }

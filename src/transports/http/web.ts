@@ -61,12 +61,21 @@ class WebVisit implements Visit {
     )
     this.#answered = true
     this.#resolve(new Response(body, { status, headers: pairs(headers) }))
+    let written = 0
     return {
-      write: (text) => attempt(() => controller?.enqueue(encoder.encode(text))),
+      write: (text) =>
+        attempt(() => {
+          const bytes = encoder.encode(text)
+          controller?.enqueue(bytes)
+          written += bytes.length
+        }),
       end: () => attempt(() => controller?.close()),
       cut: () => attempt(() => controller?.error(new Error('The client did not read'))),
       get waiting() {
         return -(controller?.desiredSize ?? 0)
+      },
+      get taken() {
+        return written - this.waiting
       },
     }
   }
