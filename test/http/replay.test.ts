@@ -22,8 +22,16 @@ describe('the memory of events', () => {
     const store = new MemoryReplay({ perStream: 1000 })
     for (let number = 1; number <= 20; number++) store.keep('a', { number, frame: 'x'.repeat(100) })
     expect(numbers(store.after('a', 0))).toEqual([16, 17, 18, 19, 20])
-    // One that is too large by itself is not kept at all.
+    // The newest is kept, however large; it goes when another one comes.
     store.keep('a', { number: 21, frame: 'x'.repeat(2000) })
+    expect([numbers(store.after('a', 0)), store.size]).toEqual([[21], 2100])
+    store.keep('a', { number: 22, frame: 'x' })
+    expect([numbers(store.after('a', 0)), store.size]).toEqual([[22], 101])
+  })
+
+  it('keeps nothing that is too large for all of it', () => {
+    const store = new MemoryReplay({ perStream: 1000, total: 1500 })
+    store.keep('a', { number: 1, frame: 'x'.repeat(2000) })
     expect([store.after('a', 0), store.size]).toEqual([[], 0])
   })
 
