@@ -75,6 +75,20 @@ describe('web pages', () => {
     })
   })
 
+  it('that are named may ask where to get a token, with headers of their own, and read every refusal', async () => {
+    const headers = { origin: 'https://app.example.com' }
+    const auth = { resource: 'http://localhost/mcp', verify: () => ({ id: 'x', scopes: [] }) }
+    await serving(servedOverHttp().server, { origins: [headers.origin], auth, limits: { body: 1000 } }, async ({ url }) => {
+      const document = new URL('/.well-known/oauth-protected-resource/mcp', url).href
+      const asking = { ...headers, 'access-control-request-method': 'GET', 'access-control-request-headers': 'mcp-protocol-version' }
+      const asked = await send(document, { method: 'OPTIONS', headers: asking })
+      expect([asked.status, asked.headers['access-control-allow-origin']]).toEqual([204, headers.origin])
+      const more = { ...POST, ...headers, authorization: 'Bearer x', 'transfer-encoding': 'chunked' }
+      const refused = await send(url, { headers: more, body: 'x'.repeat(2000) })
+      expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([413, headers.origin])
+    })
+  })
+
   it.each([{ origins: ['app.example.com'] }, { origins: ['*'] }])('must be named rightly: %j', async (options) => {
     await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow('"origins" must list origins')
   })

@@ -106,10 +106,11 @@ export class Endpoint {
     const origin = this.#guards.listed(visit)
     const headers = origin === undefined ? [] : corsHeaders(origin)
     const { method } = visit
+    // Also for the document: clients send the version header with what they ask for.
+    if (method === 'OPTIONS' && origin !== undefined) return visit.answer(204, [...headers, ...PREFLIGHT])
     if (visit.path !== path && visit.path !== `${path}/`) return this.#elsewhere(visit, headers)
     const document = gate?.document(visit.path)
     if (document !== undefined) return visit.answer(200, [...JSON_TYPE, ...headers], document)
-    if (method === 'OPTIONS' && origin !== undefined) return visit.answer(204, [...headers, ...PREFLIGHT])
     if (this.#closing) return refuse(visit, unavailable('the server is shutting down', headers))
     if (gate === undefined) return this.#admitted({ visit, principal: undefined, headers })
     const admitted = gate.admit(visit)
@@ -152,7 +153,7 @@ export class Endpoint {
     if (refusal !== undefined) return refuse(visit, new Refusal(refusal.status, refusal.error, [...refusal.headers, ...headers]))
     visit.read(maxBody, (body) => {
       try {
-        if (body === undefined) return refuse(visit, tooLarge(maxBody))
+        if (body === undefined) return refuse(visit, tooLarge(maxBody, headers))
         const text = decode(body)
         const message: Message =
           text === undefined ? { kind: 'invalid', id: undefined, error: NOT_UTF8, mute: false } : read(text, maxDepth)

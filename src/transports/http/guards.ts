@@ -1,5 +1,5 @@
 import { Refusal } from './refusal.js'
-import type { Visit } from './visit.js'
+import type { HeaderList, Visit } from './visit.js'
 
 /* What every request must pass before its body is read. */
 
@@ -86,8 +86,8 @@ export function checkPost(visit: Visit, maxBody: number): Refusal | undefined {
   return length !== undefined && Number(length) > maxBody ? tooLarge(maxBody) : undefined
 }
 
-export function tooLarge(maxBody: number): Refusal {
-  return new Refusal(413, `Content Too Large: a message may have ${maxBody} bytes`)
+export function tooLarge(maxBody: number, headers: HeaderList = []): Refusal {
+  return new Refusal(413, `Content Too Large: a message may have ${maxBody} bytes`, headers)
 }
 
 function isJson(type: string | undefined): boolean {
