@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { SignJWT, UnsecuredJWT, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type KnownToken, oauth, tokens } from '../../src/http.js'
@@ -382,6 +385,19 @@ describe('an authorization server', () => {
       expect(log.join('')).toContain('A token could not be verified')
       expect(log.join('')).not.toContain(token)
     })
+  })
+
+  it.each(['<html>', '[]', '{"keys":{}}', '{"keys":[1]}'])('whose keys cannot be read is not the fault of the caller: %s', async (keys) => {
+    const issuer = createHttpServer((_, response) => response.end(keys)).listen(0, '127.0.0.1')
+    await once(issuer, 'listening')
+    const { port } = issuer.address() as AddressInfo
+    const broken = oauth({ resource: RESOURCE, issuer: server.issuer, jwksUri: `http://127.0.0.1:${port}/keys` })
+    await serving(guarded(), { auth: broken }, async ({ url }) => {
+      const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
+      expect((await send(url, as(token, call('whoami')))).status).toBe(503)
+    })
+    issuer.close()
+    issuer.closeAllConnections()
   })
 
   it('must be named rightly', () => {
