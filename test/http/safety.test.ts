@@ -310,6 +310,23 @@ describe('limits', () => {
     })
   })
 
+  it('of time: a session whose client is gone ends, though calls wait for it', async () => {
+    const { server, ended } = servedOverHttp()
+    await serving(server, { limits: { idle: 500 } }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
+      const asked = await client.stream('tools/call', { name: 'ask', arguments: {} })
+      const socket = connect(listening.port, '127.0.0.1')
+      const body = message('tools/call', { name: 'quiet', arguments: { gate: 'never' } }, 7)
+      const lines = Object.entries({ host: 'localhost', 'content-length': body.length, ...POST, ...client.headers })
+      socket.write(`POST /mcp HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`)
+      await until(() => expect(listening.open).toBe(2))
+      asked.cut()
+      socket.destroy()
+      await until(() => expect([listening.open, listening.sessions]).toEqual([0, 0]))
+      await until(() => expect(ended.get('never')).toMatch(/^stopped/))
+    })
+  })
+
   it('of a body that does not say how long it is', async () => {
     await serving(servedOverHttp().server, { limits: { body: 1000 } }, async ({ url, port }) => {
       const socket = connect(port, '127.0.0.1')

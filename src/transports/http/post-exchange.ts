@@ -55,6 +55,11 @@ export class PostExchange implements Exchange, Beating {
     return this.#answered
   }
 
+  /** Whether its client is still there. */
+  get connected(): boolean {
+    return this.#log?.connected ?? !this.#gone
+  }
+
   get congested(): boolean {
     return this.#log?.congested ?? false
   }

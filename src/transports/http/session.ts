@@ -66,9 +66,9 @@ export class HttpSession implements Channel, Home {
     return this.#revision
   }
 
-  /** Whether a request is being served or a stream is open. */
+  /** Whether its client waits for an answer or has a stream open. A call alone does not count: it may wait for a client that is gone. */
   get busy(): boolean {
-    if (this.#pending.size > 0) return true
+    for (const exchange of this.#pending) if (exchange.connected) return true
     for (const log of this.#logs.values()) if (log.connected) return true
     return false
   }
