@@ -158,7 +158,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   if (!path.startsWith('/')) throw new TypeError(`listen: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
   const endpoint = endpointOf(server, options, { path, addresses: !local })
   const { NodeServer } = await import('./transports/http/node.js')
-  const { headTimeout = 10_000, requestTimeout = 30_000 } = options
+  const { requestTimeout = 30_000, headTimeout = requestTimeout === 0 ? 10_000 : Math.min(10_000, requestTimeout) } = options
   const stillTimeout = keepAlive === 0 ? 0 : 3 * keepAlive
   const node = await NodeServer.start({
     port,

@@ -132,6 +132,15 @@ describe('slow clients', () => {
     })
   })
 
+  it('have all of their time for the head as well, where that is less than a head is given', async () => {
+    await serving(servedOverHttp().server, { requestTimeout: 100 }, async ({ url, port }) => {
+      expect((await send(url, echo('x'))).status).toBe(200)
+      const socket = connect(port, '127.0.0.1')
+      socket.write('POST /mcp HTTP/1.1\r\n')
+      await ended(socket)
+    })
+  })
+
   it('that are gone leave nothing behind, also where many requests came over one connection', async () => {
     const { server, ended: left } = servedOverHttp()
     await serving(server, { keepAlive: 0 }, async (listening) => {
