@@ -63,6 +63,8 @@ describe('a handler', () => {
     if (when === 'before') controller.abort()
     else await (await asked).body?.cancel()
     await expect.poll(() => ended.get('b')).toMatch(/^stopped/)
+    // Whatever stands around the handler is not left waiting.
+    expect((await asked).status).toBe(when === 'before' ? 499 : 200)
   })
 
   it('cuts off who does not read', async () => {

@@ -28,7 +28,11 @@ class WebVisit implements Visit {
     this.#resolve = resolve
     this.method = request.method
     this.path = new URL(request.url).pathname
-    request.signal.addEventListener('abort', () => this.#gone?.())
+    request.signal.addEventListener('abort', () => {
+      this.#gone?.()
+      // Nobody reads it, but somebody may wait for the promise of it.
+      this.answer(499, [])
+    })
   }
 
   header(name: string): string | undefined {
