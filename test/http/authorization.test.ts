@@ -27,6 +27,12 @@ function guarded(): Server {
       tool({ name: 'both', scopes: ['notes:read', 'notes:write'], run: () => 'both' }),
       tool({ name: 'hidden', visible: ({ principal }) => principal?.scopes.includes('admin') === true, run: () => 'seen' }),
       tool({
+        name: 'mirrored',
+        visible: ({ principal }) => principal?.scopes.includes('admin') === true,
+        input: { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } },
+        run: () => 'seen',
+      }),
+      tool({
         name: 'ask',
         async run(_, call) {
           const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } as const
@@ -173,6 +179,15 @@ describe('scopes of definitions', () => {
       })
     },
   )
+
+  it('also decide what is told of the headers that a tool needs', async () => {
+    await serving(guarded(), { auth }, async ({ url }) => {
+      const { json: unknown } = await send(url, as(ALICE, call('mirrored', { arguments: { region: 'x' } })))
+      expect(unknown).toMatchObject({ error: { code: -32602, message: 'Unknown tool: mirrored' } })
+      const { json: told } = await send(url, as(BOB, call('mirrored', { arguments: { region: 'x' } })))
+      expect(told).toMatchObject({ error: { code: -32020, message: 'Header mismatch: the header Mcp-Param-Region is missing' } })
+    })
+  })
 
   it('also decide what is shown, where a definition says so', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {

@@ -23,7 +23,8 @@ export interface EndpointOptions extends GuardOptions {
   path?: string | undefined
   /** Serves a client over a channel. */
   open(channel: Channel): Conversation
-  headerParameters(tool: string): readonly HeaderParameter[]
+  /** The parameters of a tool that are mirrored in headers, as far as the sender of a request may know of it. */
+  headerParameters(tool: string, request: Request, principal: Principal | undefined): readonly HeaderParameter[]
   report(report: Report): void
   gate?: Gate | undefined
   store: ReplayStore
@@ -214,7 +215,7 @@ export class Endpoint {
     if (message.kind !== 'request') return refuse(visit, new Refusal(400, `Bad Request: ${NOT_ONE}`, headers))
     try {
       checkDescription(message, version)
-      checkMirrors(visit, message, this.#options.headerParameters)
+      checkMirrors(visit, message, (tool) => this.#options.headerParameters(tool, message, principal))
     } catch (error) {
       if (!(error instanceof RpcError)) throw error
       return refuse(visit, new Refusal(400, error, headers), message.id)
