@@ -141,20 +141,39 @@ describe('slow clients', () => {
     })
   })
 
-  it('that are gone leave nothing behind, also where many requests came over one connection', async () => {
-    const { server, ended: left } = servedOverHttp()
+  const piped = (count: number) =>
+    [...Array(count).keys()].map((i) => {
+      const { headers, body } = described('tools/call', { name: 'quiet', arguments: { gate: `piped ${i}` } }, i)
+      const lines = Object.entries({ host: 'localhost', 'content-length': body.length, ...headers }).map((line) => line.join(': '))
+      return `POST /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body.toString()}`
+    })
+
+  it('that do not wait for answers are served one after the other, and leave nothing behind', async () => {
+    const { server, gate, ended: left } = servedOverHttp()
     await serving(server, { keepAlive: 0 }, async (listening) => {
       const socket = connect(listening.port, '127.0.0.1')
-      for (let i = 0; i < 20; i++) {
-        const { headers, body } = described('tools/call', { name: 'quiet', arguments: { gate: `piped ${i}` } }, i)
-        const lines = Object.entries({ host: 'localhost', 'content-length': body.length, ...headers }).map(
-          ([name, value]) => `${name}: ${value}`,
-        )
-        socket.write(`POST /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body.toString()}`)
-      }
-      await until(() => expect(listening.open).toBe(20))
+      let text = ''
+      socket.on('data', (chunk) => (text += chunk.toString()))
+      socket.write(piped(20).join(''))
+      gate.open('piped 0')
+      gate.open('piped 2')
+      await until(() => expect(text).toContain('passed piped 0'))
+      expect([listening.open, text.includes('passed piped 2')]).toEqual([1, false])
+      gate.open('piped 1')
+      await until(() => expect(text).toContain('passed piped 2'))
+      expect(text.indexOf('passed piped 1')).toBeLessThan(text.indexOf('passed piped 2'))
+      expect(listening.open).toBe(1)
       socket.destroy()
-      await until(() => expect([listening.open, left.size]).toEqual([0, 20]))
+      await until(() => expect([listening.open, [...left.keys()]]).toEqual([0, ['piped 3']]))
+    })
+  })
+
+  it('that send and send without waiting are cut off', async () => {
+    await serving(servedOverHttp().server, {}, async ({ url, port }) => {
+      const socket = connect(port, '127.0.0.1')
+      socket.write(piped(200).join(''))
+      await ended(socket)
+      expect((await send(url, echo('x'))).status).toBe(200)
     })
   })
 

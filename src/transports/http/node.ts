@@ -1,12 +1,15 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { HeaderList, Sink, Visit } from './visit.js'
 
 /* Node's own HTTP server, without a detour over the web's Request and Response. */
 
 /** Headers that mean one thing: two of them would mean different things to different readers. */
 const SINGLE = /^(?:host|origin|authorization|content-type|content-length|content-encoding|transfer-encoding|last-event-id|mcp-.+)$/
+
+/** How many requests may wait behind another one on their connection. Hardly any client has even one do so. */
+const MAX_WAITING = 100
 
 class NodeVisit implements Visit {
   readonly #request: IncomingMessage
@@ -86,18 +89,12 @@ class NodeVisit implements Visit {
   onGone(gone: (() => void) | undefined): void {
     this.#gone = gone
     // It may have gone while its token was being verified.
-    const { socket } = this.#request
-    if (socket.destroyed) return queueMicrotask(() => this.#gone?.())
+    if (this.#response.closed) return queueMicrotask(() => this.#gone?.())
     if (this.#watched) return
     this.#watched = true
-    const closed = () => {
+    this.#response.on('close', () => {
       if (!this.#response.writableFinished) this.#gone?.()
-    }
-    this.#response.on('close', closed)
-    if (this.#response.socket !== null) return
-    // It waits behind others on its connection, and does not hear yet when that is closed.
-    socket.setMaxListeners(0).once('close', closed)
-    this.#response.once('socket', () => socket.off('close', closed))
+    })
   }
 }
 
@@ -159,7 +156,7 @@ export class NodeServer {
       keepAliveTimeout: 65_000,
       insecureHTTPParser: false,
     }
-    const visit = (request: IncomingMessage, response: ServerResponse) => handle(new NodeVisit(request, response))
+    const visit = inTurn((request, response) => handle(new NodeVisit(request, response)))
     const server =
       tls === undefined
         ? createHttpServer(settings, visit)
@@ -196,6 +193,28 @@ export class NodeServer {
       }
       this.#server.close(done)
       this.#server.closeIdleConnections()
+    })
+  }
+}
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void
+
+/**
+ * Requests that were sent over one connection without waiting for answers are served one after the other:
+ * otherwise all answers would wait in memory for the first one to be read.
+ * https://datatracker.ietf.org/doc/html/rfc9112#section-9.3.2
+ */
+function inTurn(serve: Listener): Listener {
+  const waiting = new WeakMap<Socket, number>()
+  return (request, response) => {
+    if (response.socket !== null) return serve(request, response)
+    const { socket } = request
+    const count = (waiting.get(socket) ?? 0) + 1
+    if (count > MAX_WAITING) return void socket.destroy()
+    waiting.set(socket, count)
+    response.once('socket', () => {
+      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
+      serve(request, response)
     })
   }
 }
