@@ -144,7 +144,9 @@ describe('slow clients', () => {
   const piped = (count: number) =>
     [...Array(count).keys()].map((i) => {
       const { headers, body } = described('tools/call', { name: 'quiet', arguments: { gate: `piped ${i}` } }, i)
-      const lines = Object.entries({ host: 'localhost', 'content-length': body.length, ...headers }).map((line) => line.join(': '))
+      const lines = Object.entries({ host: 'localhost', 'content-length': body.length, ...(headers as object) }).map((line) =>
+        line.join(': '),
+      )
       return `POST /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body.toString()}`
     })
 
@@ -292,7 +294,10 @@ describe('limits', () => {
   it('of sessions, also of those whose opening takes its time', async () => {
     const opening: (() => void)[] = []
     const server = createServer({ name: 'slow to open', version: '1' })
-    server.use((_, next) => new Promise<void>((resolve) => opening.push(resolve)).then(next))
+    server.use(async (_, next) => {
+      await new Promise<void>((resolve) => opening.push(resolve))
+      return await next()
+    })
     await serving(server, { limits: { sessions: 2 } }, async (listening) => {
       const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
       const sending = { headers: POST, body: message('initialize', params, 1) }
