@@ -3,7 +3,7 @@ import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SignJWT, UnsecuredJWT, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type KnownToken, oauth, tokens } from '../../src/http.js'
+import { type Authorization, type KnownToken, oauth, tokens } from '../../src/http.js'
 import { RpcError, type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
 import { connectInMemory } from '../../src/testing.js'
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.js'
@@ -128,6 +128,29 @@ describe('a token that takes its time', () => {
       own.cut()
     })
   })
+})
+
+describe('a verification of your own', () => {
+  // What a compiler would have told: not everybody has one.
+  const of = (found: unknown) => ({ verify: () => found }) as unknown as Authorization
+  const thenable = (found: unknown) => ({ then: (resolve: (value: unknown) => void) => resolve(found) })
+
+  it.each([undefined, null, false, ''])('that finds nobody (%j) lets nobody in', async (found) => {
+    for (const auth of [of(found), of(Promise.resolve(found)), of(thenable(found))])
+      await serving(guarded(), { auth }, async ({ url }) => {
+        expect((await send(url, as(ALICE, call('whoami')))).status).toBe(401)
+      })
+  })
+
+  it.each([true, {}, { id: '', scopes: [] }, { id: 'x' }, { id: 'x', scopes: 'admin' }])(
+    'that finds no principal (%j) lets nobody in',
+    async (found) => {
+      for (const auth of [of(found), of(Promise.resolve(found)), of(thenable(found))])
+        await serving(guarded(), { auth }, async ({ url }) => {
+          expect((await send(url, as(ALICE, call('whoami')))).status).toBe(503)
+        })
+    },
+  )
 })
 
 describe('scopes of definitions', () => {

@@ -1,7 +1,7 @@
 import type { Authorization } from '../../auth/authorization.js'
 import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
-import { isObject } from '../../jsonrpc/message.js'
+import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import { INSUFFICIENT_SCOPE, UNAUTHORIZED } from '../../protocol/errors.js'
 import type { Gate } from './gate.js'
@@ -50,11 +50,10 @@ export class BearerGate implements Gate {
       return this.#unauthorized(header === undefined ? undefined : 'the header Authorization must be "Bearer" and a token')
     try {
       const found = this.#authorization.verify(token)
-      if (!(found instanceof Promise)) return this.#judge(found)
-      return found.then(
-        (principal) => this.#judge(principal),
-        (error: unknown) => this.#unknown(error),
-      )
+      if (!isThenable(found)) return this.#judge(found)
+      return Promise.resolve(found)
+        .then((principal) => this.#judge(principal))
+        .catch((error: unknown) => this.#unknown(error))
     } catch (error) {
       return this.#unknown(error)
     }
@@ -70,7 +69,10 @@ export class BearerGate implements Gate {
   }
 
   #judge(principal: Principal | undefined): Principal | Refusal {
-    if (principal === undefined) return this.#unauthorized('the token is not good, not for this server, or expired')
+    // Also null, or false: not every `verify` is checked by a compiler, and whoever is nobody must not come in.
+    if (!principal) return this.#unauthorized('the token is not good, not for this server, or expired')
+    if (typeof principal.id !== 'string' || principal.id === '' || !Array.isArray(principal.scopes))
+      throw new TypeError('"verify" must give a principal with an "id" and a list of "scopes"')
     const { scopes = [] } = this.#authorization
     if (scopes.every((scope) => principal.scopes.includes(scope))) return principal
     const error = new RpcError(INSUFFICIENT_SCOPE, `Insufficient scope: this server needs a token with ${scopes.join(' ')}`, {
