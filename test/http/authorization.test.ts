@@ -8,7 +8,7 @@ import { RpcError, type Server, createServer, form, prompt, resource, tool } fro
 import { connectInMemory } from '../../src/testing.js'
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.js'
 import { proves } from '../requirements/proves.js'
-import { type Answer, Handshaken, POST, type Sending, described, message, send, serving } from './caller.js'
+import { type Answer, Handshaken, POST, type Sending, type Stream, described, message, open, send, serving } from './caller.js'
 
 const RESOURCE = 'http://localhost/mcp'
 const ALICE = 'alice-0123456789abcdef'
@@ -41,7 +41,10 @@ function guarded(): Server {
         },
       }),
     ],
-    resources: [resource({ uri: 'note://secret', scopes: ['notes:read'], read: () => 'secret' })],
+    resources: [
+      resource({ uri: 'note://secret', scopes: ['notes:read'], read: () => 'secret' }),
+      resource({ uri: 'note://hidden', visible: ({ principal }) => principal?.id === 'bob', read: () => 'hidden' }),
+    ],
     prompts: [prompt({ name: 'secret', scopes: ['notes:read'], build: () => 'secret' })],
   })
 }
@@ -202,6 +205,36 @@ describe('scopes of definitions', () => {
       })
     },
   )
+
+  it('also decide who hears of changes', async () => {
+    const server = guarded()
+    const nobody = 'nobody-0123456789abcdef'
+    const known = tokens([
+      { token: ALICE, id: 'alice', scopes: ['notes:read'] },
+      { token: BOB, id: 'bob' },
+      { token: nobody, id: 'nobody' },
+    ])
+    await serving(server, { auth: known }, async ({ url }) => {
+      const uris = ['note://hidden', 'note://later']
+      const listen = (resourceSubscriptions: string[]) => described('subscriptions/listen', { notifications: { resourceSubscriptions } })
+      expect((await send(url, as(nobody, listen(['note://secret'])))).status).toBe(403)
+      const streams = [await open(url, as(BOB, listen(uris))), await open(url, as(ALICE, listen(uris)))]
+      const sessions = []
+      for (const token of [BOB, ALICE]) {
+        const client = await Handshaken.open(url, '2025-11-25', {}, bearer(token))
+        for (const uri of uris) expect((await client.request('resources/subscribe', { uri })).json).toMatchObject({ result: {} })
+        const refused = await client.request('resources/subscribe', { uri: 'note://secret' })
+        expect(refused.status).toBe(token === BOB ? 403 : 200)
+        sessions.push(await client.listen())
+      }
+      server.updated('note://hidden')
+      server.updated('note://later')
+      const told = ({ text }: Stream) => text.includes('"uri":"note://hidden"')
+      for (const stream of [...streams, ...sessions]) await stream.has('"uri":"note://later"')
+      expect([...streams, ...sessions].map(told)).toEqual([true, false, true, false])
+      for (const stream of [...streams, ...sessions]) stream.cut()
+    })
+  })
 
   it('also decide what is told of the headers that a tool needs', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
