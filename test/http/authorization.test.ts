@@ -43,9 +43,13 @@ function guarded(): Server {
     ],
     resources: [
       resource({ uri: 'note://secret', scopes: ['notes:read'], read: () => 'secret' }),
+      resource({ uri: 'notes://{name}', scopes: ['notes:write'], complete: { name: () => ['secret name'] }, read: () => 'x' }),
       resource({ uri: 'note://hidden', visible: ({ principal }) => principal?.id === 'bob', read: () => 'hidden' }),
     ],
-    prompts: [prompt({ name: 'secret', scopes: ['notes:read'], build: () => 'secret' })],
+    prompts: [
+      prompt({ name: 'secret', scopes: ['notes:read'], build: () => 'secret' }),
+      prompt({ name: 'named', scopes: ['notes:write'], arguments: { who: { values: ['secret name'] } }, build: () => 'x' }),
+    ],
   })
 }
 
@@ -205,6 +209,18 @@ describe('scopes of definitions', () => {
       })
     },
   )
+
+  it.each([
+    { type: 'ref/prompt', name: 'named', argument: 'who' },
+    { type: 'ref/resource', uri: 'notes://{name}', argument: 'name' },
+  ])('are asked for where something is completed: $type', async ({ argument, ...ref }) => {
+    await serving(guarded(), { auth }, async ({ url }) => {
+      const asked = described('completion/complete', { ref, argument: { name: argument, value: '' } })
+      const { status, text } = await send(url, as(ALICE, asked))
+      expect([status, text.includes('secret name')]).toEqual([403, false])
+      expect((await send(url, as(BOB, asked))).json).toMatchObject({ result: { completion: { values: ['secret name'] } } })
+    })
+  })
 
   it('also decide who hears of changes', async () => {
     const server = guarded()
