@@ -1,8 +1,10 @@
 import type { Authorization } from './auth/authorization.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
 import type { Report } from './jsonrpc/report.js'
+import { identify } from './protocol/revisions/identify.js'
+import { seenBy } from './server/features/definition.js'
 import type { Server } from './server/server.js'
-import { Session } from './server/session.js'
+import { Session, callerOf } from './server/session.js'
 import { MemoryReplay, type ReplayStore } from './stores/replay.js'
 import { BearerGate } from './transports/http/bearer-gate.js'
 import { Endpoint } from './transports/http/endpoint.js'
@@ -88,7 +90,13 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     origins,
     report,
     open: (channel) => new Session(server, watch === undefined ? channel : tap(channel, watch), settings),
-    headerParameters: (tool) => server.tools.get(tool)?.headers ?? [],
+    headerParameters: (name, { params }, principal) => {
+      const tool = server.tools.get(name)
+      if (tool === undefined || tool.headers.length === 0) return []
+      const description = identify(params)
+      // Of a tool that the caller cannot see, it is told nothing.
+      return description !== undefined && seenBy(tool.definition, callerOf(description, principal)) ? tool.headers : []
+    },
     gate: auth === undefined ? undefined : new BearerGate(auth, report),
     store: replay ?? new MemoryReplay(),
     maxDepth: depth,
@@ -171,7 +179,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   if (!path.startsWith('/')) throw new TypeError(`listen: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
   const endpoint = endpointOf(server, options, { path, addresses: !local })
   const { NodeServer } = await import('./transports/http/node.js')
-  const { headTimeout = 10_000, requestTimeout = 30_000 } = options
+  const { requestTimeout = 30_000, headTimeout = requestTimeout === 0 ? 10_000 : Math.min(10_000, requestTimeout) } = options
   const { stillTimeout = keepAlive === 0 ? 0 : Math.max(45_000, 3 * keepAlive) } = options
   const node = await NodeServer.start({
     port,

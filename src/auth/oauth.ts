@@ -60,8 +60,8 @@ export function oauth(options: OAuthOptions): Authorization {
         return principalOf(payload, issuer, options.implied ?? {})
       } catch (error) {
         // Whether the keys could not be fetched, or the token is not good: only the latter is the caller's fault.
-        if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout) && error.code !== 'ERR_JOSE_GENERIC')
-          return undefined
+        const notFetched = [errors.JWKSTimeout.code, errors.JWKSInvalid.code, errors.JOSEError.code]
+        if (error instanceof errors.JOSEError && !notFetched.includes(error.code)) return undefined
         throw error
       }
     },

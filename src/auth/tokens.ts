@@ -13,10 +13,13 @@ const SHORTEST = 16
 
 /** A list of tokens that were given out by hand: for a few callers that are known. */
 export function tokens(list: readonly KnownToken[], options: Pick<Authorization, 'scopes'> = {}): Authorization {
-  for (const { token, id } of list) {
+  for (const { token, id, scopes = [] } of list) {
     if (typeof token !== 'string' || token.length < SHORTEST || !/^[A-Za-z0-9._~+/=-]+$/.test(token))
       throw new TypeError(`The token of ${JSON.stringify(id)} must be at least ${SHORTEST} letters, digits and -._~+/=`)
     if (typeof id !== 'string' || id === '') throw new TypeError('Every token needs an "id": who uses it')
+    // A text would have every part of itself for a scope.
+    if (!Array.isArray(scopes) || !scopes.every((scope) => typeof scope === 'string'))
+      throw new TypeError(`The "scopes" of ${JSON.stringify(id)} must be a list of texts`)
   }
   const known = list.map(({ token, id, scopes = [] }) => ({ token, principal: { id, scopes } satisfies Principal }))
   return {

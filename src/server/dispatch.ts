@@ -26,7 +26,7 @@ import { complete, completes } from './features/completion.js'
 import { UNCACHED } from './features/definition.js'
 import { page } from './features/listing.js'
 import { allPrompts, getPrompt } from './features/prompts.js'
-import { allResources, allTemplates, readResource } from './features/resources.js'
+import { allResources, allTemplates, mayWatch, readResource } from './features/resources.js'
 import { allTools, callTool } from './features/tools.js'
 import { isLogLevel } from './log.js'
 import { through } from './middleware.js'
@@ -112,7 +112,10 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ],
   ['completion/complete', { serve: complete, offered: ({ server }) => completes(server) }],
   ['logging/setLevel', { serve: setLevel }],
-  ['subscriptions/listen', { serve: ({ watching, incoming }, params) => watching.listen(incoming, params) }],
+  [
+    'subscriptions/listen',
+    { serve: (context, params) => context.watching.listen(context.incoming, params, (uri) => mayWatch(context, uri)) },
+  ],
 ])
 
 function uriOf({ uri }: Params): string {
@@ -120,8 +123,10 @@ function uriOf({ uri }: Params): string {
   throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
 }
 
-function subscribe({ watching }: Context, params: Params): object {
-  watching.subscribe(uriOf(params))
+function subscribe(context: Context, params: Params): object {
+  const uri = uriOf(params)
+  // Of one that is hidden nothing is told, not even that it is there.
+  if (mayWatch(context, uri)) context.watching.subscribe(uri)
   return {}
 }
 

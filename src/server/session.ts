@@ -156,10 +156,10 @@ export class Session {
   }
 
   /** A request that describes itself is served by what it says, whatever came before. */
-  #stateless({ revision, capabilities, info, logLevel }: Description, principal: Principal | undefined): Connection {
+  #stateless(description: Description, principal: Principal | undefined): Connection {
+    const { revision, logLevel } = description
     this.#described = revision
-    const caller: Caller = { info: info as Implementation | undefined, capabilities, revision: revision.id, principal } // as the client describes itself
-    return new SpokenConnection(revision, caller, () => logLevel, this.#report)
+    return new SpokenConnection(revision, callerOf(description, principal), () => logLevel, this.#report)
   }
 
   /** Before `initialize` there is no revision to speak. */
@@ -273,6 +273,11 @@ class SpokenConnection implements Connection {
   get logLevel(): LogLevel | undefined {
     return this.#level()
   }
+}
+
+/** Who sends a request that describes itself. */
+export function callerOf({ revision, capabilities, info }: Description, principal: Principal | undefined): Caller {
+  return { info: info as Implementation | undefined, capabilities, revision: revision.id, principal } // as the client describes itself
 }
 
 function unknown(method: string): RpcError {

@@ -72,7 +72,7 @@ export class Watching {
   }
 
   /** A stream of changes: a call that lasts until it is cancelled, or the server ends. */
-  listen(call: Incoming, { notifications }: Params): Promise<object> {
+  listen(call: Incoming, { notifications }: Params, mayWatch: (uri: string) => boolean): Promise<object> {
     if (!isObject(notifications))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "notifications" must be an object that names what to listen for')
     if (this.#streams.size >= MAX_STREAMS)
@@ -80,10 +80,12 @@ export class Watching {
         INTERNAL_ERROR,
         `At most ${MAX_STREAMS} streams of changes can be open at once; cancel one, or listen for more on one`,
       )
-    const filter = filterOf(notifications, this.#server)
+    const asked = filterOf(notifications, this.#server)
+    // Of what is hidden nothing is told, not even that it is there.
+    const filter = { lists: asked.lists, uris: new Set([...asked.uris].filter(mayWatch)) }
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
-    if (filter.uris.size > 0) agreed['resourceSubscriptions'] = [...filter.uris]
+    if (asked.uris.size > 0) agreed['resourceSubscriptions'] = [...asked.uris]
     this.#watch()
     call.send(tagged('notifications/subscriptions/acknowledged', call.id, { notifications: agreed }))
     const ended = new Promise<object>((resolve) => {

@@ -24,7 +24,7 @@ interface Kept {
 }
 
 export interface MemoryReplayOptions {
-  /** The most characters of one stream (default 1 Mi), and of all together (default 64 Mi). */
+  /** The most characters of one stream (default 1 Mi) beside its newest event, and of all together (default 64 Mi). */
   perStream?: number
   total?: number
 }
@@ -56,7 +56,8 @@ export class MemoryReplay implements ReplayStore {
     this.#streams.set(stream, kept)
     kept.events.push(event)
     this.#grow(kept, event.frame.length + OVERHEAD)
-    while (kept.size > this.#perStream && kept.events.length > 0) this.#letGo(kept)
+    // Never the newest: it may be the answer that a client comes back for.
+    while (kept.size > this.#perStream && kept.events.length > 1) this.#letGo(kept)
     for (const [name, oldest] of this.#streams) {
       if (this.#size <= this.#total) break
       while (this.#size > this.#total && oldest.events.length > 0) this.#letGo(oldest)

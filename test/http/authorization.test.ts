@@ -1,11 +1,14 @@
+import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { SignJWT, UnsecuredJWT, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { oauth, tokens } from '../../src/http.js'
-import { type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
+import { type Authorization, type KnownToken, oauth, tokens } from '../../src/http.js'
+import { RpcError, type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
 import { connectInMemory } from '../../src/testing.js'
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.js'
 import { proves } from '../requirements/proves.js'
-import { type Answer, Handshaken, POST, type Sending, described, message, send, serving } from './caller.js'
+import { type Answer, Handshaken, POST, type Sending, type Stream, described, message, open, send, serving } from './caller.js'
 
 const RESOURCE = 'http://localhost/mcp'
 const ALICE = 'alice-0123456789abcdef'
@@ -24,6 +27,12 @@ function guarded(): Server {
       tool({ name: 'both', scopes: ['notes:read', 'notes:write'], run: () => 'both' }),
       tool({ name: 'hidden', visible: ({ principal }) => principal?.scopes.includes('admin') === true, run: () => 'seen' }),
       tool({
+        name: 'mirrored',
+        visible: ({ principal }) => principal?.scopes.includes('admin') === true,
+        input: { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } },
+        run: () => 'seen',
+      }),
+      tool({
         name: 'ask',
         async run(_, call) {
           const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } as const
@@ -32,8 +41,15 @@ function guarded(): Server {
         },
       }),
     ],
-    resources: [resource({ uri: 'note://secret', scopes: ['notes:read'], read: () => 'secret' })],
-    prompts: [prompt({ name: 'secret', scopes: ['notes:read'], build: () => 'secret' })],
+    resources: [
+      resource({ uri: 'note://secret', scopes: ['notes:read'], read: () => 'secret' }),
+      resource({ uri: 'notes://{name}', scopes: ['notes:write'], complete: { name: () => ['secret name'] }, read: () => 'x' }),
+      resource({ uri: 'note://hidden', visible: ({ principal }) => principal?.id === 'bob', read: () => 'hidden' }),
+    ],
+    prompts: [
+      prompt({ name: 'secret', scopes: ['notes:read'], build: () => 'secret' }),
+      prompt({ name: 'named', scopes: ['notes:write'], arguments: { who: { values: ['secret name'] } }, build: () => 'x' }),
+    ],
   })
 }
 
@@ -87,8 +103,10 @@ describe('a list of tokens', () => {
     { token: 'short', id: 'x' },
     { token: 'has spaces in it, and so on', id: 'x' },
     { token: ALICE, id: '' },
+    { token: ALICE, id: 'x', scopes: 'notes:read' },
+    { token: ALICE, id: 'x', scopes: [1] },
   ])('must be good: %j', (each) => {
-    expect(() => tokens([each])).toThrow(TypeError)
+    expect(() => tokens([each as KnownToken])).toThrow(TypeError)
   })
 })
 
@@ -119,6 +137,29 @@ describe('a token that takes its time', () => {
   })
 })
 
+describe('a verification of your own', () => {
+  // What a compiler would have told: not everybody has one.
+  const of = (found: unknown) => ({ verify: () => found }) as unknown as Authorization
+  const thenable = (found: unknown) => ({ then: (resolve: (value: unknown) => void) => resolve(found) })
+
+  it.each([undefined, null, false, ''])('that finds nobody (%j) lets nobody in', async (found) => {
+    for (const auth of [of(found), of(Promise.resolve(found)), of(thenable(found))])
+      await serving(guarded(), { auth }, async ({ url }) => {
+        expect((await send(url, as(ALICE, call('whoami')))).status).toBe(401)
+      })
+  })
+
+  it.each([true, {}, { id: '', scopes: [] }, { id: 'x' }, { id: 'x', scopes: 'admin' }])(
+    'that finds no principal (%j) lets nobody in',
+    async (found) => {
+      for (const auth of [of(found), of(Promise.resolve(found)), of(thenable(found))])
+        await serving(guarded(), { auth }, async ({ url }) => {
+          expect((await send(url, as(ALICE, call('whoami')))).status).toBe(503)
+        })
+    },
+  )
+})
+
 describe('scopes of definitions', () => {
   const auth = tokens([
     { token: ALICE, id: 'alice', scopes: ['notes:read'] },
@@ -142,6 +183,81 @@ describe('scopes of definitions', () => {
       const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))
       const { status, headers } = await client.request('tools/call', { name: 'write' })
       expect([status, headers['www-authenticate']]).toEqual([403, 'Bearer error="insufficient_scope", scope="notes:write"'])
+    })
+  })
+
+  it.each([undefined, null, 'x', { requiredScopes: 'admin' }, { requiredScopes: ['a"b', 'c\r\nd', 1] }])(
+    'are what an error of a handler may speak of in other words: %j',
+    async (data) => {
+      const refusing = createServer({
+        name: 'refusing',
+        version: '1',
+        tools: [
+          tool({
+            name: 'refuse',
+            run: () => {
+              throw new RpcError(403, 'Not for you', data)
+            },
+          }),
+        ],
+      })
+      await serving(refusing, { auth }, async (listening) => {
+        const { status, json, headers } = await send(listening.url, as(ALICE, call('refuse')))
+        expect([status, json]).toMatchObject([403, { error: { code: 403, message: 'Not for you' } }])
+        expect(headers['www-authenticate']).toBe('Bearer error="insufficient_scope"')
+        expect(listening.open).toBe(0)
+      })
+    },
+  )
+
+  it.each([
+    { type: 'ref/prompt', name: 'named', argument: 'who' },
+    { type: 'ref/resource', uri: 'notes://{name}', argument: 'name' },
+  ])('are asked for where something is completed: $type', async ({ argument, ...ref }) => {
+    await serving(guarded(), { auth }, async ({ url }) => {
+      const asked = described('completion/complete', { ref, argument: { name: argument, value: '' } })
+      const { status, text } = await send(url, as(ALICE, asked))
+      expect([status, text.includes('secret name')]).toEqual([403, false])
+      expect((await send(url, as(BOB, asked))).json).toMatchObject({ result: { completion: { values: ['secret name'] } } })
+    })
+  })
+
+  it('also decide who hears of changes', async () => {
+    const server = guarded()
+    const nobody = 'nobody-0123456789abcdef'
+    const known = tokens([
+      { token: ALICE, id: 'alice', scopes: ['notes:read'] },
+      { token: BOB, id: 'bob' },
+      { token: nobody, id: 'nobody' },
+    ])
+    await serving(server, { auth: known }, async ({ url }) => {
+      const uris = ['note://hidden', 'note://later']
+      const listen = (resourceSubscriptions: string[]) => described('subscriptions/listen', { notifications: { resourceSubscriptions } })
+      expect((await send(url, as(nobody, listen(['note://secret'])))).status).toBe(403)
+      const streams = [await open(url, as(BOB, listen(uris))), await open(url, as(ALICE, listen(uris)))]
+      const sessions = []
+      for (const token of [BOB, ALICE]) {
+        const client = await Handshaken.open(url, '2025-11-25', {}, bearer(token))
+        for (const uri of uris) expect((await client.request('resources/subscribe', { uri })).json).toMatchObject({ result: {} })
+        const refused = await client.request('resources/subscribe', { uri: 'note://secret' })
+        expect(refused.status).toBe(token === BOB ? 403 : 200)
+        sessions.push(await client.listen())
+      }
+      server.updated('note://hidden')
+      server.updated('note://later')
+      const told = ({ text }: Stream) => text.includes('"uri":"note://hidden"')
+      for (const stream of [...streams, ...sessions]) await stream.has('"uri":"note://later"')
+      expect([...streams, ...sessions].map(told)).toEqual([true, false, true, false])
+      for (const stream of [...streams, ...sessions]) stream.cut()
+    })
+  })
+
+  it('also decide what is told of the headers that a tool needs', async () => {
+    await serving(guarded(), { auth }, async ({ url }) => {
+      const { json: unknown } = await send(url, as(ALICE, call('mirrored', { arguments: { region: 'x' } })))
+      expect(unknown).toMatchObject({ error: { code: -32602, message: 'Unknown tool: mirrored' } })
+      const { json: told } = await send(url, as(BOB, call('mirrored', { arguments: { region: 'x' } })))
+      expect(told).toMatchObject({ error: { code: -32020, message: 'Header mismatch: the header Mcp-Param-Region is missing' } })
     })
   })
 
@@ -356,6 +472,19 @@ describe('an authorization server', () => {
       expect(log.join('')).toContain('A token could not be verified')
       expect(log.join('')).not.toContain(token)
     })
+  })
+
+  it.each(['<html>', '[]', '{"keys":{}}', '{"keys":[1]}'])('whose keys cannot be read is not the fault of the caller: %s', async (keys) => {
+    const issuer = createHttpServer((_, response) => response.end(keys)).listen(0, '127.0.0.1')
+    await once(issuer, 'listening')
+    const { port } = issuer.address() as AddressInfo
+    const broken = oauth({ resource: RESOURCE, issuer: server.issuer, jwksUri: `http://127.0.0.1:${port}/keys` })
+    await serving(guarded(), { auth: broken }, async ({ url }) => {
+      const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
+      expect((await send(url, as(token, call('whoami')))).status).toBe(503)
+    })
+    issuer.close()
+    issuer.closeAllConnections()
   })
 
   it('must be named rightly', () => {

@@ -45,6 +45,7 @@ const REQUESTS: Record<string, Sending> = {
   'JSON and more': post(ping, { 'content-type': 'application/json, text/plain' }),
   'JSON in Latin-1': post(ping, { 'content-type': 'application/json; charset=iso-8859-1' }),
   compressed: post(ping, { 'content-encoding': 'gzip' }),
+  'compressed on its way': post(ping, { 'transfer-encoding': 'gzip, chunked' }),
   'accepts JSON only': post(ping, { accept: 'application/json' }),
   'accepts streams only': post(ping, { accept: 'text/event-stream' }),
   'accepts pages': post(ping, { accept: 'text/html' }),

@@ -241,6 +241,7 @@ describe('headers that mirror the body', () => {
     ['a number in hexadecimal', region({ level: 16 }, { 'mcp-param-level': '0x10' })],
     ['yes for no', region({ dry: false }, { 'mcp-param-dry': 'FALSE' })],
     ['Base64 without padding', region({ region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVsbG8?=' })],
+    ['Base64 that nobody writes so', region({ region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVsbG9=?=' })],
     ['Base64 with other characters', region({ region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVs!!!bG8=?=' })],
     ['Base64 for the web', region({ region: '??>' }, { 'mcp-param-region': '=?base64?Pz8-?=' })],
     ['Base64 of no UTF-8', region({ region: '\uFFFD' }, { 'mcp-param-region': '=?base64?/w==?=' })],

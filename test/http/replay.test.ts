@@ -22,8 +22,16 @@ describe('the memory of events', () => {
     const store = new MemoryReplay({ perStream: 1000 })
     for (let number = 1; number <= 20; number++) store.keep('a', { number, frame: 'x'.repeat(100) })
     expect(numbers(store.after('a', 0))).toEqual([16, 17, 18, 19, 20])
-    // One that is too large by itself is not kept at all.
+    // The newest is kept, however large; it goes when another one comes.
     store.keep('a', { number: 21, frame: 'x'.repeat(2000) })
+    expect([numbers(store.after('a', 0)), store.size]).toEqual([[21], 2100])
+    store.keep('a', { number: 22, frame: 'x' })
+    expect([numbers(store.after('a', 0)), store.size]).toEqual([[22], 101])
+  })
+
+  it('keeps nothing that is too large for all of it', () => {
+    const store = new MemoryReplay({ perStream: 1000, total: 1500 })
+    store.keep('a', { number: 1, frame: 'x'.repeat(2000) })
     expect([store.after('a', 0), store.size]).toEqual([[], 0])
   })
 
@@ -94,6 +102,50 @@ describe('a store that takes its time', () => {
       await rest.has('three')
       expect(rest.seen.map(({ id }) => id)).toEqual(['g.1', 'g.2', 'g.3'])
       rest.cut()
+    })
+  })
+
+  it('does not keep the place of a client that is gone before it has got what it asked for', async () => {
+    const { server } = servedOverHttp()
+    const replay = new SlowReplay()
+    await serving(server, { replay }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const own = await client.listen()
+      await own.next()
+      own.cut()
+      await expect.poll(() => listening.open).toBe(0)
+      server.log.info('one')
+      const again = await client.listen('g.0')
+      await expect.poll(() => replay.asked).toBe(1)
+      again.cut()
+      await expect.poll(() => listening.open).toBe(0)
+      replay.answer()
+      const next = await client.listen()
+      expect(next.status).toBe(200)
+      next.cut()
+    })
+  })
+
+  it('may fail: whoever asked comes back later, and the others are served', async () => {
+    const { server } = servedOverHttp()
+    const replay = new MemoryReplay()
+    const broken: ReplayStore = {
+      keep: (stream, event) => replay.keep(stream, event),
+      after: () => Promise.reject(new Error('no connection to the store')),
+      drop: (stream) => replay.drop(stream),
+    }
+    let log = ''
+    const stream = { write: (line: string) => void (log += line) }
+    await serving(server, { replay: broken, log: stream }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const own = await client.listen()
+      await own.next()
+      own.cut()
+      await expect.poll(() => listening.open).toBe(0)
+      server.log.info('one')
+      await (await client.listen('g.0')).ended()
+      expect(log).toContain('no connection to the store')
+      expect([listening.open, (await client.request('ping')).status]).toEqual([0, 200])
     })
   })
 

@@ -3,6 +3,7 @@ import { request as httpsRequest } from 'node:https'
 import { type Socket, connect } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { MemoryReplay, listen } from '../../src/http.js'
+import { createServer } from '../../src/index.js'
 import { Handshaken, POST, type Sending, described, message, open, send, serving } from './caller.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
@@ -74,6 +75,20 @@ describe('web pages', () => {
     })
   })
 
+  it('that are named may ask where to get a token, with headers of their own, and read every refusal', async () => {
+    const headers = { origin: 'https://app.example.com' }
+    const auth = { resource: 'http://localhost/mcp', verify: () => ({ id: 'x', scopes: [] }) }
+    await serving(servedOverHttp().server, { origins: [headers.origin], auth, limits: { body: 1000 } }, async ({ url }) => {
+      const document = new URL('/.well-known/oauth-protected-resource/mcp', url).href
+      const asking = { ...headers, 'access-control-request-method': 'GET', 'access-control-request-headers': 'mcp-protocol-version' }
+      const asked = await send(document, { method: 'OPTIONS', headers: asking })
+      expect([asked.status, asked.headers['access-control-allow-origin']]).toEqual([204, headers.origin])
+      const more = { ...POST, ...headers, authorization: 'Bearer x', 'transfer-encoding': 'chunked' }
+      const refused = await send(url, { headers: more, body: 'x'.repeat(2000) })
+      expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([413, headers.origin])
+    })
+  })
+
   it.each([{ origins: ['app.example.com'] }, { origins: ['*'] }])('must be named rightly: %j', async (options) => {
     await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow('"origins" must list origins')
   })
@@ -114,6 +129,53 @@ describe('slow clients', () => {
       })
       expect((await send(url, echo('x'))).status).toBe(200)
       await Promise.all(slow.map(ended))
+    })
+  })
+
+  it('have all of their time for the head as well, where that is less than a head is given', async () => {
+    await serving(servedOverHttp().server, { requestTimeout: 100 }, async ({ url, port }) => {
+      expect((await send(url, echo('x'))).status).toBe(200)
+      const socket = connect(port, '127.0.0.1')
+      socket.write('POST /mcp HTTP/1.1\r\n')
+      await ended(socket)
+    })
+  })
+
+  const piped = (count: number) =>
+    [...Array(count).keys()].map((i) => {
+      const { headers, body } = described('tools/call', { name: 'quiet', arguments: { gate: `piped ${i}` } }, i)
+      const lines = Object.entries({ host: 'localhost', 'content-length': body.length, ...(headers as object) }).map((line) =>
+        line.join(': '),
+      )
+      return `POST /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body.toString()}`
+    })
+
+  it('that do not wait for answers are served one after the other, and leave nothing behind', async () => {
+    const { server, gate, ended: left } = servedOverHttp()
+    await serving(server, { keepAlive: 0 }, async (listening) => {
+      const socket = connect(listening.port, '127.0.0.1')
+      let text = ''
+      socket.on('data', (chunk) => (text += chunk.toString()))
+      socket.write(piped(20).join(''))
+      gate.open('piped 0')
+      gate.open('piped 2')
+      await until(() => expect(text).toContain('passed piped 0'))
+      expect([listening.open, text.includes('passed piped 2')]).toEqual([1, false])
+      gate.open('piped 1')
+      await until(() => expect(text).toContain('passed piped 2'))
+      expect(text.indexOf('passed piped 1')).toBeLessThan(text.indexOf('passed piped 2'))
+      expect(listening.open).toBe(1)
+      socket.destroy()
+      await until(() => expect([listening.open, [...left.keys()]]).toEqual([0, ['piped 3']]))
+    })
+  })
+
+  it('that send and send without waiting are cut off', async () => {
+    await serving(servedOverHttp().server, {}, async ({ url, port }) => {
+      const socket = connect(port, '127.0.0.1')
+      socket.write(piped(200).join(''))
+      await ended(socket)
+      expect((await send(url, echo('x'))).status).toBe(200)
     })
   })
 
@@ -216,6 +278,44 @@ describe('limits', () => {
     })
   })
 
+  it('of open answers, also for batches and for those who shake hands', async () => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, { limits: { open: 1 } }, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-03-26')
+      const stream = await open(url, described('subscriptions/listen', { notifications: {} }))
+      const { status, json } = await client.post(`[${message('tools/call', { name: 'quiet', arguments: { gate: 'batch' } }, 1)}]`)
+      expect([status, json]).toMatchObject([503, { error: { code: -32603 } }])
+      await expect(Handshaken.open(url, '2025-11-25')).rejects.toThrow('503')
+      stream.cut()
+      gate.open('batch')
+    })
+  })
+
+  it('of sessions, also of those whose opening takes its time', async () => {
+    const opening: (() => void)[] = []
+    const server = createServer({ name: 'slow to open', version: '1' })
+    server.use(async (_, next) => {
+      await new Promise<void>((resolve) => opening.push(resolve))
+      return await next()
+    })
+    await serving(server, { limits: { sessions: 2 } }, async (listening) => {
+      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+      const sending = { headers: POST, body: message('initialize', params, 1) }
+      const controller = new AbortController()
+      const gone = expect(fetch(listening.url, { method: 'POST', ...sending, signal: controller.signal })).rejects.toThrow()
+      await until(() => expect(opening).toHaveLength(1))
+      controller.abort()
+      await gone
+      await until(() => expect(listening.open).toBe(0))
+      const answer = send(listening.url, sending)
+      await until(() => expect(opening).toHaveLength(2))
+      expect((await send(listening.url, sending)).status).toBe(503)
+      for (const go of opening) go()
+      expect((await answer).status).toBe(200)
+      await until(() => expect(listening.sessions).toBe(1))
+    })
+  })
+
   it('of sessions, where those that nobody uses make way', async () => {
     await serving(servedOverHttp().server, { limits: { sessions: 2, idle: 200 } }, async (listening) => {
       const first = await Handshaken.open(listening.url, '2025-11-25')
@@ -240,6 +340,23 @@ describe('limits', () => {
       expect((await busy.request('ping')).status).toBe(200)
       own.cut()
       await until(() => expect(listening.sessions).toBe(0))
+    })
+  })
+
+  it('of time: a session whose client is gone ends, though calls wait for it', async () => {
+    const { server, ended } = servedOverHttp()
+    await serving(server, { limits: { idle: 500 } }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
+      const asked = await client.stream('tools/call', { name: 'ask', arguments: {} })
+      const socket = connect(listening.port, '127.0.0.1')
+      const body = message('tools/call', { name: 'quiet', arguments: { gate: 'never' } }, 7)
+      const lines = Object.entries({ host: 'localhost', 'content-length': body.length, ...POST, ...client.headers })
+      socket.write(`POST /mcp HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`)
+      await until(() => expect(listening.open).toBe(2))
+      asked.cut()
+      socket.destroy()
+      await until(() => expect([listening.open, listening.sessions]).toEqual([0, 0]))
+      await until(() => expect(ended.get('never')).toMatch(/^stopped/))
     })
   })
 

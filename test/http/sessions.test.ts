@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { Handshaken, POST, type Stream, message, open, send, serving } from './caller.js'
+import { tool } from '../../src/index.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
@@ -182,6 +183,24 @@ describe('polling', () => {
       gate.open('a')
       expect(await polled.message()).toMatchObject({ id: 9, ...text('polled a') })
       expect(await polled.next()).toBeUndefined()
+    })
+  })
+
+  it('brings a large answer as well', async () => {
+    const { server } = servedOverHttp()
+    server.tools.add(
+      tool({
+        name: 'large',
+        run(_, running) {
+          running.releaseStream()
+          return 'x'.repeat(2 * 1024 * 1024)
+        },
+      }),
+    )
+    await serving(server, {}, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-11-25')
+      await (await client.stream('tools/call', call('large'), 7)).ended()
+      expect(await (await client.listen('0p.0')).message()).toMatchObject({ id: 7, result: { content: [{ type: 'text' }] } })
     })
   })
 

@@ -43,11 +43,14 @@ class HttpChannel implements TargetChannel {
     const controller = new AbortController()
     if (message.method !== undefined) this.#open.set(message.id, controller)
     const signal = AbortSignal.any([this.#all.signal, controller.signal])
-    this.#begun = this.#begun.then(async () => {
-      const answering = this.#post(frame, message, described, signal).catch((error: unknown) => this.#failed(error))
-      // Only what opens a session, or has no answer, is waited for.
-      if (message.id === undefined || message.method === 'initialize') await answering
-    })
+    this.#begun = this.#begin(this.#begun, message, () => this.#post(frame, message, described, signal))
+  }
+
+  async #begin(before: Promise<unknown>, message: Message, post: () => Promise<void>): Promise<void> {
+    await before
+    const answering = post().catch((error: unknown) => this.#failed(error))
+    // Only what opens a session, or has no answer, is waited for.
+    if (message.id === undefined || message.method === 'initialize') await answering
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { type HttpHandlerOptions, httpHandler } from '../../src/http.js'
 import { type Sending, POST, described, message } from './caller.js'
 import { servedOverHttp } from './served.js'
@@ -63,6 +63,8 @@ describe('a handler', () => {
     if (when === 'before') controller.abort()
     else await (await asked).body?.cancel()
     await expect.poll(() => ended.get('b')).toMatch(/^stopped/)
+    // Whatever stands around the handler is not left waiting.
+    expect((await asked).status).toBe(when === 'before' ? 499 : 200)
   })
 
   it('cuts off who does not read', async () => {
@@ -71,6 +73,33 @@ describe('a handler', () => {
     server.updated('note://one')
     const reader = response.body?.getReader()
     await expect(reader?.closed).rejects.toThrow('did not read')
+  })
+
+  it('does not cut off who reads, be it more slowly than there is to read', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    try {
+      const { send, server } = handler({ keepAlive: 1000 })
+      const response = await send(described('subscriptions/listen', { notifications: { resourceSubscriptions: ['note://one'] } }))
+      const reader = response.body?.getReader()
+      const tell = async () => {
+        server.updated('note://one')
+        await new Promise(setImmediate)
+      }
+      for (let i = 0; i < 10; i++) {
+        await tell()
+        await tell()
+        vi.advanceTimersByTime(1000)
+        expect((await reader?.read())?.done).toBe(false)
+      }
+      // From here on nobody reads: what is told meanwhile makes no difference.
+      for (let i = 0; i < 2; i++) {
+        await tell()
+        vi.advanceTimersByTime(1000)
+      }
+      await expect(reader?.closed).rejects.toThrow('did not read')
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('knows by which names it may be called', async () => {

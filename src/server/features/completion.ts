@@ -4,7 +4,7 @@ import type { CompleteResult } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Complete } from '../define.js'
 import type { Server } from '../server.js'
-import { seenBy } from './definition.js'
+import { checkScopes, seenBy } from './definition.js'
 
 /** The most values that one answer may have. */
 const MAX_VALUES = 100
@@ -32,11 +32,13 @@ export async function complete(context: Context, { ref, argument, context: other
   return { completion: { values, total: found.length, hasMore: found.length > values.length } }
 }
 
-function completerOf({ server, connection }: Context, ref: unknown, argument: string): Complete | readonly string[] {
+function completerOf(context: Context, ref: unknown, argument: string): Complete | readonly string[] {
+  const { server, connection } = context
   if (isObject(ref) && ref['type'] === 'ref/prompt') {
     const served = server.prompts.get(String(ref['name']))
     if (served === undefined || !seenBy(served.definition, connection.caller))
       throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${String(ref['name'])}`)
+    checkScopes(served.definition, context)
     const declared = served.definition.arguments ?? {}
     const facts = Object.hasOwn(declared, argument) ? declared[argument] : undefined
     if (facts === undefined) throw new RpcError(INVALID_PARAMS, `Unknown argument of prompt ${served.listing.name}: ${argument}`)
@@ -46,6 +48,7 @@ function completerOf({ server, connection }: Context, ref: unknown, argument: st
     const served = server.resources.get(String(ref['uri']))
     if (served?.template === undefined || !seenBy(served.definition, connection.caller))
       throw new RpcError(INVALID_PARAMS, `Unknown resource template: ${String(ref['uri'])}`)
+    checkScopes(served.definition, context)
     if (!served.template.variables.includes(argument))
       throw new RpcError(INVALID_PARAMS, `Unknown variable of ${served.template.source}: ${argument}`)
     const completers = served.definition.complete ?? {}

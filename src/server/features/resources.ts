@@ -75,6 +75,22 @@ export function findResource(server: Server, caller: Caller, uri: string): Found
   return undefined
 }
 
+/**
+ * Whether a caller may hear of changes of a resource: not of one that it cannot see, but of one that nobody has defined yet.
+ * Throws where its token does not grant what the definition asks for.
+ */
+export function mayWatch(context: Context, uri: string): boolean {
+  const { server, connection } = context
+  const found = findResource(server, connection.caller, uri)
+  if (found !== undefined) {
+    checkScopes(found.definition, context)
+    return true
+  }
+  if (server.resources.get(uri) !== undefined) return false
+  for (const { template } of server.resources.values()) if (template?.match(uri) !== undefined) return false
+  return true
+}
+
 /** What `read` returned, as contents: text, bytes, or one or several of them in full. */
 function contentsOf(value: unknown, uri: string, mimeType: string | undefined): ResourceContents[] {
   const items: unknown[] = Array.isArray(value) ? value : [value]

@@ -1,6 +1,7 @@
 import type { Authorization } from '../../auth/authorization.js'
 import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
+import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import { INSUFFICIENT_SCOPE, UNAUTHORIZED } from '../../protocol/errors.js'
 import type { Gate } from './gate.js'
@@ -49,11 +50,10 @@ export class BearerGate implements Gate {
       return this.#unauthorized(header === undefined ? undefined : 'the header Authorization must be "Bearer" and a token')
     try {
       const found = this.#authorization.verify(token)
-      if (!(found instanceof Promise)) return this.#judge(found)
-      return found.then(
-        (principal) => this.#judge(principal),
-        (error: unknown) => this.#unknown(error),
-      )
+      if (!isThenable(found)) return this.#judge(found)
+      return Promise.resolve(found)
+        .then((principal) => this.#judge(principal))
+        .catch((error: unknown) => this.#unknown(error))
     } catch (error) {
       return this.#unknown(error)
     }
@@ -62,12 +62,17 @@ export class BearerGate implements Gate {
   /** https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#runtime-insufficient-scope-errors */
   challenge({ code, data }: RpcError): HeaderList {
     if (code !== INSUFFICIENT_SCOPE) return []
-    const { requiredScopes = [] } = data as { requiredScopes?: readonly string[] } // as it was thrown
-    return this.#challenge({ error: 'insufficient_scope', scope: requiredScopes.join(' ') })
+    const required: unknown = isObject(data) ? data['requiredScopes'] : undefined
+    // A handler may have thrown it, with anything: a header takes only what a scope can be.
+    const scopes = Array.isArray(required) && required.every(isScope) ? required : []
+    return this.#challenge({ error: 'insufficient_scope', ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }) })
   }
 
   #judge(principal: Principal | undefined): Principal | Refusal {
-    if (principal === undefined) return this.#unauthorized('the token is not good, not for this server, or expired')
+    // Also null, or false: not every `verify` is checked by a compiler, and whoever is nobody must not come in.
+    if (!principal) return this.#unauthorized('the token is not good, not for this server, or expired')
+    if (typeof principal.id !== 'string' || principal.id === '' || !Array.isArray(principal.scopes))
+      throw new TypeError('"verify" must give a principal with an "id" and a list of "scopes"')
     const { scopes = [] } = this.#authorization
     if (scopes.every((scope) => principal.scopes.includes(scope))) return principal
     const error = new RpcError(INSUFFICIENT_SCOPE, `Insufficient scope: this server needs a token with ${scopes.join(' ')}`, {
@@ -95,6 +100,11 @@ export class BearerGate implements Gate {
     const written = Object.entries(all).map(([name, value]) => `${name}="${value}"`)
     return ['WWW-Authenticate', written.length === 0 ? 'Bearer' : `Bearer ${written.join(', ')}`]
   }
+}
+
+/** https://datatracker.ietf.org/doc/html/rfc6749#section-3.3 */
+function isScope(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(value)
 }
 
 function listed(scopes: readonly string[] | undefined): readonly string[] | undefined {

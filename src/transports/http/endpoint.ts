@@ -25,7 +25,8 @@ export interface EndpointOptions extends GuardOptions {
   path?: string | undefined
   /** Serves a client over a channel. */
   open(channel: Channel): Conversation
-  headerParameters(tool: string): readonly HeaderParameter[]
+  /** The parameters of a tool that are mirrored in headers, as far as the sender of a request may know of it. */
+  headerParameters(tool: string, request: Request, principal: Principal | undefined): readonly HeaderParameter[]
   report(report: Report): void
   gate?: Gate | undefined
   store: ReplayStore
@@ -119,10 +120,11 @@ export class Endpoint {
     const origin = this.#guards.listed(visit)
     const headers = origin === undefined ? [] : corsHeaders(origin)
     const { method } = visit
+    // Also for the document: clients send the version header with what they ask for.
+    if (method === 'OPTIONS' && origin !== undefined) return visit.answer(204, [...headers, ...PREFLIGHT])
     if (visit.path !== path && visit.path !== `${path}/`) return this.#elsewhere(visit, headers)
     const document = gate?.document(visit.path)
     if (document !== undefined) return visit.answer(200, [...JSON_TYPE, ...headers], document)
-    if (method === 'OPTIONS' && origin !== undefined) return visit.answer(204, [...headers, ...PREFLIGHT])
     if (this.#closing) return this.#refuse(visit, unavailable('the server is shutting down', headers))
     if (gate === undefined) return this.#admitted({ visit, principal: undefined, headers })
     const admitted = gate.admit(visit)
@@ -165,7 +167,7 @@ export class Endpoint {
     if (refusal !== undefined) return this.#refuse(visit, new Refusal(refusal.status, refusal.error, [...refusal.headers, ...headers]))
     visit.read(maxBody, this.#bodies, (body) => {
       try {
-        if (body === 'too long') return this.#refuse(visit, tooLarge(maxBody))
+        if (body === 'too long') return this.#refuse(visit, tooLarge(maxBody, headers))
         if (body === 'too much') return this.#refuse(visit, unavailable('too much is being read', headers))
         const { text, message } = readBody(body, maxDepth)
         this.#route(arrival, text, message)
@@ -192,27 +194,28 @@ export class Endpoint {
     }
     if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
       return this.#refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
-    if (message.kind === 'request' && this.#full()) return this.#refuse(visit, unavailable('too many requests are open', headers), asked)
+    if ((message.kind === 'request' || message.kind === 'batch') && this.#full())
+      return this.#refuse(visit, unavailable('too many requests are open', headers), asked)
     session.post(text, message, { visit, principal, headers, challenge: this.#challenge })
   }
 
   #initialize({ visit, principal, headers }: Arrival, message: Request): void {
+    if (this.#full()) return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
     if (!this.#sessions.makeRoom()) return this.#refuse(visit, unavailable('too many sessions are open', headers), message.id)
-    const { store, maxWaiting, retry, open, node } = this.#options
+    const { store, maxWaiting, retry, report, open, node } = this.#options
     const id = node === undefined ? newId() : `${node}.${newId()}`
-    const session = new HttpSession(id, principal?.id, { pulse: this.#pulse, store, maxWaiting, retry }, open)
+    const session = new HttpSession(id, principal?.id, { pulse: this.#pulse, store, maxWaiting, retry, report }, open)
+    // At once: opening it may take a while, and it takes its place already.
+    this.#sessions.add(session)
     session.post(message.frame, message, {
       visit,
       principal,
       headers,
       challenge: this.#challenge,
       opening: (answer) => {
-        if (answer === undefined || !session.begin(answer)) {
-          session.end()
-          return []
-        }
-        this.#sessions.add(session)
-        return ['Mcp-Session-Id', session.id]
+        if (answer !== undefined && session.begin(answer)) return ['Mcp-Session-Id', session.id]
+        this.#sessions.end(session)
+        return []
       },
     })
   }
@@ -224,7 +227,7 @@ export class Endpoint {
     if (message.kind !== 'request') return this.#refuse(visit, new Refusal(400, `Bad Request: ${NOT_ONE}`, headers))
     try {
       checkDescription(message, version)
-      checkMirrors(visit, message, this.#options.headerParameters)
+      checkMirrors(visit, message, (tool) => this.#options.headerParameters(tool, message, principal))
     } catch (error) {
       if (!(error instanceof RpcError)) throw error
       return this.#refuse(visit, new Refusal(400, error, headers), message.id)

@@ -85,7 +85,7 @@ export class EventLog {
       sent = last
     }
     if (this.#ended || this.#latest !== outlet) outlet.end()
-    else this.#outlet = outlet
+    else if (outlet.open) this.#outlet = outlet
     if (this.#latest === outlet) this.#latest = undefined
   }
 

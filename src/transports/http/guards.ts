@@ -1,5 +1,5 @@
 import { Refusal } from './refusal.js'
-import type { Visit } from './visit.js'
+import type { HeaderList, Visit } from './visit.js'
 
 /* What every request must pass before its body is read. */
 
@@ -79,6 +79,10 @@ export function checkPost(visit: Visit, maxBody: number): Refusal | undefined {
   const encoding = visit.header('content-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
     return new Refusal(415, 'Unsupported Media Type: send the body as it is, without Content-Encoding')
+  // https://datatracker.ietf.org/doc/html/rfc9112#section-6.1
+  const transfer = visit.header('transfer-encoding')
+  if (transfer !== undefined && transfer.toLowerCase() !== 'chunked')
+    return new Refusal(501, 'Not Implemented: send the body as it is, with no Transfer-Encoding but chunked')
   if (!accepts(visit, 'application/json') || !accepts(visit, 'text/event-stream')) {
     return new Refusal(406, 'Not Acceptable: send the header "Accept: application/json, text/event-stream"')
   }
@@ -86,8 +90,8 @@ export function checkPost(visit: Visit, maxBody: number): Refusal | undefined {
   return length !== undefined && Number(length) > maxBody ? tooLarge(maxBody) : undefined
 }
 
-export function tooLarge(maxBody: number): Refusal {
-  return new Refusal(413, `Content Too Large: a message may have ${maxBody} bytes`)
+export function tooLarge(maxBody: number, headers: HeaderList = []): Refusal {
+  return new Refusal(413, `Content Too Large: a message may have ${maxBody} bytes`, headers)
 }
 
 function isJson(type: string | undefined): boolean {

@@ -83,7 +83,10 @@ function decode(written: string): string | undefined {
   const encoded = written.slice(9, -2)
   if (!BASE64.test(encoded)) return undefined
   try {
-    return utf8.decode(Uint8Array.from(atob(encoded), (character) => character.charCodeAt(0)))
+    const binary = atob(encoded)
+    // The last character may have bits that stand for nothing: who sets them has written it in another way than others do.
+    if (btoa(binary) !== encoded) return undefined
+    return utf8.decode(Uint8Array.from(binary, (character) => character.charCodeAt(0)))
   } catch {
     return undefined
   }

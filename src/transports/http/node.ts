@@ -1,6 +1,6 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Budget } from './budget.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
 
@@ -11,6 +11,8 @@ const SINGLE = /^(?:host|origin|authorization|content-type|content-length|conten
 
 /** How many times too long a body may be before the rest of it is not waited for. */
 const PATIENCE = 4
+/** How many requests may wait behind another one on their connection. Hardly any client has even one do so. */
+const MAX_WAITING = 100
 
 class NodeVisit implements Visit {
   readonly #request: IncomingMessage
@@ -141,6 +143,10 @@ class NodeSink implements Sink {
   get waiting(): number {
     return this.#response.writableLength
   }
+
+  get taken(): number {
+    return (this.#response.socket?.bytesWritten ?? 0) - this.#response.writableLength
+  }
 }
 
 export interface NodeOptions {
@@ -173,7 +179,7 @@ export class NodeServer {
       keepAliveTimeout: 65_000,
       insecureHTTPParser: false,
     }
-    const visit = (request: IncomingMessage, response: ServerResponse) => handle(new NodeVisit(request, response))
+    const visit = inTurn((request, response) => handle(new NodeVisit(request, response)))
     const server =
       tls === undefined
         ? createHttpServer(settings, visit)
@@ -210,6 +216,28 @@ export class NodeServer {
       }
       this.#server.close(done)
       this.#server.closeIdleConnections()
+    })
+  }
+}
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void
+
+/**
+ * Requests that were sent over one connection without waiting for answers are served one after the other:
+ * otherwise all answers would wait in memory for the first one to be read.
+ * https://datatracker.ietf.org/doc/html/rfc9112#section-9.3.2
+ */
+function inTurn(serve: Listener): Listener {
+  const waiting = new WeakMap<Socket, number>()
+  return (request, response) => {
+    if (response.socket !== null) return serve(request, response)
+    const { socket } = request
+    const count = (waiting.get(socket) ?? 0) + 1
+    if (count > MAX_WAITING) return void socket.destroy()
+    waiting.set(socket, count)
+    response.once('socket', () => {
+      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
+      serve(request, response)
     })
   }
 }

@@ -27,13 +27,19 @@ export class Outlet implements Beating {
   readonly #options: OutletOptions
   #open = true
   #wrote = false
-  #waited = 0
+  #waited = false
+  #taken = 0
 
   constructor(visit: Visit, options: OutletOptions) {
     this.#options = options
     this.#sink = visit.stream(200, [...STREAM_HEADERS, ...(options.headers ?? [])])
     visit.onGone(() => this.#close())
     options.pulse.add(this)
+  }
+
+  /** Whether somebody may still read it. */
+  get open(): boolean {
+    return this.#open
   }
 
   get congested(): boolean {
@@ -61,10 +67,11 @@ export class Outlet implements Beating {
   }
 
   beat(): void {
-    const { waiting } = this.#sink
-    // What was waiting at the last beat and has not moved since is not read any more.
-    if (waiting > 0 && waiting >= this.#waited && this.#waited > 0) return this.#cut()
-    this.#waited = waiting
+    const { waiting, taken } = this.#sink
+    // Something was waiting at the last beat, and nothing was taken since: nobody reads any more.
+    if (waiting > 0 && this.#waited && taken <= this.#taken) return this.#cut()
+    this.#waited = waiting > 0
+    this.#taken = taken
     if (!this.#wrote) this.#sink.write(KEEP_ALIVE)
     this.#wrote = false
   }

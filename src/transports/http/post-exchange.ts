@@ -28,7 +28,7 @@ export interface PostOptions {
   message: Message
   /** Headers of an answer that tells an error. */
   challenge(error: RpcError): HeaderList
-  /** Headers of the answer that opens a session. */
+  /** Headers of the answer that opens a session. None where there is no answer, or nobody to have it. */
   opening?: (answer: string | undefined) => HeaderList
 }
 
@@ -53,6 +53,11 @@ export class PostExchange implements Exchange, Beating {
 
   get answered(): boolean {
     return this.#answered
+  }
+
+  /** Whether its client is still there. */
+  get connected(): boolean {
+    return this.#log?.connected ?? !this.#gone
   }
 
   get congested(): boolean {
@@ -85,6 +90,7 @@ export class PostExchange implements Exchange, Beating {
       if (frame !== undefined) this.#log.push(frame)
       home.finish(this.#log)
     } else if (!this.#gone) this.#answer(frame, error)
+    else this.#options.opening?.(undefined)
     if (this.#done === undefined) return
     home.pulse.remove(this)
     this.#done()

@@ -1,5 +1,6 @@
 import type { Channel, Receiver } from '../../jsonrpc/channel.js'
 import type { Message } from '../../jsonrpc/message.js'
+import type { Report } from '../../jsonrpc/report.js'
 import { type Revision, byHandshake, newestHandshake } from '../../protocol/revisions/index.js'
 import type { ReplayStore } from '../../stores/replay.js'
 import type { Conversation } from './conversation.js'
@@ -15,6 +16,7 @@ export interface SessionSettings {
   maxWaiting: number
   /** Milliseconds after which a client should come back for a stream that was let go. */
   retry: number
+  report(report: Report): void
 }
 
 /** The name of the stream that belongs to no request. */
@@ -64,9 +66,9 @@ export class HttpSession implements Channel, Home {
     return this.#revision
   }
 
-  /** Whether a request is being served or a stream is open. */
+  /** Whether its client waits for an answer or has a stream open. A call alone does not count: it may wait for a client that is gone. */
   get busy(): boolean {
-    if (this.#pending.size > 0) return true
+    for (const exchange of this.#pending) if (exchange.connected) return true
     for (const log of this.#logs.values()) if (log.connected) return true
     return false
   }
@@ -188,7 +190,13 @@ export class HttpSession implements Channel, Home {
   }
 
   async #resumed(log: EventLog, outlet: Outlet, after: number): Promise<void> {
-    await log.resume(outlet, after)
+    try {
+      await log.resume(outlet, after)
+    } catch (error) {
+      this.#settings.report({ level: 'error', message: 'The events of a stream could not be fetched', error })
+      // Its client comes back, and asks for the same again.
+      outlet.end()
+    }
     if (log.ended) this.#end(log)
   }
 

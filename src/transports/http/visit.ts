@@ -32,4 +32,6 @@ export interface Sink {
   cut(): void
   /** How many bytes, about, the client has not taken yet. */
   readonly waiting: number
+  /** A number that grows whenever the client takes something. */
+  readonly taken: number
 }

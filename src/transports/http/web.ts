@@ -29,7 +29,11 @@ class WebVisit implements Visit {
     this.#resolve = resolve
     this.method = request.method
     this.path = new URL(request.url).pathname
-    request.signal.addEventListener('abort', () => this.#gone?.())
+    request.signal.addEventListener('abort', () => {
+      this.#gone?.()
+      // Nobody reads it, but somebody may wait for the promise of it.
+      this.answer(499, [])
+    })
   }
 
   header(name: string): string | undefined {
@@ -62,12 +66,21 @@ class WebVisit implements Visit {
     )
     this.#answered = true
     this.#resolve(new Response(body, { status, headers: pairs(headers) }))
+    let written = 0
     return {
-      write: (text) => attempt(() => controller?.enqueue(encoder.encode(text))),
+      write: (text) =>
+        attempt(() => {
+          const bytes = encoder.encode(text)
+          controller?.enqueue(bytes)
+          written += bytes.length
+        }),
       end: () => attempt(() => controller?.close()),
       cut: () => attempt(() => controller?.error(new Error('The client did not read'))),
       get waiting() {
         return -(controller?.desiredSize ?? 0)
+      },
+      get taken() {
+        return written - this.waiting
       },
     }
   }
