@@ -27,10 +27,10 @@ const MAX_RUNNING = 256
 /** Every request that this side is serving: each gets exactly one answer, unless it is cancelled. */
 export class IncomingCalls implements Among {
   readonly #options: IncomingOptions
-  /** Calls without an answer, by their ids. */
-  readonly #open = new Map<Id, Incoming>()
+  /** Calls without an answer, by their ids. Made when there is one: most are answered at once. */
+  #open: Map<Id, Incoming> | undefined
   /** Those of them whose handlers have not been started. */
-  readonly #waiting = new Set<Incoming>()
+  #waiting: Set<Incoming> | undefined
   /** Handlers that have not returned, also those of calls that were cancelled. */
   #running = 0
   #idle: (() => void)[] = []
@@ -40,22 +40,28 @@ export class IncomingCalls implements Among {
   }
 
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
-    if (this.#open.size > 0) {
-      const refusal = this.#refusal(request.id)
+    if (this.#open !== undefined && this.#open.size > 0) {
+      const refusal = this.#refusal(request.id, this.#open)
       if (refusal !== undefined) return exchange.reply(encodeError(request.id, refusal, 'null'), refusal)
     }
     const call = new Incoming(request, exchange, inBatch, this)
     // Calls start in the order in which they came: behind one that waits, all wait.
-    if ((this.#waiting.size === 0 && this.#hasRoom()) || this.#options.urgent?.(request) === true) return this.#start(call)
-    this.#open.set(call.id, call)
+    if (((this.#waiting?.size ?? 0) === 0 && this.#hasRoom()) || this.#options.urgent?.(request) === true) return this.#start(call)
+    this.#keep(call)
+    this.#waiting ??= new Set()
     this.#waiting.add(call)
+  }
+
+  #keep(call: Incoming): void {
+    this.#open ??= new Map()
+    this.#open.set(call.id, call)
   }
 
   /** The caller does not want this answer any more. Unknown and finished calls are ignored. */
   cancel(id: Id, reason: Error): void {
-    const call = this.#open.get(id)
+    const call = this.#open?.get(id)
     if (call === undefined) return
-    this.#waiting.delete(call)
+    this.#waiting?.delete(call)
     call.cancel(reason)
     this.#end(call)
   }
@@ -81,14 +87,14 @@ export class IncomingCalls implements Among {
 
   /** Resolves when every call that was taken has been answered. */
   idle(): Promise<void> {
-    if (this.#open.size === 0) return Promise.resolve()
+    if ((this.#open?.size ?? 0) === 0) return Promise.resolve()
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
   /** Answers everything still under way with an error and tells the handlers to stop. */
   abandon(error: RpcError): void {
-    this.#waiting.clear()
-    for (const call of this.#open.values()) {
+    this.#waiting?.clear()
+    for (const call of this.#open?.values() ?? []) {
       call.answer(encodeError(call.id, error, 'null'), error)
       call.abort(error)
       this.#end(call)
@@ -97,17 +103,17 @@ export class IncomingCalls implements Among {
 
   /** Nobody is left to answer. */
   drop(reason: Error): void {
-    this.#waiting.clear()
-    for (const call of this.#open.values()) {
+    this.#waiting?.clear()
+    for (const call of this.#open?.values() ?? []) {
       call.cancel(reason)
       this.#end(call)
     }
   }
 
-  #refusal(id: Id): RpcError | undefined {
+  #refusal(id: Id, open: ReadonlyMap<Id, Incoming>): RpcError | undefined {
     const { maxInFlight } = this.#options
-    if (this.#open.has(id)) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
-    if (this.#open.size < maxInFlight) return undefined
+    if (open.has(id)) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
+    if (open.size < maxInFlight) return undefined
     return new RpcError(INTERNAL_ERROR, `Too many requests at once: ${maxInFlight} are being served. Try again later`)
   }
 
@@ -132,7 +138,7 @@ export class IncomingCalls implements Among {
       return this.#end(call)
     }
     this.#running++
-    if (call.open) this.#open.set(call.id, call)
+    if (call.open) this.#keep(call)
     Promise.resolve(result)
       .then((value) => this.#answer(call, value))
       .catch((error: unknown) => this.#fail(call, error))
@@ -144,17 +150,17 @@ export class IncomingCalls implements Among {
   }
 
   #startWaiting(): void {
-    for (const call of this.#waiting) {
+    for (const call of this.#waiting ?? []) {
       if (!this.#hasRoom()) return
-      this.#waiting.delete(call)
+      this.#waiting?.delete(call)
       this.#start(call)
     }
   }
 
   #end(call: Incoming): void {
     // A cancelled id may be in use again by the time its handler returns.
-    if (this.#open.get(call.id) === call) this.#open.delete(call.id)
-    if (this.#open.size > 0 || this.#idle.length === 0) return
+    if (this.#open?.get(call.id) === call) this.#open.delete(call.id)
+    if (this.#idle.length === 0 || (this.#open?.size ?? 0) > 0) return
     const waiting = this.#idle
     this.#idle = []
     for (const resolve of waiting) resolve()

@@ -46,7 +46,8 @@ export class Peer {
   readonly #channel: Channel
   readonly #options: PeerOptions
   readonly #incoming: IncomingCalls
-  readonly #outgoing: OutgoingCalls
+  /** Made when something is asked. */
+  #outgoing: OutgoingCalls | undefined
   readonly #send: (frame: string) => void
   readonly #exchange: Exchange
   #closed: Error | undefined
@@ -67,15 +68,19 @@ export class Peer {
       maxInFlight: options.maxInFlight ?? 10_000,
       reference: () => options.reference?.(),
     })
-    this.#outgoing = new OutgoingCalls({
-      send: this.#send,
-      cancelled: (id, reason, method, send) => options.cancelled?.(id, reason, method, send),
-    })
     channel.receive({
       frame: (frame, exchange = this.#exchange, message = this.#read(frame)) => this.#receive(message, exchange, false),
       garbage: (error, head, tail) => this.#invalid(unread(head, tail, error), this.#exchange),
       closed: (error) => this.#end(error),
     })
+  }
+
+  #calls(): OutgoingCalls {
+    this.#outgoing ??= new OutgoingCalls({
+      send: this.#send,
+      cancelled: (id, reason, method, send) => this.#options.cancelled?.(id, reason, method, send),
+    })
+    return this.#outgoing
   }
 
   /** Whether the other side does not read. */
@@ -85,12 +90,12 @@ export class Peer {
 
   /** The id that the next request will have. */
   get nextId(): Id {
-    return this.#outgoing.nextId
+    return this.#calls().nextId
   }
 
   request(method: string, params?: unknown, options: RequestOptions = {}): Promise<unknown> {
     const ended = this.#closed ?? this.#deaf
-    return ended === undefined ? this.#outgoing.request(method, params, options) : Promise.reject(ended)
+    return ended === undefined ? this.#calls().request(method, params, options) : Promise.reject(ended)
   }
 
   notify(method: string, params?: unknown): void {
@@ -110,7 +115,7 @@ export class Peer {
   /** Nothing more is received: what has been asked, or will be, stays without an answer. */
   stopListening(): void {
     this.#deaf ??= new ChannelClosed('The connection is closing: no answer can come any more')
-    this.#outgoing.drop(this.#deaf)
+    this.#outgoing?.drop(this.#deaf)
   }
 
   /** Resolves when every call that was taken has been answered. */
@@ -158,13 +163,14 @@ export class Peer {
   }
 
   #answered({ id, outcome }: Response): void {
-    if (!this.#outgoing.end(id, outcome)) this.#report({ level: 'debug', message: 'An answer to no request of ours was ignored', id })
+    if (this.#outgoing?.end(id, outcome) !== true)
+      this.#report({ level: 'debug', message: 'An answer to no request of ours was ignored', id })
   }
 
   #invalid({ id, error, mute }: Invalid, exchange: Exchange): void {
     const report: Report = { level: 'warning', message: error.message }
     this.#report(id === undefined ? report : { ...report, id })
-    if (mute && id !== undefined) this.#outgoing.end(id, { error })
+    if (mute && id !== undefined) this.#outgoing?.end(id, { error })
     if (mute || !this.#options.answersGarbage) return exchange.reply()
     exchange.reply(encodeError(id, error, this.#options.unreadableId?.() ?? 'null'), error)
   }
@@ -202,7 +208,7 @@ export class Peer {
   #end(error?: Error): void {
     if (this.#closed !== undefined) return
     this.#closed = new ChannelClosed(error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`)
-    this.#outgoing.drop(this.#closed)
+    this.#outgoing?.drop(this.#closed)
     this.#incoming.drop(this.#closed)
     this.#options.closed?.(error)
   }

@@ -11,7 +11,7 @@ export interface Context {
   readonly connection: Connection
   readonly call: ServedCall
   readonly incoming: Incoming
-  readonly watching: Watching
+  watching(): Watching
   /** How long the result may be kept, where the definition says so. */
   cache?: CacheHint
   /** Sets the lowest level of log messages for the rest of the session. */

@@ -114,7 +114,7 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['logging/setLevel', { serve: setLevel }],
   [
     'subscriptions/listen',
-    { serve: (context, params) => context.watching.listen(context.incoming, params, (uri) => mayWatch(context, uri)) },
+    { serve: (context, params) => context.watching().listen(context.incoming, params, (uri) => mayWatch(context, uri)) },
   ],
 ])
 
@@ -126,12 +126,12 @@ function uriOf({ uri }: Params): string {
 function subscribe(context: Context, params: Params): object {
   const uri = uriOf(params)
   // Of one that is hidden nothing is told, not even that it is there.
-  if (mayWatch(context, uri)) context.watching.subscribe(uri)
+  if (mayWatch(context, uri)) context.watching().subscribe(uri)
   return {}
 }
 
 function unsubscribe({ watching }: Context, params: Params): object {
-  watching.unsubscribe(uriOf(params))
+  watching().unsubscribe(uriOf(params))
   return {}
 }
 

@@ -61,7 +61,8 @@ export class Session {
   #greeted = false
   #logLevel: LogLevel
   readonly #setLogLevel = (level: LogLevel) => void (this.#logLevel = level)
-  readonly #watching: Watching
+  /** Made when something is watched: most requests over HTTP watch nothing. */
+  #watching: Watching | undefined
   #warned = false
   #deaf: (() => void) | undefined
 
@@ -70,12 +71,6 @@ export class Session {
     this.#remote = remote
     this.#report = report
     this.#logLevel = server.logLevel
-    // Before the peer: what has been sent already is received as soon as that is there.
-    this.#watching = new Watching(
-      server,
-      (frame) => this.#peer.sendFrame(frame),
-      () => this.#peer.congested,
-    )
     this.#peer = new Peer(channel, {
       request: (call) => this.#request(call),
       // Hosts end a server that does not answer this, however busy it is.
@@ -88,7 +83,7 @@ export class Session {
       report,
       closed: (error) => {
         this.#deaf?.()
-        this.#watching.stop()
+        this.#watching?.stop()
         closed(error)
       },
       ...(maxDepth === undefined ? {} : { maxDepth }),
@@ -96,17 +91,26 @@ export class Session {
     })
   }
 
+  readonly #watch = (): Watching => {
+    this.#watching ??= new Watching(
+      this.#server,
+      (frame) => this.#peer.sendFrame(frame),
+      () => this.#peer.congested,
+    )
+    return this.#watching
+  }
+
   /** When nothing more is received: waits until everything is answered; after the deadline the rest is given up. */
   async drain(deadline: number): Promise<void> {
     this.#peer.stopListening()
-    this.#watching.endStreams()
+    this.#watching?.endStreams()
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, deadline)
     })
     await Promise.race([this.#peer.idle(), late])
     clearTimeout(timer)
-    this.#watching.closeStreams()
+    this.#watching?.closeStreams()
     this.#peer.abandon(new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'))
   }
 
@@ -134,7 +138,7 @@ export class Session {
       connection,
       call: this.#served(call, connection),
       incoming: call,
-      watching: this.#watching,
+      watching: this.#watch,
       setLogLevel: this.#setLogLevel,
       report: this.#report,
       remote: this.#remote,
@@ -229,7 +233,7 @@ export class Session {
 
   /** The client is ready to hear what concerns no call of its own. */
   #listen(): void {
-    this.#watching.begin()
+    this.#watch().begin()
     this.#deaf ??= this.#server.changes.listen((change) => {
       if ('log' in change) this.#sendLog(change.log)
     })
