@@ -1,7 +1,7 @@
 import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Notification, encodeNotification, isThenable } from '../jsonrpc/message.js'
+import { type Id, type Notification, encodeNotification, isThenable } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
 import { cancelled } from '../protocol/cancellation.js'
@@ -57,6 +57,7 @@ export class Session {
   #initialized = false
   /** While a middleware takes its time for `initialize`: what came after it waits. */
   #opening: Promise<void> | undefined
+  #openingId: Id | undefined
   /** Whether `onInitialized` has been called. */
   #greeted = false
   #logLevel: LogLevel
@@ -184,10 +185,16 @@ export class Session {
     if (middleware.length === 0) return begin()
     const opened = through(middleware, this.#served(call, connection), begin)
     if (isThenable(opened)) {
-      const opening = Promise.allSettled([opened]).then(() => void (this.#opening = undefined))
-      this.#opening = opening
+      this.#openingId = call.id
+      this.#opening = this.#settled(opened)
     }
     return opened
+  }
+
+  async #settled(opened: unknown): Promise<void> {
+    await Promise.allSettled([opened])
+    this.#opening = undefined
+    this.#openingId = undefined
   }
 
   #begin(call: Incoming, connection: Connection, result: object): object {
@@ -249,7 +256,8 @@ export class Session {
         return
       case 'notifications/cancelled': {
         const call = cancelled(notification)
-        if (call === undefined) return
+        // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
+        if (call === undefined || call.id === this.#openingId) return
         this.#peer.cancel(call.id, call.reason)
         this.#report({ level: 'debug', message: `Cancelled by the client: ${call.reason ?? 'no reason given'}`, id: call.id })
         return

@@ -271,6 +271,9 @@ describe('middleware', () => {
     })
     const came = (await answers(server, [...initialize(ALL[1] ?? ''), call('t')])) as { id: unknown; result?: object }[]
     expect(came.map(({ id }) => id)).toEqual(['init', 1])
+    const cancelled = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"init"}}'
+    const [opened] = (await answers(server, [...initialize(ALL[1] ?? '').slice(0, 1), cancelled])) as { result?: object }[]
+    expect(opened?.result).toMatchObject({ protocolVersion: ALL[1] })
     expect(came[1]).toMatchObject({ result: { content: [{ text: 'ok' }] } })
   })
 
