@@ -3,7 +3,7 @@ import { type Tapped, tap } from './jsonrpc/channel.js'
 import type { Report } from './jsonrpc/report.js'
 import { identify } from './protocol/revisions/identify.js'
 import { seenBy } from './server/features/definition.js'
-import type { Server } from './server/server.js'
+import { type Server, checkServer } from './server/server.js'
 import { Session, callerOf } from './server/session.js'
 import { MemoryReplay, type ReplayStore } from './stores/replay.js'
 import { BearerGate } from './transports/http/bearer-gate.js'
@@ -44,7 +44,7 @@ export interface HttpOptions {
   node?: string
   /** Where the events of sessions are kept for clients whose connection broke (default: in memory, 64 Mi characters). */
   replay?: ReplayStore
-  /** Where log lines go; without it nothing is logged. */
+  /** Where log lines go; `listen` writes them to stderr, `httpHandler` nowhere. */
   log?: LogStream
   /** The lowest level that is logged (default `warning`). */
   logLevel?: LogLevel
@@ -56,6 +56,7 @@ export interface HttpOptions {
 const DRAIN = 5000
 
 function endpointOf(server: Server, options: HttpOptions, place: { path?: string; addresses?: boolean }): Endpoint {
+  checkServer(server)
   const {
     hosts,
     origins,
@@ -177,7 +178,9 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
     )
   }
   if (!path.startsWith('/')) throw new TypeError(`listen: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
-  const endpoint = endpointOf(server, options, { path, addresses: !local })
+  await auth?.prepare?.()
+  const log = options.log ?? globalThis.process?.stderr
+  const endpoint = endpointOf(server, { ...options, log }, { path, addresses: !local })
   const { NodeServer } = await import('./transports/http/node.js')
   const { requestTimeout = 30_000, headTimeout = requestTimeout === 0 ? 10_000 : Math.min(10_000, requestTimeout) } = options
   const { stillTimeout = keepAlive === 0 ? 0 : Math.max(45_000, 3 * keepAlive) } = options

@@ -1,6 +1,6 @@
 import type { Framing } from './framing/detect.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
-import type { Server } from './server/server.js'
+import { type Server, checkServer } from './server/server.js'
 import { Session } from './server/session.js'
 import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
 import { type Input, type Output, StreamChannel } from './transports/streams.js'
@@ -43,6 +43,7 @@ export class Serving {
   })
 
   constructor(server: Server, options: ServingOptions) {
+    checkServer(server)
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
     this.#channel = new StreamChannel(options)
     this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch), {

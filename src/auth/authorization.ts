@@ -4,6 +4,8 @@ import type { Principal } from '../jsonrpc/channel.js'
 export interface Authorization {
   /** Whose token it is, or undefined where it is not good. Throws where that cannot be found out now. */
   verify(token: string): Principal | undefined | Promise<Principal | undefined>
+  /** Throws where it cannot work at all; called before the server listens. */
+  prepare?(): Promise<void>
   /** The scopes that every request needs. */
   readonly scopes?: readonly string[]
   /** The URL of the endpoint, as its clients know it: what tokens are made for. */

@@ -50,6 +50,9 @@ export function oauth(options: OAuthOptions): Authorization {
     authorizationServers: [issuer],
     scopes,
     scopesSupported,
+    async prepare() {
+      await jose()
+    },
     async verify(token) {
       if (token.length > MAX_TOKEN || token.split('.').length !== 3) return undefined
       const { jwtVerify, errors } = await jose()

@@ -64,6 +64,8 @@ async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments
     if (wrong !== undefined) throw new UsageError(`--${wrong} is an option of the server ${DEFAULT} only`)
   }
   const given = new Map([...readVariables(process.env, OPTIONS), ...typed])
+  const idle = given.has('http') ? undefined : Object.keys(HTTP_OPTIONS).find((option) => typed.has(option))
+  if (idle !== undefined) throw new UsageError(`--${idle} is for a server over HTTP: add --http`)
   warnOfVariables()
   const options = stdioOptions(given, name)
   const settings = settingsOf(given, name)

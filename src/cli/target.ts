@@ -46,6 +46,10 @@ export function targetOf({ given, command }: Arguments, word: string | undefined
 }
 
 function bundledCommand(word: string): string[] {
+  if (/^https?:/i.test(word))
+    throw new UsageError(
+      `${JSON.stringify(word)} is a URL, and only servers on stdio can be talked to so far: name one, or a command after "--"`,
+    )
   kindOf(word)
   return [process.execPath, fileURLToPath(new URL('cli.js', import.meta.url)), 'serve', word]
 }

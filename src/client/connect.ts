@@ -34,6 +34,8 @@ const verdicts = new WeakMap<Target, Verdict>()
 
 /** Connects to a server: finds out which revision it speaks, and opens the conversation accordingly. */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  if (typeof (target as Partial<Target> | undefined)?.open !== 'function')
+    throw new TypeError('connect: the target must be what stdio(…) or memory(…) has made')
   const wanted = options.revision === undefined ? undefined : known(options.revision)
   const {
     info = { name: 'ccmcp', version: VERSION },

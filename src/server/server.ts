@@ -1,4 +1,5 @@
 import type { CacheHint, Icon, Implementation, LogLevel } from '../protocol/model.js'
+import { isObject } from '../jsonrpc/message.js'
 import type { StateOptions } from './ask.js'
 import type { Call, Caller } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
@@ -83,6 +84,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
 export function createServer(options: ServerOptions): Server {
+  if (!isObject(options)) throw new TypeError('createServer: give it an object with a "name", a "version", and what the server offers')
   const {
     instructions,
     tools = [],
@@ -161,6 +163,12 @@ function stateOf({ keys = [], ttl = 600_000, maxBytes = 65_536, once }: StateOpt
   if (!(ttl > 0 && ttl < 2 ** 31)) throw new TypeError('createServer: "state.ttl" must be a number of milliseconds above 0')
   if (!(maxBytes > 0)) throw new TypeError('createServer: "state.maxBytes" must be a number of bytes above 0')
   return once === undefined ? { ttl, maxBytes } : { ttl, maxBytes, once }
+}
+
+/** Throws where something else was given in place of a server. */
+export function checkServer(server: Server): void {
+  if (isObject(server) && server.changes instanceof Object && server.tools instanceof Object) return
+  throw new TypeError('This is no server: give what createServer() has made')
 }
 
 function infoOf({ name, version, title, description, websiteUrl, icons }: ServerOptions): Implementation {

@@ -62,7 +62,7 @@ export class ProcessChannel implements Channel {
     const inherited = Object.fromEntries(INHERITED.map((name) => [name, process.env[name]]))
     const child = spawn(command, args, { stdio: 'pipe', cwd, env: { ...inherited, ...env }, detached: !WINDOWS, windowsHide: true })
     this.#child = child
-    this.#streams = new StreamChannel({ input: child.stdout, output: child.stdin, framing, maxMessage })
+    this.#streams = new StreamChannel({ input: child.stdout, output: child.stdin, framing, maxMessage, readsOn: true })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#ending.stderr = (this.#ending.stderr + text).slice(-TAIL)
       try {

@@ -34,6 +34,8 @@ export interface StreamOptions {
   framing?: Framing
   /** The longest message that is taken in, in bytes. */
   maxMessage?: number
+  /** Reads on when nothing can be written any more: what the other side said last may tell why. */
+  readsOn?: boolean
 }
 
 const MAX_MESSAGE = 32 * 1024 * 1024
@@ -66,6 +68,7 @@ export class StreamChannel implements Channel {
   #blocked = false
   #reading: 'yes' | 'ending' | 'no' = 'yes'
   #failed: Error | undefined
+  readonly #readsOn: boolean
   #flushed: (() => void)[] = []
   #resolveEnded: () => void = () => {}
   /** Resolves when the input has ended and all of it has been delivered. */
@@ -73,7 +76,8 @@ export class StreamChannel implements Channel {
     this.#resolveEnded = resolve
   })
 
-  constructor({ input, output, framing = 'auto', maxMessage = MAX_MESSAGE }: StreamOptions) {
+  constructor({ input, output, framing = 'auto', maxMessage = MAX_MESSAGE, readsOn = false }: StreamOptions) {
+    this.#readsOn = readsOn
     this.#input = input
     this.#output = output
     this.#framer = new Framer(framing, { maxBytes: maxMessage })
@@ -223,7 +227,11 @@ export class StreamChannel implements Channel {
     if (this.#failed !== undefined) return
     this.#failed = error
     this.#queue = []
-    this.stop()
+    if (this.#readsOn) {
+      this.#blocked = false
+      this.#deliver()
+      this.#more()
+    } else this.stop()
     this.#release()
     this.#receiver?.closed(error)
   }

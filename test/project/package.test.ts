@@ -178,7 +178,7 @@ describe('the README', () => {
     expect(output).toContain('structuredContent: { sum: 42 }')
   })
   it('has a scenario for every revision that runs as pasted', () => {
-    const definition = server.replace(/await serveStdio\((.*)\)/, 'const server = $1')
+    const definition = server.replace('await serveStdio(server)', '')
     const lines = run('scenario.mjs', `${definition}\n${scenario}`).trim().split('\n')
     expect(lines).toHaveLength(5)
     for (const line of lines) expect(line).toMatch(/^memory, \d{4}-\d\d-\d\d \[ \{ type: 'text', text: '\{"sum":3\}' \} \]$/)

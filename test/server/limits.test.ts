@@ -297,3 +297,15 @@ describe('middleware', () => {
     await expect(client.callTool('t')).rejects.toMatchObject({ code: -32603, message: 'Internal error' })
   })
 })
+
+describe('an obvious mistake', () => {
+  it('is told: names of the wire in a definition', () => {
+    const wrong = { name: 'x', inputSchema: { type: 'object' }, run: () => '' } as unknown as Parameters<typeof serverOf>[0]
+    expect(() => serverOf(wrong)).toThrow('Tool "x": "inputSchema" is called "input" here')
+  })
+  it('is told: no options, no server, no target', async () => {
+    expect(() => createServer(undefined as never)).toThrow('createServer: give it an object with a "name"')
+    await expect(answers({} as Server, [])).rejects.toThrow('This is no server: give what createServer() has made')
+    await expect(connect('http://localhost' as never)).rejects.toThrow('connect: the target must be what stdio(…) or memory(…) has made')
+  })
+})

@@ -19,6 +19,9 @@ export interface ServedTool {
   readonly headers: readonly HeaderParameter[]
 }
 
+/** What is called so on the wire, and otherwise in a definition. */
+const WIRE_NAMES = { inputSchema: 'input', outputSchema: 'output', _meta: 'meta' }
+
 type Handle = (name: string, input: unknown, call: Call) => unknown
 
 export function prepareTool(definition: Tool, handle: Handle | undefined): ServedTool {
@@ -29,6 +32,7 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
     throw new TypeError(`Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`)
   }
   const fail = (problem: string) => new TypeError(`Tool "${name}": ${problem}`)
+  for (const [wrong, right] of Object.entries(WIRE_NAMES)) if (wrong in definition) throw fail(`"${wrong}" is called "${right}" here`)
   checkFacts(definition, fail)
   const input = ready(definition.input, 'input', fail)
   if (input.json['type'] !== 'object')

@@ -186,9 +186,9 @@ export class NodeServer {
         : createHttpsServer({ ...settings, cert: text(tls.cert), key: text(tls.key) }, visit)
     server.setTimeout(stillTimeout)
     return new Promise((resolve, reject) => {
-      server.once('error', reject)
+      server.once('error', (error: NodeJS.ErrnoException) => reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error))
       server.listen(port, host, () => {
-        server.off('error', reject)
+        server.removeAllListeners('error')
         resolve(new NodeServer(server))
       })
     })
@@ -240,6 +240,10 @@ function inTurn(serve: Listener): Listener {
       serve(request, response)
     })
   }
+}
+
+function inUse(port: number, cause: Error): Error {
+  return new Error(`Port ${port} is in use; choose another one, or 0 for any that is free`, { cause })
 }
 
 function text(pem: string | Uint8Array): string {
