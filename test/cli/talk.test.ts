@@ -313,3 +313,13 @@ function isAlive(pid: number): boolean {
     return process.platform !== 'linux'
   }
 }
+
+describe.runIf(process.platform !== 'win32')('a server that says something and dies', () => {
+  it('has its first words in the error, whether or not it could still be written to', async () => {
+    const runs = Array.from({ length: 12 }, () => ccmcp(['list', '--', 'sh', '-c', 'echo hello; exit 3']))
+    for (const { stderr, code } of await Promise.all(runs)) {
+      expect(stderr).toContain('First line on stdout that is not JSON: "hello"')
+      expect(code).toBe(3)
+    }
+  })
+})

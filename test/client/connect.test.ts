@@ -388,10 +388,3 @@ describe('a connected client', () => {
     await expect(client.callTool('x')).rejects.toThrow('The connection is closed')
   })
 })
-
-describe.runIf(process.platform !== 'win32')('a server that says something and dies', () => {
-  it('has its first words in the error, whether or not it could still be written to', async () => {
-    for (let time = 0; time < 20; time++)
-      await expect(connect(stdio('sh', ['-c', 'echo hello; exit 3']))).rejects.toThrow('First line on stdout that is not JSON: "hello"')
-  })
-})
