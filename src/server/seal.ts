@@ -60,5 +60,8 @@ function toText(bytes: Uint8Array): string {
 
 function fromText(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0))
+  const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
+  // The last character has bits that say nothing: there is one way to write them.
+  if (toText(bytes) !== text) throw new TypeError('This is not how it was written')
+  return bytes
 }
