@@ -90,6 +90,16 @@ function open(server: Server, capabilities: object = { elicitation: {} }) {
 
 const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => ({ inputResponses, requestState: result?.requestState })
 
+describe('what is no question', () => {
+  it.each(ALL_FORMS)('is told how to ask (%s)', async (revision) => {
+    const wrong: unknown[] = [name(), 'Who?', { who: 'Who?' }, { who: undefined }, { who: { kind: 'guess' } }, [1]]
+    for (const each of wrong) {
+      const server = serverOf((call) => call.ask(each as { who: ReturnType<typeof name> }))
+      expect(text(await callIt(server, revision, { elicit: () => ada }))).toContain('call.ask({ name: form({ message, schema }) })')
+    }
+  })
+})
+
 describe('what a handler does not wait for', () => {
   const run = async (call: Call, { n = 0 }) => {
     if (n === 1) {

@@ -17,6 +17,8 @@ export type Reading = { readonly value: unknown } | { readonly declined: string 
 
 /** A question in the words of a revision; a text where that has no words for it. */
 export function put(question: Question, revision: Revision, capabilities: Readonly<Record<string, unknown>>): Put | string {
+  if (!isQuestion(question))
+    throw new TypeError('call.ask() takes questions, each under a key of your own: call.ask({ name: form({ message, schema }) })')
   switch (question.kind) {
     case 'form': {
       const requestedSchema = projectForm(revision, formChecker(question.schema))
@@ -48,6 +50,11 @@ export function put(question: Question, revision: Revision, capabilities: Readon
     case 'roots':
       return { method: 'roots/list', params: {}, requires: { roots: {} } }
   }
+}
+
+/** Code without types may hand over anything. */
+function isQuestion(value: unknown): value is Question {
+  return isObject(value) && ['form', 'url', 'sample', 'roots'].includes(String(value['kind']))
 }
 
 /** What of the required capabilities a client has not declared; undefined where it has all. */
