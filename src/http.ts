@@ -6,6 +6,7 @@ import { seenBy } from './server/features/definition.js'
 import { type Server, checkServer } from './server/server.js'
 import { Session, callerOf } from './server/session.js'
 import { MemoryReplay, type ReplayStore } from './stores/replay.js'
+import { MemorySessions, type SessionStore } from './stores/sessions.js'
 import { BearerGate } from './transports/http/bearer-gate.js'
 import { Endpoint } from './transports/http/endpoint.js'
 import { webVisit } from './transports/http/web.js'
@@ -44,6 +45,8 @@ export interface HttpOptions {
   node?: string
   /** Where the events of sessions are kept for clients whose connection broke (default: in memory, 64 Mi characters). */
   replay?: ReplayStore
+  /** Where sessions are kept, to be taken up by a process that does not have them (default: in memory, no longer than this one lives). */
+  sessions?: SessionStore
   /** Where log lines go; `listen` writes them to stderr, `httpHandler` nowhere. */
   log?: LogStream
   /** The lowest level that is logged (default `warning`). */
@@ -66,6 +69,7 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     retry = 1000,
     node,
     replay,
+    sessions: store,
     log,
     logLevel = 'warning',
     tap: watch,
@@ -105,7 +109,7 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     maxBodies: bodies,
     maxOpen: open,
     maxWaiting: waiting,
-    sessions: { max: sessions, idle },
+    sessions: { max: sessions, idle, store: store ?? new MemorySessions({ max: sessions }) },
     keepAlive,
     retry,
     node,
@@ -227,9 +231,10 @@ function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-export type { Authorization, LogLevel, LogStream, ReplayStore, Tapped }
+export type { Authorization, LogLevel, LogStream, ReplayStore, SessionStore, Tapped }
 export type { KeptEvent } from './stores/replay.js'
 export { MemoryReplay, type MemoryReplayOptions } from './stores/replay.js'
+export { MemorySessions, type MemorySessionsOptions } from './stores/sessions.js'
 export { type KnownToken, tokens } from './auth/tokens.js'
 export { type OAuthOptions, oauth } from './auth/oauth.js'
 export type { Principal } from './jsonrpc/channel.js'

@@ -181,6 +181,11 @@ export class Handshaken {
     return client
   }
 
+  /** The same client, which now finds another process behind the address. */
+  at(url: string): Handshaken {
+    return new Handshaken(url, this.headers)
+  }
+
   get session(): string {
     return this.headers['mcp-session-id'] ?? ''
   }

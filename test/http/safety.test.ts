@@ -345,7 +345,7 @@ describe('limits', () => {
 
   it('of time: a session whose client is gone ends, though calls wait for it', async () => {
     const { server, ended } = servedOverHttp()
-    await serving(server, { limits: { idle: 500 } }, async (listening) => {
+    await serving(server, { limits: { idle: 2000 } }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
       const asked = await client.stream('tools/call', { name: 'ask', arguments: {} })
       const socket = connect(listening.port, '127.0.0.1')

@@ -1,67 +1,43 @@
-import type { Channel, Principal } from '../../jsonrpc/channel.js'
+import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import type { Id, Message, Request, UnreadableId } from '../../jsonrpc/message.js'
-import type { Report } from '../../jsonrpc/report.js'
-import { unnamedOverHttp } from '../../protocol/revisions/index.js'
-import type { ReplayStore } from '../../stores/replay.js'
+import type { Arrival } from './arrival.js'
 import { readBody } from './body.js'
 import { Budget } from './budget.js'
-import type { Conversation } from './conversation.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
 import { Described } from './described.js'
-import { checkDescription, describes, handshakeNamed, selfDescribingNamed } from './era.js'
-import { parseEventId } from './event-log.js'
+import { checkDescription, describes, selfDescribingNamed } from './era.js'
 import type { Gate } from './gate.js'
-import { type GuardOptions, Guards, accepts, checkPost, tooLarge } from './guards.js'
+import { type GuardOptions, Guards, checkPost, tooLarge } from './guards.js'
+import { type HandshakeOptions, Handshakes } from './handshakes.js'
 import { type HeaderParameter, checkMirrors } from './mirrors.js'
 import { Pulse } from './pulse.js'
-import { JSON_TYPE, Refusal, gone, notAllowed, refuse, unavailable, unsupportedVersion } from './refusal.js'
-import { HttpSession } from './session.js'
-import { Sessions } from './sessions.js'
+import { JSON_TYPE, Refusal, notAllowed, refuse, unavailable } from './refusal.js'
 import type { HeaderList, Visit } from './visit.js'
 
-export interface EndpointOptions extends GuardOptions {
+export interface EndpointOptions extends GuardOptions, HandshakeOptions {
   /** Where the endpoint is; without it, everywhere. */
   path?: string | undefined
-  /** Serves a client over a channel. */
-  open(channel: Channel): Conversation
   /** The parameters of a tool that are mirrored in headers, as far as the sender of a request may know of it. */
   headerParameters(tool: string, request: Request, principal: Principal | undefined): readonly HeaderParameter[]
-  report(report: Report): void
   gate?: Gate | undefined
-  store: ReplayStore
   maxDepth?: number | undefined
   /** The longest body, in bytes. */
   maxBody: number
   /** How many bytes of bodies may be held that have not come to their end. */
   maxBodies: number
-  /** How many answers may be open at once, and how many bytes may wait for one client. */
+  /** How many answers may be open at once. */
   maxOpen: number
-  maxWaiting: number
-  sessions: { max: number; idle: number }
-  /** The name of this process among others: what the ids of its sessions begin with. */
-  node?: string | undefined
   /** Milliseconds of silence after which an open answer shows that it lives. */
   keepAlive: number
-  /** Milliseconds after which a client should come back for a stream that was let go. */
-  retry: number
 }
-
-/** One request under way: its way back, who sent it, and the headers that every answer to it carries. */
-interface Arrival {
-  visit: Visit
-  principal: Principal | undefined
-  headers: HeaderList
-}
-
-const NO_SESSION = 'the header Mcp-Session-Id is missing. Send "initialize" first, and its answer will have one'
 
 /** The MCP endpoint: every revision on one URL, whatever runtime brings the requests. */
 export class Endpoint {
   readonly #options: EndpointOptions
   readonly #guards: Guards
   readonly #pulse: Pulse
-  readonly #sessions: Sessions
+  readonly #handshakes: Handshakes
   readonly #described = new Set<Described>()
   readonly #bodies: Budget
   #closing = false
@@ -70,12 +46,13 @@ export class Endpoint {
     this.#options = options
     this.#guards = new Guards(options)
     this.#pulse = new Pulse(options.keepAlive)
-    this.#sessions = new Sessions(options.sessions)
+    const desk = { refuse: this.#refuse, fail: this.#fail, full: () => this.#full(), challenge: this.#challenge }
+    this.#handshakes = new Handshakes(options, desk, this.#pulse)
     this.#bodies = new Budget(options.maxBodies)
   }
 
   get sessions(): number {
-    return this.#sessions.size
+    return this.#handshakes.size
   }
 
   /** How many answers are open: calls under way, and streams. */
@@ -95,19 +72,19 @@ export class Endpoint {
   /** Takes no new work, and waits a while for what is under way. */
   async close(deadline: number): Promise<void> {
     this.#closing = true
-    await Promise.all([...this.#described, ...this.#sessions.values()].map((each) => each.drain(deadline)))
-    for (const session of this.#sessions.values()) this.#sessions.end(session)
+    const described = [...this.#described].map((each) => each.drain(deadline))
+    await Promise.all([...described, this.#handshakes.close(deadline)])
   }
 
   /** Refuses, and says so in the log: a client may not show why. */
-  #refuse(visit: Visit, refusal: Refusal, id?: Id, unreadable?: UnreadableId): void {
+  readonly #refuse = (visit: Visit, refusal: Refusal, id?: Id, unreadable?: UnreadableId): void => {
     const { status, error } = refusal
     const level = status === 503 ? 'warning' : 'debug'
     this.#options.report({ level, message: `${visit.method} ${visit.path} was refused with status ${status}: ${error.message}` })
     refuse(visit, refusal, id, unreadable)
   }
 
-  #fail(visit: Visit, error: unknown): void {
+  readonly #fail = (visit: Visit, error: unknown): void => {
     const reference = crypto.randomUUID().slice(0, 8)
     this.#options.report({ level: 'error', message: `An HTTP request failed (reference ${reference})`, error })
     refuse(visit, new Refusal(500, `Internal error (reference ${reference})`))
@@ -154,7 +131,9 @@ export class Endpoint {
         return this.#post(arrival)
       case 'GET':
       case 'DELETE':
-        return visit.header('mcp-session-id') === undefined ? this.#refuse(visit, notAllowed('POST', headers)) : this.#withSession(arrival)
+        return visit.header('mcp-session-id') === undefined
+          ? this.#refuse(visit, notAllowed('POST', headers))
+          : this.#handshakes.visit(arrival)
       default:
         this.#refuse(visit, notAllowed('POST, GET, DELETE', headers))
     }
@@ -179,45 +158,10 @@ export class Endpoint {
 
   /** The era is decided here: by what a message says of itself, otherwise by its session. */
   #route(arrival: Arrival, text: string, message: Message): void {
-    const { visit, principal, headers } = arrival
+    const { visit } = arrival
     const version = visit.header('mcp-protocol-version')
     if (selfDescribingNamed(version) || describes(message)) return this.#serveDescribed(arrival, message, version)
-    const id = visit.header('mcp-session-id')
-    const session = id === undefined ? undefined : this.#sessions.get(id, principal?.id)
-    const asked = askedBy(message)
-    const unreadable = (session?.revision ?? handshakeNamed(version) ?? unnamedOverHttp).unreadableId
-    if (session === undefined) {
-      if (message.kind === 'request' && message.method === 'initialize') return this.#initialize(arrival, message)
-      if (message.kind === 'invalid') return this.#refuse(visit, new Refusal(400, message.error, headers), asked, unreadable)
-      const refusal = id === undefined ? new Refusal(400, `Bad Request: ${NO_SESSION}`, headers) : gone(headers)
-      return this.#refuse(visit, refusal, asked, unreadable)
-    }
-    if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
-      return this.#refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
-    if ((message.kind === 'request' || message.kind === 'batch') && this.#full())
-      return this.#refuse(visit, unavailable('too many requests are open', headers), asked)
-    session.post(text, message, { visit, principal, headers, challenge: this.#challenge })
-  }
-
-  #initialize({ visit, principal, headers }: Arrival, message: Request): void {
-    if (this.#full()) return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
-    if (!this.#sessions.makeRoom()) return this.#refuse(visit, unavailable('too many sessions are open', headers), message.id)
-    const { store, maxWaiting, retry, report, open, node } = this.#options
-    const id = node === undefined ? newId() : `${node}.${newId()}`
-    const session = new HttpSession(id, principal?.id, { pulse: this.#pulse, store, maxWaiting, retry, report }, open)
-    // At once: opening it may take a while, and it takes its place already.
-    this.#sessions.add(session)
-    session.post(message.frame, message, {
-      visit,
-      principal,
-      headers,
-      challenge: this.#challenge,
-      opening: (answer) => {
-        if (answer !== undefined && session.begin(answer)) return ['Mcp-Session-Id', session.id]
-        this.#sessions.end(session)
-        return []
-      },
-    })
+    this.#handshakes.post(arrival, text, message)
   }
 
   #serveDescribed({ visit, principal, headers }: Arrival, message: Message, version: string | undefined): void {
@@ -245,35 +189,6 @@ export class Endpoint {
     if (described.serve(message, this.#options.open)) this.#described.add(described)
   }
 
-  #withSession({ visit, principal, headers }: Arrival): void {
-    const version = visit.header('mcp-protocol-version')
-    const session = this.#sessions.get(visit.header('mcp-session-id') ?? '', principal?.id)
-    if (session === undefined) return this.#refuse(visit, gone(headers))
-    if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
-      return this.#refuse(visit, unsupportedVersion(session.agreed, headers))
-    if (visit.method === 'DELETE') {
-      this.#sessions.end(session)
-      return visit.answer(204, headers)
-    }
-    if (!accepts(visit, 'text/event-stream'))
-      return this.#refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
-    if (this.#full()) return this.#refuse(visit, unavailable('too many streams are open', headers))
-    this.#listen(visit, session, headers)
-  }
-
-  #listen(visit: Visit, session: HttpSession, headers: HeaderList): void {
-    session.used = Date.now()
-    const last = visit.header('last-event-id')
-    if (last === undefined) {
-      if (!session.listen(visit, headers))
-        this.#refuse(visit, new Refusal(409, 'Conflict: this session has its stream open already; one is enough', headers))
-      return
-    }
-    const event = parseEventId(last)
-    if (event === undefined || !session.resume(visit, event.stream, event.number, headers))
-      this.#refuse(visit, new Refusal(400, 'Bad Request: no stream of this session has the event that Last-Event-ID names', headers))
-  }
-
   #full(): boolean {
     return this.#pulse.size >= this.#options.maxOpen
   }
@@ -281,16 +196,4 @@ export class Endpoint {
   readonly #challenge = (error: RpcError): HeaderList => this.#options.gate?.challenge(error) ?? []
 }
 
-/** The id that an answer may carry: that of a request, be it one that cannot be served. */
-function askedBy(message: Message): Id | undefined {
-  return message.kind === 'request' || (message.kind === 'invalid' && !message.mute) ? message.id : undefined
-}
-
 const NOT_ONE = 'in this revision a POST carries one request or one notification'
-
-/** 192 bits that nobody guesses, in characters that a header may have. */
-function newId(): string {
-  return btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(24))))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-}

@@ -1,3 +1,4 @@
+import type { StreamEvent } from '../../framing/event-stream.js'
 import type { ReplayStore } from '../../stores/replay.js'
 import type { Outlet } from './outlet.js'
 
@@ -18,7 +19,7 @@ export class EventLog {
   /** The connection that has come back last. */
   #latest: Outlet | undefined
 
-  /** `session` makes the stream's name unique among all. */
+  /** `session` is its name, which makes the stream's name unique among all. */
   constructor(session: string, name: string, store: ReplayStore) {
     this.name = name
     this.#key = `${session}/${name}`
@@ -43,6 +44,12 @@ export class EventLog {
     const number = ++this.#count
     this.#store.keep(this.#key, { number, frame })
     this.#outlet?.send({ id: this.#id(number), data: frame })
+  }
+
+  /** What was kept behind an event. */
+  async after(number: number): Promise<StreamEvent[]> {
+    const events = await this.#store.after(this.#key, number)
+    return events.map((event) => ({ id: this.#id(event.number), data: event.frame }))
   }
 
   /** An event without a message: what a client must have seen to be able to come back. */

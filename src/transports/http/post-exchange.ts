@@ -44,6 +44,7 @@ export class PostExchange implements Exchange, Beating {
   #gone = false
   #released = false
   #answered = false
+  #failed = false
   #done: (() => void) | undefined
 
   constructor(options: PostOptions) {
@@ -53,6 +54,11 @@ export class PostExchange implements Exchange, Beating {
 
   get answered(): boolean {
     return this.#answered
+  }
+
+  /** Whether the answer was an error. */
+  get failed(): boolean {
+    return this.#failed
   }
 
   /** Whether its client is still there. */
@@ -85,6 +91,7 @@ export class PostExchange implements Exchange, Beating {
   reply(frame?: string, error?: RpcError): void {
     if (this.#answered) return
     this.#answered = true
+    this.#failed = error !== undefined
     const { home } = this.#options
     if (this.#log !== undefined) {
       if (frame !== undefined) this.#log.push(frame)

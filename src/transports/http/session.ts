@@ -1,28 +1,39 @@
-import type { Channel, Receiver } from '../../jsonrpc/channel.js'
-import type { Message } from '../../jsonrpc/message.js'
-import type { Report } from '../../jsonrpc/report.js'
+import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
+import { type Message, read } from '../../jsonrpc/message.js'
 import { type Revision, byHandshake, newestHandshake } from '../../protocol/revisions/index.js'
-import type { ReplayStore } from '../../stores/replay.js'
 import type { Conversation } from './conversation.js'
-import { EventLog } from './event-log.js'
-import { Outlet } from './outlet.js'
+import type { EventLog } from './event-log.js'
 import { type Home, PostExchange, type PostOptions } from './post-exchange.js'
 import type { Pulse } from './pulse.js'
+import { nameOf } from './session-id.js'
+import { SessionStreams, type StreamSettings } from './session-streams.js'
+import { Told } from './told.js'
 import type { HeaderList, Visit } from './visit.js'
 
-export interface SessionSettings {
-  pulse: Pulse
-  store: ReplayStore
-  maxWaiting: number
-  /** Milliseconds after which a client should come back for a stream that was let go. */
-  retry: number
-  report(report: Report): void
+export interface SessionSettings extends StreamSettings {
+  /** A session has been told something that is to be remembered. */
+  told(session: HttpSession): void
 }
 
-/** The name of the stream that belongs to no request. */
-const OWN = 'g'
-/** How many streams that have ended can be asked for again. */
-const MAX_ENDED = 32
+export interface SessionFacts {
+  id: string
+  /** Who has opened it: nobody else may use it. */
+  owner: string | undefined
+  /** The text of `initialize`. */
+  opening: string
+  /** How many processes have had it before. */
+  generation: number
+}
+
+/** What is left of a session that another process had. */
+export interface Past {
+  /** What `initialize` was, and what mattered of its answer. */
+  readonly opening: string
+  readonly agreed: string
+  readonly offers: string
+  /** What its client has told it since. */
+  readonly told: readonly string[]
+}
 
 /**
  * A client that has shaken hands, over as many HTTP requests as it likes. What
@@ -31,35 +42,44 @@ const MAX_ENDED = 32
  */
 export class HttpSession implements Channel, Home {
   readonly id: string
-  /** Who has opened it: nobody else may use it. */
   readonly owner: string | undefined
+  readonly opening: string
+  readonly generation: number
+  /** By what stores know it. */
+  readonly name: string
+  readonly told = new Told()
   readonly #settings: SessionSettings
-  readonly #own: EventLog
-  readonly #logs = new Map<string, EventLog>()
-  readonly #ended: EventLog[] = []
+  readonly #streams: SessionStreams
   readonly #pending = new Set<PostExchange>()
   #receiver: Receiver | undefined
   #conversation: Conversation | undefined
   #agreed: string | undefined
+  #offers = ''
   #revision = newestHandshake
-  #listened = false
-  #streams = 0
   #closed = false
-  /** When it was last used. */
+  /** When it was last used, and last kept. */
   used = Date.now()
+  kept = Date.now()
 
-  constructor(id: string, owner: string | undefined, settings: SessionSettings, open: (channel: Channel) => Conversation) {
+  constructor({ id, owner, opening, generation }: SessionFacts, settings: SessionSettings, open: (channel: Channel) => Conversation) {
     this.id = id
     this.owner = owner
+    this.opening = opening
+    this.generation = generation
+    this.name = nameOf(id)
     this.#settings = settings
-    this.#own = new EventLog(id, OWN, settings.store)
-    this.#logs.set(OWN, this.#own)
+    this.#streams = new SessionStreams(this.name, generation, settings, this)
     this.#conversation = open(this)
   }
 
   /** The revision that it has agreed on, as it was answered. */
   get agreed(): string | undefined {
     return this.#agreed
+  }
+
+  /** What its client has been told that the server can do. */
+  get offers(): string {
+    return this.#offers
   }
 
   get revision(): Revision {
@@ -69,8 +89,7 @@ export class HttpSession implements Channel, Home {
   /** Whether its client waits for an answer or has a stream open. A call alone does not count: it may wait for a client that is gone. */
   get busy(): boolean {
     for (const exchange of this.#pending) if (exchange.connected) return true
-    for (const log of this.#logs.values()) if (log.connected) return true
-    return false
+    return this.#streams.connected
   }
 
   get pulse(): Pulse {
@@ -79,10 +98,30 @@ export class HttpSession implements Channel, Home {
 
   /** `initialize` was answered: with a revision it has begun. */
   begin(answer: string): boolean {
-    const { result } = JSON.parse(answer) as { result?: { protocolVersion?: string } } // our own answer
+    const { result } = JSON.parse(answer) as { result?: { protocolVersion?: string; capabilities?: object } } // our own answer
     this.#agreed = result?.protocolVersion
+    this.#offers = JSON.stringify(result?.capabilities)
     this.#revision = byHandshake.find(({ id }) => id === this.#agreed) ?? newestHandshake
     return this.#agreed !== undefined
+  }
+
+  /** Takes up what another process has had; false where the server would answer its client otherwise today. */
+  async restore(past: Past, principal: Principal | undefined): Promise<boolean> {
+    const answer = await this.#repeat(past.opening, principal)
+    if (answer === undefined || !this.begin(answer) || this.#agreed !== past.agreed || this.#offers !== past.offers) return false
+    for (const frame of past.told) {
+      this.told.note(read(frame))
+      await this.#repeat(frame, principal)
+    }
+    return true
+  }
+
+  /** Serves a message that came before. Nobody hears the answer: it was given then. */
+  #repeat(frame: string, principal: Principal | undefined): Promise<string | undefined> {
+    return new Promise((resolve) => {
+      const exchange = { send: () => {}, reply: resolve }
+      this.#receiver?.frame(frame, principal === undefined ? exchange : { ...exchange, principal })
+    })
   }
 
   /** Serves a message that came by POST. */
@@ -90,48 +129,41 @@ export class HttpSession implements Channel, Home {
     const exchange = new PostExchange({ ...options, home: this, message })
     this.used = Date.now()
     this.#receiver?.frame(text, exchange, message)
-    if (exchange.answered) return
+    if (exchange.answered) return this.#note(exchange, message)
     this.#pending.add(exchange)
     exchange.wait(() => {
       this.#pending.delete(exchange)
       this.used = Date.now()
+      this.#note(exchange, message)
     })
+  }
+
+  #note({ failed }: PostExchange, message: Message): void {
+    if (!failed && this.told.note(message)) this.#settings.told(this)
   }
 
   /** Opens the stream that belongs to no request; false where it is open already. */
   listen(visit: Visit, headers: HeaderList): boolean {
-    if (this.#own.connected) return false
-    this.#listened = true
-    this.#connect(this.#own, visit, headers)
-    return true
+    return this.#streams.listen(visit, headers)
   }
 
   /** Sends what came behind an event; false where its stream is not known. */
-  resume(visit: Visit, stream: string, after: number, headers: HeaderList): boolean {
-    const log = this.#logs.get(stream)
-    if (log === undefined) return false
-    const outlet = this.#outlet(log, visit, headers)
-    void this.#resumed(log, outlet, after)
-    return true
+  resume(visit: Visit, stream: string, after: number, headers: HeaderList): boolean | Promise<boolean> {
+    return this.#streams.resume(visit, stream, after, headers)
   }
 
   /** A stream for the answer of a request. */
   stream(visit: Visit, headers: HeaderList): EventLog {
-    const log = new EventLog(this.id, (this.#streams++).toString(36) + 'p', this.#settings.store)
-    this.#logs.set(log.name, log)
-    this.#connect(log, visit, headers)
-    return log
+    return this.#streams.open(visit, headers)
   }
 
-  /** The stream has had its last message; a client may still ask for it again. */
   finish(log: EventLog): void {
-    log.end()
-    this.#end(log)
+    this.#streams.finish(log)
   }
 
   /** Whether the stream that belongs to no request is not read. */
   get congested(): boolean {
-    return this.#own.congested
+    return this.#streams.own.congested
   }
 
   receive(receiver: Receiver): void {
@@ -140,13 +172,13 @@ export class HttpSession implements Channel, Home {
 
   /** What belongs to no request. Nobody listens before the first GET: then there is nobody to tell. */
   send(frame: string): void {
-    if (this.#listened && !this.#closed) this.#own.push(frame)
+    if (this.#streams.listened && !this.#closed) this.#streams.own.push(frame)
   }
 
   /** Sends a question whose own stream has broken; false where there is no other. */
   sendElsewhere(frame: string): boolean {
-    if (!this.#own.connected) return false
-    this.#own.push(frame)
+    if (!this.#streams.own.connected) return false
+    this.#streams.own.push(frame)
     return true
   }
 
@@ -157,56 +189,20 @@ export class HttpSession implements Channel, Home {
 
   /** Ends it: what is under way is cancelled. */
   end(): void {
+    this.#streams.drop()
+    this.leave()
+  }
+
+  /** Ends it in this process: its events stay where they are kept. */
+  leave(): void {
     if (this.#closed) return
     this.#closed = true
     this.#receiver?.closed()
-    for (const log of this.#logs.values()) log.drop()
-    this.#logs.clear()
+    this.#streams.end()
   }
 
   close(): Promise<void> {
     this.end()
     return Promise.resolve()
-  }
-
-  #connect(log: EventLog, visit: Visit, headers: HeaderList): void {
-    log.connect(this.#outlet(log, visit, headers))
-    // A client that breaks off before the first message can come back, too.
-    if (this.revision.polling) log.prime(this.#settings.retry)
-  }
-
-  #outlet(log: EventLog, visit: Visit, headers: HeaderList): Outlet {
-    const { pulse, maxWaiting } = this.#settings
-    const outlet: Outlet = new Outlet(visit, {
-      pulse,
-      maxWaiting,
-      headers,
-      gone: () => {
-        log.disconnect(outlet)
-        this.used = Date.now()
-      },
-    })
-    return outlet
-  }
-
-  async #resumed(log: EventLog, outlet: Outlet, after: number): Promise<void> {
-    try {
-      await log.resume(outlet, after)
-    } catch (error) {
-      this.#settings.report({ level: 'error', message: 'The events of a stream could not be fetched', error })
-      // Its client comes back, and asks for the same again.
-      outlet.end()
-    }
-    if (log.ended) this.#end(log)
-  }
-
-  #end(log: EventLog): void {
-    if (this.#ended.includes(log)) return
-    this.#ended.push(log)
-    if (this.#ended.length <= MAX_ENDED) return
-    const oldest = this.#ended.shift()
-    if (oldest === undefined) return
-    oldest.drop()
-    this.#logs.delete(oldest.name)
   }
 }

@@ -1,27 +1,45 @@
-import type { HttpSession } from './session.js'
+import type { Principal } from '../../jsonrpc/channel.js'
+import type { Report } from '../../jsonrpc/report.js'
+import type { SessionStore } from '../../stores/sessions.js'
+import { Keeping, type KeptSession, opens } from './keeping.js'
+import type { HttpSession, SessionFacts } from './session.js'
 
 export interface SessionsOptions {
   /** How many there may be. */
   max: number
   /** After so many milliseconds without a request or an open stream a session is ended. */
   idle: number
+  /** Where they are kept, to be made anew where they are not. */
+  store: SessionStore
+  report(report: Report): void
+  make(facts: SessionFacts): HttpSession
 }
+
+/** The session, or that it is not known whether there is one. */
+type Found = HttpSession | 'unavailable' | undefined
 
 /** A session that was used within this time is not given up for a new one. */
 const SETTLED = 60_000
 /** So long nothing is looked for where nothing was found. */
 const LOOK_AGAIN = 100
+/** How long the making of a session anew may take. */
+const PATIENCE = 10_000
 
 /** Every session of an endpoint. Most clients never say that they are done, so it ends those that nobody uses. */
 export class Sessions {
   readonly #options: SessionsOptions
+  readonly #keeping: Keeping
   readonly #all = new Map<string, HttpSession>()
+  /** By id, those that are being made anew. */
+  readonly #restoring = new Map<string, Promise<Found>>()
   #timer: ReturnType<typeof setInterval> | undefined
   /** Before this moment none of them makes way. */
   #fullUntil = 0
+  #closed = false
 
   constructor(options: SessionsOptions) {
     this.#options = options
+    this.#keeping = new Keeping(options.store, options.idle, options.report)
   }
 
   get size(): number {
@@ -33,9 +51,13 @@ export class Sessions {
   }
 
   /** The session of that id, if it belongs to whoever asks: to others it does not exist. */
-  get(id: string, owner: string | undefined): HttpSession | undefined {
+  find(id: string, principal: Principal | undefined): Found | Promise<Found> {
     const session = this.#all.get(id)
-    return session?.owner === owner ? session : undefined
+    if (session === undefined) return this.#elsewhere(id, principal)
+    if (session.owner !== principal?.id) return undefined
+    // The store does not see that it is used.
+    if (Date.now() - session.kept > this.#options.idle / 4) this.#keeping.keep(session)
+    return session
   }
 
   /** Whether there is room for one more; one that has been idle for a while makes way for it. */
@@ -50,7 +72,7 @@ export class Sessions {
       this.#fullUntil = Math.min(free, Date.now() + LOOK_AGAIN)
       return false
     }
-    this.end(oldest)
+    void this.end(oldest)
     return true
   }
 
@@ -62,9 +84,30 @@ export class Sessions {
     ;(this.#timer as { unref?: () => void }).unref?.()
   }
 
-  end(session: HttpSession): void {
-    this.#all.delete(session.id)
+  /** It has begun, or its client has told it something that is to be remembered. */
+  keep(session: HttpSession): void {
+    if (this.#all.get(session.id) === session) this.#keeping.keep(session)
+  }
+
+  /** Ends it for good; resolves when no other process can have it any more. */
+  end(session: HttpSession): Promise<void> {
+    this.#remove(session)
     session.end()
+    return this.#keeping.drop(session)
+  }
+
+  /** Lets go of all. What is kept of them stays, for whoever comes after. */
+  async close(deadline: number): Promise<void> {
+    this.#closed = true
+    for (const session of this.#all.values()) {
+      this.#remove(session)
+      session.leave()
+    }
+    await within(deadline, this.#keeping.settled())
+  }
+
+  #remove(session: HttpSession): void {
+    this.#all.delete(session.id)
     if (this.#all.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
@@ -72,6 +115,67 @@ export class Sessions {
 
   #sweep(): void {
     const since = Date.now() - this.#options.idle
-    for (const session of this.#all.values()) if (session.used < since && !session.busy) this.end(session)
+    for (const session of this.#all.values()) if (session.used < since && !session.busy) void this.end(session)
+  }
+
+  /** One that this process does not have: another one may have kept it. */
+  #elsewhere(id: string, principal: Principal | undefined): Found | Promise<Found> {
+    const restoring = this.#restoring.get(id)
+    if (restoring !== undefined)
+      return restoring.then((found) => (typeof found === 'object' && found.owner !== principal?.id ? undefined : found))
+    const kept = this.#keeping.fetch(id)
+    if (kept === undefined) return undefined
+    if (this.#restoring.size >= this.#options.max) return 'unavailable'
+    const restored = this.#anew(id, kept, principal).finally(() => this.#restoring.delete(id))
+    this.#restoring.set(id, restored)
+    return restored
+  }
+
+  async #anew(id: string, kept: KeptSession | Promise<KeptSession | undefined>, principal: Principal | undefined): Promise<Found> {
+    const { report } = this.#options
+    try {
+      const found = await within(PATIENCE, this.#restore(id, kept, principal))
+      if (found === 'late') report({ level: 'error', message: 'A session could not be fetched from its store in time' })
+      return found === 'late' ? 'unavailable' : found
+    } catch (error) {
+      report({ level: 'error', message: 'A session could not be fetched from its store', error })
+      return 'unavailable'
+    }
+  }
+
+  async #restore(id: string, fetched: KeptSession | Promise<KeptSession | undefined>, principal: Principal | undefined): Promise<Found> {
+    const kept = await fetched
+    if (kept === undefined || kept.owner !== principal?.id || !(await opens(id, kept))) return undefined
+    if (!this.makeRoom()) return 'unavailable'
+    const { opening, generation } = kept
+    const session = this.#options.make({ id, owner: kept.owner, opening, generation: generation + 1 })
+    if (!(await session.restore(kept, principal))) {
+      // What the server offers is not what this client was told: it must shake hands again.
+      session.end()
+      await this.#keeping.drop(session)
+      return undefined
+    }
+    const other = this.#all.get(id)
+    if (other !== undefined || this.#closed) {
+      session.leave()
+      return other ?? 'unavailable'
+    }
+    this.add(session)
+    this.keep(session)
+    this.#options.report({ level: 'info', message: 'A session of an earlier process was taken up' })
+    return session
+  }
+}
+
+/** What comes of something within a time. */
+async function within<Value>(time: number, promise: Promise<Value>): Promise<Value | 'late'> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(resolve, time, 'late')
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
   }
 }

@@ -1,0 +1,51 @@
+/**
+ * Where sessions are kept, so that they can be made anew by a process that does
+ * not have them: after a restart, or when another one has failed. What is kept
+ * is text; the name of a session is not enough to use it. Where something takes
+ * time, a promise is waited for.
+ */
+export interface SessionStore {
+  /** Keeps it, or what has become of it, for so many milliseconds at least, counted anew each time. */
+  keep(name: string, session: string, ttl: number): void | Promise<void>
+  fetch(name: string): string | undefined | Promise<string | undefined>
+  drop(name: string): void | Promise<void>
+}
+
+export interface MemorySessionsOptions {
+  /** How many are kept (default 10,000): the one that was kept longest ago is let go first. */
+  max?: number
+}
+
+/** Keeps sessions in this process, and no longer than it lives. */
+export class MemorySessions implements SessionStore {
+  readonly #max: number
+  /** In the order in which they were kept last. */
+  readonly #sessions = new Map<string, { session: string; until: number }>()
+
+  constructor({ max = 10_000 }: MemorySessionsOptions = {}) {
+    this.#max = max
+  }
+
+  /** How many are kept. */
+  get size(): number {
+    return this.#sessions.size
+  }
+
+  keep(name: string, session: string, ttl: number): void {
+    this.#sessions.delete(name)
+    this.#sessions.set(name, { session, until: Date.now() + ttl })
+    for (const [oldest, { until }] of this.#sessions) {
+      if (this.#sessions.size <= this.#max && until > Date.now()) break
+      this.#sessions.delete(oldest)
+    }
+  }
+
+  fetch(name: string): string | undefined {
+    const kept = this.#sessions.get(name)
+    return kept !== undefined && kept.until > Date.now() ? kept.session : undefined
+  }
+
+  drop(name: string): void {
+    this.#sessions.delete(name)
+  }
+}

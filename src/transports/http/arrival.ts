@@ -1,0 +1,24 @@
+import type { Principal } from '../../jsonrpc/channel.js'
+import type { RpcError } from '../../jsonrpc/errors.js'
+import type { Id, UnreadableId } from '../../jsonrpc/message.js'
+import type { Refusal } from './refusal.js'
+import type { HeaderList, Visit } from './visit.js'
+
+/** One request under way: its way back, who sent it, and the headers that every answer to it carries. */
+export interface Arrival {
+  visit: Visit
+  principal: Principal | undefined
+  headers: HeaderList
+}
+
+/** What an endpoint does for everybody who serves a part of it. */
+export interface Desk {
+  /** Refuses, and says so in the log. */
+  refuse(visit: Visit, refusal: Refusal, id?: Id, unreadable?: UnreadableId): void
+  /** Answers for an error of ours. */
+  fail(visit: Visit, error: unknown): void
+  /** Whether so many answers are open that no more may be. */
+  full(): boolean
+  /** Headers of an answer that tells an error. */
+  challenge(error: RpcError): HeaderList
+}

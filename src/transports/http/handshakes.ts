@@ -1,0 +1,159 @@
+import type { Channel } from '../../jsonrpc/channel.js'
+import type { Id, Message, Request } from '../../jsonrpc/message.js'
+import type { Report } from '../../jsonrpc/report.js'
+import { unnamedOverHttp } from '../../protocol/revisions/index.js'
+import type { ReplayStore } from '../../stores/replay.js'
+import type { SessionStore } from '../../stores/sessions.js'
+import type { Arrival, Desk } from './arrival.js'
+import type { Conversation } from './conversation.js'
+import { handshakeNamed } from './era.js'
+import { parseEventId } from './event-log.js'
+import { accepts } from './guards.js'
+import type { Pulse } from './pulse.js'
+import { Refusal, gone, unavailable, unsupportedVersion } from './refusal.js'
+import { newId } from './session-id.js'
+import { HttpSession, type SessionFacts } from './session.js'
+import { Sessions } from './sessions.js'
+
+export interface HandshakeOptions {
+  /** Serves a client over a channel. */
+  open(channel: Channel): Conversation
+  report(report: Report): void
+  /** Where events are kept for clients that come back. */
+  store: ReplayStore
+  /** How many sessions there may be, for how long one may be idle, and where they are kept. */
+  sessions: { max: number; idle: number; store: SessionStore }
+  /** The name of this process among others: what the ids of its sessions begin with. */
+  node?: string | undefined
+  /** How many bytes may wait for one client. */
+  maxWaiting: number
+  /** Milliseconds after which a client should come back for a stream that was let go. */
+  retry: number
+}
+
+const NO_SESSION = 'the header Mcp-Session-Id is missing. Send "initialize" first, and its answer will have one'
+const NO_EVENT = 'Bad Request: no stream of this session has the event that Last-Event-ID names'
+
+/** Serves clients that shake hands: each has a session, over as many requests as it likes. */
+export class Handshakes {
+  readonly #options: HandshakeOptions
+  readonly #desk: Desk
+  readonly #pulse: Pulse
+  readonly #sessions: Sessions
+
+  constructor(options: HandshakeOptions, desk: Desk, pulse: Pulse) {
+    this.#options = options
+    this.#desk = desk
+    this.#pulse = pulse
+    this.#sessions = new Sessions({ ...options.sessions, report: options.report, make: (facts) => this.#make(facts) })
+  }
+
+  get size(): number {
+    return this.#sessions.size
+  }
+
+  /** Waits a while for what is under way, and lets go of all sessions. */
+  async close(deadline: number): Promise<void> {
+    await Promise.all([...this.#sessions.values()].map((session) => session.drain(deadline)))
+    await this.#sessions.close(deadline)
+  }
+
+  /** Serves a message that came by POST. */
+  post(arrival: Arrival, text: string, message: Message): void {
+    const id = arrival.visit.header('mcp-session-id')
+    if (id === undefined) return this.#post(arrival, text, message, undefined)
+    this.#find(arrival, id, (session) => this.#post(arrival, text, message, session))
+  }
+
+  /** Serves a GET or a DELETE, which are about a session as a whole. */
+  visit(arrival: Arrival): void {
+    const { visit, headers } = arrival
+    this.#find(arrival, visit.header('mcp-session-id') ?? '', (session) => {
+      const version = visit.header('mcp-protocol-version')
+      if (session === undefined) return this.#desk.refuse(visit, gone(headers))
+      if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
+        return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
+      if (visit.method === 'DELETE') return void this.#sessions.end(session).then(() => visit.answer(204, headers))
+      if (!accepts(visit, 'text/event-stream'))
+        return this.#desk.refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
+      if (this.#desk.full()) return this.#desk.refuse(visit, unavailable('too many streams are open', headers))
+      this.#listen(arrival, session)
+    })
+  }
+
+  #make(facts: SessionFacts): HttpSession {
+    const { store, maxWaiting, retry, report, open } = this.#options
+    const told = (session: HttpSession) => this.#sessions.keep(session)
+    return new HttpSession(facts, { pulse: this.#pulse, store, maxWaiting, retry, report, told }, open)
+  }
+
+  #find({ visit, principal, headers }: Arrival, id: string, next: (session: HttpSession | undefined) => void): void {
+    const decided = (found: HttpSession | 'unavailable' | undefined) =>
+      found === 'unavailable' ? this.#desk.refuse(visit, unavailable('sessions cannot be looked up now', headers)) : next(found)
+    const found = this.#sessions.find(id, principal)
+    if (!(found instanceof Promise)) return decided(found)
+    found.then(decided).catch((error: unknown) => this.#desk.fail(visit, error))
+  }
+
+  #post(arrival: Arrival, text: string, message: Message, session: HttpSession | undefined): void {
+    const { visit, principal, headers } = arrival
+    const version = visit.header('mcp-protocol-version')
+    const asked = askedBy(message)
+    const unreadable = (session?.revision ?? handshakeNamed(version) ?? unnamedOverHttp).unreadableId
+    if (session === undefined) {
+      if (message.kind === 'request' && message.method === 'initialize') return this.#initialize(arrival, message)
+      if (message.kind === 'invalid') return this.#desk.refuse(visit, new Refusal(400, message.error, headers), asked, unreadable)
+      const refusal = visit.header('mcp-session-id') === undefined ? new Refusal(400, `Bad Request: ${NO_SESSION}`, headers) : gone(headers)
+      return this.#desk.refuse(visit, refusal, asked, unreadable)
+    }
+    if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
+      return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
+    if ((message.kind === 'request' || message.kind === 'batch') && this.#desk.full())
+      return this.#desk.refuse(visit, unavailable('too many requests are open', headers), asked)
+    session.post(text, message, { visit, principal, headers, challenge: this.#desk.challenge })
+  }
+
+  #initialize({ visit, principal, headers }: Arrival, message: Request): void {
+    if (this.#desk.full()) return this.#desk.refuse(visit, unavailable('too many requests are open', headers), message.id)
+    if (!this.#sessions.makeRoom()) return this.#desk.refuse(visit, unavailable('too many sessions are open', headers), message.id)
+    const session = this.#make({ id: newId(this.#options.node), owner: principal?.id, opening: message.frame, generation: 0 })
+    // At once: opening it may take a while, and it takes its place already.
+    this.#sessions.add(session)
+    session.post(message.frame, message, {
+      visit,
+      principal,
+      headers,
+      challenge: this.#desk.challenge,
+      opening: (answer) => {
+        if (answer === undefined || !session.begin(answer)) {
+          void this.#sessions.end(session)
+          return []
+        }
+        this.#sessions.keep(session)
+        return ['Mcp-Session-Id', session.id]
+      },
+    })
+  }
+
+  #listen({ visit, headers }: Arrival, session: HttpSession): void {
+    session.used = Date.now()
+    const last = visit.header('last-event-id')
+    if (last === undefined) {
+      if (!session.listen(visit, headers))
+        this.#desk.refuse(visit, new Refusal(409, 'Conflict: this session has its stream open already; one is enough', headers))
+      return
+    }
+    const decided = (known: boolean) => {
+      if (!known) this.#desk.refuse(visit, new Refusal(400, NO_EVENT, headers))
+    }
+    const event = parseEventId(last)
+    const known = event !== undefined && session.resume(visit, event.stream, event.number, headers)
+    if (typeof known === 'boolean') return decided(known)
+    known.then(decided).catch((error: unknown) => this.#desk.fail(visit, error))
+  }
+}
+
+/** The id that an answer may carry: that of a request, be it one that cannot be served. */
+function askedBy(message: Message): Id | undefined {
+  return message.kind === 'request' || (message.kind === 'invalid' && !message.mute) ? message.id : undefined
+}

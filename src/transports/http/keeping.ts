@@ -1,0 +1,105 @@
+import { isObject } from '../../jsonrpc/message.js'
+import type { Report } from '../../jsonrpc/report.js'
+import type { SessionStore } from '../../stores/sessions.js'
+import type { HttpSession, Past } from './session.js'
+import { nameOf, secretDigest } from './session-id.js'
+
+/** What a session can be made anew from. */
+export interface KeptSession extends Past {
+  readonly owner?: string | undefined
+  /** The digest of what its id has beside its name: who reads the store has no session. */
+  readonly secret: string
+  /** How many processes have had it before. */
+  readonly generation: number
+}
+
+/** Whether an id is the one that a kept session was opened with. */
+export async function opens(id: string, { secret }: KeptSession): Promise<boolean> {
+  return secret === (await secretDigest(id))
+}
+
+/** Keeps sessions in a store. Of one session nothing overtakes what was asked before. */
+export class Keeping {
+  readonly #store: SessionStore
+  readonly #ttl: number
+  readonly #report: (report: Report) => void
+  /** By name, the end of what is under way. */
+  readonly #tails = new Map<string, Promise<void>>()
+  readonly #queued = new Set<HttpSession>()
+  readonly #dropped = new WeakSet<HttpSession>()
+
+  constructor(store: SessionStore, ttl: number, report: (report: Report) => void) {
+    this.#store = store
+    this.#ttl = ttl
+    this.#report = report
+  }
+
+  /** Keeps what a session is, soon; nobody waits for it. */
+  keep(session: HttpSession): void {
+    session.kept = Date.now()
+    if (this.#queued.has(session)) return
+    this.#queued.add(session)
+    void this.#then(session.name, async () => {
+      // First: what it is told from here on is for the next time.
+      this.#queued.delete(session)
+      const kept = await describe(session)
+      if (this.#dropped.has(session)) return
+      await (kept === undefined ? this.#store.drop(session.name) : this.#store.keep(session.name, JSON.stringify(kept), this.#ttl))
+    })
+  }
+
+  /** Looks for what was kept. Rejects where the store cannot say. */
+  fetch(id: string): KeptSession | undefined | Promise<KeptSession | undefined> {
+    const name = nameOf(id)
+    if (name === '') return undefined
+    const tail = this.#tails.get(name)
+    if (tail !== undefined) return tail.then(() => this.fetch(id))
+    const text = this.#fetch(name)
+    return text instanceof Promise ? text.then(parse) : parse(text)
+  }
+
+  #fetch(name: string): string | undefined | Promise<string | undefined> {
+    try {
+      return this.#store.fetch(name)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  drop(session: HttpSession): Promise<void> {
+    this.#dropped.add(session)
+    return this.#then(session.name, async () => await this.#store.drop(session.name))
+  }
+
+  /** Resolves when nothing is under way. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#tails.values())
+  }
+
+  #then(name: string, work: () => Promise<void>): Promise<void> {
+    const tail = (this.#tails.get(name) ?? Promise.resolve())
+      .then(work)
+      .catch((error: unknown) => this.#report({ level: 'error', message: 'A session could not be kept, or dropped, in its store', error }))
+      .finally(() => {
+        if (this.#tails.get(name) === tail) this.#tails.delete(name)
+      })
+    this.#tails.set(name, tail)
+    return tail
+  }
+}
+
+async function describe(session: HttpSession): Promise<KeptSession | undefined> {
+  const { id, owner, generation, opening, agreed, offers, told } = session
+  const secret = await secretDigest(id)
+  return agreed === undefined || !told.complete ? undefined : { owner, secret, generation, opening, agreed, offers, told: told.frames }
+}
+
+function parse(text: string | undefined): KeptSession | undefined {
+  try {
+    const kept: unknown = text === undefined ? undefined : JSON.parse(text)
+    return isObject(kept) ? (kept as unknown as KeptSession) : undefined // only we write there
+  } catch {
+    // Whatever it was, it is no session any more.
+    return undefined
+  }
+}

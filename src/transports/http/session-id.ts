@@ -1,0 +1,22 @@
+/*
+ * An id has a name, by which stores and logs may know its session, and a secret
+ * that makes it worth something.
+ */
+const ID = /^((?:[A-Za-z0-9_-]{1,32}\.)?[A-Za-z0-9_-]{12})([A-Za-z0-9_-]{20})$/
+
+/** An id that nobody guesses, in characters that a header may have: a name of 72 bits, and a secret of 120. */
+export function newId(node: string | undefined): string {
+  const random = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(24))))
+  const id = random.replaceAll('+', '-').replaceAll('/', '_')
+  return node === undefined ? id : `${node}.${id}`
+}
+
+/** Empty where it is no id of ours. */
+export function nameOf(id: string): string {
+  return ID.exec(id)?.[1] ?? ''
+}
+
+export async function secretDigest(id: string): Promise<string> {
+  const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(ID.exec(id)?.[2]))
+  return btoa(String.fromCharCode(...new Uint8Array(bytes)))
+}

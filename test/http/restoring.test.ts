@@ -1,0 +1,411 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import {
+  type ListenOptions,
+  type Listening,
+  MemoryReplay,
+  MemorySessions,
+  type SessionStore,
+  httpHandler,
+  listen,
+  tokens,
+} from '../../src/http.js'
+import { type Server, createServer, resource, tool } from '../../src/index.js'
+import { Handshaken, POST, message, send } from './caller.js'
+import { servedOverHttp } from './served.js'
+
+/* Sessions that outlive the process which has opened them: each `listen` here is one. */
+
+const HANDSHAKES = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
+const NEWEST = HANDSHAKES.at(-1) ?? ''
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+const said = (text: string) => ({ result: { content: [{ type: 'text', text }] } })
+const echo = (text: string) => ({ name: 'echo', arguments: { text } })
+
+const processes: Listening[] = []
+afterEach(async () => {
+  await Promise.all(processes.splice(0).map((each) => each.close(0)))
+})
+
+async function start(server: Server, options: ListenOptions): Promise<Listening> {
+  const listening = await listen(server, { port: 0, ...options })
+  processes.push(listening)
+  return listening
+}
+
+/** A server whose resource changes when it is told to, and which says so in the log. */
+function watched(more: { prompts?: boolean } = {}): Server {
+  const note = resource({ uri: 'note:it', name: 'it', read: () => 'text' })
+  const say = tool({
+    name: 'say',
+    run: (_, call) => {
+      call.log.debug('in detail')
+      return 'said'
+    },
+  })
+  const prompts = more.prompts === true ? [{ name: 'hello', build: () => 'Hello' }] : []
+  return createServer({ name: 'watched', version: '1', tools: [say], resources: [note], prompts })
+}
+
+describe.each(HANDSHAKES)('a session of %s', (revision) => {
+  it('is taken up by the next process, with all it was told', async () => {
+    const sessions = new MemorySessions()
+    const first = await start(watched(), { sessions })
+    const client = await Handshaken.open(first.url, revision)
+    await client.request('resources/subscribe', { uri: 'note:it' })
+    await client.request('resources/subscribe', { uri: 'note:other' })
+    await client.request('logging/setLevel', { level: 'debug' })
+    expect((await client.request('logging/setLevel', { level: 'wrong' })).text).toContain('error')
+    await first.close()
+
+    const server = watched()
+    const second = await start(server, { sessions })
+    const moved = client.at(second.url)
+    const answer = await moved.request('tools/call', { name: 'say', arguments: {} })
+    expect(answer.status).toBe(200)
+    expect(answer.json).toMatchObject([{ method: 'notifications/message', params: { level: 'debug', data: 'in detail' } }, said('said')])
+    expect(second.sessions).toBe(1)
+    const stream = await moved.listen()
+    server.updated('note:it')
+    expect(await stream.message()).toEqual({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: 'note:it' } })
+    stream.cut()
+    expect((await moved.end()).status).toBe(204)
+    expect([second.sessions, sessions.size]).toEqual([0, 0])
+  })
+})
+
+describe('what is left of streams', () => {
+  it('is given to a client that comes back to another process', async () => {
+    const shared = { sessions: new MemorySessions(), replay: new MemoryReplay() }
+    const { server, gate } = servedOverHttp()
+    const first = await start(server, shared)
+    const client = await Handshaken.open(first.url, NEWEST)
+    const own = await client.listen()
+    const primed = await own.next()
+    const call = await client.stream('tools/call', { name: 'steps', arguments: { gate: 'a' }, _meta: { progressToken: 'p' } })
+    await call.has('"progress":1')
+    const last = call.seen.at(-1)?.id ?? ''
+    call.cut()
+    own.cut()
+    await until(() => expect(first.open).toBe(0))
+    server.tools.remove('big')
+    gate.open('a')
+    await first.close()
+
+    const other = servedOverHttp().server
+    const second = await start(other, shared)
+    const moved = client.at(second.url)
+    const rest = await moved.listen(last)
+    expect([await rest.message(), await rest.message()]).toMatchObject([{ params: { progress: 2 } }, said('passed a')])
+    expect(await rest.message()).toBeUndefined()
+    const ownAgain = await moved.listen(primed?.id)
+    expect(await ownAgain.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
+    other.tools.remove('big')
+    expect(await ownAgain.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
+    // The names of its streams are new: nothing is taken for something else.
+    expect(ownAgain.seen.map(({ id }) => id)).toEqual(['g.1', 'g1.1'])
+    ownAgain.cut()
+    for (const never of ['7p.1', 'x.1', 'gg.2']) expect((await moved.listen(never)).status).toBe(400)
+  })
+
+  it('may be nothing: then only what comes now is sent', async () => {
+    const sessions = new MemorySessions()
+    const first = await start(watched(), { sessions })
+    const client = await Handshaken.open(first.url, NEWEST)
+    const own = await client.listen()
+    const primed = await own.next()
+    await first.close()
+    const server = watched()
+    const second = await start(server, { sessions })
+    const again = await client.at(second.url).listen(primed?.id)
+    expect(again.status).toBe(200)
+    server.tools.remove('say')
+    expect(await again.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
+    again.cut()
+    expect((await client.at(second.url).listen('0p.0')).status).toBe(400)
+  })
+})
+
+/** A store on another machine: it takes its time, and can be out of reach. */
+class Remote implements SessionStore {
+  readonly kept = new Map<string, string>()
+  readonly asked: string[] = []
+  out = false
+  slow: Promise<void> | undefined
+
+  async keep(name: string, session: string): Promise<void> {
+    await this.#reach('keep')
+    this.kept.set(name, session)
+  }
+  async fetch(name: string): Promise<string | undefined> {
+    await this.#reach('fetch')
+    return this.kept.get(name)
+  }
+  async drop(name: string): Promise<void> {
+    await this.#reach('drop')
+    this.kept.delete(name)
+  }
+  async #reach(what: string): Promise<void> {
+    this.asked.push(what)
+    await this.slow
+    if (this.out) throw new Error('out of reach')
+  }
+}
+
+describe('a store of sessions', () => {
+  it('never learns the id of one', async () => {
+    const sessions = new Remote()
+    const { url } = await start(watched(), { sessions, node: 'east' })
+    const { session } = await Handshaken.open(url, NEWEST)
+    await until(() => expect(sessions.kept.size).toBe(1))
+    const [[name, text] = ['', '']] = sessions.kept
+    expect(session).toMatch(/^east\.[\w-]{32}$/)
+    expect(name).toBe(session.slice(0, -20))
+    expect(text).not.toContain(session.slice(-20))
+  })
+
+  it('gives a session to nobody but its client', async () => {
+    const sessions = new MemorySessions()
+    const auth = tokens([
+      { token: 'a'.repeat(32), id: 'ann', scopes: [] },
+      { token: 'b'.repeat(32), id: 'bob', scopes: [] },
+    ])
+    const by = (letter: string) => ({ authorization: `Bearer ${letter.repeat(32)}` })
+    const first = await start(watched(), { sessions, auth })
+    const client = await Handshaken.open(first.url, NEWEST, {}, by('a'))
+    await first.close()
+    const second = await start(watched(), { sessions, auth })
+    const ping = (session: string, letter: string) =>
+      send(second.url, { headers: { ...POST, 'mcp-session-id': session, ...by(letter) }, body: message('ping', {}, 1) })
+    const { session } = client
+    // The right name with another secret, another name, another person, and what is no id at all.
+    const changed = session.slice(0, -1) + (session.endsWith('A') ? 'B' : 'A')
+    expect((await ping(changed, 'a')).status).toBe(404)
+    expect((await ping(`x${session.slice(1)}`, 'a')).status).toBe(404)
+    expect((await ping(session, 'b')).status).toBe(404)
+    for (const wrong of [session.slice(0, -20), '__proto__', `${session}A`, '../../etc/passwd'])
+      expect((await ping(wrong, 'a')).status).toBe(404)
+    expect(second.sessions).toBe(0)
+    const [mine, others] = await Promise.all([ping(session, 'a'), ping(session, 'b')])
+    expect([mine.status, others.status]).toEqual([200, 404])
+    expect(second.sessions).toBe(1)
+  })
+
+  it('is asked once for all who wait, and they are served in order', async () => {
+    const sessions = new Remote()
+    const first = await start(servedOverHttp().server, { sessions })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await first.close()
+    let go = () => {}
+    sessions.slow = new Promise((resolve) => {
+      go = resolve
+    })
+    const opened: string[] = []
+    const { server } = servedOverHttp()
+    server.use((call, next) => {
+      opened.push(call.method)
+      return next()
+    })
+    const second = await start(server, { sessions })
+    sessions.asked.length = 0
+    const moved = client.at(second.url)
+    const answers = Array.from({ length: 20 }, (_, n) => moved.request('tools/call', echo(String(n))))
+    await until(() => expect(sessions.asked).toEqual(['fetch']))
+    go()
+    expect((await Promise.all(answers)).map(({ json }) => json)).toMatchObject(Array.from({ length: 20 }, (_, n) => said(String(n))))
+    expect(opened.filter((method) => method === 'initialize')).toHaveLength(1)
+    expect(sessions.asked.filter((what) => what === 'fetch')).toHaveLength(1)
+    expect(second.sessions).toBe(1)
+  })
+
+  it('may be out of reach: what is here is served, and of the rest nothing is said', async () => {
+    const sessions = new Remote()
+    const lines: string[] = []
+    const log = { write: (line: string) => void lines.push(line) }
+    const first = await start(servedOverHttp().server, { sessions, log })
+    const client = await Handshaken.open(first.url, NEWEST)
+    const kept = await Handshaken.open(first.url, NEWEST)
+    await until(() => expect(sessions.kept.size).toBe(2))
+    sessions.out = true
+    await client.request('logging/setLevel', { level: 'debug' })
+    expect((await client.request('tools/call', echo('here'))).json).toMatchObject(said('here'))
+    const second = await start(servedOverHttp().server, { sessions, log })
+    const refused = await kept.at(second.url).request('ping')
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
+    expect(refused.json).toMatchObject({ error: { message: expect.stringContaining('sessions cannot be looked up now') as string } })
+    expect((await client.end()).status).toBe(204)
+    expect((await client.request('ping')).status).toBe(503)
+    sessions.out = false
+    expect((await kept.at(second.url).request('ping')).status).toBe(200)
+    expect(lines.join('')).toContain('A session could not be fetched from its store')
+    expect(lines.join('')).toContain('A session could not be kept, or dropped, in its store')
+    expect(lines.join('')).not.toContain(client.session)
+  })
+
+  it('may throw, or hold what is no session', async () => {
+    const broken = {
+      keep: () => {},
+      fetch: (): string => {
+        throw new Error('broken')
+      },
+      drop: () => {},
+    }
+    const { url } = await start(watched(), { sessions: broken, log: { write: () => {} } })
+    const id = 'A'.repeat(32)
+    const ping = (to: string) => send(to, { headers: { ...POST, 'mcp-session-id': id }, body: message('ping', {}, 1) })
+    expect((await ping(url)).status).toBe(503)
+    for (const text of ['', '{', '{}', 'null', '[]', '{"secret":1}']) {
+      const other = await start(watched(), { sessions: { keep: () => {}, fetch: () => text, drop: () => {} }, log: { write: () => {} } })
+      expect((await ping(other.url)).status).toBe(404)
+    }
+  })
+
+  it('forgets a session that was ended while it was being kept', async () => {
+    const sessions = new Remote()
+    const first = await start(watched(), { sessions })
+    let go = () => {}
+    sessions.slow = new Promise((resolve) => {
+      go = resolve
+    })
+    const client = await Handshaken.open(first.url, NEWEST)
+    const ended = client.end()
+    const late = client.request('ping')
+    await until(() => expect(first.sessions).toBe(0))
+    go()
+    expect([(await ended).status, (await late).status]).toEqual([204, 404])
+    expect(sessions.kept.size).toBe(0)
+    const second = await start(watched(), { sessions })
+    expect((await client.at(second.url).request('ping')).status).toBe(404)
+  })
+
+  it('is told again of a session that is used', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const sessions = new Remote()
+      const first = await start(watched(), { sessions, limits: { idle: 60_000 } })
+      const client = await Handshaken.open(first.url, NEWEST)
+      await until(() => expect(sessions.asked.filter((what) => what === 'keep').length).toBeGreaterThan(0))
+      await client.request('ping')
+      sessions.asked.length = 0
+      await client.request('ping')
+      expect(sessions.asked).toEqual([])
+      vi.setSystemTime(Date.now() + 20_000)
+      await client.request('ping')
+      await client.request('ping')
+      await until(() => expect(sessions.asked).toEqual(['keep']))
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
+describe('a session is not taken up', () => {
+  const after = async (server: Server, change: (client: Handshaken) => Promise<unknown>, next: Server = server) => {
+    const sessions = new MemorySessions()
+    const first = await start(server, { sessions })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await change(client)
+    await first.close()
+    const second = await start(next, { sessions })
+    const { status } = await client.at(second.url).request('ping')
+    return { status, kept: sessions.size, sessions: second.sessions }
+  }
+
+  it('where the server offers something else by now', async () => {
+    expect(await after(watched(), () => Promise.resolve(), watched({ prompts: true }))).toEqual({ status: 404, kept: 0, sessions: 0 })
+  })
+
+  it('where it is refused today', async () => {
+    const refusing = watched()
+    refusing.use((call, next) => {
+      if (call.method === 'initialize') throw new Error('not today')
+      return next()
+    })
+    expect(await after(watched(), () => Promise.resolve(), refusing)).toEqual({ status: 404, kept: 0, sessions: 0 })
+  })
+
+  it('where it was told too much to be remembered', async () => {
+    const large = (client: Handshaken) => client.request('resources/subscribe', { uri: `note:${'x'.repeat(70_000)}` })
+    const notes = createServer({
+      name: 'notes',
+      version: '1',
+      resources: [resource({ uri: 'note:{+name}', name: 'notes', read: () => 'text' })],
+    })
+    expect(await after(notes, large)).toEqual({ status: 404, kept: 0, sessions: 0 })
+    const again = async (client: Handshaken) => {
+      for (let i = 0; i < 50; i++) {
+        await client.request('resources/subscribe', { uri: `note:${'x'.repeat(5000)}` })
+        await client.request('resources/unsubscribe', { uri: `note:${'x'.repeat(5000)}` })
+      }
+    }
+    expect(await after(notes, again)).toEqual({ status: 200, kept: 1, sessions: 1 })
+  })
+
+  it('where there is no room', async () => {
+    const sessions = new MemorySessions()
+    const first = await start(watched(), { sessions })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await first.close()
+    const second = await start(watched(), { sessions, limits: { sessions: 1 } })
+    await Handshaken.open(second.url, NEWEST)
+    expect((await client.at(second.url).request('ping')).status).toBe(503)
+  })
+})
+
+describe('a process that ends', () => {
+  it('waits until its sessions are kept, and no longer than it may', async () => {
+    const sessions = new Remote()
+    let go = () => {}
+    sessions.slow = new Promise((resolve) => {
+      go = resolve
+    })
+    const first = await start(watched(), { sessions })
+    await Handshaken.open(first.url, NEWEST)
+    const closed = first.close()
+    go()
+    await closed
+    expect(sessions.kept.size).toBe(1)
+    sessions.slow = new Promise(() => {})
+    const second = await start(watched(), { sessions })
+    await Handshaken.open(second.url, NEWEST)
+    await second.close(50)
+  })
+
+  it('shares its sessions with handlers of the web', async () => {
+    const sessions = new MemorySessions()
+    const first = await start(watched(), { sessions })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await first.close()
+    const handler = httpHandler(watched(), { sessions })
+    const answer = await handler(
+      new Request('http://localhost/mcp', {
+        method: 'POST',
+        headers: { ...POST, ...client.headers },
+        body: message('tools/call', { name: 'say', arguments: {} }, 5),
+      }),
+    )
+    expect(await answer.json()).toMatchObject(said('said'))
+    await handler.close()
+  })
+})
+
+describe('the memory of sessions', () => {
+  it('is bounded, by number and by time', () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const sessions = new MemorySessions({ max: 3 })
+      for (const name of ['a', 'b', 'c', 'a', 'd']) sessions.keep(name, `session ${name}`, 1000)
+      expect(['a', 'b', 'c', 'd'].map((name) => sessions.fetch(name))).toEqual(['session a', undefined, 'session c', 'session d'])
+      vi.setSystemTime(Date.now() + 600)
+      sessions.keep('c', 'session c', 1000)
+      vi.setSystemTime(Date.now() + 600)
+      expect(['a', 'c', 'd'].map((name) => sessions.fetch(name))).toEqual([undefined, 'session c', undefined])
+      sessions.keep('e', 'session e', 1000)
+      expect(sessions.size).toBe(2)
+      sessions.drop('c')
+      sessions.drop('c')
+      expect(sessions.size).toBe(1)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
