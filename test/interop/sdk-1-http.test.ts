@@ -6,20 +6,22 @@ import {
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Listening, listen } from '../../src/http.js'
+import { type Listening, MemorySessions, listen } from '../../src/http.js'
 import { servedOverHttp } from '../http/served.js'
 
 /* The official SDK 1.x client over HTTP. */
 
 let served: ReturnType<typeof servedOverHttp>
 let listening: Listening
+let sessions: MemorySessions
 let client: Client
 let transport: StreamableHTTPClientTransport
 const heard: string[] = []
 
 beforeEach(async () => {
   served = servedOverHttp()
-  listening = await listen(served.server, { port: 0, retry: 20 })
+  sessions = new MemorySessions()
+  listening = await listen(served.server, { port: 0, retry: 20, sessions })
   heard.length = 0
   client = new Client({ name: 'sdk-1', version: '1.0.0' }, { capabilities: { elicitation: {} } })
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => void heard.push('tools changed'))
@@ -52,6 +54,21 @@ describe('SDK 1.x client over HTTP', () => {
     served.server.updated('note://one')
     served.server.tools.disable('big')
     await expect.poll(() => heard.toSorted()).toEqual(['tools changed', 'updated note://one'])
+  })
+
+  it('does not notice that the server was started anew', async () => {
+    await client.subscribeResource({ uri: 'note://one' })
+    const { sessionId } = transport
+    const { port } = listening
+    await listening.close()
+    served = servedOverHttp()
+    listening = await listen(served.server, { port, retry: 20, sessions })
+    // It comes back for its own stream by itself.
+    await expect.poll(() => listening.open, { timeout: 10_000 }).toBe(1)
+    expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({ content: [{ text: 'hi' }] })
+    expect(transport.sessionId).toBe(sessionId)
+    served.server.updated('note://one')
+    await expect.poll(() => heard).toEqual(['updated note://one'])
   })
 
   it('answers questions', async () => {
