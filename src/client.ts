@@ -1,11 +1,22 @@
 import type { Target } from './client/target.js'
+import { checkNames } from './schema/names.js'
 import type { Server } from './server/server.js'
 import { Session } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
 import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
 
+const PROCESS = {
+  cwd: true,
+  env: true,
+  stderr: true,
+  framing: true,
+  maxMessage: true,
+  patience: true,
+} as const satisfies Record<keyof ProcessOptions, true>
+
 /** A server that is started as a child process. */
-export function stdio(command: string, args: readonly string[] = [], options?: ProcessOptions): Target {
+export function stdio(command: string, args: readonly string[] = [], options: ProcessOptions = {}): Target {
+  checkNames('stdio', options, PROCESS)
   return { open: () => new ProcessChannel(command, args, options) }
 }
 

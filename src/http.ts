@@ -2,6 +2,7 @@ import type { Authorization } from './auth/authorization.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
 import type { Report } from './jsonrpc/report.js'
 import { identify } from './protocol/revisions/identify.js'
+import { checkNames } from './schema/names.js'
 import { seenBy } from './server/features/definition.js'
 import { type Server, checkServer } from './server/server.js'
 import { Session, callerOf } from './server/session.js'
@@ -55,6 +56,43 @@ export interface HttpOptions {
   tap?: (tapped: Tapped) => void
 }
 
+const LIMITS = {
+  body: true,
+  bodies: true,
+  depth: true,
+  open: true,
+  waiting: true,
+  sessions: true,
+  idle: true,
+} as const satisfies Record<keyof HttpLimits, true>
+const COMMON = {
+  hosts: true,
+  origins: true,
+  auth: true,
+  limits: true,
+  keepAlive: true,
+  retry: true,
+  node: true,
+  replay: true,
+  sessions: true,
+  log: true,
+  logLevel: true,
+  tap: true,
+} as const satisfies Record<keyof HttpOptions, true>
+const HANDLER = { ...COMMON, path: true } as const satisfies Record<keyof HttpHandlerOptions, true>
+const LISTEN = {
+  ...COMMON,
+  port: true,
+  host: true,
+  path: true,
+  tls: true,
+  unauthenticated: true,
+  headTimeout: true,
+  requestTimeout: true,
+  stillTimeout: true,
+  signal: true,
+} as const satisfies Record<keyof ListenOptions, true>
+
 /** What a client in flight has, after the server was told to close. */
 const DRAIN = 5000
 
@@ -83,6 +121,7 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     sessions = 10_000,
     idle = 30 * 60_000,
   } = limits
+  checkNames('limits', limits, LIMITS)
   const numbers = { body, bodies, open, waiting, sessions, idle, keepAlive, retry }
   for (const [name, value] of Object.entries(numbers))
     if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
@@ -130,6 +169,7 @@ export interface HttpHandler {
 
 /** Serves clients by whatever brings the requests: Node, Bun, Deno, a worker. */
 export function httpHandler(server: Server, options: HttpHandlerOptions = {}): HttpHandler {
+  checkNames('httpHandler', options, HANDLER)
   const { path } = options
   const endpoint = endpointOf(server, options, path === undefined ? {} : { path })
   const handle = (request: Request) => {
@@ -174,6 +214,7 @@ export interface Listening extends AsyncDisposable {
 
 /** Serves clients over HTTP on a port of this machine. */
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
+  checkNames('listen', options, LISTEN)
   const { port = 3000, host = '127.0.0.1', path = '/mcp', tls, auth, unauthenticated = false, signal, keepAlive = 15_000 } = options
   const local = isLoopback(host)
   if (!local && auth === undefined && !unauthenticated) {

@@ -1,5 +1,6 @@
 import type { Framing } from './framing/detect.js'
 import type { Tapped } from './jsonrpc/channel.js'
+import { checkNames } from './schema/names.js'
 import type { Server } from './server/server.js'
 import { Serving, type ServingOptions } from './serving.js'
 import type { LogLevel, LogStream } from './transports/stdio-log.js'
@@ -8,6 +9,10 @@ import type { Input, Output } from './transports/streams.js'
 
 /** How often a server looks whether its parent still lives. */
 const PARENT_CHECK = 2000
+
+const SERVING = { framing: true, maxMessage: true, maxDepth: true, log: true, logLevel: true, tap: true } as const
+const SERVE = { ...SERVING, input: true, output: true, signal: true } as const satisfies Record<keyof ServeOptions, true>
+const STDIO = { ...SERVING, wire: true, greeting: true, exit: true } as const satisfies Record<keyof StdioOptions, true>
 
 export interface ServeOptions extends ServingOptions {
   /** Ends serving: no new work is taken, what is in flight is finished. */
@@ -20,6 +25,7 @@ export interface ServeOptions extends ServingOptions {
  * the output cannot be written.
  */
 export async function serve(server: Server, options: ServeOptions): Promise<void> {
+  checkNames('serve', options, SERVE)
   const { signal } = options
   const serving = new Serving(server, options)
   const stop = () => serving.stop()
@@ -47,6 +53,7 @@ export interface StdioOptions extends Omit<ServingOptions, 'input' | 'output'> {
  * cleanly: what is in flight is answered, then the process exits with 0.
  */
 export async function serveStdio(server: Server, options: StdioOptions = {}): Promise<void> {
+  checkNames('serveStdio', options, STDIO)
   const errors = new StandardError()
   const { log = errors, exit = true, wire: asked, greeting, ...common } = options
   const named = descriptorsFromEnvironment()

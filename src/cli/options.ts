@@ -1,3 +1,5 @@
+import { nearest } from '../schema/names.js'
+
 /** One option of a command, as `--help` shows it. */
 interface Option {
   /** Its values, or what stands for its value in the help; without it, the option is a switch. */
@@ -77,7 +79,9 @@ function find(arg: string, options: Options): [name: string, option: Option, inl
 
 function checked(name: string, { value: allowed }: Option, value: string): string {
   if (typeof allowed === 'object' && !allowed.includes(value))
-    throw new UsageError(`${name} cannot be ${JSON.stringify(value)}; choose ${allowed.join(', ')}${suggestion(value, allowed)}`)
+    throw new UsageError(
+      `${name} cannot be ${JSON.stringify(value)}; choose ${allowed.join(', ')}${/\d/.test(value) ? '' : suggestion(value, allowed)}`,
+    )
   return value
 }
 
@@ -138,25 +142,6 @@ export function columns(rows: readonly (readonly [left: string, right: string])[
 
 /** `; did you mean …?`, where something known is close to what was typed. */
 export function suggestion(typed: string, known: readonly string[]): string {
-  const nearest = known
-    .map((word) => ({ word, distance: distance(typed, word) }))
-    .toSorted((one, other) => one.distance - other.distance)[0]
-  return nearest !== undefined && nearest.distance <= Math.max(2, nearest.word.length / 3) ? `; did you mean ${nearest.word}?` : ''
-}
-
-/** How many letters must be changed, added, removed or swapped with the next to turn one word into the other. */
-function distance(one: string, other: string): number {
-  let before: number[] = []
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= one.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= other.length; j++) {
-      const change = (row[j - 1] ?? 0) + (one[i - 1] === other[j - 1] ? 0 : 1)
-      const swapped = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, swapped ? (before[j - 2] ?? 0) + 1 : Infinity))
-    }
-    before = row
-    row = next
-  }
-  return row[other.length] ?? 0
+  const meant = nearest(typed, known)
+  return meant === undefined ? '' : `; did you mean ${meant}?`
 }

@@ -4,6 +4,7 @@ import type { Params } from '../jsonrpc/message.js'
 import type { Report } from '../jsonrpc/report.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, newest, revisions } from '../protocol/revisions/index.js'
+import { checkNames } from '../schema/names.js'
 import { VERSION } from '../version.js'
 import { type Answers, capabilitiesOf } from './answering.js'
 import { type Verdict, probe, shakeHands } from './opening.js'
@@ -29,6 +30,20 @@ export interface ConnectOptions extends Answers {
   tap?: (tapped: Tapped) => void
 }
 
+const OPTIONS = {
+  revision: true,
+  info: true,
+  capabilities: true,
+  timeout: true,
+  probeTimeout: true,
+  signal: true,
+  report: true,
+  tap: true,
+  sample: true,
+  elicit: true,
+  roots: true,
+} as const satisfies Record<keyof ConnectOptions, true>
+
 /** How a target wanted to be opened last time. */
 const verdicts = new WeakMap<Target, Verdict>()
 
@@ -36,6 +51,7 @@ const verdicts = new WeakMap<Target, Verdict>()
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   if (typeof (target as Partial<Target> | undefined)?.open !== 'function')
     throw new TypeError('connect: the target must be what stdio(…) or memory(…) has made')
+  checkNames('connect', options, OPTIONS)
   const wanted = options.revision === undefined ? undefined : known(options.revision)
   const {
     info = { name: 'ccmcp', version: VERSION },

@@ -1,5 +1,6 @@
 import type { CacheHint, Icon, Implementation, LogLevel } from '../protocol/model.js'
 import { isObject } from '../jsonrpc/message.js'
+import { checkNames } from '../schema/names.js'
 import type { StateOptions } from './ask.js'
 import type { Call, Caller } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
@@ -76,6 +77,28 @@ export interface Server {
   readonly unexpectedErrors: 'result' | 'protocol'
 }
 
+const OPTIONS = {
+  name: true,
+  version: true,
+  title: true,
+  description: true,
+  websiteUrl: true,
+  icons: true,
+  instructions: true,
+  tools: true,
+  resources: true,
+  prompts: true,
+  handle: true,
+  onInitialized: true,
+  cache: true,
+  state: true,
+  pageSize: true,
+  logLevel: true,
+  unsupportedRevision: true,
+  invalidArguments: true,
+  unexpectedErrors: true,
+} as const satisfies Record<keyof ServerOptions, true>
+
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
   unsupportedRevision: ['negotiate', 'echo', 'reject'],
   invalidArguments: ['result', 'protocol'],
@@ -85,6 +108,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
 export function createServer(options: ServerOptions): Server {
   if (!isObject(options)) throw new TypeError('createServer: give it an object with a "name", a "version", and what the server offers')
+  checkNames('createServer', options, OPTIONS)
   const {
     instructions,
     tools = [],

@@ -132,11 +132,12 @@ export class Rounds implements Asking {
   async #end(): Promise<void> {
     const { incoming, capabilities, revision, server } = this.#situation
     try {
-      do await new Promise((resolve) => setTimeout(resolve, 0))
-      while (this.#undecided > 0 && incoming.open)
       const deadline = Date.now() + STEPS_DEADLINE
-      // Another one may begin while the last one ends: from here to `#fixed` nothing is waited for.
-      while (this.#steps.running && Date.now() < deadline) await this.#steps.settled(deadline - Date.now())
+      // Another question or step may come while the last one ends: behind this, up to `#fixed`, nothing is waited for.
+      do {
+        await new Promise((resolve) => setTimeout(resolve, 0))
+        while (this.#steps.running && Date.now() < deadline) await this.#steps.settled(deadline - Date.now())
+      } while (this.#undecided > 0 && incoming.open)
       this.#fixed = true
       const required = this.#required(capabilities)
       if (required !== undefined) return this.#settle({ error: required })

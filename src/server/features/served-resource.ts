@@ -1,4 +1,5 @@
 import type { ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
+import { checkSlips } from '../../schema/names.js'
 import type { Resource } from '../define.js'
 import { UriTemplate } from '../uri-template.js'
 import { checkFacts, listable, present } from './definition.js'
@@ -11,12 +12,32 @@ export interface ServedResource {
   readonly listing: ResourceListing | ResourceTemplateListing
 }
 
+const MEMBERS = {
+  uri: true,
+  name: true,
+  title: true,
+  description: true,
+  mimeType: true,
+  size: true,
+  annotations: true,
+  icons: true,
+  meta: true,
+  visible: true,
+  scopes: true,
+  cache: true,
+  anyPath: true,
+  read: true,
+  list: true,
+  complete: true,
+} as const satisfies Record<keyof Resource, true>
+
 export function prepareResource(definition: Resource, others: Iterable<ServedResource>): ServedResource {
   const { uri, name, title, description, mimeType, size, annotations, icons, meta, read } = definition
   const fail = (problem: string) => new TypeError(`Resource ${JSON.stringify(uri)}: ${problem}`)
   if (typeof uri !== 'string' || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
     throw fail('its URI must begin with a scheme, such as file: or config:')
   if (typeof read !== 'function') throw fail('it has no "read"')
+  checkSlips(definition, MEMBERS, fail)
   checkFacts(definition, fail)
   const template = uri.includes('{') ? makeTemplate(uri, fail) : undefined
   for (const other of others) {

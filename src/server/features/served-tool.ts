@@ -1,6 +1,7 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { ToolListing } from '../../protocol/model.js'
 import type { HeaderParameter } from '../../schema/headers.js'
+import { checkSlips } from '../../schema/names.js'
 import { type Checker, type Schema, checker, headersOf } from '../../schema/standard.js'
 import type { Call } from '../call.js'
 import type { Tool } from '../define.js'
@@ -19,6 +20,24 @@ export interface ServedTool {
   readonly headers: readonly HeaderParameter[]
 }
 
+const MEMBERS = {
+  name: true,
+  title: true,
+  description: true,
+  annotations: true,
+  icons: true,
+  meta: true,
+  visible: true,
+  scopes: true,
+  timeout: true,
+  concurrency: true,
+  maxResult: true,
+  queue: true,
+  input: true,
+  output: true,
+  run: true,
+} as const satisfies Record<keyof Tool, true>
+
 /** What is called so on the wire, and otherwise in a definition. */
 const WIRE_NAMES = { inputSchema: 'input', outputSchema: 'output', _meta: 'meta' }
 
@@ -33,6 +52,7 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
   }
   const fail = (problem: string) => new TypeError(`Tool "${name}": ${problem}`)
   for (const [wrong, right] of Object.entries(WIRE_NAMES)) if (wrong in definition) throw fail(`"${wrong}" is called "${right}" here`)
+  checkSlips(definition, MEMBERS, fail)
   checkFacts(definition, fail)
   const input = ready(definition.input, 'input', fail)
   if (input.json['type'] !== 'object')

@@ -1,0 +1,52 @@
+import { PassThrough } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { connect, memory, stdio } from '../../src/client.js'
+import { httpHandler, listen } from '../../src/http.js'
+import { type ServerOptions, createServer, prompt, resource, tool } from '../../src/index.js'
+import { serve, serveStdio } from '../../src/stdio.js'
+
+/* What JavaScript lets pass, and TypeScript does not always see: a name that means nothing. */
+
+const server = createServer({ name: 's', version: '1' })
+const streams = { input: new PassThrough(), output: new PassThrough() }
+
+describe('an option that there is not', () => {
+  it.each<[string, (options: object) => unknown, string, string]>([
+    ['createServer', (wrong) => createServer({ name: 's', version: '1', ...wrong }), 'instruction', 'instructions'],
+    ['serve', (wrong) => serve(server, { ...streams, ...wrong }), 'maxMesage', 'maxMessage'],
+    ['serveStdio', (wrong) => serveStdio(server, { exit: false, ...wrong }), 'loglevel', 'logLevel'],
+    ['httpHandler', (wrong) => httpHandler(server, wrong), 'origin', 'origins'],
+    ['limits', (limits) => httpHandler(server, { limits }), 'session', 'sessions'],
+    ['listen', (wrong) => listen(server, { port: 0, ...wrong }), 'prot', 'port'],
+    ['connect', (wrong) => connect(memory(server), wrong), 'revison', 'revision'],
+    ['stdio', (wrong) => stdio('node', [], wrong), 'environment', ''],
+  ])('is refused by %s', async (where, give, wrong, meant) => {
+    const refused = async () => await give({ [wrong]: 1 })
+    await expect(refused()).rejects.toThrow(TypeError)
+    await expect(refused()).rejects.toThrow(
+      meant === ''
+        ? `${where}: there is no "${wrong}"; there are cwd, env, stderr, framing, maxMessage, patience`
+        : `${where}: there is no "${wrong}"; did you mean "${meant}"?`,
+    )
+  })
+})
+
+describe('a member of a definition', () => {
+  const made = (options: Partial<ServerOptions>) => createServer({ name: 's', version: '1', ...options })
+  const run = () => 'x'
+
+  it.each<[string, (wrong: object) => unknown, string, string]>([
+    ['Tool "x"', (wrong) => made({ tools: [tool({ name: 'x', run, ...wrong })] }), 'desciption', 'description'],
+    ['Tool "x"', (wrong) => made({ tools: [tool({ name: 'x', run, ...wrong })] }), 'timout', 'timeout'],
+    ['Resource "a:b"', (wrong) => made({ resources: [resource({ uri: 'a:b', read: run, ...wrong })] }), 'mimetype', 'mimeType'],
+    ['Prompt "p"', (wrong) => made({ prompts: [prompt({ name: 'p', build: run, ...wrong })] }), 'argument', 'arguments'],
+  ])('of %s is refused where another is meant', (where, give, wrong, meant) => {
+    expect(() => give({ [wrong]: 'x' })).toThrow(`${where}: there is no "${wrong}"; did you mean "${meant}"?`)
+  })
+
+  it('may be of your own', () => {
+    const own = { data: 1, tags: ['a'], owner: 'me', type: 'it', id: 3, enabled: true }
+    const { tools } = made({ tools: [tool({ name: 'x', run, ...own })] })
+    expect(tools.get('x')?.definition).toMatchObject(own)
+  })
+})
