@@ -1,15 +1,19 @@
 import { spawnSync } from 'node:child_process'
-import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Server } from '../index.js'
 import { guardStdout } from '../transports/stdio-wire.js'
 import { Failure, UsageError } from './options.js'
+import { checkFile } from './servers.js'
 import type { Settings } from './settings.js'
 
-/** The server that a file exports, with these settings. */
-export async function serverOf(file: string, settings: Settings): Promise<Server> {
+/** Milliseconds after which a file that is still being loaded is worth a word. */
+const LONG = 3000
+
+/** The server that a file exports, with these settings. With `elsewhere`, stdio is not where it is to be served. */
+export async function serverOf(file: string, settings: Settings, elsewhere: boolean): Promise<Server> {
   checkFile(file)
+  const loaded = elsewhere ? expectExport(file) : () => {}
   // What it prints while it is loaded must not reach the wire either, unless that is elsewhere.
   if ((process.env['CCMCP_WIRE'] ?? '') === '') guardStdout()
   const hung = () => {
@@ -22,17 +26,27 @@ export async function serverOf(file: string, settings: Settings): Promise<Server
     return override(await exported(file, await load(file)), settings)
   } finally {
     process.off('beforeExit', hung)
+    loaded()
   }
 }
 
-function checkFile(file: string): void {
-  let isFile: boolean
-  try {
-    isFile = statSync(file).isFile()
-  } catch (error) {
-    throw new UsageError(`${file} cannot be served: ${messageOf(error)}`)
+/** A program that serves by itself is never done with loading, or ends the process; nobody would know why. Returns how to stop waiting. */
+function expectExport(file: string): () => void {
+  const tell = (what: string) => () => {
+    process.stderr.write(
+      `ccmcp: ${file} ${what}. If it serves by itself (serveStdio, listen), export its server instead, or start it with node\n`,
+    )
   }
-  if (!isFile) throw new UsageError(`${file} is not a file; name the module that exports the server`)
+  const late = setTimeout(tell('is still being loaded'), LONG).unref()
+  const ended = () => {
+    tell('has ended the process while it was being loaded')()
+    process.exitCode ||= 2
+  }
+  process.once('exit', ended)
+  return () => {
+    clearTimeout(late)
+    process.off('exit', ended)
+  }
 }
 
 async function load(file: string): Promise<Record<string, unknown>> {

@@ -82,7 +82,9 @@ function tokensOf(file: string): KnownToken[] {
     const list: unknown = JSON.parse(contents(file, 'tokens'))
     if (Array.isArray(list)) return list as KnownToken[] // `tokens` looks at each of them
   } catch (error) {
-    if (error instanceof UsageError) throw error
+    // The reason of a parser may quote the file, and with it a token.
+    if (!(error instanceof SyntaxError)) throw error
+    throw new UsageError(`--tokens: ${file} is no JSON${/ at position \d+/.exec(error.message)?.[0] ?? ''}`)
   }
   throw new UsageError(`--tokens: ${file} must be a JSON list of { "token", "id", "scopes" }`)
 }

@@ -1,4 +1,4 @@
-import { openSync, writeSync } from 'node:fs'
+import { constants, openSync, writeSync } from 'node:fs'
 import { ccmcpServer } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'
@@ -77,7 +77,7 @@ async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments
 
 async function serverOf(name: string, isFile: boolean, settings: Settings, given: ReadonlyMap<string, string>): Promise<Server> {
   try {
-    const server = isFile ? await (await import('./module.js')).serverOf(name, settings) : await bundled(name, settings)
+    const server = isFile ? await (await import('./module.js')).serverOf(name, settings, given.has('http')) : await bundled(name, settings)
     narrow(server, given)
     return server
   } catch (error) {
@@ -138,9 +138,18 @@ function bytes(text: string): number {
 function logFile(path: string): LogStream {
   let descriptor: number
   try {
-    descriptor = openSync(path, 'a', 0o600)
+    // A pipe that nobody reads would keep us waiting.
+    descriptor = openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK, 0o600)
   } catch (error) {
     throw new UsageError(`--log-file ${JSON.stringify(path)} cannot be written: ${error instanceof Error ? error.message : String(error)}`)
   }
-  return { write: (line) => writeSync(descriptor, line) }
+  return {
+    write(line) {
+      try {
+        writeSync(descriptor, line)
+      } catch {
+        // The disk is full, or its reader is gone: no reason to end.
+      }
+    },
+  }
 }

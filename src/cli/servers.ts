@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { UsageError, suggestion } from './options.js'
 
 /** The servers that come with ccmcp, and what each is. */
@@ -18,4 +18,15 @@ export function kindOf(word: string): 'bundled' | 'file' {
   throw new UsageError(
     `There is no server ${JSON.stringify(word)}${meant === '' ? `; there are ${names.join(', ')}, or give a file such as ./server.js` : meant}`,
   )
+}
+
+/** Throws where a file that is to be served is none. */
+export function checkFile(file: string): void {
+  let isFile: boolean
+  try {
+    isFile = statSync(file).isFile()
+  } catch (error) {
+    throw new UsageError(`${file} cannot be served: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  if (!isFile) throw new UsageError(`${file} is not a file; name the module that exports the server`)
 }

@@ -7,7 +7,7 @@ import type { Framing } from '../stdio.js'
 import { VERSION } from '../version.js'
 import { type Arguments, Failure, type Options, UsageError } from './options.js'
 import { print, quiet } from './print.js'
-import { DEFAULT, kindOf } from './servers.js'
+import { DEFAULT, checkFile, kindOf } from './servers.js'
 import { shown } from './show.js'
 
 /** The options of every command that talks to a server. */
@@ -50,7 +50,7 @@ function bundledCommand(word: string): string[] {
     throw new UsageError(
       `${JSON.stringify(word)} is a URL, and only servers on stdio can be talked to so far: name one, or a command after "--"`,
     )
-  kindOf(word)
+  if (kindOf(word) === 'file') checkFile(word)
   return [process.execPath, fileURLToPath(new URL('cli.js', import.meta.url)), 'serve', word]
 }
 

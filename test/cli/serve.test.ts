@@ -107,6 +107,11 @@ describe('variables', () => {
 })
 
 describe('--log-file', () => {
+  it.skipIf(process.platform !== 'linux')('may be full, and is no reason to end', async () => {
+    const { stdout, code } = await ccmcp(['--log-file', '/dev/full'], lines(...HANDSHAKE))
+    expect([stdout.includes('"protocolVersion"'), code]).toEqual([true, 0])
+  })
+
   it('takes the log lines, behind what is there', async () => {
     const path = join(folder, 'server.log')
     for (let i = 0; i < 2; i++) {

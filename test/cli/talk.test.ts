@@ -191,6 +191,7 @@ describe('ccmcp call', () => {
   it.each([
     [['call'], 'Something is missing; the usage is: ccmcp call TOOL [SERVER | -- COMMAND] [options]'],
     [['call', 'sum', '--'], 'No command follows "--"'],
+    [['call', 'sum', './no-such.mjs'], "./no-such.mjs cannot be served: ENOENT: no such file or directory, stat './no-such.mjs'"],
     [['call', 'sum', 'gramar'], 'There is no server "gramar"; did you mean grammar?'],
   ])('refuses %j', async (args, problem) => {
     expect(await ccmcp(args)).toEqual({ code: 2, stdout: '', stderr: `ccmcp: ${problem} (see "ccmcp call --help")\n` })

@@ -76,6 +76,8 @@ describe('ccmcp serve --http', () => {
     ['half of a certificate', ['--tls-cert', 'x'], 'belong together'],
     ['a certificate that is not there', ['--tls-cert', '/nope', '--tls-key', '/nope'], 'ENOENT'],
     ['tokens that are none', ['--tokens', file('bad.json', '{}')], 'must be a JSON list'],
+    ['tokens that cannot be read', ['--tokens', file('broken.json', '[{"token":"secret"')], 'is no JSON'],
+    ['a program that serves by itself', [file('itself.mjs', 'process.exit(0)')], 'export its server instead, or start it with node'],
     ['tokens that are short', ['--tokens', file('short.json', '[{"token":"x","id":"y"}]')], 'at least 16'],
     ['an origin that is none', ['--origins', 'example.com'], 'must list origins'],
   ])('says what is wrong with %s', (_, args, words) => {
