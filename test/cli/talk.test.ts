@@ -250,7 +250,7 @@ describe('no connection', () => {
     ['a folder', ['--', ROOT], ['It could not be started', 'EACCES']],
     ['a server that exits', node('-e', 'console.error("no database"); process.exit(7)'), ['It exited with code 7', '  no database\n']],
     ['a command that ends', node('-e', '0'), ['It exited with code 0', 'the command ends by itself']],
-    ['a module that throws', [join('test', 'cli', 'servers', 'missing.mjs')], ['It exited with code 2', 'cannot be served: ENOENT']],
+    ['a module that throws', [server('throws')], ['It exited with code 1', 'could not be loaded', 'no such thing']],
     [
       'a server that prints and is silent',
       ['--timeout', '2', ...node(server('garbage'))],
