@@ -14,6 +14,7 @@ import {
   tool,
 } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
+import { digest } from '../../src/server/asking/state.js'
 import { connectInMemory } from '../../src/testing.js'
 import { answers, call as calling, initialize } from '../drive.js'
 
@@ -89,6 +90,15 @@ function open(server: Server, capabilities: object = { elicitation: {} }) {
 }
 
 const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => ({ inputResponses, requestState: result?.requestState })
+
+describe('a digest', () => {
+  it('tells apart what JSON would write alike, and takes members in any order', async () => {
+    const alike = ['null', '1e400', '-1e400', '"\\u0000Infinity"', '"Infinity"', '0', '""', '"\\u0000"', '[]', '{}']
+    const digests = await Promise.all(alike.map(async (text) => await digest({ n: JSON.parse(text) as unknown })))
+    expect(new Set(digests).size).toBe(alike.length)
+    expect(await digest({ a: 1, b: [{ c: 2, d: 3 }] })).toBe(await digest({ b: [{ d: 3, c: 2 }], a: 1 }))
+  })
+})
 
 describe('what is no question', () => {
   it.each(ALL_FORMS)('is told how to ask (%s)', async (revision) => {

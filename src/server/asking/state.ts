@@ -59,6 +59,9 @@ export async function digest(value: unknown): Promise<string> {
 
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) => {
+    // What JSON has no number for (1e400 is Infinity) must not look like null, nor like a text.
+    if (typeof member === 'number' && !Number.isFinite(member)) return `\0${member}`
+    if (typeof member === 'string' && member.startsWith('\0')) return `\0${member}`
     if (typeof member !== 'object' || member === null || Array.isArray(member)) return member
     return Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1)))
   })
