@@ -37,6 +37,7 @@ export interface HttpOptions {
   origins?: readonly string[]
   /** Who may call: `tokens(…)`, `oauth(…)`, or one of your own. */
   auth?: Authorization
+  /** How much of everything there may be: see below. */
   limits?: HttpLimits
   /** Milliseconds of silence after which an open answer shows that it lives (default 15 s; 0 for never). */
   keepAlive?: number

@@ -11,6 +11,7 @@ const DRAIN_AFTER_END = 5000
 const DRAIN_AFTER_SIGNAL = 1000
 
 export interface ServingOptions {
+  /** Where messages come from, and go to. */
   input: Input
   output: Output
   /** How messages are told apart; by default the first bytes of the client decide. */
@@ -19,7 +20,7 @@ export interface ServingOptions {
   maxMessage?: number
   /** The deepest nesting of a message (default 512). */
   maxDepth?: number
-  /** Where log lines go; without it nothing is logged. */
+  /** Where log lines go (default: of `serveStdio` to stderr, of `serve` nowhere). */
   log?: LogStream
   /** The lowest level that is logged (default `warning`). */
   logLevel?: LogLevel

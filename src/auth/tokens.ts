@@ -2,9 +2,11 @@ import type { Principal } from '../jsonrpc/channel.js'
 import type { Authorization } from './authorization.js'
 
 export interface KnownToken {
+  /** At least 16 characters. */
   token: string
   /** Who uses it. */
   id: string
+  /** What it grants. */
   scopes?: readonly string[]
 }
 

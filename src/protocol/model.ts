@@ -108,11 +108,17 @@ export interface ProgressParams {
 export interface ResourceListing {
   uri: string
   name: string
+  /** What people are shown in place of the name. */
   title?: string
+  /** What it is. */
   description?: string
+  /** Its type, such as `text/markdown`. */
   mimeType?: string
+  /** In bytes. */
   size?: number
+  /** `audience`, `priority`, `lastModified`. */
   annotations?: Annotations
+  /** Pictures for it, each with a `src`. */
   icons?: Icon[]
   _meta?: Meta
 }

@@ -23,6 +23,7 @@ export interface Caller {
 export interface Call {
   /** The id that the caller gave the request. */
   readonly id: Id
+  /** Who calls: `info`, `capabilities`, `revision`, and over HTTP the `principal`. */
   readonly client: Caller
   /** Fires when the call is cancelled or timed out, or its caller is gone. */
   readonly signal: AbortSignal

@@ -25,11 +25,17 @@ export function isBranded(value: unknown): value is Branded {
 }
 
 interface ToolFacts {
+  /** 1 to 128 letters, digits, `_`, `-` and `.`; unique among the tools of a server. */
   name: string
+  /** What people are shown in place of the name. */
   title?: string
+  /** What it does and when to use it: what the model decides by. */
   description?: string
+  /** Hints: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`. */
   annotations?: ToolAnnotations
+  /** Pictures for it, each with a `src`. */
   icons?: Icon[]
+  /** Sent as `_meta` with its listing. */
   meta?: Meta
   /** Who sees it. Those who do not cannot call it either. */
   visible?: (caller: Caller) => boolean
@@ -46,8 +52,11 @@ interface ToolFacts {
 }
 
 export interface ToolDefinition<Input, Output, Result = Returned<Output> | Promise<Returned<Output>>> extends ToolFacts {
+  /** What it takes: JSON Schema or Standard Schema; an object at the top. Without it, no arguments. */
   input?: Input
+  /** What it gives: results are checked against it, and sent as structured content. */
   output?: Output
+  /** Does it. What it returns is the result; what it throws is told to the model. */
   run: (input: Infer<Input>, call: Call) => Result
 }
 
@@ -102,7 +111,9 @@ type One<Name extends string> = Name extends `${infer Bare}*`
 interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> {
   /** What clients are shown; the URI, if there is no name. */
   name?: string
+  /** Sent as `_meta` with its listing. */
   meta?: Meta
+  /** Who sees it. Those who do not cannot read it either. */
   visible?: (caller: Caller) => boolean
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
@@ -118,9 +129,11 @@ type ReadValue = string | Uint8Array | Partial<ResourceContents> | readonly (str
 export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
   /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */
   uri: Uri
+  /** Gives its contents: a text, bytes, contents in full, or several; undefined where there is no such resource. */
   read: (variables: Variables<Uri>, call: Call) => ReadValue | Promise<ReadValue>
   /** The resources of a template that can be named. */
   list?: (call: Call) => ResourceListing[] | Promise<ResourceListing[]>
+  /** By variable of the template: values that may stand for what has been typed so far. */
   complete?: { readonly [Key in keyof Variables<Uri>]?: Complete }
 }
 
@@ -137,21 +150,30 @@ export function resource<const Uri extends string>(definition: ResourceDefinitio
 }
 
 export interface PromptArgument {
+  /** What people are shown in place of its name. */
   title?: string
+  /** What it is for. */
   description?: string
   /** Default true. */
   required?: boolean
   /** The values that are allowed; they also complete what is typed. */
   values?: readonly string[]
+  /** Values that may stand for what has been typed so far. */
   complete?: Complete
 }
 
 interface PromptFacts {
+  /** Unique among the prompts of a server. */
   name: string
+  /** What people are shown in place of the name. */
   title?: string
+  /** What it is for. */
   description?: string
+  /** Pictures for it, each with a `src`. */
   icons?: Icon[]
+  /** Sent as `_meta` with its listing. */
   meta?: Meta
+  /** Who sees it. Those who do not cannot get it either. */
   visible?: (caller: Caller) => boolean
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
@@ -172,7 +194,9 @@ type IsOptional<Name, Needs> = Name extends keyof Needs ? (Needs[Name] extends f
 
 // Names and needs are inferred apart: with one parameter for both, a `complete` whose parameters have no types would keep it from being inferred.
 export interface PromptDefinition<Name extends string, Needs> extends PromptFacts {
+  /** By name: what people fill in. */
   arguments?: { readonly [Key in Name]: PromptArgument } & { readonly [Key in keyof Needs]: { readonly required?: Needs[Key] } }
+  /** Makes its messages: a text (said by the user), a content block, or turns with a `role`. */
   build: (given: Given<Name, Needs>, call: Call) => PromptValue | Promise<PromptValue>
 }
 

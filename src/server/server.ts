@@ -15,16 +15,25 @@ import { Changes, Registry } from './registry.js'
 import { Seal } from './seal.js'
 
 export interface ServerOptions {
+  /** What programs know it by, such as `calculator`. */
   name: string
+  /** Of the server itself, not of the protocol. */
   version: string
+  /** What people are shown in place of the name. */
   title?: string
+  /** What it is for. */
   description?: string
+  /** Where there is more about it. */
   websiteUrl?: string
+  /** Pictures for it, each with a `src`. */
   icons?: Icon[]
   /** What a model should know to use this server well. */
   instructions?: string
+  /** What it can do, as `tool(…)` makes it. More can be added at run time. */
   tools?: readonly Tool[]
+  /** What can be read, as `resource(…)` makes it. */
   resources?: readonly Resource[]
+  /** What people can choose to say, as `prompt(…)` makes it. */
   prompts?: readonly Prompt[]
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown

@@ -5,11 +5,13 @@ import { type Ending, explain } from './stdio-diagnosis.js'
 import { StreamChannel } from './streams.js'
 
 export interface ProcessOptions {
+  /** The folder that it is started in. */
   cwd?: string
   /** Added to the few variables that a server is given (`PATH`, `HOME` and the like). */
   env?: Readonly<Record<string, string | undefined>>
   /** Shows what the server writes to stderr. It is read in any case. */
   stderr?: (text: string) => void
+  /** How messages are told apart (default `lines`). */
   framing?: Framing
   /** The longest message that is taken in, in bytes (default 256 MiB). */
   maxMessage?: number

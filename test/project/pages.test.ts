@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { optionsPage } from '../../scripts/options-page.mjs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 /*
@@ -33,6 +34,10 @@ describe('a page of the documentation', () => {
     const { stdout, stderr } = spawnSync(process.execPath, [file], { cwd: folder, encoding: 'utf8', env })
     expect(stderr).toBe('')
     expect(stdout).toBe(blocks(read(page), 'text').join(''))
+  })
+
+  it('options.md is what the sources say', () => {
+    expect(read('options.md'), 'node scripts/options-page.mjs > docs/options.md').toBe(optionsPage())
   })
 
   it('there is one for each feature, and the index names it', () => {

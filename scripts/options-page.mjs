@@ -1,0 +1,132 @@
+// Prints docs/options.md from the sources: every option, with the words that
+// stand over it there. `node scripts/options-page.mjs > docs/options.md`
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+
+/** Titles, what is said below, and the interfaces whose members are listed: file and name. */
+const SECTIONS = [
+  ['createServer(options)', 'From `ccmcp`. What a server is; see [features](features.md).', [['server/server.ts', 'ServerOptions']]],
+  ['state', 'Of `createServer`: see [asking](asking.md).', [['server/ask.ts', 'StateOptions']]],
+  [
+    'tool(definition)',
+    'See [tools](tools.md).',
+    [
+      ['server/define.ts', 'ToolFacts'],
+      ['server/define.ts', 'ToolDefinition'],
+    ],
+  ],
+  [
+    'resource(definition)',
+    'See [resources](resources.md).',
+    [
+      ['server/define.ts', 'ResourceDefinition'],
+      ['server/define.ts', 'ResourceFacts'],
+      ['protocol/model.ts', 'ResourceListing', ['uri', 'name', '_meta']],
+    ],
+  ],
+  [
+    'prompt(definition)',
+    'See [prompts](prompts.md).',
+    [
+      ['server/define.ts', 'PromptFacts'],
+      ['server/define.ts', 'PromptDefinition'],
+    ],
+  ],
+  ['an argument of a prompt', 'In `arguments`, by its name.', [['server/define.ts', 'PromptArgument']]],
+  ['call', 'The second argument of every handler.', [['server/call.ts', 'Call']]],
+  [
+    'serveStdio(server, options)',
+    'From `ccmcp/stdio`.',
+    [
+      ['stdio.ts', 'StdioOptions'],
+      ['serving.ts', 'ServingOptions', ['input', 'output']],
+    ],
+  ],
+  [
+    'serve(server, options)',
+    'From `ccmcp/stdio`: the same on streams of your own.',
+    [
+      ['stdio.ts', 'ServeOptions'],
+      ['serving.ts', 'ServingOptions'],
+    ],
+  ],
+  [
+    'listen(server, options)',
+    'From `ccmcp/http`: see [HTTP](http.md). It also takes all that `httpHandler` takes.',
+    [['http.ts', 'ListenOptions']],
+  ],
+  [
+    'httpHandler(server, options)',
+    'From `ccmcp/http`.',
+    [
+      ['http.ts', 'HttpHandlerOptions'],
+      ['http.ts', 'HttpOptions'],
+    ],
+  ],
+  ['limits', 'Of `listen` and `httpHandler`.', [['http.ts', 'HttpLimits']]],
+  ['new MemorySessions(options)', 'From `ccmcp/http`: see [deploying](deploying.md).', [['stores/sessions.ts', 'MemorySessionsOptions']]],
+  ['new MemoryReplay(options)', 'From `ccmcp/http`.', [['stores/replay.ts', 'MemoryReplayOptions']]],
+  ['tokens([known, …])', 'From `ccmcp/http`: see [authorization](authorization.md).', [['auth/tokens.ts', 'KnownToken']]],
+  ['oauth(options)', 'From `ccmcp/http`.', [['auth/oauth.ts', 'OAuthOptions']]],
+  [
+    'connect(target, options)',
+    'From `ccmcp/client`.',
+    [
+      ['client/connect.ts', 'ConnectOptions'],
+      ['client/answering.ts', 'Answers'],
+    ],
+  ],
+  [
+    'stdio(command, args, options)',
+    'From `ccmcp/client`: a server that is started as a child process.',
+    [['transports/stdio-client.ts', 'ProcessOptions']],
+  ],
+  ['callTool(name, args, options)', 'And every other request of a client.', [['client/session.ts', 'CallOptions']]],
+]
+
+/** The members of an interface: name, type and the comment over it, which also speaks for those that follow without one. */
+function membersOf(file, name) {
+  const source = readFileSync(join(root, 'src', file), 'utf8')
+  const start = new RegExp(`^(?:export )?interface ${name}\\b[^{\\n]*\\{\\n`, 'm').exec(source)
+  if (start === null) throw new Error(`${file} has no interface ${name}`)
+  const body = source.slice(start.index + start[0].length, source.indexOf('\n}', start.index))
+  const members = []
+  let comment = ''
+  for (const part of body.matchAll(/^ {2}\/\*\*([\s\S]*?)\*\/|^ {2}(?:readonly )?(\w+)(\?)?((?:<[^\n]*>)?\(.*\)|): (.*)$/gm)) {
+    const [, words, member, optional, parameters, type] = part
+    if (words !== undefined) {
+      comment = words.replace(/\s*\n\s*\*?\s*/g, ' ').trim()
+      continue
+    }
+    members.push({ name: member, required: optional === undefined, method: parameters !== '', type, comment })
+  }
+  if (members.length === 0) throw new Error(`${name} in ${file} has no members`)
+  return members
+}
+
+const cell = (text) => text.replaceAll('|', '\\|')
+
+function section([title, below, interfaces]) {
+  const rows = new Map()
+  for (const [file, name, without = []] of interfaces)
+    for (const each of membersOf(file, name)) if (!without.includes(each.name) && !rows.has(each.name)) rows.set(each.name, each)
+  const lines = [...rows.values()].map(({ name, required, method, type, comment }) => {
+    if (comment === '') throw new Error(`${name} of ${title} has no comment`)
+    const shown = method || type.includes('=>') ? `\`${name}(…)\`` : `\`${name}\``
+    // Names of types say nothing here.
+    const kind = /^(?:readonly )?(?:string|number|boolean|'[^']*')[^<{]*$/.test(type) ? `\`${cell(type)}\`` : ''
+    return `| ${shown}${required && title !== 'call' ? ' (needed)' : ''} | ${kind} | ${cell(comment)} |`
+  })
+  return `## ${title}\n\n${below}\n\n| | | |\n|---|---|---|\n${lines.join('\n')}\n`
+}
+
+export function optionsPage() {
+  const head =
+    '# Every option\n\nWhat is not needed may be left out. An option that is not here is refused, with the name that was probably meant; definitions may have members of their own.\n'
+  return [head, ...SECTIONS.map(section)].join('\n')
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) process.stdout.write(optionsPage())
