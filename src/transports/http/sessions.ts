@@ -30,7 +30,7 @@ export class Sessions {
   readonly #options: SessionsOptions
   readonly #keeping: Keeping
   readonly #all = new Map<string, HttpSession>()
-  /** By id, those that are being made anew. */
+  /** By id and caller, those that are being made anew. */
   readonly #restoring = new Map<string, Promise<Found>>()
   #timer: ReturnType<typeof setInterval> | undefined
   /** Before this moment none of them makes way. */
@@ -120,14 +120,15 @@ export class Sessions {
 
   /** One that this process does not have: another one may have kept it. */
   #elsewhere(id: string, principal: Principal | undefined): Found | Promise<Found> {
-    const restoring = this.#restoring.get(id)
-    if (restoring !== undefined)
-      return restoring.then((found) => (typeof found === 'object' && found.owner !== principal?.id ? undefined : found))
+    // What is told to one caller is nothing for another.
+    const asked = `${id} ${principal?.id ?? ''}`
+    const restoring = this.#restoring.get(asked)
+    if (restoring !== undefined) return restoring
     const kept = this.#keeping.fetch(id)
     if (kept === undefined) return undefined
     if (this.#restoring.size >= this.#options.max) return 'unavailable'
-    const restored = this.#anew(id, kept, principal).finally(() => this.#restoring.delete(id))
-    this.#restoring.set(id, restored)
+    const restored = this.#anew(id, kept, principal).finally(() => this.#restoring.delete(asked))
+    this.#restoring.set(asked, restored)
     return restored
   }
 
