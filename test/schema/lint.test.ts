@@ -342,6 +342,27 @@ describe('references', () => {
     tell({ $defs: { a: { $anchor: 'A' } }, $ref: reference }, `$ref: ${JSON.stringify(reference)} names no anchor of this schema`)
   })
 
+  it.each<[string, JsonSchema]>([
+    ['#', { $ref: '#' }],
+    ['#/$defs/a', { properties: { p: { $ref: '#/$defs/a' } }, $defs: { a: { $ref: '#/$defs/a' } } }],
+    ['#/$defs/a', { properties: { p: { $ref: '#/$defs/a' } }, $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } }],
+    ['#', { allOf: [{ anyOf: [{ not: { $ref: '#' } }] }] }],
+    ['#', { if: { required: ['p'] }, else: { $ref: '#' } }],
+    ['#', { dependentSchemas: { p: { oneOf: [true, { $ref: '#' }] } } }],
+    ['#', { $schema: 'http://json-schema.org/draft-07/schema#', dependencies: { p: { $ref: '#' } } }],
+  ])('refuses %s, which leads back to itself', (reference, schema) => {
+    tell(schema, `$ref: ${JSON.stringify(reference)} leads back to itself, so that no value could ever be checked`)
+  })
+
+  it.each<JsonSchema>([
+    { properties: { p: { $ref: '#' } } },
+    { anyOf: [{ properties: { p: { $ref: '#' } } }, { items: { $ref: '#' } }] },
+    { allOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/b' }], $defs: { a: { $ref: '#/$defs/b' }, b: {} } },
+    { $schema: 'http://json-schema.org/draft-07/schema#', $ref: '#/definitions/a', allOf: [{ $ref: '#' }], definitions: { a: {} } },
+  ])('takes one that goes into the value: %j', (schema) => {
+    expect(lint(schema)).toEqual([])
+  })
+
   it('finds them wherever they stand', () => {
     const remote = { $ref: 'https://example.com/x' }
     for (const [path, input] of Object.entries<JsonSchema>({
