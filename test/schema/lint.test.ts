@@ -557,7 +557,7 @@ describe('schemas that must pass', () => {
       'booleans for schemas',
       {
         type: 'object',
-        properties: { a: true, b: false },
+        properties: { p: { properties: { a: true, b: false } } },
         additionalProperties: false,
         not: false,
         if: true,
