@@ -61,12 +61,16 @@ export class Serving {
     return this.#stopped !== undefined
   }
 
-  /** Takes no new work. What is in flight has a little time; also if it had more before. */
+  /**
+   * Takes no new work. What is in flight has a little time; also if it had more before. Told again, it has none: what
+   * was written still leaves.
+   */
   stop(): void {
+    const patience = this.stopped ? 0 : DRAIN_AFTER_SIGNAL
     this.#stopped ??= setTimeout(this.#cutOff, 2 * DRAIN_AFTER_SIGNAL)
     this.#channel.stop()
     this.#end()
-    void this.#session.drain(DRAIN_AFTER_SIGNAL)
+    void this.#session.drain(patience)
   }
 
   /** Resolves when all is answered, or given up, and has left. */

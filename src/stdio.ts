@@ -55,16 +55,15 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   const wire = descriptors === undefined ? standardWire() : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
   if (wire.interactive && greeting !== undefined) errors.write(`${greeting}\n`)
   const serving = new Serving(server, { ...common, log, input: wire.input, output: wire.output })
-  const stop = () => {
-    // The second signal means now.
-    if (serving.stopped) process.exit(0)
-    serving.stop()
-  }
+  // The second signal means now.
+  const stop = () => serving.stop()
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   const unwatch = afterFirstTurn(() => {
     errors.open()
-    return watchParent(() => serving.stop())
+    return watchParent(() => {
+      if (!serving.stopped) serving.stop()
+    })
   })
   try {
     await serving.finished()

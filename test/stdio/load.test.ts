@@ -111,6 +111,19 @@ describe.runIf(linux)('a client that does not read', () => {
     expect([meter.lines, server.code]).toEqual([22, 0])
   })
 
+  it('gets every byte that was written before two signals', async () => {
+    const server = await serving({ reading: false, env: { AGAIN: '1', SIGNALS: '1' } })
+    const meter = new Meter()
+    const idle = activity(server.pid)
+    server.send(call(1, 'echo', { text: 'x'.repeat(4 * MB) }))
+    await stalled(server.pid, idle)
+    server.give('SIGTERM')
+    await server.said('got SIGTERM\ngot SIGTERM')
+    server.read(meter.add)
+    await server.closed()
+    expect([meter.lines, meter.bytes > 4 * MB, server.code]).toEqual([3, true, 0])
+  })
+
   it('does not keep the server from ending by a signal', async () => {
     const server = await serving({ reading: false })
     const idle = activity(server.pid)
