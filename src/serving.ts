@@ -45,6 +45,7 @@ export class Serving {
   constructor(server: Server, options: ServingOptions) {
     checkServer(server)
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
+    checkOptions(options)
     this.#channel = new StreamChannel(options)
     this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch), {
       ...(log === undefined ? {} : { report: logTo(log, logLevel) }),
@@ -83,4 +84,18 @@ export class Serving {
     clearTimeout(this.#stopped)
     if (this.#broken !== undefined) throw this.#broken
   }
+}
+
+const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
+  framing: ['auto', 'lines', 'content-length'],
+  logLevel: ['debug', 'info', 'warning', 'error'],
+}
+
+/** A limit that is none would be no limit at all. */
+function checkOptions({ framing, logLevel, maxMessage, maxDepth }: ServingOptions): void {
+  for (const [option, value] of Object.entries({ framing, logLevel }))
+    if (value !== undefined && CHOICES[option]?.includes(value) === false)
+      throw new TypeError(`"${option}" must be one of ${CHOICES[option].join(', ')}, not ${JSON.stringify(value)}`)
+  for (const [option, value] of Object.entries({ maxMessage, maxDepth }))
+    if (value !== undefined && !(typeof value === 'number' && value >= 1)) throw new TypeError(`"${option}" must be a number above 0`)
 }
