@@ -80,7 +80,10 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   if (exit) process.exit()
 }
 
-/** Our stderr. A host may close it: a line that cannot be logged is no reason to end. */
+/** So many characters of log lines wait for a host that does not read them; more are not kept. */
+const UNREAD = 1_048_576
+
+/** Our stderr. A host may close it, or never read it: a line that cannot be logged is no reason to end, or to fill the memory. */
 class StandardError implements LogStream {
   #opened = false
   readonly #unheard = () => {}
@@ -98,7 +101,7 @@ class StandardError implements LogStream {
 
   write(line: string): void {
     this.open()
-    process.stderr.write(line)
+    if (process.stderr.writableLength < UNREAD) process.stderr.write(line)
   }
 
   release(): void {

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { CCMCP, Child, GREETING, HANDSHAKE, TOOLS, call, ping, pong, serving, servingIsolated, text } from './child.js'
@@ -133,6 +134,36 @@ describe.runIf(linux)('a client that does not read', () => {
     await server.exited()
     expect(server.code).toBe(0)
     expect(server.signal).toBe(null)
+  })
+})
+
+describe('a host that does not read stderr', () => {
+  it('is served, and what is logged does not pile up', async () => {
+    const LINES = 40_000
+    const server = spawn(process.execPath, [TOOLS], { stdio: 'pipe' })
+    try {
+      const meter = new Meter()
+      const served = new Promise<void>((resolve) => {
+        server.stdout.on('data', (chunk: Buffer) => {
+          meter.add(chunk)
+          if (meter.lines > LINES) resolve()
+        })
+      })
+      server.stdin.write(`${'{bad\n'.repeat(LINES)}${ping(1)}\n`)
+      await served
+      let logged = 0
+      await new Promise<void>((resolve) => {
+        server.stderr.on('data', (chunk: Buffer) => {
+          logged += chunk.length
+          if (chunk.includes('an empty batch')) resolve()
+          else server.stdin.write('[]\n') // its line comes behind those that are still waiting
+        })
+      })
+      expect(logged).toBeGreaterThan(MB)
+      expect(logged).toBeLessThan(3 * MB) // all lines would take more than 4 MB
+    } finally {
+      server.kill('SIGKILL')
+    }
   })
 })
 
