@@ -22,8 +22,14 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
     index = new SchemaIndex(schema)
     indexes.set(schema, index)
   }
-  const { issues } = new Walk(index).apply(schema, value, '')
-  return issues.length === 0 ? { value } : { issues }
+  try {
+    const { issues } = new Walk(index).apply(schema, value, '')
+    return issues.length === 0 ? { value } : { issues }
+  } catch (error) {
+    // Whether it was this limit or the stack's own: the value is at fault.
+    if (error instanceof RangeError) return { issues: [{ path: '', message: 'is nested too deeply to be checked' }] }
+    throw error
+  }
 }
 
 /** The resources entered so far: where dynamic references look, and what following a reference from here has shown. */

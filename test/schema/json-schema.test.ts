@@ -826,6 +826,18 @@ describe('forms that refer to each other', { timeout: 3000 }, () => {
     expect(issuesOf(strict, nested('a'))).toHaveLength(1)
   })
 
+  it('are checked as deep as the stack allows', () => {
+    const part = { allOf: [{ anyOf: [{ oneOf: [{ properties: { next: { $ref: '#/$defs/part' } } }] }] }] }
+    const nested = (levels: number) => {
+      let value: object = {}
+      for (let level = 0; level < levels; level++) value = { next: value }
+      return value
+    }
+    const deep = { $ref: '#/$defs/part', $defs: { part } }
+    expect(issuesOf(deep, nested(200))).toEqual([])
+    expect(issuesOf(deep, nested(1000))).toEqual([{ path: '', message: 'is nested too deeply to be checked' }])
+  })
+
   it('do not tell more than somebody would read', () => {
     const refer = (name: string) => ({ properties: { next: { $ref: `#/$defs/${name}` } }, required: ['next'] })
     const mutual = {
