@@ -4,10 +4,12 @@
 // and stdout are the wire.
 //
 // Two hosts may start this at the same moment, and a host may kill it at any
-// moment. So one process works under a lock that names it, the others wait, and
-// a lock whose owner is dead is taken over. Installing and building are safe to
+// moment. So one process works under a lock that names it and what it has
+// started, which may outlive it; the others wait, and a lock whose owners are
+// dead is taken over. Installing and building are safe to
 // repeat; dist/ is renamed into place when it is whole.
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, linkSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -35,10 +37,19 @@ function isFresh(result, sources) {
 const needsInstall = () => !isFresh(installed, ['package-lock.json'])
 const needsBuild = () => !isFresh(built, ['src', 'scripts', 'tsconfig.json', 'tsconfig.build.json', 'package.json'])
 
-function run(command, args) {
+async function run(command, args) {
+  const failed = (reason) => new Error(`"${command} ${args.join(' ')}" failed${reason}`)
   // npm is a .cmd file on Windows, which only a shell can start.
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
-  if (status !== 0) throw new Error(`"${command} ${args.join(' ')}" failed${error ? `: ${error.message}` : ''}`)
+  const child = spawn(command, args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  const exited = once(child, 'exit').catch((error) => {
+    throw failed(`: ${error.message}`)
+  })
+  if (child.pid !== undefined) {
+    writeFileSync(`${lock}.${process.pid}`, `${process.pid} ${child.pid}`)
+    renameSync(`${lock}.${process.pid}`, lock)
+  }
+  const [status] = await exited
+  if (status !== 0) throw failed('')
 }
 
 function isAlive(pid) {
@@ -67,10 +78,10 @@ function tryLock() {
 
 function ownerOf(path) {
   try {
-    const pid = Number(readFileSync(path, 'utf8'))
+    const owners = readFileSync(path, 'utf8').split(' ').map(Number)
     // A number may be in use again, by somebody else: no build takes that long.
     const old = Date.now() - statSync(path).mtimeMs > 10 * 60_000
-    return pid > 0 && !old && isAlive(pid) ? pid : undefined
+    return old ? undefined : owners.find((pid) => pid > 0 && isAlive(pid))
   } catch (error) {
     if (error.code === 'ENOENT') return undefined
     throw error
@@ -94,15 +105,15 @@ function wait(milliseconds) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 }
 
-function setUp() {
+async function setUp() {
   if (needsInstall()) {
     process.stderr.write('ccmcp: installing packages…\n')
-    run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'])
+    await run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'])
     writeFileSync(installed, '')
   }
   if (needsBuild()) {
     process.stderr.write('ccmcp: building…\n')
-    run(process.execPath, [join(root, 'scripts', 'build.mjs')])
+    await run(process.execPath, [join(root, 'scripts', 'build.mjs')])
   }
 }
 
@@ -111,7 +122,7 @@ try {
     const owner = tryLock()
     if (owner === undefined) {
       try {
-        setUp()
+        await setUp()
       } finally {
         rmSync(lock, { force: true })
       }

@@ -46,6 +46,7 @@ export class Serving {
   constructor(server: Server, options: ServingOptions) {
     checkServer(server)
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
+    checkOptions(options)
     this.#channel = new StreamChannel(options)
     this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch), {
       ...(log === undefined ? {} : { report: logTo(log, logLevel) }),
@@ -62,12 +63,16 @@ export class Serving {
     return this.#stopped !== undefined
   }
 
-  /** Takes no new work. What is in flight has a little time; also if it had more before. */
+  /**
+   * Takes no new work. What is in flight has a little time; also if it had more before. Told again, it has none: what
+   * was written still leaves.
+   */
   stop(): void {
+    const patience = this.stopped ? 0 : DRAIN_AFTER_SIGNAL
     this.#stopped ??= setTimeout(this.#cutOff, 2 * DRAIN_AFTER_SIGNAL)
     this.#channel.stop()
     this.#end()
-    void this.#session.drain(DRAIN_AFTER_SIGNAL)
+    void this.#session.drain(patience)
   }
 
   /** Resolves when all is answered, or given up, and has left. */
@@ -80,4 +85,18 @@ export class Serving {
     clearTimeout(this.#stopped)
     if (this.#broken !== undefined) throw this.#broken
   }
+}
+
+const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
+  framing: ['auto', 'lines', 'content-length'],
+  logLevel: ['debug', 'info', 'warning', 'error'],
+}
+
+/** A limit that is none would be no limit at all. */
+function checkOptions({ framing, logLevel, maxMessage, maxDepth }: ServingOptions): void {
+  for (const [option, value] of Object.entries({ framing, logLevel }))
+    if (value !== undefined && CHOICES[option]?.includes(value) === false)
+      throw new TypeError(`"${option}" must be one of ${CHOICES[option].join(', ')}, not ${JSON.stringify(value)}`)
+  for (const [option, value] of Object.entries({ maxMessage, maxDepth }))
+    if (value !== undefined && !(typeof value === 'number' && value >= 1)) throw new TypeError(`"${option}" must be a number above 0`)
 }

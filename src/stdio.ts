@@ -62,16 +62,15 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   const wire = descriptors === undefined ? standardWire() : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
   if (wire.interactive && greeting !== undefined) errors.write(`${greeting}\n`)
   const serving = new Serving(server, { ...common, log, input: wire.input, output: wire.output })
-  const stop = () => {
-    // The second signal means now.
-    if (serving.stopped) process.exit(0)
-    serving.stop()
-  }
+  // The second signal means now.
+  const stop = () => serving.stop()
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   const unwatch = afterFirstTurn(() => {
     errors.open()
-    return watchParent(() => serving.stop())
+    return watchParent(() => {
+      if (!serving.stopped) serving.stop()
+    })
   })
   try {
     await serving.finished()
@@ -88,7 +87,10 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   if (exit) process.exit()
 }
 
-/** Our stderr. A host may close it: a line that cannot be logged is no reason to end. */
+/** So many characters of log lines wait for a host that does not read them; more are not kept. */
+const UNREAD = 1_048_576
+
+/** Our stderr. A host may close it, or never read it: a line that cannot be logged is no reason to end, or to fill the memory. */
 class StandardError implements LogStream {
   #opened = false
   readonly #unheard = () => {}
@@ -106,7 +108,7 @@ class StandardError implements LogStream {
 
   write(line: string): void {
     this.open()
-    process.stderr.write(line)
+    if (process.stderr.writableLength < UNREAD) process.stderr.write(line)
   }
 
   release(): void {

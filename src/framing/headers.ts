@@ -3,6 +3,8 @@ import { FrameQueue, HEAD_BYTES, type Encoder, type Frame, type FrameLimits, typ
 
 const NEWLINE = 0x0a
 const MAX_HEADER_BYTES = 8192
+/** A name, as HTTP has them, and a colon. */
+const HEADER = /^[\w!#$%&'*+.^`|~-]+[ \t]*:/
 const LENGTH = /^content-length$/i
 const RESTART = 'content-length:'
 
@@ -90,7 +92,11 @@ export class HeaderReader implements FrameReader {
     const line = decodeHead(this.#partial.take())
       .replace(/^\ufeff/, '')
       .trim()
-    if (line !== '') this.#headerLine(line, state)
+    if (line !== '' && !HEADER.test(line)) {
+      // At once: who speaks lines never sends the empty one behind a header. It may hold the start of one.
+      this.#lose(`${JSON.stringify(line.slice(0, 60))} is not a header`)
+      this.push(encoder.encode(`${line}\n`))
+    } else if (line !== '') this.#headerLine(line, state)
     else if (state.lines > 0) this.#endHeader(state)
     return end + 1
   }
@@ -98,10 +104,6 @@ export class HeaderReader implements FrameReader {
   #headerLine(line: string, state: State & { at: 'header' }): void {
     state.lines++
     const colon = line.indexOf(':')
-    if (colon === -1) {
-      state.fault ??= `"${line.slice(0, 60)}" is not a header`
-      return
-    }
     if (!LENGTH.test(line.slice(0, colon).trim())) return // other headers mean nothing here
     const value = line.slice(colon + 1).trim()
     const length = /^\d+$/.test(value) ? Number(value) : Number.NaN

@@ -31,7 +31,7 @@ export class IncomingCalls implements Among {
   #open: Map<Id, Incoming> | undefined
   /** Those of them whose handlers have not been started. */
   #waiting: Set<Incoming> | undefined
-  /** Handlers that have not returned, also those of calls that were cancelled. */
+  /** Calls whose handlers have not returned, unless they only wait or were cancelled: what nobody waits for keeps nobody out. */
   #running = 0
   #idle: (() => void)[] = []
 
@@ -64,19 +64,27 @@ export class IncomingCalls implements Among {
     this.#waiting?.delete(call)
     call.cancel(reason)
     this.#end(call)
+    this.#place(call, false)
+    this.#startWaiting()
   }
 
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
     return this.#options.ask(method, params, options)
   }
 
-  park(): void {
-    this.#running--
+  park(call: Incoming): void {
+    this.#place(call, false)
     this.#startWaiting()
   }
 
-  unpark(): void {
-    this.#running++
+  unpark(call: Incoming): void {
+    this.#place(call, call.open)
+  }
+
+  #place(call: Incoming, running: boolean): void {
+    if (call.running === running) return
+    call.running = running
+    this.#running += running ? 1 : -1
   }
 
   settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void {
@@ -137,13 +145,15 @@ export class IncomingCalls implements Among {
       this.#answer(call, result)
       return this.#end(call)
     }
-    this.#running++
-    if (call.open) this.#keep(call)
+    if (call.open) {
+      this.#place(call, !call.waits)
+      this.#keep(call)
+    }
     Promise.resolve(result)
       .then((value) => this.#answer(call, value))
       .catch((error: unknown) => this.#fail(call, error))
       .finally(() => {
-        this.#running--
+        this.#place(call, false)
         this.#end(call)
         this.#startWaiting()
       })

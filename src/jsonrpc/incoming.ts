@@ -6,8 +6,8 @@ import type { RequestOptions } from './outgoing.js'
 /** What a call needs of those it is among. */
 export interface Among {
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown>
-  park(): void
-  unpark(): void
+  park(call: Incoming): void
+  unpark(call: Incoming): void
   settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void
 }
 
@@ -15,6 +15,8 @@ export interface Among {
 export class Incoming {
   readonly request: Request
   readonly inBatch: boolean
+  /** Whether it takes the place of another one. */
+  running = false
   readonly #exchange: Exchange
   readonly #calls: Among
   #controller: AbortController | undefined
@@ -87,13 +89,17 @@ export class Incoming {
     return this.#calls.ask(method, params, { ...options, signal: AbortSignal.any(signals), send })
   }
 
+  get waits(): boolean {
+    return this.#parked > 0
+  }
+
   /** While it only waits, another one may run in its place. */
   async parked<Value>(waiting: Promise<Value>): Promise<Value> {
-    if (this.#parked++ === 0) this.#calls.park()
+    if (this.#parked++ === 0) this.#calls.park(this)
     try {
       return await waiting
     } finally {
-      if (--this.#parked === 0) this.#calls.unpark()
+      if (--this.#parked === 0) this.#calls.unpark(this)
     }
   }
 

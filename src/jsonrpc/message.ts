@@ -86,7 +86,10 @@ function classify(value: Params, frame: string): Message {
       if (params === undefined || isObject(params)) return { kind: 'notification', method, params, frame }
       return { kind: 'invalid', id: undefined, error: wrongParams(), mute: true }
     }
-    if (id === undefined) return invalid(undefined, refusal('"id" must be a string or an integer'))
+    if (id === undefined) {
+      const long = typeof written === 'string' ? ` of at most ${MAX_ID_LENGTH} characters` : ''
+      return invalid(undefined, refusal(`"id" must be a string${long} or an integer`))
+    }
     if (params !== undefined && !isObject(params)) return invalid(id, wrongParams())
     return { kind: 'request', id, method, params, frame }
   }

@@ -11,8 +11,10 @@ import { type AnySchema, SchemaIndex, isSchema } from './walk.js'
  */
 
 const indexes = new WeakMap<JsonSchema, SchemaIndex>()
-/** A $ref that leads back to itself without going into the value would never end. */
+/** How far schemas may be within each other, each applied to a part of the value: the stack has an end. */
 const MAX_DEPTH = 2000
+/** How much is told of why no form fits. */
+const MAX_WORDS = 1000
 
 export function check(schema: JsonSchema, value: unknown): Outcome {
   let index = indexes.get(schema)
@@ -20,14 +22,54 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
     index = new SchemaIndex(schema)
     indexes.set(schema, index)
   }
-  const { issues } = new Walk(index).apply(schema, value, '')
-  return issues.length === 0 ? { value } : { issues }
+  try {
+    const { issues } = new Walk(index).apply(schema, value, '')
+    return issues.length === 0 ? { value } : { issues }
+  } catch (error) {
+    // Whether it was this limit or the stack's own: the value is at fault.
+    if (error instanceof RangeError) return { issues: [{ path: '', message: 'is nested too deeply to be checked' }] }
+    throw error
+  }
 }
+
+/** The resources entered so far: where dynamic references look, and what following a reference from here has shown. */
+class Scope {
+  /** Outermost first. */
+  readonly bases: readonly string[]
+  readonly #inner = new Map<string, Scope>()
+  readonly #followed = new Map<AnySchema, Map<object, Findings>>()
+
+  constructor(bases: readonly string[] = []) {
+    this.bases = bases
+  }
+
+  within(base: string): Scope {
+    if (this.bases.includes(base)) return this
+    let inner = this.#inner.get(base)
+    if (inner === undefined) {
+      inner = new Scope([...this.bases, base])
+      this.#inner.set(base, inner)
+    }
+    return inner
+  }
+
+  /** What a schema has shown of each value that it was applied to. */
+  shown(schema: AnySchema): Map<object, Findings> {
+    let shown = this.#followed.get(schema)
+    if (shown === undefined) {
+      shown = new Map()
+      this.#followed.set(schema, shown)
+    }
+    return shown
+  }
+}
+
+/** Nothing wrong, and nothing more to tell. */
+const FIT = new Findings()
 
 class Walk {
   readonly #index: SchemaIndex
-  /** The bases of the resources entered so far, outermost first: where dynamic references look. */
-  readonly #scope: string[] = []
+  #scope = new Scope()
   #depth = 0
 
   constructor(index: SchemaIndex) {
@@ -41,8 +83,9 @@ class Walk {
       found.add(path, 'is not allowed here')
       return found
     }
-    if (++this.#depth > MAX_DEPTH) throw new RangeError('the schema refers to itself without end')
-    this.#scope.push(this.#index.baseOf(schema))
+    if (++this.#depth > MAX_DEPTH) throw new RangeError('the value is too deep for its schema')
+    const outer = this.#scope
+    this.#scope = outer.within(this.#index.baseOf(schema))
     if (!this.#references(schema, value, path, found)) {
       this.#anyValue(schema, value, path, found)
       this.#logic(schema, value, path, found)
@@ -51,8 +94,22 @@ class Walk {
       if (Array.isArray(value)) this.#array(schema, value, path, found)
       else if (isRecord(value)) this.#object(schema, value, path, found)
     }
-    this.#scope.pop()
+    this.#scope = outer
     this.#depth--
+    return found
+  }
+
+  /**
+   * Applies what a reference leads to, to each part of a value once: in a schema of several forms that refer to
+   * each other, every level of the value would double the work otherwise.
+   */
+  #follow(schema: AnySchema, value: unknown, path: string): Findings {
+    if (typeof value !== 'object' || value === null) return this.apply(schema, value, path)
+    const shown = this.#scope.shown(schema)
+    const before = shown.get(value)
+    if (before !== undefined) return before
+    const found = this.apply(schema, value, path)
+    shown.set(value, found.fit && !this.#index.unevaluated ? FIT : found)
     return found
   }
 
@@ -60,10 +117,10 @@ class Walk {
   #references(schema: JsonSchema, value: unknown, path: string, found: Findings): boolean {
     const { $ref: reference, $dynamicRef: dynamic } = schema
     if (typeof reference === 'string') {
-      found.join(this.apply(this.#index.resolve(reference, schema) ?? false, value, path))
+      found.join(this.#follow(this.#index.resolve(reference, schema) ?? false, value, path))
       if (this.#index.draft7) return true
     }
-    if (typeof dynamic === 'string' && !this.#index.draft7) found.join(this.apply(this.#dynamicTarget(dynamic, schema), value, path))
+    if (typeof dynamic === 'string' && !this.#index.draft7) found.join(this.#follow(this.#dynamicTarget(dynamic, schema), value, path))
     return false
   }
 
@@ -71,7 +128,7 @@ class Walk {
   #dynamicTarget(reference: string, schema: JsonSchema): AnySchema {
     const name = this.#index.dynamicName(reference, schema)
     if (name !== undefined) {
-      for (const base of this.#scope) {
+      for (const base of this.#scope.bases) {
         const target = this.#index.dynamicAnchor(base, name)
         if (target !== undefined) return target
       }
@@ -111,7 +168,10 @@ class Walk {
       const reasons = tried
         .slice(0, 4)
         .map(({ issues: [first] }) => (first === undefined ? '' : first.path === path ? first.message : `${first.path} ${first.message}`))
-      found.add(path, `fits none of the ${parts.length} allowed forms (${[...new Set(reasons)].join('; or ')})`)
+      // Forms within forms have reasons within reasons: at each level there might be twice as many words.
+      const words = [...new Set(reasons)].join('; or ')
+      const told = words.length > MAX_WORDS ? `${words.slice(0, MAX_WORDS)}…` : words
+      found.add(path, `fits none of the ${parts.length} allowed forms (${told})`)
     } else if (exactly && fitting.length > 1) found.add(path, `fits ${fitting.length} of the forms, and must fit exactly one`)
   }
 

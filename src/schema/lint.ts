@@ -130,7 +130,44 @@ function faults(root: JsonSchema, patterns: boolean): string[] {
     }
     for (const [place, part] of subschemas(schema)) open.push({ schema: part, path: within(path, place) })
   }
-  return problems
+  if (problems.length > 0) return problems
+  const circular = circularReference(index)
+  return circular === undefined ? [] : [`$ref: ${JSON.stringify(circular)} leads back to itself, so that no value could ever be checked`]
+}
+
+/** Whether a part is applied to the same value as the schema it stands in. */
+const IN_PLACE = /^(?:(?:allOf|anyOf|oneOf|dependentSchemas|dependencies)\/|(?:not|if|then|else)$)/
+
+/** A reference that leads back to where it stands without going into the value. All of them lead somewhere. */
+function circularReference(index: SchemaIndex): string | undefined {
+  const done = new Set<JsonSchema>()
+  const under = new Set<JsonSchema>()
+  const visit = (schema: unknown): string | undefined => {
+    if (!isRecord(schema) || done.has(schema)) return undefined
+    const { $ref: reference } = schema
+    under.add(schema)
+    if (typeof reference === 'string') {
+      const target = index.resolve(reference, schema)
+      if (isRecord(target) && under.has(target)) return reference
+      const found = visit(target)
+      if (found !== undefined) return found
+    }
+    // In draft-07 nothing beside a $ref counts.
+    if (typeof reference !== 'string' || !index.draft7) {
+      for (const [place, part] of subschemas(schema)) {
+        const found = IN_PLACE.test(place) ? visit(part) : undefined
+        if (found !== undefined) return found
+      }
+    }
+    under.delete(schema)
+    done.add(schema)
+    return undefined
+  }
+  for (const schema of index.all()) {
+    const found = visit(schema)
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
 function* patternsOf(schema: JsonSchema): Generator<[keyword: string, pattern: string]> {

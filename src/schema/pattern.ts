@@ -6,16 +6,20 @@
  * class, an escape) is left to the runtime, so that it means the same.
  */
 
+/** Whether something is true between two characters of a text. */
+type Holds = (text: readonly string[], at: number) => boolean
+
 type Node =
   | { kind: 'one'; test: (character: string) => boolean }
-  | { kind: 'assert'; holds: (text: readonly string[], at: number) => boolean }
+  | { kind: 'assert'; holds: Holds }
+  | { kind: 'around'; part: Node; ahead: boolean; negative: boolean }
   | { kind: 'sequence'; parts: Node[] }
   | { kind: 'choice'; parts: Node[] }
   | { kind: 'repeat'; part: Node; min: number; max: number }
 
 type Instruction =
   | { do: 'one'; test: (character: string) => boolean }
-  | { do: 'assert'; holds: (text: readonly string[], at: number) => boolean }
+  | { do: 'assert'; holds: Holds }
   | { do: 'fork'; to: number[] }
   | { do: 'match' }
 
@@ -44,7 +48,7 @@ function makeMatcher(pattern: string): (text: string) => boolean {
   if (simple) return (text) => native.test(text)
   try {
     const program = compile(pattern)
-    return (text) => run(program, Array.from(text))
+    return (text) => walk(program, Array.from(text), false, () => true)
   } catch (error) {
     // `patternProblem` has seen to it that such a one is harmless.
     if (error instanceof Unsupported) return (text) => native.test(text)
@@ -64,22 +68,41 @@ export function patternProblem(pattern: string): string | undefined {
     return undefined
   } catch (error) {
     if (!(error instanceof Unsupported)) throw error
-    // Without repeated groups the runtime's own engine cannot take exponential time.
-    const bare = pattern.replaceAll(/\\[^]|\[(?:[^\]\\]|\\[^])*\]/gu, 'x')
-    if (!/\)(?:[*+]|\{)/.test(bare)) return undefined
-    return `${JSON.stringify(pattern)} ${error.message} and repeats a group, which could take exponential time; write it without one of them`
+    if (isHarmless(pattern)) return undefined
+    return `${JSON.stringify(pattern)} ${error.message} and could take very long for some texts; write it more simply`
   }
 }
 
+/** Whether even an engine that tries one way after the other is soon done: there is at most one choice. */
+function isHarmless(pattern: string): boolean {
+  const bare = pattern.replaceAll(/\\[^]|\[(?:[^\]\\]|\\[^])*\]/gu, 'x').replaceAll(/\(\?(?:[:=!]|<[=!]|<[^>]*>)?/g, '(')
+  const repeats = bare.match(/[*+?]\??|\{\d+,\d*\}\??/g) ?? []
+  const choices = repeats.length + bare.split('|').length - 1
+  if (choices > 1 || /\)(?:[*+]|\{)/.test(bare)) return false
+  return repeats.length === 0 || bare.startsWith('^')
+}
+
+interface Writing {
+  program: Instruction[]
+  /** Whether the text will be read from its end. */
+  backwards: boolean
+  room: { left: number }
+}
+
 function compile(pattern: string): Instruction[] {
+  return programOf(new Parser(pattern).parse(), false, { left: MAX_INSTRUCTIONS })
+}
+
+function programOf(node: Node, backwards: boolean, room: { left: number }): Instruction[] {
   const program: Instruction[] = []
-  emit(new Parser(pattern).parse(), program)
+  emit(node, { program, backwards, room })
   program.push({ do: 'match' })
   return program
 }
 
-function emit(node: Node, program: Instruction[]): void {
-  if (program.length > MAX_INSTRUCTIONS) throw new Unsupported('is too large')
+function emit(node: Node, writing: Writing): void {
+  const { program, backwards, room } = writing
+  if (room.left-- <= 0) throw new Unsupported('is too large')
   switch (node.kind) {
     case 'one':
       program.push({ do: 'one', test: node.test })
@@ -87,24 +110,46 @@ function emit(node: Node, program: Instruction[]): void {
     case 'assert':
       program.push({ do: 'assert', holds: node.holds })
       return
+    case 'around':
+      program.push({ do: 'assert', holds: around(programOf(node.part, node.ahead, room), node) })
+      return
     case 'sequence':
-      for (const part of node.parts) emit(part, program)
+      for (const part of backwards ? node.parts.toReversed() : node.parts) emit(part, writing)
       return
     case 'choice':
-      emitChoice(node.parts, program)
+      emitChoice(node.parts, writing)
       return
     case 'repeat':
-      emitRepeat(node, program)
+      emitRepeat(node, writing)
   }
 }
 
-function emitChoice(parts: readonly Node[], program: Instruction[]): void {
+/** Looks around: where the part begins (ahead) or ends (behind) is found for all places of a text in one walk. */
+function around(program: readonly Instruction[], { ahead, negative }: Node & { kind: 'around' }): Holds {
+  const known = new WeakMap<readonly string[], Uint8Array>()
+  return (text, at) => {
+    let places = known.get(text)
+    if (places === undefined) {
+      const found = new Uint8Array(text.length + 1)
+      walk(program, text, ahead, (place) => {
+        found[place] = 1
+        return false
+      })
+      known.set(text, found)
+      places = found
+    }
+    return (places[at] === 1) !== negative
+  }
+}
+
+function emitChoice(parts: readonly Node[], writing: Writing): void {
+  const { program } = writing
   const fork: Instruction = { do: 'fork', to: [] }
   program.push(fork)
   const ends: { do: 'fork'; to: number[] }[] = []
   for (const part of parts) {
     fork.to.push(program.length)
-    emit(part, program)
+    emit(part, writing)
     const end = { do: 'fork' as const, to: [] }
     program.push(end)
     ends.push(end)
@@ -112,12 +157,13 @@ function emitChoice(parts: readonly Node[], program: Instruction[]): void {
   for (const end of ends) end.to.push(program.length)
 }
 
-function emitRepeat({ part, min, max }: Node & { kind: 'repeat' }, program: Instruction[]): void {
-  for (let i = 0; i < min; i++) emit(part, program)
+function emitRepeat({ part, min, max }: Node & { kind: 'repeat' }, writing: Writing): void {
+  const { program } = writing
+  for (let i = 0; i < min; i++) emit(part, writing)
   if (max === Infinity) {
     const fork: Instruction = { do: 'fork', to: [program.length + 1] }
     const start = program.push(fork) - 1
-    emit(part, program)
+    emit(part, writing)
     program.push({ do: 'fork', to: [start] })
     fork.to.push(program.length)
     return
@@ -127,27 +173,29 @@ function emitRepeat({ part, min, max }: Node & { kind: 'repeat' }, program: Inst
     const fork = { do: 'fork' as const, to: [program.length + 1] }
     forks.push(fork)
     program.push(fork)
-    emit(part, program)
+    emit(part, writing)
   }
   for (const fork of forks) fork.to.push(program.length)
 }
 
-/** Walks over the text once; `now` holds every state that the machine can be in. */
-function run(program: readonly Instruction[], text: readonly string[]): boolean {
+/** Walks over the text once, from one end to the other; `now` holds every state that the machine can be in. */
+function walk(program: readonly Instruction[], text: readonly string[], backwards: boolean, matched: (at: number) => boolean): boolean {
   const marks = new Int32Array(program.length).fill(-1)
   let now: number[] = []
-  for (let at = 0; at <= text.length; at++) {
-    const character = text[at]
+  for (let step = 0; step <= text.length; step++) {
+    const at = backwards ? text.length - step : step
+    const character = text[backwards ? at - 1 : at]
     const open = [...now, 0]
     const next: number[] = []
     // The pattern may begin at any place, so state 0 is always among them.
     for (let state = open.pop(); state !== undefined; state = open.pop()) {
-      if (marks[state] === at) continue
-      marks[state] = at
+      if (marks[state] === step) continue
+      marks[state] = step
       const instruction = program[state]
       if (instruction === undefined) continue
-      if (instruction.do === 'match') return true
-      if (instruction.do === 'fork') open.push(...instruction.to)
+      if (instruction.do === 'match') {
+        if (matched(at)) return true
+      } else if (instruction.do === 'fork') open.push(...instruction.to)
       else if (instruction.do === 'assert') {
         if (instruction.holds(text, at)) open.push(state + 1)
       } else if (character !== undefined && instruction.test(character)) next.push(state + 1)
@@ -210,15 +258,19 @@ class Parser {
     if (this.#take(/\$/) !== undefined) return { kind: 'assert', holds: (text, at) => at === text.length }
     if (this.#take(/\\b/) !== undefined) return { kind: 'assert', holds: atBoundary }
     if (this.#take(/\\B/) !== undefined) return { kind: 'assert', holds: (text, at) => !atBoundary(text, at) }
-    if (this.#take(/\(\?<?[=!]/) !== undefined) throw new Unsupported('looks around')
+    const look = this.#take(/\(\?<?[=!]/)
+    if (look !== undefined) return { kind: 'around', part: this.#group(), ahead: !look.includes('<'), negative: look.endsWith('!') }
     if (this.#take(/\\(?:[1-9]|k<)/) !== undefined) throw new Unsupported('refers back')
     if (this.#take(/\(\?[^:<]/) !== undefined) throw new Unsupported('changes its own flags')
-    if (this.#take(/\((?:\?:|\?<[^>]*>)?/) !== undefined) {
-      const inside = this.#choice()
-      this.#take(/\)/)
-      return inside
-    }
+    if (this.#take(/\((?:\?:|\?<[^>]*>)?/) !== undefined) return this.#group()
     return { kind: 'one', test: this.#character() }
+  }
+
+  /** What is within a group that has been opened. */
+  #group(): Node {
+    const inside = this.#choice()
+    this.#take(/\)/)
+    return inside
   }
 
   /** One character of the text: a class, an escape, a dot, or itself. */

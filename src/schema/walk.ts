@@ -57,6 +57,8 @@ const NO_BASE = 'schema:/'
 export class SchemaIndex {
   readonly root: JsonSchema
   readonly draft7: boolean
+  /** Whether some part may ask what the others have left unsaid. */
+  readonly unevaluated: boolean
   readonly #bases = new Map<JsonSchema, string>()
   readonly #resources = new Map<string, JsonSchema>()
   readonly #anchors = new Map<string, JsonSchema>()
@@ -65,6 +67,7 @@ export class SchemaIndex {
   constructor(root: JsonSchema) {
     this.root = root
     this.draft7 = typeof root['$schema'] === 'string' && root['$schema'].includes('draft-07')
+    this.unevaluated = JSON.stringify(root).includes('"unevaluated')
     this.#resources.set(NO_BASE, root)
     const open: [JsonSchema, string][] = [[root, NO_BASE]]
     for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -95,6 +98,10 @@ export class SchemaIndex {
       this.#dynamic.add(`${base}#${dynamic}`)
     }
     return base
+  }
+
+  all(): Iterable<JsonSchema> {
+    return this.#bases.keys()
   }
 
   baseOf(schema: JsonSchema): string {

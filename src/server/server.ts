@@ -1,10 +1,10 @@
-import type { CacheHint, Icon, Implementation, LogLevel } from '../protocol/model.js'
+import { type CacheHint, type Icon, type Implementation, LOG_LEVELS, type LogLevel } from '../protocol/model.js'
 import { isObject } from '../jsonrpc/message.js'
 import { checkNames } from '../schema/names.js'
 import type { StateOptions } from './ask.js'
 import type { Call, Caller } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
-import { UNCACHED, hintOf } from './features/definition.js'
+import { UNCACHED, checkFacts, hintOf } from './features/definition.js'
 import { Overflow } from './features/overflow.js'
 import { type ServedPrompt, preparePrompt } from './features/served-prompt.js'
 import { type ServedResource, prepareResource } from './features/served-resource.js'
@@ -112,6 +112,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
   unsupportedRevision: ['negotiate', 'echo', 'reject'],
   invalidArguments: ['result', 'protocol'],
   unexpectedErrors: ['result', 'protocol'],
+  logLevel: LOG_LEVELS,
 }
 
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
@@ -130,11 +131,13 @@ export function createServer(options: ServerOptions): Server {
     logLevel = 'info',
   } = options
   const { unsupportedRevision = 'negotiate', invalidArguments = 'result', unexpectedErrors = 'result' } = options
-  for (const [option, value] of Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors })) {
+  for (const [option, value] of Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors, logLevel })) {
     const allowed = CHOICES[option] ?? []
     if (!allowed.includes(value))
       throw new TypeError(`createServer: "${option}" must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}`)
   }
+  for (const [option, value] of Object.entries({ tools, resources, prompts }))
+    if (!Array.isArray(value)) throw new TypeError(`createServer: "${option}" must be an array`)
   if (!(Number.isInteger(pageSize) && pageSize > 0)) throw new TypeError('createServer: "pageSize" must be a whole number above 0')
   const cache = hintOf(options.cache ?? UNCACHED, (problem) => new TypeError(`createServer: ${problem}`))
   const changes = new Changes()
@@ -208,6 +211,7 @@ function infoOf({ name, version, title, description, websiteUrl, icons }: Server
   for (const [field, value] of Object.entries({ name, version })) {
     if (typeof value !== 'string' || value === '') throw new TypeError(`createServer: "${field}" must be a non-empty string`)
   }
+  checkFacts({ title, description, icons }, (problem) => new TypeError(`createServer: ${problem}`))
   const info: Implementation = { name, version }
   if (title !== undefined) info.title = title
   if (description !== undefined) info.description = description

@@ -137,6 +137,12 @@ describe('content-length', () => {
       [{ kind: 'bad-header', reason: 'two different Content-Length headers' }, '{"b":2}'],
     ],
     ['length zero', 'Content-Length: 0\r\n\r\n' + lsp('{"b":2}'), [{ kind: 'bad-header', reason: 'Content-Length is 0' }, '{"b":2}']],
+    ['lines', '{"a":1}\n{"b":2}\n', [{ kind: 'bad-header', reason: '"{\\"a\\":1}" is not a header' }]],
+    [
+      'a length that is too short',
+      'Content-Length: 3\r\n\r\n{"a":1}' + lsp('{"b":2}'),
+      ['{"a', { kind: 'bad-header', reason: '"\\":1}Content-Length: 7" is not a header' }, '{"b":2}'],
+    ],
     ['an end inside a message', 'Content-Length: 9\r\n\r\n{"a":1}', [{ kind: 'truncated', missing: 2 }]],
     ['an end inside a header', 'Content-Length: 9\r\n', [{ kind: 'bad-header', reason: 'the input ended inside a header' }]],
   ]
@@ -144,6 +150,14 @@ describe('content-length', () => {
     const whole = encode(input)
     expect(frames([whole], 'content-length')).toEqual(expected)
     expect(frames(cut(whole, Array(whole.length).fill(1)), 'content-length')).toEqual(expected)
+  })
+
+  it('tells at once who speaks lines, and waits for a header', () => {
+    const framer = new Framer('content-length', { maxBytes: 1000 })
+    framer.push(encode('{"a":1}\n'))
+    expect(framer.next()).toEqual({ kind: 'bad-header', reason: '"{\\"a\\":1}" is not a header' })
+    framer.push(encode(`{"b":2}\n${lsp('{"c":3}')}`))
+    expect([framer.next(), framer.next()]).toEqual(['{"c":3}', undefined])
   })
 
   it('reports text without any header and finds the way back', () => {

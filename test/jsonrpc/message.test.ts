@@ -40,6 +40,15 @@ describe('read', () => {
     )
   })
 
+  it('says of an id that is too long how long it may be', () => {
+    const idOf = (size: number) => read(`{"jsonrpc":"2.0","id":"${'x'.repeat(size)}","method":"x"}`)
+    expect(idOf(1024)).toMatchObject({ kind: 'request' })
+    expect(idOf(1025)).toMatchObject({
+      kind: 'invalid',
+      error: { code: -32600, message: 'Invalid Request: "id" must be a string of at most 1024 characters or an integer' },
+    })
+  })
+
   it('takes the last of two ids, as JSON.parse does', () => {
     expect(read('{"jsonrpc":"2.0","id":9007199254740995,"id":9007199254740993,"method":"x"}')).toMatchObject({ id: 9007199254740993n })
   })

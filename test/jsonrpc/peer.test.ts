@@ -282,3 +282,17 @@ describe('a call that only waits', () => {
     expect(begun).toBe(300)
   })
 })
+
+describe('a call that never ends', () => {
+  it('keeps no other one out once it is cancelled', async () => {
+    const { server, client } = pair({
+      request: ({ request }) => (request.method === 'hang' ? new Promise(() => {}) : Promise.resolve('done')),
+    })
+    const hung = Array.from({ length: 300 }, () => client.request('hang'))
+    const next = client.request('work')
+    await turn()
+    for (let id = 1; id <= hung.length; id++) server.cancel(id, undefined)
+    await expect(next).resolves.toBe('done')
+    await expect(client.request('work')).resolves.toBe('done')
+  })
+})

@@ -781,3 +781,72 @@ describe('the way from a definition', () => {
     expect(simple.check({ a: 1 })).toEqual(full.check({ a: 1 }))
   })
 })
+
+describe('forms that refer to each other', { timeout: 3000 }, () => {
+  const operation = (name: string) => KIND(name, { left: { $ref: '#/$defs/term' }, right: { $ref: '#/$defs/term' } })
+  const term = { oneOf: [KIND('number', { value: { type: 'number' } }), operation('sum'), operation('product')] }
+  const schema = { $ref: '#/$defs/term', $defs: { term } }
+  /** With twice the work at each level, this would take far longer than a test may. */
+  const LEVELS = 18
+  const sum = (innermost: unknown) => {
+    const one = { kind: 'number', value: 1 }
+    let value = innermost
+    for (let level = 0; level < LEVELS; level++) value = { kind: 'sum', left: value, right: one }
+    return value
+  }
+
+  it('are checked once for each part of a value', () => {
+    expect(issuesOf(schema, sum({ kind: 'number', value: 1 }))).toEqual([])
+    expect(pathsOf(schema, sum({ kind: 'number', value: '1' }))).toEqual([''])
+  })
+
+  it('also where members are told apart that none has spoken about', () => {
+    const open = { ...schema, unevaluatedProperties: false, $defs: { term } }
+    expect(issuesOf(open, sum({ kind: 'number', value: 1 }))).toEqual([])
+    expect(pathsOf(open, { kind: 'number', value: 1, more: 2 })).toEqual(['more'])
+  })
+
+  it('also by dynamic references, each in the resource it was entered from', () => {
+    const node = (id: string, leaf: object) => ({
+      $id: id,
+      $dynamicAnchor: 'node',
+      anyOf: [
+        leaf,
+        { properties: { next: { $dynamicRef: '#node' } }, required: ['next'] },
+        { properties: { next: { $dynamicRef: '#node' } } },
+      ],
+    })
+    const strict = { ...node('https://example.com/strict', { type: 'number' }), type: ['number', 'object'] }
+    const nested = (innermost: unknown) => {
+      let value = innermost
+      for (let level = 0; level < LEVELS; level++) value = { next: value }
+      return value
+    }
+    expect(issuesOf(strict, nested(1))).toEqual([])
+    expect(issuesOf(strict, nested('a'))).toHaveLength(1)
+  })
+
+  it('are checked as deep as the stack allows', () => {
+    const part = { allOf: [{ anyOf: [{ oneOf: [{ properties: { next: { $ref: '#/$defs/part' } } }] }] }] }
+    const nested = (levels: number) => {
+      let value: object = {}
+      for (let level = 0; level < levels; level++) value = { next: value }
+      return value
+    }
+    const deep = { $ref: '#/$defs/part', $defs: { part } }
+    expect(issuesOf(deep, nested(200))).toEqual([])
+    expect(issuesOf(deep, nested(1000))).toEqual([{ path: '', message: 'is nested too deeply to be checked' }])
+  })
+
+  it('do not tell more than somebody would read', () => {
+    const refer = (name: string) => ({ properties: { next: { $ref: `#/$defs/${name}` } }, required: ['next'] })
+    const mutual = {
+      $ref: '#/$defs/two',
+      $defs: { two: { anyOf: [refer('two'), refer('three')] }, three: { anyOf: [refer('two'), refer('three'), false] } },
+    }
+    let value: object = { next: {} }
+    for (let level = 0; level < LEVELS; level++) value = { next: value }
+    const [issue] = issuesOf(mutual, value)
+    expect(issue?.message).toMatch(/^fits none of the 2 allowed forms \(next fits none of .{900,1000}…\)$/)
+  })
+})

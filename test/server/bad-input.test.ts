@@ -176,7 +176,10 @@ const ids: Record<string, Case> = {
   'id an array': ['{"jsonrpc":"2.0","id":[1],"method":"ping"}', badId],
   'id 1e400': ['{"jsonrpc":"2.0","id":1e400,"method":"ping"}', badId],
   'id a large float': ['{"jsonrpc":"2.0","id":1e300,"method":"ping"}', badId],
-  'id too long': [JSON.stringify({ jsonrpc: '2.0', id: 'x'.repeat(2000), method: 'ping' }), badId],
+  'id too long': [
+    JSON.stringify({ jsonrpc: '2.0', id: 'x'.repeat(2000), method: 'ping' }),
+    refuse('"id" must be a string of at most 1024 characters or an integer'),
+  ],
   'id 0': ['{"jsonrpc":"2.0","id":0,"method":"ping"}', pong(0)],
   'id empty': ['{"jsonrpc":"2.0","id":"","method":"ping"}', pong('')],
   'id negative': ['{"jsonrpc":"2.0","id":-7,"method":"ping"}', pong(-7)],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Call, RpcError, type Tool, ToolError, createServer, result, tool } from '../../src/index.js'
+import { type Call, RpcError, type ServerOptions, type Tool, ToolError, createServer, result, tool } from '../../src/index.js'
 import { playTranscript } from '../../src/testing.js'
 import { answers, call, drive, initialize } from '../drive.js'
 
@@ -281,6 +281,23 @@ describe('a definition', () => {
     ['a description that is no text', { description: {} }, '"description" must be a string'],
     ['annotations that are no object', { annotations: 'x' }, '"annotations" must be an object'],
     ['icons that are no list', { icons: 'x' }, '"icons" must be an array of objects with a "src"'],
+    ['a hint that is no flag', { annotations: { readOnlyHint: 'yes' } }, '"annotations.readOnlyHint" must be true or false'],
+    ['a title in its annotations that is no text', { annotations: { title: 1 } }, '"annotations.title" must be a string'],
+    ['an icon whose sizes are no list', { icons: [{ src: 'x:', sizes: '48x48' }] }, '"icons.sizes" must be an array of strings'],
+    ['an icon of no known theme', { icons: [{ src: 'x:', theme: 'blue' }] }, '"icons.theme" must be "light" or "dark"'],
+    ['an icon of no kind', { icons: [{ src: 'x:', mimeType: 1 }] }, '"icons.mimeType" must be a string'],
+    ['visibility that is no function', { visible: true }, '"visible" must be a function of the caller'],
+    ['a handler that is none', { run: 'x' }, '"run" must be a function'],
+    [
+      'a parameter that may be anything',
+      { input: { type: 'object', properties: { a: true } } },
+      'its input schema has "a": true; write {}, since hosts refuse the whole list otherwise',
+    ],
+    [
+      'a member of its result that may not be',
+      { output: { type: 'object', properties: { a: {}, b: false } } },
+      'its output schema has "b": false; write { "not": {} }, since hosts refuse the whole list otherwise',
+    ],
     ['meta that is no JSON', { meta: { n: 1n } }, 'it cannot be listed, since not all of it is JSON'],
   ])('with %s is refused', (_, wrong, message) => {
     expect(() => serverOf({ name: 't', input: any, run: () => '', ...wrong } as unknown as Tool)).toThrow(`Tool "t": ${message}`)
@@ -290,6 +307,26 @@ describe('a definition', () => {
     expect(() => createServer({ name: 'x', version: '1', invalidArguments: 'ignore' as 'result' })).toThrow(
       'createServer: "invalidArguments" must be one of result, protocol, not "ignore"',
     )
+  })
+  it('of a resource has annotations of the right kinds', () => {
+    const served = (annotations: object) => () =>
+      createServer({ name: 'x', version: '1', resources: [{ uri: 'a:b', read: () => '', annotations }] })
+    expect(served({ audience: ['user', 'assistant'], priority: 1, lastModified: '2025-01-12T15:00:58Z', more: 1 })).not.toThrow()
+    expect(served({ audience: 'user' })).toThrow('Resource "a:b": "annotations.audience" must be an array of "user" and "assistant"')
+    expect(served({ priority: 2 })).toThrow('Resource "a:b": "annotations.priority" must be a number from 0 to 1')
+  })
+})
+
+describe('a server', () => {
+  it.each([
+    ['tools that are no list', { tools: {} }, '"tools" must be an array'],
+    ['prompts that are no list', { prompts: 'x' }, '"prompts" must be an array'],
+    ['a handler that is none', { handle: 1, tools: [{ name: 't', input: any }] }, '"handle" must be a function'],
+    ['an unknown log level', { logLevel: 'loud' }, '"logLevel" must be one of debug, info, notice'],
+    ['a title that is no text', { title: 1 }, 'createServer: "title" must be a string'],
+    ['icons without an address', { icons: [{}] }, 'createServer: "icons" must be an array of objects with a "src"'],
+  ])('with %s is refused', (_, wrong, message) => {
+    expect(() => createServer({ name: 'x', version: '1', ...wrong } as unknown as ServerOptions)).toThrow(message)
   })
 })
 

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { CCMCP, Child, GREETING, HANDSHAKE, TOOLS, call, ping, pong, serving, servingIsolated, text } from './child.js'
@@ -111,6 +112,19 @@ describe.runIf(linux)('a client that does not read', () => {
     expect([meter.lines, server.code]).toEqual([22, 0])
   })
 
+  it('gets every byte that was written before two signals', async () => {
+    const server = await serving({ reading: false, env: { AGAIN: '1', SIGNALS: '1' } })
+    const meter = new Meter()
+    const idle = activity(server.pid)
+    server.send(call(1, 'echo', { text: 'x'.repeat(4 * MB) }))
+    await stalled(server.pid, idle)
+    server.give('SIGTERM')
+    await server.said('got SIGTERM\ngot SIGTERM')
+    server.read(meter.add)
+    await server.closed()
+    expect([meter.lines, meter.bytes > 4 * MB, server.code]).toEqual([3, true, 0])
+  })
+
   it('does not keep the server from ending by a signal', async () => {
     const server = await serving({ reading: false })
     const idle = activity(server.pid)
@@ -120,6 +134,36 @@ describe.runIf(linux)('a client that does not read', () => {
     await server.exited()
     expect(server.code).toBe(0)
     expect(server.signal).toBe(null)
+  })
+})
+
+describe('a host that does not read stderr', () => {
+  it('is served, and what is logged does not pile up', async () => {
+    const LINES = 40_000
+    const server = spawn(process.execPath, [TOOLS], { stdio: 'pipe' })
+    try {
+      const meter = new Meter()
+      const served = new Promise<void>((resolve) => {
+        server.stdout.on('data', (chunk: Buffer) => {
+          meter.add(chunk)
+          if (meter.lines > LINES) resolve()
+        })
+      })
+      server.stdin.write(`${'{bad\n'.repeat(LINES)}${ping(1)}\n`)
+      await served
+      let logged = 0
+      await new Promise<void>((resolve) => {
+        server.stderr.on('data', (chunk: Buffer) => {
+          logged += chunk.length
+          if (chunk.includes('an empty batch')) resolve()
+          else server.stdin.write('[]\n') // its line comes behind those that are still waiting
+        })
+      })
+      expect(logged).toBeGreaterThan(MB)
+      expect(logged).toBeLessThan(3 * MB) // all lines would take more than 4 MB
+    } finally {
+      server.kill('SIGKILL')
+    }
   })
 })
 

@@ -38,7 +38,11 @@ beforeEach(() => {
   writeFileSync(marker(), '')
   const bin = join(root, 'bin')
   mkdirSync(bin)
-  writeFileSync(join(bin, 'npm'), '#!/bin/sh\necho "npm $*" >>npm.log\necho "npm on stdout"\nexit "${NPM_CODE-0}"\n', { mode: 0o755 })
+  writeFileSync(
+    join(bin, 'npm'),
+    '#!/bin/sh\necho "npm $*" >>npm.log\necho "npm on stdout"\nwhile [ -e wait ]; do sleep 0.05; done\nexit "${NPM_CODE-0}"\n',
+    { mode: 0o755 },
+  )
   env = { PATH: `${bin}:${process.env['PATH']}` }
 })
 afterEach(async () => {
@@ -115,6 +119,18 @@ describe('./ccmcp in a fresh checkout', () => {
   })
 })
 
+/** Resolves after several attempts to take the lock: each makes and removes a file beside it; more than taking it does. */
+function several(): Promise<void> {
+  return new Promise((resolve) => {
+    let seen = 0
+    const watcher = watch(root, (_, name) => {
+      if (name?.startsWith('.build-lock.') !== true || ++seen < 25) return
+      watcher.close()
+      resolve()
+    })
+  })
+}
+
 describe('the lock of a build', () => {
   it('whose owner is dead does not block', async () => {
     const { pid } = spawnSync(process.execPath, ['--version'])
@@ -145,19 +161,28 @@ describe('the lock of a build', () => {
     expect(existsSync(lock())).toBe(false)
   })
 
+  it('whose owner was killed is kept by the npm that it has started', async () => {
+    rmSync(marker())
+    writeFileSync(join(root, 'wait'), '')
+    const killed = launch()
+    await killed.said('npm on stdout')
+    process.kill(Number(readFileSync(lock(), 'utf8').split(' ')[0]), 'SIGKILL')
+    await killed.exited()
+    const attempts = several()
+    const server = launch()
+    await attempts
+    expect(npm()).toBe('npm ci --include=dev --no-audit --no-fund\n')
+    rmSync(join(root, 'wait'))
+    await answersPing(server)
+    expect(npm()).toBe('npm ci --include=dev --no-audit --no-fund\n'.repeat(2))
+    expect(litter()).toEqual([])
+  })
+
   it('whose owner lives is waited for', async () => {
     const owner = new Child(process.execPath, ['--eval', 'setInterval(() => {}, 60_000); console.log("up")'])
     await owner.line(0)
     writeFileSync(lock(), String(owner.pid))
-    // Each attempt makes and removes a file beside the lock.
-    const attempts = new Promise<void>((resolve) => {
-      let seen = 0
-      const watcher = watch(root, (_, name) => {
-        if (name?.startsWith('.build-lock.') !== true || ++seen < 8) return
-        watcher.close()
-        resolve()
-      })
-    })
+    const attempts = several()
     const server = launch()
     await within(attempts, () => 'attempts to take the lock')
     expect(server.stderr).toBe('')

@@ -323,3 +323,17 @@ describe('an input', () => {
     expect(all(output)).toBe(`${pong(1)}\n`)
   })
 })
+
+describe('an option', () => {
+  it.each([
+    [{ framing: 'headers' }, '"framing" must be one of auto, lines, content-length, not "headers"'],
+    [{ logLevel: 'loud' }, '"logLevel" must be one of debug, info, warning, error, not "loud"'],
+    [{ maxMessage: -1 }, '"maxMessage" must be a number above 0'],
+    [{ maxMessage: Number.NaN }, '"maxMessage" must be a number above 0'],
+    [{ maxMessage: '1000' }, '"maxMessage" must be a number above 0'],
+    [{ maxDepth: 0 }, '"maxDepth" must be a number above 0'],
+  ])('that cannot be obeyed is refused: %j', async (wrong, message) => {
+    const options = { input: new PassThrough().end(), output: new PassThrough(), ...wrong } as unknown as ServeOptions
+    await expect(serve(server, options)).rejects.toThrow(new TypeError(message))
+  })
+})

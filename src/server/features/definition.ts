@@ -14,10 +14,45 @@ interface Facts {
   meta?: unknown
   cache?: unknown
   scopes?: unknown
+  visible?: unknown
+}
+
+type Rule = [holds: (value: unknown) => boolean, what: string]
+const TEXT: Rule = [(value) => typeof value === 'string', 'a string']
+const FLAG: Rule = [(value) => typeof value === 'boolean', 'true or false']
+const oneOf =
+  (...values: readonly unknown[]): Rule[0] =>
+  (value) =>
+    values.includes(value)
+const listOf = (holds: Rule[0]) => (value: unknown) => Array.isArray(value) && value.every(holds)
+
+const ANNOTATIONS: Readonly<Record<string, Rule>> = {
+  title: TEXT,
+  readOnlyHint: FLAG,
+  destructiveHint: FLAG,
+  idempotentHint: FLAG,
+  openWorldHint: FLAG,
+  audience: [listOf(oneOf('user', 'assistant')), 'an array of "user" and "assistant"'],
+  priority: [(value) => typeof value === 'number' && value >= 0 && value <= 1, 'a number from 0 to 1'],
+  lastModified: TEXT,
+}
+const ICON: Readonly<Record<string, Rule>> = {
+  mimeType: TEXT,
+  sizes: [listOf(TEXT[0]), 'an array of strings'],
+  theme: [oneOf('light', 'dark'), '"light" or "dark"'],
+}
+
+/** Clients refuse a whole list for one member that is not of its kind. */
+function checkMembers(value: object, rules: Readonly<Record<string, Rule>>, place: string, fail: (problem: string) => Error): void {
+  for (const [name, member] of Object.entries(value)) {
+    const [holds, what] = (Object.hasOwn(rules, name) ? rules[name] : undefined) ?? []
+    if (member !== undefined && holds?.(member) === false) throw fail(`"${place}.${name}" must be ${what}`)
+  }
 }
 
 /** Throws where a member that clients are shown is not of its kind. */
-export function checkFacts({ title, description, annotations, icons, meta, cache, scopes }: Facts, fail: (problem: string) => Error): void {
+export function checkFacts(facts: Facts, fail: (problem: string) => Error): void {
+  const { title, description, annotations, icons, meta, cache, scopes, visible } = facts
   if (cache !== undefined) hintOf(cache, fail)
   for (const [field, value] of Object.entries({ title, description })) {
     if (value !== undefined && typeof value !== 'string') throw fail(`"${field}" must be a string`)
@@ -25,9 +60,12 @@ export function checkFacts({ title, description, annotations, icons, meta, cache
   for (const [field, value] of Object.entries({ annotations, meta })) {
     if (value !== undefined && !isObject(value)) throw fail(`"${field}" must be an object`)
   }
+  checkMembers(Object(annotations), ANNOTATIONS, 'annotations', fail)
   if (icons !== undefined && !(Array.isArray(icons) && icons.every((icon) => isObject(icon) && typeof icon['src'] === 'string'))) {
     throw fail('"icons" must be an array of objects with a "src"')
   }
+  for (const icon of icons ?? []) checkMembers(icon, ICON, 'icons', fail)
+  if (visible !== undefined && typeof visible !== 'function') throw fail('"visible" must be a function of the caller')
   if (
     scopes !== undefined &&
     !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === 'string' && /^[!#-[\]-~]+$/.test(scope)))

@@ -58,6 +58,7 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
   if (input.json['type'] !== 'object')
     throw fail('its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise')
   const output = definition.output === undefined ? undefined : ready(definition.output, 'output', fail)
+  for (const [side, schema] of Object.entries({ input, output })) checkProperties(schema?.json['properties'], side, fail)
   // What is longer, a timer takes for no time at all.
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0 && timeout < 2 ** 31)) {
     throw fail('"timeout" must be a number of milliseconds above 0 and below 2147483648')
@@ -69,6 +70,8 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
   if (!(Number.isInteger(queue) && queue >= 0)) throw fail('"queue" must be a whole number')
   const runner = run ?? (handle === undefined ? undefined : (input: unknown, call: Call) => handle(name, input, call))
   if (runner === undefined) throw fail('it has no "run", and the server has no "handle" for it')
+  for (const [field, value] of Object.entries({ run, handle }))
+    if (value !== undefined && typeof value !== 'function') throw fail(`"${field}" must be a function`)
   const shown = { title, description, outputSchema: output?.json, annotations, icons, _meta: meta }
   const listing: ToolListing = listable({ name, inputSchema: input.json, ...present(shown) }, fail)
   return {
@@ -80,6 +83,15 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
     headers: attempt(() => headersOf(input.json), 'input', fail),
     turnstile: concurrency === undefined ? undefined : new Turnstile(concurrency, queue),
   }
+}
+
+/** What is valid JSON Schema, but no schema of MCP. https://modelcontextprotocol.io/specification/2025-11-25/schema#tool */
+function checkProperties(properties: unknown, side: string, fail: (problem: string) => Error): void {
+  for (const [name, schema] of Object.entries(Object(properties)))
+    if (typeof schema === 'boolean')
+      throw fail(
+        `its ${side} schema has "${name}": ${schema}; write ${schema ? '{}' : '{ "not": {} }'}, since hosts refuse the whole list otherwise`,
+      )
 }
 
 function ready(schema: Schema, side: 'input' | 'output', fail: (problem: string) => Error): Checker {
