@@ -53,6 +53,9 @@ function guarded(): Server {
   })
 }
 
+/** https://datatracker.ietf.org/doc/html/rfc6750#section-3: what is quoted has no quotes in it. */
+const CHALLENGE = /^Bearer(?: [a-z_]+="[^"\\]*"(?:, [a-z_]+="[^"\\]*")*)?$/
+
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const as = (token: string, sending: Sending): Sending => ({ ...sending, headers: { ...(sending.headers as object), ...bearer(token) } })
 const call = (name: string, more: object = {}) => described('tools/call', { name, arguments: {}, ...more })
@@ -92,7 +95,7 @@ describe('a list of tokens', () => {
         json,
       } = await send(url, { ...call('whoami'), headers: { ...(call('whoami').headers as object), ...headers } })
       expect([status, json]).toMatchObject([401, { error: { code: 401 } }])
-      expect(answered['www-authenticate']).toMatch(/^Bearer/)
+      expect(answered['www-authenticate']).toMatch(CHALLENGE)
       for (const method of ['GET', 'DELETE', 'PUT']) expect((await send(url, { method, headers })).status).toBe(401)
       // In the address a token is not looked for.
       expect((await send(`${url}?access_token=${ALICE}`, call('whoami'))).status).toBe(401)

@@ -47,7 +47,7 @@ export class BearerGate implements Gate {
     const header = visit.header('authorization')
     const [, token] = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(header ?? '') ?? []
     if (token === undefined)
-      return this.#unauthorized(header === undefined ? undefined : 'the header Authorization must be "Bearer" and a token')
+      return this.#unauthorized(header === undefined ? undefined : 'the header Authorization must be the word Bearer and a token')
     try {
       const found = this.#authorization.verify(token)
       if (!isThenable(found)) return this.#judge(found)
