@@ -368,7 +368,7 @@ describe('an authorization server', () => {
       const refused = await send(url, as(little, call('write')))
       expect(refused.status).toBe(403)
       expect(refused.headers['www-authenticate']).toBe(
-        'Bearer error="insufficient_scope", scope="notes:write", resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp"',
+        'Bearer error="insufficient_scope", scope="notes:read notes:write", resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp"',
       )
       expect(textOf(await send(url, as(more, call('write'))))).toBe('written')
       const client = await Handshaken.open(url, '2025-06-18', {}, bearer(little))
