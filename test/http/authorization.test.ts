@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { SignJWT, UnsecuredJWT, exportSPKI, generateKeyPair } from 'jose'
+import { SignJWT, UnsecuredJWT, exportJWK, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Authorization, type KnownToken, oauth, tokens } from '../../src/http.js'
 import { RpcError, type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
@@ -467,12 +467,19 @@ describe('an authorization server', () => {
 
   it('that cannot be reached is not the fault of the caller', async () => {
     const log: string[] = []
-    const away = oauth({ resource: RESOURCE, issuer: 'http://localhost:1' })
+    const closed = createHttpServer().listen(0, '127.0.0.1')
+    await once(closed, 'listening')
+    const issuer = `http://127.0.0.1:${(closed.address() as AddressInfo).port}`
+    closed.close()
+    await once(closed, 'close')
+    const away = oauth({ resource: RESOURCE, issuer })
     await serving(guarded(), { auth: away, log: { write: (line) => log.push(line) } }, async ({ url }) => {
       const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
       const { status, headers } = await send(url, as(token, call('whoami')))
       expect([status, headers['retry-after']]).toEqual([503, '5'])
       expect(log.join('')).toContain('A token could not be verified')
+      expect(log.join('')).toContain(`No metadata of the authorization server ${issuer}`)
+      expect(log.join('')).toContain('ECONNREFUSED')
       expect(log.join('')).not.toContain(token)
     })
   })
@@ -488,6 +495,35 @@ describe('an authorization server', () => {
     })
     issuer.close()
     issuer.closeAllConnections()
+  })
+
+  it.each<[string, number, Record<string, string>, string]>([
+    ['nothing', 404, {}, ''],
+    ['a failure', 500, {}, 'sorry'],
+    ['a page', 200, { 'content-type': 'text/html' }, '<html>'],
+    ['another place', 302, { location: '/login' }, ''],
+    ['null', 200, {}, 'null'],
+    ['metadata without keys', 200, {}, '{"issuer":"ISSUER"}'],
+  ])('is found by the next of its documents where the first is %s', async (_, status, headers, body) => {
+    const asked: string[] = []
+    const { privateKey, publicKey } = await generateKeyPair('RS256')
+    const keys = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'RS256' }] })
+    const one = createHttpServer(({ url = '' }, response) => {
+      asked.push(url)
+      if (url === '/keys') return response.end(keys)
+      if (url === '/.well-known/openid-configuration') return response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/keys` }))
+      return response.writeHead(status, headers).end(body.replace('ISSUER', issuer))
+    }).listen(0, '127.0.0.1')
+    await once(one, 'listening')
+    const issuer = `http://127.0.0.1:${(one.address() as AddressInfo).port}`
+    await serving(guarded(), { auth: oauth({ resource: RESOURCE, issuer }) }, async ({ url }) => {
+      const claims = new SignJWT({ iss: issuer, aud: RESOURCE, sub: 'carol' }).setExpirationTime('1m')
+      const token = await claims.setProtectedHeader({ alg: 'RS256', kid: 'k' }).sign(privateKey)
+      expect(textOf(await send(url, as(token, call('whoami'))))).toBe(`${issuer} carol: `)
+    })
+    expect(asked).toEqual(['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration', '/keys'])
+    one.close()
+    one.closeAllConnections()
   })
 
   it('must be named rightly', () => {
