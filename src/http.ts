@@ -22,6 +22,8 @@ export interface HttpLimits {
   open?: number
   /** How many bytes may wait for a client that does not read (default 1 MiB). */
   waiting?: number
+  /** How many bytes of answers that have been given may wait to be read, with `listen` (default 256 MiB); the oldest are cut off. */
+  unread?: number
   /** How many sessions there may be (default 10,000). */
   sessions?: number
   /** Milliseconds after which a session ends that nobody uses (default 30 minutes). */
@@ -54,6 +56,8 @@ export interface HttpOptions {
 
 /** What a client in flight has, after the server was told to close. */
 const DRAIN = 5000
+/** How many bytes of answers may wait to be read. */
+const UNREAD = 256 * 1024 * 1024
 
 function endpointOf(server: Server, options: HttpOptions, place: { path?: string; addresses?: boolean }): Endpoint {
   checkServer(server)
@@ -76,10 +80,11 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     depth,
     open = 20_000,
     waiting = 1024 * 1024,
+    unread = UNREAD,
     sessions = 10_000,
     idle = 30 * 60_000,
   } = limits
-  const numbers = { body, bodies, open, waiting, sessions, idle, keepAlive, retry }
+  const numbers = { body, bodies, open, waiting, unread, sessions, idle, keepAlive, retry }
   for (const [name, value] of Object.entries(numbers))
     if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
   if (node !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(node)) throw new TypeError('"node" must be 1 to 32 letters, digits, _ and -')
@@ -191,6 +196,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
     headTimeout,
     requestTimeout,
     stillTimeout,
+    maxUnread: options.limits?.unread ?? UNREAD,
     handle: (visit) => endpoint.handle(visit),
   })
   let closing: Promise<void> | undefined

@@ -3,8 +3,8 @@ import { request as httpsRequest } from 'node:https'
 import { type Socket, connect } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { MemoryReplay, listen } from '../../src/http.js'
-import { createServer } from '../../src/index.js'
-import { Handshaken, POST, type Sending, described, message, open, send, serving } from './caller.js'
+import { createServer, tool } from '../../src/index.js'
+import { Handshaken, POST, type Sending, type Stream, described, message, open, send, serving } from './caller.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
@@ -238,6 +238,59 @@ describe('slow clients', () => {
       rest.cut()
       await client.end()
       expect(replay.size).toBe(0)
+    })
+  })
+
+  describe('what they have asked for', () => {
+    const size = 20_000_000
+    const server = createServer({
+      name: 'big',
+      version: '1',
+      tools: [
+        tool({
+          name: 'big',
+          async run(_, call) {
+            call.progress(1, 2)
+            await new Promise(setImmediate)
+            return 'x'.repeat(size)
+          },
+        }),
+      ],
+    })
+
+    /** Whether three that do not read at first get all of it in the end. */
+    const complete = async (ask: () => Promise<Stream>) => {
+      const streams: Stream[] = []
+      for (let i = 0; i < 3; i++) {
+        const stream = await ask()
+        stream.pause()
+        streams.push(stream)
+      }
+      const all = []
+      for (const stream of streams) {
+        stream.resume()
+        await stream.ended()
+        all.push(stream.text.length > size)
+      }
+      return all
+    }
+
+    it('is kept for some of them; then the oldest is cut off', async () => {
+      await serving(server, { limits: { unread: 2.5 * size } }, async ({ url }) => {
+        const big = described('tools/call', { name: 'big' })
+        expect(await complete(() => open(url, big))).toEqual([false, true, true])
+        // What has been read counts no more.
+        for (let i = 0; i < 3; i++) expect((await send(url, big)).text.length).toBeGreaterThan(size)
+      })
+    })
+
+    it('is so too for those who come back for it', async () => {
+      await serving(server, { limits: { unread: 2.5 * size } }, async ({ url }) => {
+        const client = await Handshaken.open(url, '2025-11-25')
+        const first = await client.stream('tools/call', { name: 'big', _meta: { progressToken: 1 } })
+        await first.ended()
+        expect(await complete(() => client.listen(first.seen[0]?.id))).toEqual([false, true, true])
+      })
     })
   })
 

@@ -2,6 +2,7 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer as
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Budget } from './budget.js'
+import { Unread } from './unread.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
 
 /* Node's own HTTP server, without a detour over the web's Request and Response. */
@@ -17,12 +18,14 @@ const MAX_WAITING = 100
 class NodeVisit implements Visit {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
+  readonly #unread: Unread
   #gone: (() => void) | undefined
   #watched = false
 
-  constructor(request: IncomingMessage, response: ServerResponse) {
+  constructor(request: IncomingMessage, response: ServerResponse, unread: Unread) {
     this.#request = request
     this.#response = response
+    this.#unread = unread
   }
 
   get method(): string {
@@ -98,7 +101,10 @@ class NodeVisit implements Visit {
     if (response.destroyed) return
     if (response.headersSent) return void response.destroy()
     if (body === undefined) response.writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0']).end()
-    else response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))]).end(body)
+    else {
+      response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))]).end(body)
+      this.#unread.add(response)
+    }
   }
 
   stream(status: number, headers: HeaderList): Sink {
@@ -106,7 +112,7 @@ class NodeVisit implements Visit {
     response.on('error', () => {})
     response.writeHead(status, [...headers])
     response.flushHeaders()
-    return new NodeSink(response)
+    return new NodeSink(response, this.#unread)
   }
 
   onGone(gone: (() => void) | undefined): void {
@@ -123,9 +129,11 @@ class NodeVisit implements Visit {
 
 class NodeSink implements Sink {
   readonly #response: ServerResponse
+  readonly #unread: Unread
 
-  constructor(response: ServerResponse) {
+  constructor(response: ServerResponse, unread: Unread) {
     this.#response = response
+    this.#unread = unread
   }
 
   write(text: string): void {
@@ -134,6 +142,7 @@ class NodeSink implements Sink {
 
   end(): void {
     this.#response.end()
+    this.#unread.add(this.#response)
   }
 
   cut(): void {
@@ -158,6 +167,8 @@ export interface NodeOptions {
   requestTimeout: number
   /** Milliseconds after which a connection is closed on which nothing moves; 0 for never. */
   stillTimeout: number
+  /** How many bytes of answers may wait to be read. */
+  maxUnread: number
   handle(visit: Visit): void
 }
 
@@ -169,7 +180,7 @@ export class NodeServer {
     this.#server = server
   }
 
-  static start({ port, host, tls, headTimeout, requestTimeout, stillTimeout, handle }: NodeOptions): Promise<NodeServer> {
+  static start({ port, host, tls, headTimeout, requestTimeout, stillTimeout, maxUnread, handle }: NodeOptions): Promise<NodeServer> {
     const settings = {
       headersTimeout: headTimeout,
       requestTimeout,
@@ -179,7 +190,8 @@ export class NodeServer {
       keepAliveTimeout: 65_000,
       insecureHTTPParser: false,
     }
-    const visit = inTurn((request, response) => handle(new NodeVisit(request, response)))
+    const unread = new Unread(maxUnread)
+    const visit = inTurn((request, response) => handle(new NodeVisit(request, response, unread)))
     const server =
       tls === undefined
         ? createHttpServer(settings, visit)
