@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
 import { type Socket, connect } from 'node:net'
+import { connect as tlsConnect } from 'node:tls'
 import { describe, expect, it, vi } from 'vitest'
 import { MemoryReplay, listen } from '../../src/http.js'
 import { createServer, tool } from '../../src/index.js'
@@ -547,8 +549,29 @@ describe('many clients', () => {
 })
 
 describe('https', () => {
+  const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url))
+
+  it('does not wait for clients that say nothing', async () => {
+    await serving(servedOverHttp().server, { tls: { cert: pem('cert'), key: pem('key') }, headTimeout: 50 }, async ({ port }) => {
+      const silent = connect(port, '127.0.0.1')
+      silent.resume()
+      await once(silent, 'close')
+    })
+  })
+
+  it('ends also where a client has not said who it is', async () => {
+    const listening = await listen(servedOverHttp().server, { port: 0, tls: { cert: pem('cert'), key: pem('key') } })
+    const silent = connect(listening.port, '127.0.0.1').on('error', () => {})
+    await once(silent, 'connect')
+    // A second one is let in after the first: by then the server knows of that.
+    const second = tlsConnect({ port: listening.port, host: '127.0.0.1', ca: pem('cert'), servername: 'localhost' }).on('error', () => {})
+    await once(second, 'secureConnect')
+    await listening.close(20)
+    silent.destroy()
+    second.destroy()
+  })
+
   it('is served by a certificate and its key', async () => {
-    const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url))
     await serving(servedOverHttp().server, { tls: { cert: pem('cert'), key: pem('key') } }, async ({ url }) => {
       expect(url).toMatch(/^https:/)
       const { headers, body, method } = echo('safe')

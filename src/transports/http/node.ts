@@ -175,9 +175,15 @@ export interface NodeOptions {
 /** An HTTP server that takes connections. */
 export class NodeServer {
   readonly #server: Server
+  /** Also those that have not yet agreed on a secret, of which Node's HTTP knows nothing. */
+  readonly #connections = new Set<Socket>()
 
   private constructor(server: Server) {
     this.#server = server
+    server.on('connection', (socket: Socket) => {
+      this.#connections.add(socket)
+      socket.once('close', () => this.#connections.delete(socket))
+    })
   }
 
   static start({ port, host, tls, headTimeout, requestTimeout, stillTimeout, maxUnread, handle }: NodeOptions): Promise<NodeServer> {
@@ -189,6 +195,8 @@ export class NodeServer {
       // Load balancers keep connections for 60 seconds, and must not find them closed.
       keepAliveTimeout: 65_000,
       insecureHTTPParser: false,
+      // A client that says nothing must not keep its place by saying it in secret.
+      handshakeTimeout: headTimeout,
     }
     const unread = new Unread(maxUnread)
     const visit = inTurn((request, response) => handle(new NodeVisit(request, response, unread)))
@@ -196,12 +204,15 @@ export class NodeServer {
       tls === undefined
         ? createHttpServer(settings, visit)
         : createHttpsServer({ ...settings, cert: text(tls.cert), key: text(tls.key) }, visit)
+    // How many there are is bounded by their size. By default Node leaves out those behind the two thousandth, and who comes twice may be one of them.
+    server.maxHeadersCount = 0
     server.setTimeout(stillTimeout)
+    const made = new NodeServer(server)
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error))
       server.listen(port, host, () => {
         server.removeAllListeners('error')
-        resolve(new NodeServer(server))
+        resolve(made)
       })
     })
   }
@@ -220,7 +231,10 @@ export class NodeServer {
   closed(deadline: number): Promise<void> {
     return new Promise((resolve) => {
       const idle = setInterval(() => this.#server.closeIdleConnections(), 20)
-      const cut = setTimeout(() => this.#server.closeAllConnections(), deadline)
+      const cut = setTimeout(() => {
+        this.#server.closeAllConnections()
+        for (const socket of this.#connections) socket.destroy()
+      }, deadline)
       const done = () => {
         clearInterval(idle)
         clearTimeout(cut)

@@ -1,4 +1,9 @@
-import type { ServerResponse } from 'node:http'
+/** An answer, as far as waiting has to do with it. */
+interface Given {
+  readonly writableLength: number
+  once(event: 'close', closed: () => void): unknown
+  destroy(): unknown
+}
 
 /** Less than this is not worth being counted. */
 const SMALL = 64 * 1024
@@ -10,7 +15,7 @@ const SMALL = 64 * 1024
  */
 export class Unread {
   readonly #max: number
-  readonly #waiting = new Map<ServerResponse, number>()
+  readonly #waiting = new Map<Given, number>()
   #size = 0
 
   constructor(max: number) {
@@ -18,21 +23,21 @@ export class Unread {
   }
 
   /** To be called when all of an answer was written. */
-  add(response: ServerResponse): void {
-    const size = response.writableLength
+  add(given: Given): void {
+    const size = given.writableLength
     if (size < SMALL) return
-    this.#waiting.set(response, size)
+    this.#waiting.set(given, size)
     this.#size += size
-    response.once('close', () => this.#remove(response))
+    given.once('close', () => this.#remove(given))
     for (const oldest of this.#waiting.keys()) {
-      if (this.#size <= this.#max || oldest === response) break
+      if (this.#size <= this.#max || oldest === given) break
       this.#remove(oldest)
       oldest.destroy()
     }
   }
 
-  #remove(response: ServerResponse): void {
-    this.#size -= this.#waiting.get(response) ?? 0
-    this.#waiting.delete(response)
+  #remove(given: Given): void {
+    this.#size -= this.#waiting.get(given) ?? 0
+    this.#waiting.delete(given)
   }
 }
