@@ -44,6 +44,7 @@ const REQUESTS: Record<string, Sending> = {
   'nearly JSON': post(ping, { 'content-type': 'application/jsonx' }),
   'JSON and more': post(ping, { 'content-type': 'application/json, text/plain' }),
   'JSON in Latin-1': post(ping, { 'content-type': 'application/json; charset=iso-8859-1' }),
+  'JSON in Latin-1, and more': post(ping, { 'content-type': 'application/json; v=1; charset=iso-8859-1; charset=utf-8' }),
   compressed: post(ping, { 'content-encoding': 'gzip' }),
   'compressed on its way': post(ping, { 'transfer-encoding': 'gzip, chunked' }),
   'accepts JSON only': post(ping, { accept: 'application/json' }),

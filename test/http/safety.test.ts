@@ -91,6 +91,20 @@ describe('web pages', () => {
     })
   })
 
+  it.each(['https://mcp.example.com', 'mcp.example.com/mcp', 'me@mcp.example.com', '*:x', '::1', ''])(
+    'call by names, and %j is none',
+    async (name) => {
+      await expect(listen(servedOverHttp().server, { port: 0, hosts: [name] })).rejects.toThrow('"hosts" must list names')
+    },
+  )
+
+  it.each(['MCP.example.com', 'mcp.example.com:8080', '10.1.2.3', '[fd00::1]'])('call by a name that was told: %s', async (host) => {
+    await serving(servedOverHttp().server, { hosts: [host] }, async ({ url }) => {
+      expect((await send(url, withHeaders(echo('x'), { host: host.toLowerCase() }))).status).toBe(200)
+      expect((await send(url, withHeaders(echo('x'), { host: 'other.example.com' }))).status).toBe(403)
+    })
+  })
+
   it.each([{ origins: ['app.example.com'] }, { origins: ['*'] }])('must be named rightly: %j', async (options) => {
     await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow('"origins" must list origins')
   })
@@ -316,6 +330,19 @@ describe('slow clients', () => {
       // Not too often: that would be a sign of life.
       await vi.waitFor(write, { timeout: 10_000, interval: 300 })
       expect(socket.bytesRead).toBe(0)
+    })
+  })
+})
+
+describe('JSON', () => {
+  it.each([
+    'application/json;charset=UTF-8',
+    'Application/JSON ; charset="utf-8"',
+    'application/json;',
+    'application/json; v=1; charset=utf-8',
+  ])('may be said in other words: %s', async (type) => {
+    await serving(servedOverHttp().server, {}, async ({ url }) => {
+      expect((await send(url, withHeaders(echo('x'), { 'content-type': type }))).status).toBe(200)
     })
   })
 })

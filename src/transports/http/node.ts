@@ -1,5 +1,5 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http'
-import { createServer as createHttpsServer } from 'node:https'
+import { type ServerOptions, createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Budget } from './budget.js'
 import { Unread } from './unread.js'
@@ -201,9 +201,7 @@ export class NodeServer {
     const unread = new Unread(maxUnread)
     const visit = inTurn((request, response) => handle(new NodeVisit(request, response, unread)))
     const server =
-      tls === undefined
-        ? createHttpServer(settings, visit)
-        : createHttpsServer({ ...settings, cert: text(tls.cert), key: text(tls.key) }, visit)
+      tls === undefined ? createHttpServer(settings, visit) : createSecure({ ...settings, cert: text(tls.cert), key: text(tls.key) }, visit)
     // How many there are is bounded by their size. By default Node leaves out those behind the two thousandth, and who comes twice may be one of them.
     server.maxHeadersCount = 0
     server.setTimeout(stillTimeout)
@@ -265,6 +263,15 @@ function inTurn(serve: Listener): Listener {
       waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
       serve(request, response)
     })
+  }
+}
+
+function createSecure(options: ServerOptions & { cert: string; key: string }, visit: Listener): Server {
+  try {
+    return createHttpsServer(options, visit)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`The certificate and its key cannot be used: ${reason}. Both must be PEM, and belong together`, { cause })
   }
 }
 
