@@ -38,7 +38,7 @@ export interface HttpOptions {
   /** Who may call: `tokens(…)`, `oauth(…)`, or one of your own. */
   auth?: Authorization
   limits?: HttpLimits
-  /** Milliseconds of silence after which an open answer shows that it lives (default 15 s; 0 for never). */
+  /** Milliseconds of silence after which an open answer shows that it lives (default 15 s, with `httpHandler` 4 s; 0 for never). */
   keepAlive?: number
   /** Milliseconds after which clients come back for a stream that was let go (default 1 s). */
   retry?: number
@@ -56,6 +56,8 @@ export interface HttpOptions {
 
 /** What a client in flight has, after the server was told to close. */
 const DRAIN = 5000
+/** Bun ends an answer on which nothing moves for ten seconds; between two signs of life there may be two of these. */
+const FOREIGN_KEEP_ALIVE = 4000
 /** How many bytes of answers may wait to be read. */
 const UNREAD = 256 * 1024 * 1024
 
@@ -131,8 +133,8 @@ export interface HttpHandler {
 
 /** Serves clients by whatever brings the requests: Node, Bun, Deno, a worker. */
 export function httpHandler(server: Server, options: HttpHandlerOptions = {}): HttpHandler {
-  const { path } = options
-  const endpoint = endpointOf(server, options, path === undefined ? {} : { path })
+  const { path, keepAlive = FOREIGN_KEEP_ALIVE } = options
+  const endpoint = endpointOf(server, { ...options, keepAlive }, path === undefined ? {} : { path })
   const handle = (request: Request) => {
     const { visit, response } = webVisit(request)
     endpoint.handle(visit)
