@@ -118,9 +118,12 @@ async function jwksUriOf(issuer: string): Promise<string> {
 /** What is there, if anything; some servers have a page for people, or lead to one, wherever they have nothing else. */
 async function metadataAt(place: string): Promise<{ issuer?: unknown; jwks_uri?: unknown } | undefined> {
   const response = await fetch(place, { redirect: 'error', signal: AbortSignal.timeout(METADATA_TIMEOUT) })
-  if (response.ok) return ((await response.json()) ?? undefined) as { issuer?: unknown; jwks_uri?: unknown } | undefined // checked by who asks
-  await response.body?.cancel()
-  return undefined
+  if (!response.ok) {
+    await response.body?.cancel()
+    return undefined
+  }
+  const metadata: unknown = await response.json()
+  return typeof metadata === 'object' && metadata !== null ? metadata : undefined
 }
 
 function principalOf(claims: JWTPayload, issuer: string, implied: Readonly<Record<string, readonly string[]>>): Principal | undefined {
