@@ -175,11 +175,12 @@ export interface NodeOptions {
 /** An HTTP server that takes connections. */
 export class NodeServer {
   readonly #server: Server
-  /** Also those that have not yet agreed on a secret, of which Node's HTTP knows nothing. */
+  /** Those of https, also before they have agreed on a secret: Node's HTTP knows nothing of them then. */
   readonly #connections = new Set<Socket>()
 
-  private constructor(server: Server) {
+  private constructor(server: Server, secure: boolean) {
     this.#server = server
+    if (!secure) return
     server.on('connection', (socket: Socket) => {
       this.#connections.add(socket)
       socket.once('close', () => this.#connections.delete(socket))
@@ -205,7 +206,7 @@ export class NodeServer {
     // How many there are is bounded by their size. By default Node leaves out those behind the two thousandth, and who comes twice may be one of them.
     server.maxHeadersCount = 0
     server.setTimeout(stillTimeout)
-    const made = new NodeServer(server)
+    const made = new NodeServer(server, tls !== undefined)
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error))
       server.listen(port, host, () => {
