@@ -65,7 +65,7 @@ async function bundles(folder, later) {
       groups: [
         {
           name: 'core',
-          test: /src[\\/]((framing|jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!http|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
+          test: /src[\\/](framing[\\/](?!event-stream)|(jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!http|memory|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
         },
         { name: 'options', test: /src[\\/]cli[\\/](options|command|print|servers|settings)\.ts/ },
         { name: 'connecting', test: /src[\\/](client[\\/]|client\.ts|transports[\\/]stdio-(client|diagnosis))/ },

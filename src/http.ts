@@ -24,6 +24,8 @@ export interface HttpLimits {
   open?: number
   /** How many bytes may wait for a client that does not read (default 1 MiB). */
   waiting?: number
+  /** How many bytes of answers that have been given may wait to be read, with `listen` (default 256 MiB); the oldest are cut off. */
+  unread?: number
   /** How many sessions there may be (default 10,000). */
   sessions?: number
   /** Milliseconds after which a session ends that nobody uses (default 30 minutes). */
@@ -39,7 +41,7 @@ export interface HttpOptions {
   auth?: Authorization
   /** How much of everything there may be: see below. */
   limits?: HttpLimits
-  /** Milliseconds of silence after which an open answer shows that it lives (default 15 s; 0 for never). */
+  /** Milliseconds of silence after which an open answer shows that it lives (default 15 s, with `httpHandler` 4 s; 0 for never). */
   keepAlive?: number
   /** Milliseconds after which clients come back for a stream that was let go (default 1 s). */
   retry?: number
@@ -63,6 +65,7 @@ const LIMITS = {
   depth: true,
   open: true,
   waiting: true,
+  unread: true,
   sessions: true,
   idle: true,
 } as const satisfies Record<keyof HttpLimits, true>
@@ -96,6 +99,10 @@ const LISTEN = {
 
 /** What a client in flight has, after the server was told to close. */
 const DRAIN = 5000
+/** Bun ends an answer on which nothing moves for ten seconds; between two signs of life there may be two of these. */
+const FOREIGN_KEEP_ALIVE = 4000
+/** How many bytes of answers may wait to be read. */
+const UNREAD = 256 * 1024 * 1024
 
 function endpointOf(server: Server, options: HttpOptions, place: { path?: string; addresses?: boolean }): Endpoint {
   checkServer(server)
@@ -119,11 +126,12 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     depth,
     open = 20_000,
     waiting = 1024 * 1024,
+    unread = UNREAD,
     sessions = 10_000,
     idle = 30 * 60_000,
   } = limits
   checkNames('limits', limits, LIMITS)
-  const numbers = { body, bodies, open, waiting, sessions, idle, keepAlive, retry }
+  const numbers = { body, bodies, open, waiting, unread, sessions, idle, keepAlive, retry }
   for (const [name, value] of Object.entries(numbers))
     if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
   if (node !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(node)) throw new TypeError('"node" must be 1 to 32 letters, digits, _ and -')
@@ -171,8 +179,8 @@ export interface HttpHandler {
 /** Serves clients by whatever brings the requests: Node, Bun, Deno, a worker. */
 export function httpHandler(server: Server, options: HttpHandlerOptions = {}): HttpHandler {
   checkNames('httpHandler', options, HANDLER)
-  const { path } = options
-  const endpoint = endpointOf(server, options, path === undefined ? {} : { path })
+  const { path, keepAlive = FOREIGN_KEEP_ALIVE } = options
+  const endpoint = endpointOf(server, { ...options, keepAlive }, path === undefined ? {} : { path })
   const handle = (request: Request) => {
     const { visit, response } = webVisit(request)
     endpoint.handle(visit)
@@ -237,6 +245,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
     headTimeout,
     requestTimeout,
     stillTimeout,
+    maxUnread: options.limits?.unread ?? UNREAD,
     handle: (visit) => endpoint.handle(visit),
   })
   let closing: Promise<void> | undefined

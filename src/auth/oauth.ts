@@ -101,19 +101,29 @@ async function jwksUriOf(issuer: string): Promise<string> {
     `${origin}/.well-known/openid-configuration${path}`,
     `${origin}${path}/.well-known/openid-configuration`,
   ]
+  let cause: unknown
   for (const place of new Set(places)) {
-    const response = await fetch(place, { redirect: 'error', signal: AbortSignal.timeout(METADATA_TIMEOUT) })
-    if (!response.ok) {
-      await response.body?.cancel()
-      continue
-    }
-    const { issuer: named, jwks_uri: found } = (await response.json()) as { issuer?: unknown; jwks_uri?: unknown } // checked below
+    const metadata = await metadataAt(place).catch((error: unknown) => void (cause ??= error))
+    if (metadata === undefined) continue
+    const { issuer: named, jwks_uri: found } = metadata
     if (named !== issuer) throw new Error(`The metadata at ${place} is that of the issuer ${JSON.stringify(named)}, not of ${issuer}`)
     if (typeof found !== 'string') continue
     checkSafe('jwks_uri', found)
     return found
   }
-  throw new Error(`The authorization server ${issuer} has no metadata with a "jwks_uri"; name it in the option "jwksUri"`)
+  const message = `No metadata of the authorization server ${issuer} with a "jwks_uri" can be read; name it in the option "jwksUri"`
+  throw cause === undefined ? new Error(message) : new Error(message, { cause })
+}
+
+/** What is there, if anything; some servers have a page for people, or lead to one, wherever they have nothing else. */
+async function metadataAt(place: string): Promise<{ issuer?: unknown; jwks_uri?: unknown } | undefined> {
+  const response = await fetch(place, { redirect: 'error', signal: AbortSignal.timeout(METADATA_TIMEOUT) })
+  if (!response.ok) {
+    await response.body?.cancel()
+    return undefined
+  }
+  const metadata: unknown = await response.json()
+  return typeof metadata === 'object' && metadata !== null ? metadata : undefined
 }
 
 function principalOf(claims: JWTPayload, issuer: string, implied: Readonly<Record<string, readonly string[]>>): Principal | undefined {

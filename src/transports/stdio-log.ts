@@ -47,9 +47,14 @@ function visible(text: string): string {
   )
 }
 
-function stackOf(error: unknown): string {
+/** How many causes of causes are told. */
+const MAX_CAUSES = 5
+
+function stackOf(error: unknown, depth = 0): string {
   try {
-    return error instanceof Error ? String(error.stack ?? error.message) : String(error)
+    if (!(error instanceof Error)) return String(error)
+    const text = String(error.stack ?? error.message)
+    return error.cause === undefined || depth === MAX_CAUSES ? text : `${text}\ncaused by ${stackOf(error.cause, depth + 1)}`
   } catch {
     return 'something that has no text'
   }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { SignJWT, UnsecuredJWT, exportSPKI, generateKeyPair } from 'jose'
+import { SignJWT, UnsecuredJWT, exportJWK, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Authorization, type KnownToken, oauth, tokens } from '../../src/http.js'
 import { RpcError, type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
@@ -53,6 +53,9 @@ function guarded(): Server {
   })
 }
 
+/** https://datatracker.ietf.org/doc/html/rfc6750#section-3: what is quoted has no quotes in it. */
+const CHALLENGE = /^Bearer(?: [a-z_]+="[^"\\]*"(?:, [a-z_]+="[^"\\]*")*)?$/
+
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const as = (token: string, sending: Sending): Sending => ({ ...sending, headers: { ...(sending.headers as object), ...bearer(token) } })
 const call = (name: string, more: object = {}) => described('tools/call', { name, arguments: {}, ...more })
@@ -92,7 +95,7 @@ describe('a list of tokens', () => {
         json,
       } = await send(url, { ...call('whoami'), headers: { ...(call('whoami').headers as object), ...headers } })
       expect([status, json]).toMatchObject([401, { error: { code: 401 } }])
-      expect(answered['www-authenticate']).toMatch(/^Bearer/)
+      expect(answered['www-authenticate']).toMatch(CHALLENGE)
       for (const method of ['GET', 'DELETE', 'PUT']) expect((await send(url, { method, headers })).status).toBe(401)
       // In the address a token is not looked for.
       expect((await send(`${url}?access_token=${ALICE}`, call('whoami'))).status).toBe(401)
@@ -365,7 +368,7 @@ describe('an authorization server', () => {
       const refused = await send(url, as(little, call('write')))
       expect(refused.status).toBe(403)
       expect(refused.headers['www-authenticate']).toBe(
-        'Bearer error="insufficient_scope", scope="notes:write", resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp"',
+        'Bearer error="insufficient_scope", scope="notes:read notes:write", resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp"',
       )
       expect(textOf(await send(url, as(more, call('write'))))).toBe('written')
       const client = await Handshaken.open(url, '2025-06-18', {}, bearer(little))
@@ -464,12 +467,19 @@ describe('an authorization server', () => {
 
   it('that cannot be reached is not the fault of the caller', async () => {
     const log: string[] = []
-    const away = oauth({ resource: RESOURCE, issuer: 'http://localhost:1' })
+    const closed = createHttpServer().listen(0, '127.0.0.1')
+    await once(closed, 'listening')
+    const issuer = `http://127.0.0.1:${(closed.address() as AddressInfo).port}`
+    closed.close()
+    await once(closed, 'close')
+    const away = oauth({ resource: RESOURCE, issuer })
     await serving(guarded(), { auth: away, log: { write: (line) => log.push(line) } }, async ({ url }) => {
       const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
       const { status, headers } = await send(url, as(token, call('whoami')))
       expect([status, headers['retry-after']]).toEqual([503, '5'])
       expect(log.join('')).toContain('A token could not be verified')
+      expect(log.join('')).toContain(`No metadata of the authorization server ${issuer}`)
+      expect(log.join('')).toContain('ECONNREFUSED')
       expect(log.join('')).not.toContain(token)
     })
   })
@@ -485,6 +495,35 @@ describe('an authorization server', () => {
     })
     issuer.close()
     issuer.closeAllConnections()
+  })
+
+  it.each<[string, number, Record<string, string>, string]>([
+    ['nothing', 404, {}, ''],
+    ['a failure', 500, {}, 'sorry'],
+    ['a page', 200, { 'content-type': 'text/html' }, '<html>'],
+    ['another place', 302, { location: '/login' }, ''],
+    ['null', 200, {}, 'null'],
+    ['metadata without keys', 200, {}, '{"issuer":"ISSUER"}'],
+  ])('is found by the next of its documents where the first is %s', async (_, status, headers, body) => {
+    const asked: string[] = []
+    const { privateKey, publicKey } = await generateKeyPair('RS256')
+    const keys = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'RS256' }] })
+    const one = createHttpServer(({ url = '' }, response) => {
+      asked.push(url)
+      if (url === '/keys') return response.end(keys)
+      if (url === '/.well-known/openid-configuration') return response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/keys` }))
+      return response.writeHead(status, headers).end(body.replace('ISSUER', issuer))
+    }).listen(0, '127.0.0.1')
+    await once(one, 'listening')
+    const issuer = `http://127.0.0.1:${(one.address() as AddressInfo).port}`
+    await serving(guarded(), { auth: oauth({ resource: RESOURCE, issuer }) }, async ({ url }) => {
+      const claims = new SignJWT({ iss: issuer, aud: RESOURCE, sub: 'carol' }).setExpirationTime('1m')
+      const token = await claims.setProtectedHeader({ alg: 'RS256', kid: 'k' }).sign(privateKey)
+      expect(textOf(await send(url, as(token, call('whoami'))))).toBe(`${issuer} carol: `)
+    })
+    expect(asked).toEqual(['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration', '/keys'])
+    one.close()
+    one.closeAllConnections()
   })
 
   it('must be named rightly', () => {

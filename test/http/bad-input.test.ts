@@ -44,6 +44,7 @@ const REQUESTS: Record<string, Sending> = {
   'nearly JSON': post(ping, { 'content-type': 'application/jsonx' }),
   'JSON and more': post(ping, { 'content-type': 'application/json, text/plain' }),
   'JSON in Latin-1': post(ping, { 'content-type': 'application/json; charset=iso-8859-1' }),
+  'JSON in Latin-1, and more': post(ping, { 'content-type': 'application/json; v=1; charset=iso-8859-1; charset=utf-8' }),
   compressed: post(ping, { 'content-encoding': 'gzip' }),
   'compressed on its way': post(ping, { 'transfer-encoding': 'gzip, chunked' }),
   'accepts JSON only': post(ping, { accept: 'application/json' }),
@@ -209,6 +210,10 @@ const RAW: Record<string, (port: number) => string> = {
     `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Type: application/json\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n`,
   'two tokens': (port) =>
     `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\nContent-Length: 0\r\n\r\n`,
+  'a page of elsewhere behind very many headers': (port) =>
+    `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n${'a:\r\n'.repeat(2100)}Origin: http://evil.example\r\nContent-Length: 0\r\n\r\n`,
+  'two names, with very many headers between them': (port) =>
+    `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nMcp-Name: a\r\n${'a:\r\n'.repeat(2100)}Mcp-Name: b\r\nContent-Length: 0\r\n\r\n`,
   'an older HTTP': () => 'GET /mcp HTTP/1.0\r\n\r\n',
   TRACE: (port) => `TRACE /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
   CONNECT: (port) => `CONNECT /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,

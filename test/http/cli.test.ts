@@ -75,11 +75,13 @@ describe('ccmcp serve --http', () => {
     ['every address, without tokens', ['--host', '0.0.0.0'], '--unauthenticated'],
     ['half of a certificate', ['--tls-cert', 'x'], 'belong together'],
     ['a certificate that is not there', ['--tls-cert', '/nope', '--tls-key', '/nope'], 'ENOENT'],
+    ['a certificate that is a key', ['--tls-cert', tls('key'), '--tls-key', tls('cert')], 'The certificate and its key cannot be used'],
     ['tokens that are none', ['--tokens', file('bad.json', '{}')], 'must be a JSON list'],
     ['tokens that cannot be read', ['--tokens', file('broken.json', '[{"token":"secret"')], 'is no JSON'],
     ['a program that serves by itself', [file('itself.mjs', 'process.exit(0)')], 'export its server instead, or start it with node'],
     ['tokens that are short', ['--tokens', file('short.json', '[{"token":"x","id":"y"}]')], 'at least 16'],
     ['an origin that is none', ['--origins', 'example.com'], 'must list origins'],
+    ['a name that is an address of the web', ['--hosts', 'https://mcp.example.com/'], 'must list names such as mcp.example.com'],
   ])('says what is wrong with %s', (_, args, words) => {
     const { status, stderr } = spawnSync(process.execPath, [cli, 'serve', '--http', '--port', '0', ...args], {
       encoding: 'utf8',

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import { createServer, tool } from '../../src/index.js'
 import { type Answer, META, POST, described, message, open, send, serving } from './caller.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
@@ -72,6 +73,41 @@ describe('a request that describes itself', () => {
       await until(() => expect(ended.get(told ? 'b' : 'c')).toMatch(/^stopped/))
     })
   })
+
+  it.each(['by the reason', 'by an error that says so', 'by one that has it as its cause'])(
+    'is no failure where it stops as it was told to, %s',
+    async (how) => {
+      const log: string[] = []
+      const server = createServer({ name: 'stopping', version: '1' })
+      let begun = 0
+      server.tools.add(
+        tool({
+          name: 'wait',
+          run: (_, { signal }) =>
+            new Promise((__, reject) => {
+              begun++
+              signal.addEventListener('abort', () => {
+                const reason = signal.reason as Error
+                if (how.endsWith('reason')) reject(reason)
+                else if (how.endsWith('cause')) reject(new Error('stopped', { cause: reason }))
+                else reject(new DOMException('stopped', 'AbortError'))
+              })
+            }),
+        }),
+      )
+      await serving(server, { log: { write: (line) => log.push(line) }, logLevel: 'debug' }, async ({ url }) => {
+        const controller = new AbortController()
+        const gone = expect(
+          fetch(url, { ...call('wait'), headers: call('wait').headers as Record<string, string>, signal: controller.signal }),
+        )
+        await until(() => expect(begun).toBe(1))
+        controller.abort()
+        await gone.rejects.toThrow()
+        await until(() => expect(log.join('')).toContain('Tool wait has stopped, as it was told to'))
+        expect(log.join('')).not.toContain('error')
+      })
+    },
+  )
 
   it('does not meet others that have the same id', async () => {
     const { server, gate } = servedOverHttp()

@@ -1,10 +1,12 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
 import { type Socket, connect } from 'node:net'
+import { connect as tlsConnect } from 'node:tls'
 import { describe, expect, it, vi } from 'vitest'
 import { MemoryReplay, listen } from '../../src/http.js'
-import { createServer } from '../../src/index.js'
-import { Handshaken, POST, type Sending, described, message, open, send, serving } from './caller.js'
+import { createServer, tool } from '../../src/index.js'
+import { Handshaken, POST, type Sending, type Stream, described, message, open, send, serving } from './caller.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
@@ -86,6 +88,20 @@ describe('web pages', () => {
       const more = { ...POST, ...headers, authorization: 'Bearer x', 'transfer-encoding': 'chunked' }
       const refused = await send(url, { headers: more, body: 'x'.repeat(2000) })
       expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([413, headers.origin])
+    })
+  })
+
+  it.each(['https://mcp.example.com', 'mcp.example.com/mcp', 'me@mcp.example.com', '*:x', '::1', ''])(
+    'call by names, and %j is none',
+    async (name) => {
+      await expect(listen(servedOverHttp().server, { port: 0, hosts: [name] })).rejects.toThrow('"hosts" must list names')
+    },
+  )
+
+  it.each(['MCP.example.com', 'mcp.example.com:8080', '10.1.2.3', '[fd00::1]'])('call by a name that was told: %s', async (host) => {
+    await serving(servedOverHttp().server, { hosts: [host] }, async ({ url }) => {
+      expect((await send(url, withHeaders(echo('x'), { host: host.toLowerCase() }))).status).toBe(200)
+      expect((await send(url, withHeaders(echo('x'), { host: 'other.example.com' }))).status).toBe(403)
     })
   })
 
@@ -241,6 +257,59 @@ describe('slow clients', () => {
     })
   })
 
+  describe('what they have asked for', () => {
+    const size = 20_000_000
+    const server = createServer({
+      name: 'big',
+      version: '1',
+      tools: [
+        tool({
+          name: 'big',
+          async run(_, call) {
+            call.progress(1, 2)
+            await new Promise(setImmediate)
+            return 'x'.repeat(size)
+          },
+        }),
+      ],
+    })
+
+    /** Whether three that do not read at first get all of it in the end. */
+    const complete = async (ask: () => Promise<Stream>) => {
+      const streams: Stream[] = []
+      for (let i = 0; i < 3; i++) {
+        const stream = await ask()
+        stream.pause()
+        streams.push(stream)
+      }
+      const all = []
+      for (const stream of streams) {
+        stream.resume()
+        await stream.ended()
+        all.push(stream.text.length > size)
+      }
+      return all
+    }
+
+    it('is kept for some of them; then the oldest is cut off', async () => {
+      await serving(server, { limits: { unread: 2.5 * size } }, async ({ url }) => {
+        const big = described('tools/call', { name: 'big' })
+        expect(await complete(() => open(url, big))).toEqual([false, true, true])
+        // What has been read counts no more.
+        for (let i = 0; i < 3; i++) expect((await send(url, big)).text.length).toBeGreaterThan(size)
+      })
+    })
+
+    it('is so too for those who come back for it', async () => {
+      await serving(server, { limits: { unread: 2.5 * size } }, async ({ url }) => {
+        const client = await Handshaken.open(url, '2025-11-25')
+        const first = await client.stream('tools/call', { name: 'big', _meta: { progressToken: 1 } })
+        await first.ended()
+        expect(await complete(() => client.listen(first.seen[0]?.id))).toEqual([false, true, true])
+      })
+    })
+  })
+
   it('that take nothing for a while are cut off', async () => {
     const { server } = servedOverHttp()
     await serving(server, { stillTimeout: 60 }, async (listening) => {
@@ -261,6 +330,19 @@ describe('slow clients', () => {
       // Not too often: that would be a sign of life.
       await vi.waitFor(write, { timeout: 10_000, interval: 300 })
       expect(socket.bytesRead).toBe(0)
+    })
+  })
+})
+
+describe('JSON', () => {
+  it.each([
+    'application/json;charset=UTF-8',
+    'Application/JSON ; charset="utf-8"',
+    'application/json;',
+    'application/json; v=1; charset=utf-8',
+  ])('may be said in other words: %s', async (type) => {
+    await serving(servedOverHttp().server, {}, async ({ url }) => {
+      expect((await send(url, withHeaders(echo('x'), { 'content-type': type }))).status).toBe(200)
     })
   })
 })
@@ -494,8 +576,29 @@ describe('many clients', () => {
 })
 
 describe('https', () => {
+  const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url))
+
+  it('does not wait for clients that say nothing', async () => {
+    await serving(servedOverHttp().server, { tls: { cert: pem('cert'), key: pem('key') }, headTimeout: 50 }, async ({ port }) => {
+      const silent = connect(port, '127.0.0.1')
+      silent.resume()
+      await once(silent, 'close')
+    })
+  })
+
+  it('ends also where a client has not said who it is', async () => {
+    const listening = await listen(servedOverHttp().server, { port: 0, tls: { cert: pem('cert'), key: pem('key') } })
+    const silent = connect(listening.port, '127.0.0.1').on('error', () => {})
+    await once(silent, 'connect')
+    // A second one is let in after the first: by then the server knows of that.
+    const second = tlsConnect({ port: listening.port, host: '127.0.0.1', ca: pem('cert'), servername: 'localhost' }).on('error', () => {})
+    await once(second, 'secureConnect')
+    await listening.close(20)
+    silent.destroy()
+    second.destroy()
+  })
+
   it('is served by a certificate and its key', async () => {
-    const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url))
     await serving(servedOverHttp().server, { tls: { cert: pem('cert'), key: pem('key') } }, async ({ url }) => {
       expect(url).toMatch(/^https:/)
       const { headers, body, method } = echo('safe')

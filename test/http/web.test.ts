@@ -75,6 +75,25 @@ describe('a handler', () => {
     await expect(reader?.closed).rejects.toThrow('did not read')
   })
 
+  it('is never silent for ten seconds: that is when Bun ends an answer', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    try {
+      const { send, server } = handler()
+      const response = await send(described('subscriptions/listen', { notifications: { resourceSubscriptions: ['note://one'] } }))
+      const reader = response.body?.getReader()
+      const read = async () => new TextDecoder().decode((await reader?.read())?.value as Uint8Array)
+      expect(await read()).toContain('acknowledged')
+      server.updated('note://one')
+      expect(await read()).toContain('updated')
+      const next = read()
+      vi.advanceTimersByTime(9000)
+      expect(await next).toBe(':\n\n')
+      await reader?.cancel()
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('does not cut off who reads, be it more slowly than there is to read', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {

@@ -120,11 +120,20 @@ function finish(tool: ServedTool, returned: unknown, { server, connection }: Con
 function failure(tool: ServedTool, error: unknown, { server, call, report, remote }: Context): CallToolResult {
   if (error instanceof RpcError || error instanceof Suspended) throw error
   if (isToolError(error)) return failed(String(error.message))
+  if (hasStopped(call.signal, error)) {
+    report({ level: 'debug', message: `Tool ${tool.listing.name} has stopped, as it was told to`, id: call.id })
+    return failed(`Tool ${tool.listing.name} was stopped`)
+  }
   const known = remote ? ` (reference ${reference()})` : ''
   report({ level: 'error', message: `Tool ${tool.listing.name} failed${known}`, id: call.id, error })
   const text = `Tool ${tool.listing.name} failed${remote ? known : `: ${messageOf(error)}`}`
   if (server.unexpectedErrors === 'protocol') throw new RpcError(INTERNAL_ERROR, text)
   return failed(text)
+}
+
+/** Whether it is by the signal that a handler has ended: then nobody waits for it, and nothing is wrong. */
+function hasStopped({ aborted, reason }: AbortSignal, error: unknown): boolean {
+  return aborted && (error === reason || (error instanceof Error && (error.name === 'AbortError' || error.cause === reason)))
 }
 
 function failed(text: string): CallToolResult {

@@ -47,7 +47,7 @@ export class BearerGate implements Gate {
     const header = visit.header('authorization')
     const [, token] = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(header ?? '') ?? []
     if (token === undefined)
-      return this.#unauthorized(header === undefined ? undefined : 'the header Authorization must be "Bearer" and a token')
+      return this.#unauthorized(header === undefined ? undefined : 'the header Authorization must be the word Bearer and a token')
     try {
       const found = this.#authorization.verify(token)
       if (!isThenable(found)) return this.#judge(found)
@@ -65,7 +65,10 @@ export class BearerGate implements Gate {
     const required: unknown = isObject(data) ? data['requiredScopes'] : undefined
     // A handler may have thrown it, with anything: a header takes only what a scope can be.
     const scopes = Array.isArray(required) && required.every(isScope) ? required : []
-    return this.#challenge({ error: 'insufficient_scope', ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }) })
+    if (scopes.length === 0) return this.#challenge({ error: 'insufficient_scope' })
+    // Also those that every request needs: a client may ask for what is named here, and for nothing else.
+    const all = new Set([...(this.#authorization.scopes ?? []), ...scopes])
+    return this.#challenge({ error: 'insufficient_scope', scope: [...all].join(' ') })
   }
 
   #judge(principal: Principal | undefined): Principal | Refusal {

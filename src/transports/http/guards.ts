@@ -22,7 +22,7 @@ export class Guards {
   readonly #addresses: boolean
 
   constructor({ hosts = [], origins = [], addresses = false }: GuardOptions) {
-    this.#hosts = hosts === 'any' ? 'any' : new Set(hosts.map((host) => host.toLowerCase()))
+    this.#hosts = hosts === 'any' ? 'any' : new Set(hosts.map(hostOf))
     this.#origins = new Set(origins.map(originOf))
     this.#addresses = addresses
   }
@@ -64,6 +64,13 @@ export class Guards {
   }
 }
 
+/** As it stands in the header: a name or an address, and perhaps a port. */
+function hostOf(text: string): string {
+  if (!/^(?:[^\s/@:?#[\]]+|\[[0-9a-f:.]+\])(?::\d+)?$/i.test(text))
+    throw new TypeError(`"hosts" must list names such as mcp.example.com, not ${JSON.stringify(text)}`)
+  return text.toLowerCase()
+}
+
 function originOf(text: string): string {
   const origin = URL.canParse(text) ? new URL(text).origin : 'null'
   if (origin === 'null') throw new TypeError(`"origins" must list origins such as https://app.example.com, not ${JSON.stringify(text)}`)
@@ -94,9 +101,14 @@ export function tooLarge(maxBody: number, headers: HeaderList = []): Refusal {
   return new Refusal(413, `Content Too Large: a message may have ${maxBody} bytes`, headers)
 }
 
+/** Of the parameters that a type may have, only the charset says something of how to read it. */
 function isJson(type: string | undefined): boolean {
-  const [, charset] = /^\s*application\/json\s*(?:;\s*charset\s*=\s*"?([^";\s]+)"?\s*)?$/i.exec(type ?? '') ?? ['', '?']
-  return charset === undefined || charset.toLowerCase() === 'utf-8'
+  const [name = '', ...parameters] = (type ?? '').toLowerCase().split(';')
+  if (name.trim() !== 'application/json') return false
+  return parameters.every((parameter) => {
+    const [key = '', value = ''] = parameter.split('=', 2)
+    return key.trim() !== 'charset' || /^\s*"?utf-8"?\s*$/.test(value)
+  })
 }
 
 /** Whether the client takes answers of a type. No header is as good as any. */

@@ -1,7 +1,8 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http'
-import { createServer as createHttpsServer } from 'node:https'
+import { type ServerOptions, createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Budget } from './budget.js'
+import { Unread } from './unread.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
 
 /* Node's own HTTP server, without a detour over the web's Request and Response. */
@@ -17,12 +18,14 @@ const MAX_WAITING = 100
 class NodeVisit implements Visit {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
+  readonly #unread: Unread
   #gone: (() => void) | undefined
   #watched = false
 
-  constructor(request: IncomingMessage, response: ServerResponse) {
+  constructor(request: IncomingMessage, response: ServerResponse, unread: Unread) {
     this.#request = request
     this.#response = response
+    this.#unread = unread
   }
 
   get method(): string {
@@ -98,7 +101,10 @@ class NodeVisit implements Visit {
     if (response.destroyed) return
     if (response.headersSent) return void response.destroy()
     if (body === undefined) response.writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0']).end()
-    else response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))]).end(body)
+    else {
+      response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))]).end(body)
+      this.#unread.add(response)
+    }
   }
 
   stream(status: number, headers: HeaderList): Sink {
@@ -106,7 +112,7 @@ class NodeVisit implements Visit {
     response.on('error', () => {})
     response.writeHead(status, [...headers])
     response.flushHeaders()
-    return new NodeSink(response)
+    return new NodeSink(response, this.#unread)
   }
 
   onGone(gone: (() => void) | undefined): void {
@@ -123,9 +129,11 @@ class NodeVisit implements Visit {
 
 class NodeSink implements Sink {
   readonly #response: ServerResponse
+  readonly #unread: Unread
 
-  constructor(response: ServerResponse) {
+  constructor(response: ServerResponse, unread: Unread) {
     this.#response = response
+    this.#unread = unread
   }
 
   write(text: string): void {
@@ -134,6 +142,7 @@ class NodeSink implements Sink {
 
   end(): void {
     this.#response.end()
+    this.#unread.add(this.#response)
   }
 
   cut(): void {
@@ -158,18 +167,27 @@ export interface NodeOptions {
   requestTimeout: number
   /** Milliseconds after which a connection is closed on which nothing moves; 0 for never. */
   stillTimeout: number
+  /** How many bytes of answers may wait to be read. */
+  maxUnread: number
   handle(visit: Visit): void
 }
 
 /** An HTTP server that takes connections. */
 export class NodeServer {
   readonly #server: Server
+  /** Those of https, also before they have agreed on a secret: Node's HTTP knows nothing of them then. */
+  readonly #connections = new Set<Socket>()
 
-  private constructor(server: Server) {
+  private constructor(server: Server, secure: boolean) {
     this.#server = server
+    if (!secure) return
+    server.on('connection', (socket: Socket) => {
+      this.#connections.add(socket)
+      socket.once('close', () => this.#connections.delete(socket))
+    })
   }
 
-  static start({ port, host, tls, headTimeout, requestTimeout, stillTimeout, handle }: NodeOptions): Promise<NodeServer> {
+  static start({ port, host, tls, headTimeout, requestTimeout, stillTimeout, maxUnread, handle }: NodeOptions): Promise<NodeServer> {
     const settings = {
       headersTimeout: headTimeout,
       requestTimeout,
@@ -178,18 +196,22 @@ export class NodeServer {
       // Load balancers keep connections for 60 seconds, and must not find them closed.
       keepAliveTimeout: 65_000,
       insecureHTTPParser: false,
+      // A client that says nothing must not keep its place by saying it in secret.
+      handshakeTimeout: headTimeout,
     }
-    const visit = inTurn((request, response) => handle(new NodeVisit(request, response)))
+    const unread = new Unread(maxUnread)
+    const visit = inTurn((request, response) => handle(new NodeVisit(request, response, unread)))
     const server =
-      tls === undefined
-        ? createHttpServer(settings, visit)
-        : createHttpsServer({ ...settings, cert: text(tls.cert), key: text(tls.key) }, visit)
+      tls === undefined ? createHttpServer(settings, visit) : createSecure({ ...settings, cert: text(tls.cert), key: text(tls.key) }, visit)
+    // How many there are is bounded by their size. By default Node leaves out those behind the two thousandth, and who comes twice may be one of them.
+    server.maxHeadersCount = 0
     server.setTimeout(stillTimeout)
+    const made = new NodeServer(server, tls !== undefined)
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error))
       server.listen(port, host, () => {
         server.removeAllListeners('error')
-        resolve(new NodeServer(server))
+        resolve(made)
       })
     })
   }
@@ -208,7 +230,10 @@ export class NodeServer {
   closed(deadline: number): Promise<void> {
     return new Promise((resolve) => {
       const idle = setInterval(() => this.#server.closeIdleConnections(), 20)
-      const cut = setTimeout(() => this.#server.closeAllConnections(), deadline)
+      const cut = setTimeout(() => {
+        this.#server.closeAllConnections()
+        for (const socket of this.#connections) socket.destroy()
+      }, deadline)
       const done = () => {
         clearInterval(idle)
         clearTimeout(cut)
@@ -239,6 +264,15 @@ function inTurn(serve: Listener): Listener {
       waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
       serve(request, response)
     })
+  }
+}
+
+function createSecure(options: ServerOptions & { cert: string; key: string }, visit: Listener): Server {
+  try {
+    return createHttpsServer(options, visit)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`The certificate and its key cannot be used: ${reason}. Both must be PEM, and belong together`, { cause })
   }
 }
 
