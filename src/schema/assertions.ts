@@ -74,8 +74,10 @@ function decimal(value: number): { digits: bigint; exponent: number } {
 export function strings(schema: JsonSchema, value: string, path: string, found: Findings): void {
   if ('minLength' in schema || 'maxLength' in schema) bounds(schema, 'Length', sizeOf(value), 'characters', path, found)
   const { pattern } = schema
-  if (typeof pattern === 'string' && !matches(pattern, value))
-    found.add(path, `must match the pattern ${pattern}, not ${describeValue(value)}`)
+  if (typeof pattern !== 'string') return
+  const matching = matches(pattern, value)
+  if (matching === undefined) found.add(path, `is too long to be compared with the pattern ${pattern}`)
+  else if (!matching) found.add(path, `must match the pattern ${pattern}, not ${describeValue(value)}`)
 }
 
 export function bounds(schema: JsonSchema, suffix: string, size: number, unit: string, path: string, found: Findings): void {

@@ -224,7 +224,11 @@ class Walk {
         for (const { message } of this.apply(propertyNames, name, '').issues)
           found.add(memberPath(path, name), `has a name that ${message}`)
       const parts = Object.hasOwn(known, name) ? [known[name]] : []
-      for (const [pattern, part] of patterns) if (matches(pattern, name)) parts.push(part)
+      for (const [pattern, part] of patterns) {
+        const matching = matches(pattern, name)
+        if (matching === undefined) found.add(path, `has a name that is too long to be compared with the pattern ${pattern}`)
+        else if (matching) parts.push(part)
+      }
       if (parts.length === 0 && isSchema(additionalProperties)) parts.push(additionalProperties)
       this.#member(parts, value[name], name, path, found)
     }

@@ -24,21 +24,31 @@ type Instruction =
   | { do: 'match' }
 
 const MAX_INSTRUCTIONS = 10_000
+/** How many steps a walk may take: about half a second, and more only for a text that is itself long. */
+const MAX_STEPS = 20_000_000
+const MAX_STEPS_A_CHARACTER = 16
 
 /** Why a pattern cannot be matched in linear time; it may still be harmless. */
 class Unsupported extends Error {}
+/** A text is too long for what its pattern has to try at each place. */
+class TooLong extends Error {}
 
 const matchers = new Map<string, (text: string) => boolean>()
 
-/** Whether a text holds what the pattern describes. */
-export function matches(pattern: string, text: string): boolean {
+/** Whether a text holds what the pattern describes; undefined where it would take too long to say. */
+export function matches(pattern: string, text: string): boolean | undefined {
   let matcher = matchers.get(pattern)
   if (matcher === undefined) {
     matcher = makeMatcher(pattern)
     if (matchers.size > 1000) matchers.clear()
     matchers.set(pattern, matcher)
   }
-  return matcher(text)
+  try {
+    return matcher(text)
+  } catch (error) {
+    if (error instanceof TooLong) return undefined
+    throw error
+  }
 }
 
 function makeMatcher(pattern: string): (text: string) => boolean {
@@ -181,6 +191,7 @@ function emitRepeat({ part, min, max }: Node & { kind: 'repeat' }, writing: Writ
 /** Walks over the text once, from one end to the other; `now` holds every state that the machine can be in. */
 function walk(program: readonly Instruction[], text: readonly string[], backwards: boolean, matched: (at: number) => boolean): boolean {
   const marks = new Int32Array(program.length).fill(-1)
+  let left = Math.max(MAX_STEPS, MAX_STEPS_A_CHARACTER * text.length)
   let now: number[] = []
   for (let step = 0; step <= text.length; step++) {
     const at = backwards ? text.length - step : step
@@ -191,6 +202,7 @@ function walk(program: readonly Instruction[], text: readonly string[], backward
     for (let state = open.pop(); state !== undefined; state = open.pop()) {
       if (marks[state] === step) continue
       marks[state] = step
+      if (left-- === 0) throw new TooLong()
       const instruction = program[state]
       if (instruction === undefined) continue
       if (instruction.do === 'match') {

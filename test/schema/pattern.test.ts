@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { check } from '../../src/schema/json-schema.js'
 import { matches, patternProblem } from '../../src/schema/pattern.js'
 
 const native = (pattern: string, text: string) => new RegExp(pattern, 'u').test(text)
@@ -76,6 +77,22 @@ describe('patterns', () => {
     '^(?!.*!$).*.*.*.*x',
   ])('%s takes linear time', (pattern) => {
     expect(matches(pattern, `${'a'.repeat(20_000)}!`)).toBe(native(pattern, 'a'.repeat(14) + '!'))
+  })
+
+  it('gives up where there is too much to try at each place, and says so', () => {
+    const heavy = '(a{0,90}){0,50}b'
+    expect(matches(heavy, 'aaab')).toBe(true)
+    expect(matches(heavy, 'a'.repeat(20_000))).toBeUndefined()
+    const named = { type: 'object', patternProperties: { [heavy]: { type: 'number' } } }
+    const long = 'a'.repeat(20_000)
+    expect(check({ type: 'string', pattern: heavy }, long)).toMatchObject({
+      issues: [{ message: `is too long to be compared with the pattern ${heavy}` }],
+    })
+    expect(check(named, { [long]: 1 })).toMatchObject({
+      issues: [{ message: `has a name that is too long to be compared with the pattern ${heavy}` }],
+    })
+    // A long text alone is no reason.
+    expect(matches('^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==)?$', 'QUJD'.repeat(500_000))).toBe(true)
   })
 
   it('may look around', () => {
