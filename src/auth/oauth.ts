@@ -127,11 +127,17 @@ async function metadataAt(place: string): Promise<{ issuer?: unknown; jwks_uri?:
 }
 
 function principalOf(claims: JWTPayload, issuer: string, implied: Readonly<Record<string, readonly string[]>>): Principal | undefined {
-  const { sub, client_id: client, scope } = claims
+  const { sub, client_id: client, scope, scp, exp } = claims
   const subject = sub ?? client
   if (typeof subject !== 'string' || subject === '') return undefined
-  const granted = new Set(typeof scope === 'string' ? scope.split(' ').filter(Boolean) : [])
+  // The standard is one text in `scope`; several authorization servers have `scp`, or a list.
+  const granted = new Set([scope, scp].flatMap(words))
   for (const each of granted) for (const more of (Object.hasOwn(implied, each) ? implied[each] : undefined) ?? []) granted.add(more)
   // A subject is unique for its issuer only.
-  return { id: `${issuer} ${subject}`, scopes: [...granted], claims }
+  return { id: `${issuer} ${subject}`, scopes: [...granted], claims, ...(exp === undefined ? {} : { expires: exp * 1000 }) }
+}
+
+function words(scope: unknown): string[] {
+  if (Array.isArray(scope)) return scope.filter((each) => typeof each === 'string')
+  return typeof scope === 'string' ? scope.split(' ').filter(Boolean) : []
 }

@@ -55,7 +55,7 @@ function listenOptions(given: ReadonlyMap<string, string>): ListenOptions {
   return {
     port: portOf(given.get('port') ?? '3000'),
     ...(host === undefined ? {} : { host }),
-    ...(hosts === undefined ? {} : { hosts }),
+    ...(hosts === undefined ? {} : { hosts: hosts.length === 1 && hosts[0] === 'any' ? 'any' : hosts }),
     ...(origins === undefined ? {} : { origins }),
     ...(file === undefined ? {} : { auth: authOf(file) }),
     ...(given.has('unauthenticated') ? { unauthenticated: true } : {}),

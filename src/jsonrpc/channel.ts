@@ -35,6 +35,8 @@ export interface Principal {
   /** Unique among all who may call. */
   readonly id: string
   readonly scopes: readonly string[]
+  /** When this is not so any more, in milliseconds since 1970. */
+  readonly expires?: number
   readonly claims?: Readonly<Record<string, unknown>>
 }
 

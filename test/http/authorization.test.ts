@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SignJWT, UnsecuredJWT, exportJWK, exportSPKI, generateKeyPair } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Authorization, type KnownToken, oauth, tokens } from '../../src/http.js'
 import { RpcError, type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
 import { connectInMemory } from '../../src/testing.js'
@@ -463,6 +463,54 @@ describe('an authorization server', () => {
         expect((await send(url, as(bad, call('whoami')))).status).toBe(401)
     })
     await new Promise((resolve) => issuer.close(resolve))
+  })
+
+  it('may say in other words what a token grants', async () => {
+    const { privateKey, publicKey } = await generateKeyPair('ES256')
+    const keys = { keys: [{ ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig' }] }
+    const issuer = createHttpServer((_, response) => response.setHeader('content-type', 'application/json').end(JSON.stringify(keys)))
+    await once(issuer.listen(0, '127.0.0.1'), 'listening')
+    const { port } = issuer.address() as AddressInfo
+    const own = oauth({ resource: RESOURCE, issuer: 'https://as.example', jwksUri: `http://127.0.0.1:${port}/keys` })
+    const granted = async (claims: Record<string, unknown>) => {
+      const jwt = new SignJWT(claims).setProtectedHeader({ alg: 'ES256' }).setIssuer('https://as.example').setAudience(RESOURCE)
+      const principal = await own.verify(await jwt.setSubject('alice').setExpirationTime(4_000_000_000).sign(privateKey))
+      expect(principal?.expires).toBe(4_000_000_000_000)
+      return principal?.scopes
+    }
+    expect(await granted({ scp: 'a b' })).toEqual(['a', 'b'])
+    expect(await granted({ scp: ['a', 'b', 7] })).toEqual(['a', 'b'])
+    expect(await granted({ scope: ['a'], scp: 'b' })).toEqual(['a', 'b'])
+    expect(await granted({ scope: 7, scp: { a: 1 } })).toEqual([])
+    await new Promise((resolve) => issuer.close(resolve))
+  })
+
+  it('whose token expires is not listened to for longer', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const expires = Date.now() + 60_000
+      const timed: Authorization = { verify: (token) => (Date.now() < expires ? { id: token, scopes: [], expires } : undefined) }
+      const server = guarded()
+      await serving(server, { auth: timed, keepAlive: 10 }, async (listening) => {
+        const { url } = listening
+        const client = await Handshaken.open(url, '2025-11-25', { elicitation: {} }, bearer(ALICE))
+        const own = await client.listen()
+        const listens = await open(url, as(ALICE, described('subscriptions/listen', { notifications: { toolsListChanged: true } })))
+        const asked = await client.stream('tools/call', { name: 'ask' })
+        await asked.has('elicitation/create')
+        server.tools.disable('write')
+        for (const stream of [own, listens]) await stream.has('notifications/tools/list_changed')
+        vi.setSystemTime(expires)
+        await Promise.all([own.ended(), listens.ended()])
+        // It has its end in good order; and a call may end after its token.
+        expect(listens.seen.at(-1)?.data).toContain('"result"')
+        expect(asked.isOpen).toBe(true)
+        expect((await client.listen()).status).toBe(401)
+        asked.cut()
+      })
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('that cannot be reached is not the fault of the caller', async () => {

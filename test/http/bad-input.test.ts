@@ -214,6 +214,9 @@ const RAW: Record<string, (port: number) => string> = {
     `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n${'a:\r\n'.repeat(2100)}Origin: http://evil.example\r\nContent-Length: 0\r\n\r\n`,
   'two names, with very many headers between them': (port) =>
     `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nMcp-Name: a\r\n${'a:\r\n'.repeat(2100)}Mcp-Name: b\r\nContent-Length: 0\r\n\r\n`,
+  'a target that names another host': (port) => `GET http://evil.example/mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
+  'a target that names its host': (port) => `GET http://LOCALHOST:${port}/mcp?x=1 HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
+  'a target that is a host alone': (port) => `GET http://localhost:${port} HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
   'an older HTTP': () => 'GET /mcp HTTP/1.0\r\n\r\n',
   TRACE: (port) => `TRACE /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
   CONNECT: (port) => `CONNECT /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,

@@ -575,6 +575,18 @@ describe('many clients', () => {
   })
 })
 
+describe('closing', () => {
+  it('does not wait for clients that have never said anything', async () => {
+    const listening = await listen(servedOverHttp().server, { port: 0 })
+    const silent = connect(listening.port, '127.0.0.1').on('error', () => {})
+    await once(silent, 'connect')
+    expect((await send(listening.url, echo('x'))).status).toBe(200)
+    // Without a deadline: if it waited, this would never end.
+    await listening.close(2 ** 31 - 1)
+    silent.destroy()
+  })
+})
+
 describe('https', () => {
   const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url))
 

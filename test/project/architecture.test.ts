@@ -26,7 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
 }
 /** Where Node's own modules may be used. */
-const MAY_USE_NODE = /^(?:transports\/(?:stdio-|http\/node\.ts$)|stdio\.ts$|cli|harness\/|bundled\/)/
+const MAY_USE_NODE = /^(?:transports\/(?:stdio-|http\/node)|stdio\.ts$|cli|harness\/|bundled\/)/
 
 interface Import {
   from: string

@@ -71,6 +71,15 @@ describe('./ccmcp as a server', () => {
     expect(server.code).toBe(0)
   })
 
+  it('serves where stderr is closed', async () => {
+    const child = new Child('sh', ['-c', `'${CCMCP}' 2>&-`])
+    child.send(ping(1))
+    expect(await child.line(0)).toBe(pong(1))
+    child.end()
+    await child.closed()
+    expect(child.code).toBe(0)
+  })
+
   it('logs JSON lines to stderr', async () => {
     const server = new Child(CCMCP)
     server.end(...HANDSHAKE)

@@ -2,7 +2,7 @@ import type { Channel, Exchange, Principal, Receiver } from '../../jsonrpc/chann
 import type { RpcError } from '../../jsonrpc/errors.js'
 import type { Request } from '../../jsonrpc/message.js'
 import type { Conversation } from './conversation.js'
-import { Outlet } from './outlet.js'
+import { Outlet, type OutletOptions } from './outlet.js'
 import type { Beating, Pulse } from './pulse.js'
 import { JSON_TYPE } from './refusal.js'
 import { statusOf } from './status.js'
@@ -33,6 +33,7 @@ export class Described implements Channel, Exchange, Beating {
   #receiver: Receiver | undefined
   #conversation: Conversation | undefined
   #outlet: Outlet | undefined
+  #until: OutletOptions['until']
   #state: 'new' | 'pending' | 'ended' = 'new'
 
   constructor(options: DescribedOptions) {
@@ -42,6 +43,9 @@ export class Described implements Channel, Exchange, Beating {
 
   /** Serves it; true where the answer is still to come. */
   serve(request: Request, open: (channel: Channel) => Conversation): boolean {
+    const { expires } = this.principal ?? {}
+    // A call may end after its token; who listens has to come back with a new one.
+    if (expires !== undefined && request.method === 'subscriptions/listen') this.#until = { time: expires, end: () => void this.drain(0) }
     this.#conversation = open(this)
     this.#receiver?.frame(request.frame, this, request)
     if (this.#state === 'ended') return false
@@ -106,7 +110,7 @@ export class Described implements Channel, Exchange, Beating {
     if (this.#outlet !== undefined) return this.#outlet
     const { visit, pulse, maxWaiting, headers } = this.#options
     pulse.remove(this)
-    this.#outlet = new Outlet(visit, { pulse, maxWaiting, headers, gone: () => this.#gone() })
+    this.#outlet = new Outlet(visit, { pulse, maxWaiting, headers, gone: () => this.#gone(), until: this.#until })
     return this.#outlet
   }
 

@@ -107,7 +107,12 @@ export class EventLog {
 }
 
 /** Which stream an event belongs to, and which one of its events it is. */
-export function parseEventId(id: string): { stream: string; number: number } | undefined {
+export interface EventId {
+  readonly stream: string
+  readonly number: number
+}
+
+export function parseEventId(id: string): EventId | undefined {
   const [, stream, digits] = /^([a-z0-9]+)\.(\d{1,15})$/.exec(id) ?? []
   return stream === undefined ? undefined : { stream, number: Number(digits) }
 }

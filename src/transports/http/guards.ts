@@ -29,7 +29,8 @@ export class Guards {
 
   /** Why a request must not be served, or undefined. */
   check(visit: Visit): Refusal | undefined {
-    if (visit.repeated !== undefined) return new Refusal(400, `Bad Request: the header ${visit.repeated} was sent more than once`)
+    const { ambiguity } = visit
+    if (ambiguity !== undefined) return new Refusal(400, `Bad Request: ${ambiguity}`)
     const host = visit.header('host')
     if (host === undefined || !this.#knowsHost(host)) {
       return new Refusal(

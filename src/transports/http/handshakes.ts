@@ -135,11 +135,11 @@ export class Handshakes {
     })
   }
 
-  #listen({ visit, headers }: Arrival, session: HttpSession): void {
+  #listen({ visit, headers, principal }: Arrival, session: HttpSession): void {
     session.used = Date.now()
     const last = visit.header('last-event-id')
     if (last === undefined) {
-      if (!session.listen(visit, headers))
+      if (!session.listen(visit, headers, principal?.expires))
         this.#desk.refuse(visit, new Refusal(409, 'Conflict: this session has its stream open already; one is enough', headers))
       return
     }
@@ -147,7 +147,7 @@ export class Handshakes {
       if (!known) this.#desk.refuse(visit, new Refusal(400, NO_EVENT, headers))
     }
     const event = parseEventId(last)
-    const known = event !== undefined && session.resume(visit, event.stream, event.number, headers)
+    const known = event !== undefined && session.resume(visit, event, headers, principal?.expires)
     if (typeof known === 'boolean') return decided(known)
     known.then(decided).catch((error: unknown) => this.#desk.fail(visit, error))
   }

@@ -1,162 +1,12 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http'
 import { type ServerOptions, createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import type { Budget } from './budget.js'
+import { NodeVisit } from './node-visit.js'
 import { Unread } from './unread.js'
-import type { Body, HeaderList, Sink, Visit } from './visit.js'
+import type { Visit } from './visit.js'
 
-/* Node's own HTTP server, without a detour over the web's Request and Response. */
-
-/** Headers that mean one thing: two of them would mean different things to different readers. */
-const SINGLE = /^(?:host|origin|authorization|content-type|content-length|content-encoding|transfer-encoding|last-event-id|mcp-.+)$/
-
-/** How many times too long a body may be before the rest of it is not waited for. */
-const PATIENCE = 4
 /** How many requests may wait behind another one on their connection. Hardly any client has even one do so. */
 const MAX_WAITING = 100
-
-class NodeVisit implements Visit {
-  readonly #request: IncomingMessage
-  readonly #response: ServerResponse
-  readonly #unread: Unread
-  #gone: (() => void) | undefined
-  #watched = false
-
-  constructor(request: IncomingMessage, response: ServerResponse, unread: Unread) {
-    this.#request = request
-    this.#response = response
-    this.#unread = unread
-  }
-
-  get method(): string {
-    return this.#request.method ?? 'GET'
-  }
-
-  get path(): string {
-    const { url = '/' } = this.#request
-    const query = url.indexOf('?')
-    return query === -1 ? url : url.slice(0, query)
-  }
-
-  header(name: string): string | undefined {
-    const value = this.#request.headers[name]
-    return typeof value === 'string' ? value : undefined
-  }
-
-  get repeated(): string | undefined {
-    const { rawHeaders, headers } = this.#request
-    if (rawHeaders.length === 2 * Object.keys(headers).length) return undefined
-    const seen = new Set<string>()
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      const name = rawHeaders[i]?.toLowerCase() ?? ''
-      if (seen.has(name) && SINGLE.test(name)) return name
-      seen.add(name)
-    }
-    return undefined
-  }
-
-  read(limit: number, budget: Budget, done: (body: Body) => void): void {
-    const request = this.#request
-    let chunks: Uint8Array[] = []
-    let size = 0
-    let held = 0
-    let refused = false
-    const release = () => {
-      budget.give(held)
-      held = 0
-      chunks = []
-    }
-    // What still comes is let go of, so that the client gets to read the answer.
-    const refuse = (why: 'too long' | 'too much') => {
-      refused = true
-      release()
-      done(why)
-    }
-    request.on('data', (chunk: Uint8Array) => {
-      size += chunk.length
-      if (refused) {
-        if (size > PATIENCE * limit) request.destroy()
-      } else if (size > limit) refuse('too long')
-      else if (!budget.take(chunk.length)) refuse('too much')
-      else {
-        held += chunk.length
-        chunks.push(chunk)
-      }
-    })
-    request.on('end', () => {
-      if (refused) return
-      const [only] = chunks
-      const body = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
-      release()
-      done(body)
-    })
-    // A client that breaks off in the middle has asked for nothing.
-    request.on('close', release)
-    request.on('error', () => {})
-  }
-
-  answer(status: number, headers: HeaderList, body?: string): void {
-    const response = this.#response
-    // Nobody is there any more; writing to them would be an error that nobody hears.
-    if (response.destroyed) return
-    if (response.headersSent) return void response.destroy()
-    if (body === undefined) response.writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0']).end()
-    else {
-      response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))]).end(body)
-      this.#unread.add(response)
-    }
-  }
-
-  stream(status: number, headers: HeaderList): Sink {
-    const response = this.#response
-    response.on('error', () => {})
-    response.writeHead(status, [...headers])
-    response.flushHeaders()
-    return new NodeSink(response, this.#unread)
-  }
-
-  onGone(gone: (() => void) | undefined): void {
-    this.#gone = gone
-    // It may have gone while its token was being verified.
-    if (this.#response.closed) return queueMicrotask(() => this.#gone?.())
-    if (this.#watched) return
-    this.#watched = true
-    this.#response.on('close', () => {
-      if (!this.#response.writableFinished) this.#gone?.()
-    })
-  }
-}
-
-class NodeSink implements Sink {
-  readonly #response: ServerResponse
-  readonly #unread: Unread
-
-  constructor(response: ServerResponse, unread: Unread) {
-    this.#response = response
-    this.#unread = unread
-  }
-
-  write(text: string): void {
-    if (!this.#response.destroyed) this.#response.write(text)
-  }
-
-  end(): void {
-    this.#response.end()
-    this.#unread.add(this.#response)
-  }
-
-  cut(): void {
-    this.#response.destroy()
-  }
-
-  get waiting(): number {
-    return this.#response.writableLength
-  }
-
-  get taken(): number {
-    return (this.#response.socket?.bytesWritten ?? 0) - this.#response.writableLength
-  }
-}
 
 export interface NodeOptions {
   port: number
@@ -175,12 +25,11 @@ export interface NodeOptions {
 /** An HTTP server that takes connections. */
 export class NodeServer {
   readonly #server: Server
-  /** Those of https, also before they have agreed on a secret: Node's HTTP knows nothing of them then. */
+  /** Also those of https that have not agreed on a secret: Node's HTTP knows nothing of them then. */
   readonly #connections = new Set<Socket>()
 
-  private constructor(server: Server, secure: boolean) {
+  private constructor(server: Server) {
     this.#server = server
-    if (!secure) return
     server.on('connection', (socket: Socket) => {
       this.#connections.add(socket)
       socket.once('close', () => this.#connections.delete(socket))
@@ -206,7 +55,7 @@ export class NodeServer {
     // How many there are is bounded by their size. By default Node leaves out those behind the two thousandth, and who comes twice may be one of them.
     server.maxHeadersCount = 0
     server.setTimeout(stillTimeout)
-    const made = new NodeServer(server, tls !== undefined)
+    const made = new NodeServer(server)
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error))
       server.listen(port, host, () => {
@@ -229,7 +78,10 @@ export class NodeServer {
   /** Resolves when the last connection is closed; after the deadline the rest is cut. */
   closed(deadline: number): Promise<void> {
     return new Promise((resolve) => {
-      const idle = setInterval(() => this.#server.closeIdleConnections(), 20)
+      const idle = setInterval(() => {
+        this.#server.closeIdleConnections()
+        this.#closeSilentConnections()
+      }, 20)
       const cut = setTimeout(() => {
         this.#server.closeAllConnections()
         for (const socket of this.#connections) socket.destroy()
@@ -242,6 +94,12 @@ export class NodeServer {
       this.#server.close(done)
       this.#server.closeIdleConnections()
     })
+  }
+
+  /** Those on which nothing was ever said are not idle to Node. (Bun does not count what was said.) */
+  #closeSilentConnections(): void {
+    if ('bun' in process.versions) return
+    for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
   }
 }
 

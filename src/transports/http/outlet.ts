@@ -19,6 +19,8 @@ export interface OutletOptions {
   maxWaiting: number
   /** The client is gone, or was cut off. */
   gone: () => void
+  /** The moment from which on it may not be read any more, and what is done then. */
+  until?: { time: number; end: () => void } | undefined
 }
 
 /** An event stream on one connection. Who does not read is cut off, so that nothing piles up. */
@@ -67,6 +69,8 @@ export class Outlet implements Beating {
   }
 
   beat(): void {
+    const { until } = this.#options
+    if (until !== undefined && Date.now() >= until.time) return until.end()
     const { waiting, taken } = this.#sink
     // Something was waiting at the last beat, and nothing was taken since: nobody reads any more.
     if (waiting > 0 && this.#waited && taken <= this.#taken) return this.#cut()

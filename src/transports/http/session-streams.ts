@@ -1,7 +1,7 @@
 import type { Report } from '../../jsonrpc/report.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import type { ReplayStore } from '../../stores/replay.js'
-import { EventLog } from './event-log.js'
+import { type EventId, EventLog } from './event-log.js'
 import { Outlet } from './outlet.js'
 import type { Pulse } from './pulse.js'
 import type { HeaderList, Visit } from './visit.js'
@@ -62,11 +62,11 @@ export class SessionStreams {
     return false
   }
 
-  /** Opens the session's own; false where it is open already. */
-  listen(visit: Visit, headers: HeaderList): boolean {
+  /** Opens the session's own, until its token expires; false where it is open already. */
+  listen(visit: Visit, headers: HeaderList, expires: number | undefined): boolean {
     if (this.own.connected) return false
     this.#listened = true
-    this.#connect(this.own, visit, headers)
+    this.#connect(this.own, visit, headers, expires)
     return true
   }
 
@@ -78,10 +78,11 @@ export class SessionStreams {
   }
 
   /** Sends what came behind an event; false where its stream is not known. */
-  resume(visit: Visit, stream: string, after: number, headers: HeaderList): boolean | Promise<boolean> {
-    const log = this.#logs.get(stream)
-    if (log === undefined) return this.#generation > 0 && this.#earlier(visit, stream, after, headers)
-    void this.#resumed(log, this.#outlet(log, visit, headers), after)
+  resume(visit: Visit, event: EventId, headers: HeaderList, expires: number | undefined): boolean | Promise<boolean> {
+    const log = this.#logs.get(event.stream)
+    if (log === undefined) return this.#generation > 0 && this.#earlier(visit, event, headers, expires)
+    // A call may end after its token; who only listens has to come back with a new one.
+    void this.#resumed(log, this.#outlet(log, visit, headers, log === this.own ? expires : undefined), event.number)
     return true
   }
 
@@ -109,32 +110,33 @@ export class SessionStreams {
     return log
   }
 
-  #connect(log: EventLog, visit: Visit, headers: HeaderList): void {
-    log.connect(this.#outlet(log, visit, headers))
+  #connect(log: EventLog, visit: Visit, headers: HeaderList, expires?: number): void {
+    log.connect(this.#outlet(log, visit, headers, expires))
     // A client that breaks off before the first message can come back, too.
     if (this.#owner.revision.polling) log.prime(this.#settings.retry)
   }
 
-  #outlet(log: EventLog, visit: Visit, headers: HeaderList): Outlet {
+  #outlet(log: EventLog, visit: Visit, headers: HeaderList, expires: number | undefined): Outlet {
     const { pulse, maxWaiting } = this.#settings
-    const outlet: Outlet = new Outlet(visit, {
-      pulse,
-      maxWaiting,
-      headers,
-      gone: () => {
-        log.disconnect(outlet)
-        this.#owner.used = Date.now()
-      },
-    })
+    const gone = () => {
+      log.disconnect(outlet)
+      this.#owner.used = Date.now()
+    }
+    const end = () => {
+      outlet.end()
+      gone()
+    }
+    const until = expires === undefined ? undefined : { time: expires, end }
+    const outlet: Outlet = new Outlet(visit, { pulse, maxWaiting, headers, gone, until })
     return outlet
   }
 
   /** A stream of an earlier process: what is left of it, and behind that, if it belonged to no request, what comes now. */
-  async #earlier(visit: Visit, stream: string, after: number, headers: HeaderList): Promise<boolean> {
-    const events = await new EventLog(this.#session, stream, this.#settings.store).after(after)
+  async #earlier(visit: Visit, { stream, number }: EventId, headers: HeaderList, expires: number | undefined): Promise<boolean> {
+    const events = await new EventLog(this.#session, stream, this.#settings.store).after(number)
     const own = EARLIER_OWN.test(stream)
     if (events.length === 0 && !own) return false
-    const outlet = this.#outlet(this.own, visit, headers)
+    const outlet = this.#outlet(this.own, visit, headers, own ? expires : undefined)
     for (const event of events) outlet.replay(event)
     this.#listened ||= own
     if (own) void this.#resumed(this.own, outlet, 0)

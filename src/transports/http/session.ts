@@ -2,7 +2,7 @@ import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
 import { type Message, read } from '../../jsonrpc/message.js'
 import { type Revision, byHandshake, newestHandshake } from '../../protocol/revisions/index.js'
 import type { Conversation } from './conversation.js'
-import type { EventLog } from './event-log.js'
+import type { EventId, EventLog } from './event-log.js'
 import { type Home, PostExchange, type PostOptions } from './post-exchange.js'
 import type { Pulse } from './pulse.js'
 import { nameOf } from './session-id.js'
@@ -143,13 +143,13 @@ export class HttpSession implements Channel, Home {
   }
 
   /** Opens the stream that belongs to no request; false where it is open already. */
-  listen(visit: Visit, headers: HeaderList): boolean {
-    return this.#streams.listen(visit, headers)
+  listen(visit: Visit, headers: HeaderList, expires: number | undefined): boolean {
+    return this.#streams.listen(visit, headers, expires)
   }
 
   /** Sends what came behind an event; false where its stream is not known. */
-  resume(visit: Visit, stream: string, after: number, headers: HeaderList): boolean | Promise<boolean> {
-    return this.#streams.resume(visit, stream, after, headers)
+  resume(visit: Visit, event: EventId, headers: HeaderList, expires: number | undefined): boolean | Promise<boolean> {
+    return this.#streams.resume(visit, event, headers, expires)
   }
 
   /** A stream for the answer of a request. */

@@ -12,8 +12,8 @@ export interface Visit {
   readonly path: string
   /** The value of a header, whose name is given in small letters. */
   header(name: string): string | undefined
-  /** A header that came twice though it can have one value only. */
-  readonly repeated: string | undefined
+  /** What different readers could understand differently, in words: a header that may come only once, and came twice. */
+  readonly ambiguity: string | undefined
   /** The body, of so many bytes at most, which are taken from the budget until it is whole. Never calls where the client is gone before. */
   read(limit: number, budget: Budget, done: (body: Body) => void): void
   /** Answers whole. */

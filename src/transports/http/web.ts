@@ -20,7 +20,7 @@ class WebVisit implements Visit {
   readonly method: string
   readonly path: string
   /** Runtimes have joined them already: then the value is none that is known. */
-  readonly repeated = undefined
+  readonly ambiguity = undefined
   #gone: (() => void) | undefined
   #answered = false
 

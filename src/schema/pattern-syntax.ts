@@ -1,0 +1,97 @@
+/** Whether something is true between two characters of a text. */
+export type Holds = (text: readonly string[], at: number) => boolean
+
+export type Node =
+  | { kind: 'one'; test: (character: string) => boolean }
+  | { kind: 'assert'; holds: Holds }
+  | { kind: 'around'; part: Node; ahead: boolean; negative: boolean }
+  | { kind: 'sequence'; parts: Node[] }
+  | { kind: 'choice'; parts: Node[] }
+  | { kind: 'repeat'; part: Node; min: number; max: number }
+
+/** Why a pattern cannot be matched in linear time; it may still be harmless. */
+export class Unsupported extends Error {}
+
+const isWord = (character: string | undefined) => character !== undefined && /^\w$/.test(character)
+const atBoundary = (text: readonly string[], at: number) => isWord(text[at - 1]) !== isWord(text[at])
+
+/** Reads a pattern that the runtime has found valid. */
+export class Parser {
+  readonly #pattern: string
+  #at = 0
+
+  constructor(pattern: string) {
+    this.#pattern = pattern
+  }
+
+  parse(): Node {
+    return this.#choice()
+  }
+
+  #take(expression: RegExp): string | undefined {
+    const sticky = new RegExp(expression.source, 'uy')
+    sticky.lastIndex = this.#at
+    const found = sticky.exec(this.#pattern)?.[0]
+    if (found !== undefined) this.#at += found.length
+    return found
+  }
+
+  #choice(): Node {
+    const parts = [this.#sequence()]
+    while (this.#take(/\|/) !== undefined) parts.push(this.#sequence())
+    const [only] = parts
+    return parts.length === 1 && only !== undefined ? only : { kind: 'choice', parts }
+  }
+
+  #sequence(): Node {
+    const parts: Node[] = []
+    while (this.#at < this.#pattern.length && !/[|)]/.test(this.#pattern[this.#at] ?? '')) parts.push(this.#repeated())
+    return { kind: 'sequence', parts }
+  }
+
+  #repeated(): Node {
+    const part = this.#atom()
+    // Lazy or not, the same texts match.
+    const quantifier = this.#take(/(?:[*+?]|\{\d+(?:,\d*)?\})\??/)
+    if (quantifier === undefined) return part
+    const [, low, comma, high] = /^\{(\d+)(,?)(\d*)\}/.exec(quantifier) ?? []
+    if (low !== undefined)
+      return { kind: 'repeat', part, min: Number(low), max: comma === '' ? Number(low) : high === '' ? Infinity : Number(high) }
+    return { kind: 'repeat', part, min: quantifier.startsWith('+') ? 1 : 0, max: quantifier.startsWith('?') ? 1 : Infinity }
+  }
+
+  #atom(): Node {
+    if (this.#take(/\^/) !== undefined) return { kind: 'assert', holds: (_, at) => at === 0 }
+    if (this.#take(/\$/) !== undefined) return { kind: 'assert', holds: (text, at) => at === text.length }
+    if (this.#take(/\\b/) !== undefined) return { kind: 'assert', holds: atBoundary }
+    if (this.#take(/\\B/) !== undefined) return { kind: 'assert', holds: (text, at) => !atBoundary(text, at) }
+    const look = this.#take(/\(\?<?[=!]/)
+    if (look !== undefined) return { kind: 'around', part: this.#group(), ahead: !look.includes('<'), negative: look.endsWith('!') }
+    if (this.#take(/\\(?:[1-9]|k<)/) !== undefined) throw new Unsupported('refers back')
+    if (this.#take(/\(\?[^:<]/) !== undefined) throw new Unsupported('changes its own flags')
+    if (this.#take(/\((?:\?:|\?<[^>]*>)?/) !== undefined) return this.#group()
+    return { kind: 'one', test: this.#character() }
+  }
+
+  /** What is within a group that has been opened. */
+  #group(): Node {
+    const inside = this.#choice()
+    this.#take(/\)/)
+    return inside
+  }
+
+  /** One character of the text: a class, an escape, a dot, or itself. */
+  #character(): (character: string) => boolean {
+    const written =
+      this.#take(/\[(?:[^\]\\]|\\[^])*\]/) ??
+      this.#take(/\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/) ??
+      this.#take(/\\(?:u\{[\da-fA-F]+\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|[pP]\{[^}]*\}|[^])/) ??
+      this.#take(/\./)
+    if (written === undefined) {
+      const literal = this.#take(/[^]/) ?? ''
+      return (character) => character === literal
+    }
+    const expression = new RegExp(`^(?:${written})$`, 'u')
+    return (character) => expression.test(character)
+  }
+}
