@@ -8,17 +8,22 @@ import type { Report } from './report.js'
 export interface IncomingOptions {
   /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
   request(call: Incoming): unknown
-  report(report: Report): void
-  /** Whether a request waits for nobody's turn. */
+  /** Whether a request is served at once, also while others wait. */
   urgent?(request: Request): boolean
+  /** The most calls under way or waiting; more are refused (default 10,000). */
+  maxInFlight?: number
+  /** A name for a failure that is told instead of its reason, and stands in the log beside it. */
+  reference?(): string
+}
+
+/** The end of the conversation that calls come in at. */
+export interface Side {
   /** Whether answers have to wait, because the other side does not read. */
-  congested(): boolean
+  readonly congested: boolean
   /** Sends a request of our own. */
-  ask(method: string, params: unknown, options: RequestOptions): Promise<unknown>
-  /** The most calls under way or waiting; more are refused. */
-  maxInFlight: number
-  /** A name for a failure, to find it in the log by. */
-  reference(): string | undefined
+  request(method: string, params: unknown, options: RequestOptions): Promise<unknown>
+  /** Takes what concerns no caller. */
+  tell(report: Report): void
 }
 
 /** The most handlers that run at once; other calls wait their turn. */
@@ -27,6 +32,7 @@ const MAX_RUNNING = 256
 /** Every request that this side is serving: each gets exactly one answer, unless it is cancelled. */
 export class IncomingCalls implements Among {
   readonly #options: IncomingOptions
+  readonly #side: Side
   /** Calls without an answer, by their ids. Made when there is one: most are answered at once. */
   #open: Map<Id, Incoming> | undefined
   /** Those of them whose handlers have not been started. */
@@ -35,8 +41,9 @@ export class IncomingCalls implements Among {
   #running = 0
   #idle: (() => void)[] = []
 
-  constructor(options: IncomingOptions) {
+  constructor(options: IncomingOptions, side: Side) {
     this.#options = options
+    this.#side = side
   }
 
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
@@ -69,7 +76,7 @@ export class IncomingCalls implements Among {
   }
 
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
-    return this.#options.ask(method, params, options)
+    return this.#side.request(method, params, options)
   }
 
   park(call: Incoming): void {
@@ -119,7 +126,7 @@ export class IncomingCalls implements Among {
   }
 
   #refusal(id: Id, open: ReadonlyMap<Id, Incoming>): RpcError | undefined {
-    const { maxInFlight } = this.#options
+    const { maxInFlight = 10_000 } = this.#options
     if (open.has(id)) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
     if (open.size < maxInFlight) return undefined
     return new RpcError(INTERNAL_ERROR, `Too many requests at once: ${maxInFlight} are being served. Try again later`)
@@ -127,7 +134,7 @@ export class IncomingCalls implements Among {
 
   /** Whether one more may run: not too many at once, and none beside others while answers pile up. */
   #hasRoom(): boolean {
-    return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#options.congested())
+    return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#side.congested)
   }
 
   #start(call: Incoming): void {
@@ -183,7 +190,7 @@ export class IncomingCalls implements Among {
       frame = encodeResult(call.id, result)
     } catch (cause) {
       const { id, request } = call
-      this.#options.report({ level: 'error', message: `The result of ${request.method} cannot be written as JSON`, id, error: cause })
+      this.#side.tell({ level: 'error', message: `The result of ${request.method} cannot be written as JSON`, id, error: cause })
       const error = new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON')
       return call.answer(encodeError(id, error, 'null'), error)
     }
@@ -198,9 +205,9 @@ export class IncomingCalls implements Among {
     } catch {
       // Not even that can be asked of it.
     }
-    const reference = this.#options.reference()
+    const reference = this.#options.reference?.()
     const known = reference === undefined ? '' : ` (reference ${reference})`
-    this.#options.report({ level: 'error', message: `${call.request.method} failed${known}`, id: call.id, error: thrown })
+    this.#side.tell({ level: 'error', message: `${call.request.method} failed${known}`, id: call.id, error: thrown })
     const error = new RpcError(INTERNAL_ERROR, `Internal error${known}`)
     call.answer(encodeError(call.id, error, 'null'), error)
   }

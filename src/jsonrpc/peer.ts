@@ -1,14 +1,12 @@
-import { type Channel, ChannelExchange, type Exchange, rerouted } from './channel.js'
+import { type Channel, ChannelExchange, type Exchange, type Receiver, rerouted } from './channel.js'
 import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
-import type { Incoming } from './incoming.js'
-import { IncomingCalls } from './incoming-calls.js'
+import { IncomingCalls, type IncomingOptions, type Side } from './incoming-calls.js'
 import {
   type Batch,
   type Id,
   type Invalid,
   type Message,
   type Notification,
-  type Request,
   type Response,
   type UnreadableId,
   encodeError,
@@ -19,11 +17,7 @@ import {
 import { OutgoingCalls, type RequestOptions } from './outgoing.js'
 import type { Report } from './report.js'
 
-export interface PeerOptions {
-  /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
-  request(call: Incoming): unknown
-  /** Whether a request is served at once, also while others wait. */
-  urgent?(request: Request): boolean
+export interface PeerOptions extends IncomingOptions {
   notification(notification: Notification): void
   /** Servers answer what they cannot understand. Clients never do: two confused peers would storm each other. */
   answersGarbage: boolean
@@ -35,21 +29,21 @@ export interface PeerOptions {
   report(report: Report): void
   closed?(error?: Error): void
   maxDepth?: number
-  /** A name for a failure that is told instead of its reason, and stands in the log beside it. */
-  reference?(): string
-  /** The most calls under way or waiting; more are refused (default 10,000). */
-  maxInFlight?: number
 }
 
-/** One end of a JSON-RPC conversation: requests in both directions over one channel. */
-export class Peer {
+/**
+ * One end of a JSON-RPC conversation: requests in both directions over one
+ * channel. It is what its parts need of it, and makes what is seldom needed when
+ * it is: over HTTP there is one for each request.
+ */
+export class Peer implements Receiver, Side {
   readonly #channel: Channel
   readonly #options: PeerOptions
   readonly #incoming: IncomingCalls
   /** Made when something is asked. */
   #outgoing: OutgoingCalls | undefined
-  readonly #send: (frame: string) => void
-  readonly #exchange: Exchange
+  /** For what came over the channel itself. */
+  #exchange: Exchange | undefined
   #closed: Error | undefined
   /** Why no answer can come any more. */
   #deaf: Error | undefined
@@ -57,27 +51,34 @@ export class Peer {
   constructor(channel: Channel, options: PeerOptions) {
     this.#channel = channel
     this.#options = options
-    this.#send = (frame) => channel.send(frame)
-    this.#exchange = new ChannelExchange(channel)
-    this.#incoming = new IncomingCalls({
-      request: (call) => options.request(call),
-      urgent: (request) => options.urgent?.(request) === true,
-      report: (report) => this.#report(report),
-      congested: () => this.congested,
-      ask: (method, params, asking) => this.request(method, params, asking),
-      maxInFlight: options.maxInFlight ?? 10_000,
-      reference: () => options.reference?.(),
-    })
-    channel.receive({
-      frame: (frame, exchange = this.#exchange, message = this.#read(frame)) => this.#receive(message, exchange, false),
-      garbage: (error, head, tail) => this.#invalid(unread(head, tail, error), this.#exchange),
-      closed: (error) => this.#end(error),
-    })
+    this.#incoming = new IncomingCalls(options, this)
+    channel.receive(this)
+  }
+
+  frame(frame: string, exchange = this.#own(), message = this.#read(frame)): void {
+    this.#receive(message, exchange, false)
+  }
+
+  garbage(error: RpcError, head: string, tail: string): void {
+    this.#invalid(unread(head, tail, error), this.#own())
+  }
+
+  closed(error?: Error): void {
+    if (this.#closed !== undefined) return
+    this.#closed = new ChannelClosed(error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`)
+    this.#outgoing?.drop(this.#closed)
+    this.#incoming.drop(this.#closed)
+    this.#options.closed?.(error)
+  }
+
+  #own(): Exchange {
+    this.#exchange ??= new ChannelExchange(this.#channel)
+    return this.#exchange
   }
 
   #calls(): OutgoingCalls {
     this.#outgoing ??= new OutgoingCalls({
-      send: this.#send,
+      send: (frame) => this.#channel.send(frame),
       cancelled: (id, reason, method, send) => this.#options.cancelled?.(id, reason, method, send),
     })
     return this.#outgoing
@@ -99,12 +100,12 @@ export class Peer {
   }
 
   notify(method: string, params?: unknown): void {
-    this.#send(encodeNotification(method, params))
+    this.#channel.send(encodeNotification(method, params))
   }
 
   /** Sends a message that is already encoded. */
   sendFrame(frame: string): void {
-    this.#send(frame)
+    this.#channel.send(frame)
   }
 
   /** The other side does not want this call's answer any more. */
@@ -130,7 +131,7 @@ export class Peer {
 
   async close(): Promise<void> {
     await this.#channel.close()
-    this.#end()
+    this.closed()
   }
 
   #read(frame: string): Message {
@@ -158,18 +159,17 @@ export class Peer {
     try {
       this.#options.notification(notification)
     } catch (error) {
-      this.#report({ level: 'error', message: `${notification.method} failed`, error })
+      this.tell({ level: 'error', message: `${notification.method} failed`, error })
     }
   }
 
   #answered({ id, outcome }: Response): void {
-    if (this.#outgoing?.end(id, outcome) !== true)
-      this.#report({ level: 'debug', message: 'An answer to no request of ours was ignored', id })
+    if (this.#outgoing?.end(id, outcome) !== true) this.tell({ level: 'debug', message: 'An answer to no request of ours was ignored', id })
   }
 
   #invalid({ id, error, mute }: Invalid, exchange: Exchange): void {
     const report: Report = { level: 'warning', message: error.message }
-    this.#report(id === undefined ? report : { ...report, id })
+    this.tell(id === undefined ? report : { ...report, id })
     if (mute && id !== undefined) this.#outgoing?.end(id, { error })
     if (mute || !this.#options.answersGarbage) return exchange.reply()
     exchange.reply(encodeError(id, error, this.#options.unreadableId?.() ?? 'null'), error)
@@ -197,19 +197,11 @@ export class Peer {
   }
 
   /** A log that fails must not fail the call. */
-  #report(report: Report): void {
+  tell(report: Report): void {
     try {
       this.#options.report(report)
     } catch {
       // There is nobody left to tell.
     }
-  }
-
-  #end(error?: Error): void {
-    if (this.#closed !== undefined) return
-    this.#closed = new ChannelClosed(error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`)
-    this.#outgoing?.drop(this.#closed)
-    this.#incoming.drop(this.#closed)
-    this.#options.closed?.(error)
   }
 }

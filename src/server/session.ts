@@ -1,15 +1,16 @@
 import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Id, type Notification, encodeNotification, isThenable } from '../jsonrpc/message.js'
-import { Peer } from '../jsonrpc/peer.js'
+import { type Id, type Notification, type Request, type UnreadableId, encodeNotification, isThenable } from '../jsonrpc/message.js'
+import { Peer, type PeerOptions } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
-import type { Implementation, LogLevel } from '../protocol/model.js'
+import type { LogLevel } from '../protocol/model.js'
 import { type Description, identify, undescribed } from '../protocol/revisions/identify.js'
 import { type Revision, byHandshake, bySelfDescription } from '../protocol/revisions/index.js'
-import { type Caller, type Connection, ServedCall } from './call.js'
+import { type Connection, ServedCall } from './call.js'
+import { SpokenConnection, callerOf } from './connection.js'
 import { dispatch } from './dispatch.js'
 import { encodeLog, isWanted, makeLog, reportOf } from './log.js'
 import { through } from './middleware.js'
@@ -33,6 +34,8 @@ export interface SessionOptions {
   remote?: boolean
 }
 
+const unheard = () => {}
+
 /** The requests of each revision, for the gate. */
 const REQUESTS: ReadonlyMap<Revision, ReadonlySet<string>> = new Map(
   [...byHandshake, ...bySelfDescription].map((revision) => [revision, new Set(revision.methods.clientRequests)]),
@@ -45,11 +48,16 @@ const knows = (list: readonly Revision[], method: string) => list.some((revision
  * Both kinds may come over one connection at the same time. Behind the door
  * everybody speaks the newest shapes.
  */
-export class Session {
+export class Session implements PeerOptions {
+  // What its peer asks of it are members, not closures: over HTTP there is a session for each request.
+  readonly answersGarbage = true
+  readonly report: (report: Report) => void
+  readonly maxDepth?: number
+  readonly reference?: () => string
   readonly #server: Server
   readonly #remote: boolean
   readonly #peer: Peer
-  readonly #report: (report: Report) => void
+  readonly #ended: (error?: Error) => void
   /** What `initialize` has agreed on. */
   #connection: Connection | undefined
   /** What the last request said of itself: how a client reads that has not shaken hands. */
@@ -67,29 +75,38 @@ export class Session {
   #warned = false
   #deaf: (() => void) | undefined
 
-  constructor(server: Server, channel: Channel, { report = () => {}, closed = () => {}, maxDepth, remote = false }: SessionOptions = {}) {
+  constructor(server: Server, channel: Channel, { report = unheard, closed = unheard, maxDepth, remote = false }: SessionOptions = {}) {
+    this.report = report
+    if (maxDepth !== undefined) this.maxDepth = maxDepth
+    if (remote) this.reference = reference
     this.#server = server
     this.#remote = remote
-    this.#report = report
+    this.#ended = closed
     this.#logLevel = server.logLevel
-    this.#peer = new Peer(channel, {
-      request: (call) => this.#request(call),
-      // Hosts end a server that does not answer this, however busy it is.
-      urgent: ({ method }) => method === 'ping',
-      notification: (notification) => this.#notification(notification),
-      cancelled: (requestId, reason, _method, send) => send(encodeNotification('notifications/cancelled', { requestId, reason })),
-      answersGarbage: true,
-      batchLimit: () => (this.#connection?.revision.batches === true ? BATCH_LIMIT : 0),
-      unreadableId: () => (this.#connection?.revision ?? this.#described)?.unreadableId ?? 'null',
-      report,
-      closed: (error) => {
-        this.#deaf?.()
-        this.#watching?.stop()
-        closed(error)
-      },
-      ...(maxDepth === undefined ? {} : { maxDepth }),
-      ...(remote ? { reference } : {}),
-    })
+    this.#peer = new Peer(channel, this)
+  }
+
+  /** Hosts end a server that does not answer this, however busy it is. */
+  urgent({ method }: Request): boolean {
+    return method === 'ping'
+  }
+
+  cancelled(requestId: Id, reason: string, _method: string, send: (frame: string) => void): void {
+    send(encodeNotification('notifications/cancelled', { requestId, reason }))
+  }
+
+  batchLimit(): number {
+    return this.#connection?.revision.batches === true ? BATCH_LIMIT : 0
+  }
+
+  unreadableId(): UnreadableId {
+    return (this.#connection?.revision ?? this.#described)?.unreadableId ?? 'null'
+  }
+
+  closed(error?: Error): void {
+    this.#deaf?.()
+    this.#watching?.stop()
+    this.#ended(error)
   }
 
   readonly #watch = (): Watching => {
@@ -119,11 +136,11 @@ export class Session {
     return this.#peer.close()
   }
 
-  #request(call: Incoming): unknown {
+  request(call: Incoming): unknown {
     const { method, params } = call.request
     const description = identify(params)
     if (description !== undefined) return this.#serve(call, this.#stateless(description, call.principal))
-    if (this.#opening !== undefined) return this.#opening.then(() => this.#request(call))
+    if (this.#opening !== undefined) return this.#opening.then(() => this.request(call))
     if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
     if (!this.#initialized) this.#warnEarly(call)
@@ -141,7 +158,7 @@ export class Session {
       incoming: call,
       watching: this.#watch,
       setLogLevel: this.#setLogLevel,
-      report: this.#report,
+      report: this.report,
       remote: this.#remote,
     }
     const result = dispatch(method, context, params)
@@ -153,7 +170,7 @@ export class Session {
   #seenNow(connection: Connection, principal: Principal | undefined): Connection {
     const { revision, caller } = connection
     if (principal === undefined || principal === caller.principal) return connection
-    return new SpokenConnection(revision, { ...caller, principal }, () => connection.logLevel, this.#report)
+    return new SpokenConnection(revision, { ...caller, principal }, () => connection.logLevel, this.report)
   }
 
   #served(call: Incoming, connection: Connection): ServedCall {
@@ -164,7 +181,7 @@ export class Session {
   #stateless(description: Description, principal: Principal | undefined): Connection {
     const { revision, logLevel } = description
     this.#described = revision
-    return new SpokenConnection(revision, callerOf(description, principal), () => logLevel, this.#report)
+    return new SpokenConnection(revision, callerOf(description, principal), () => logLevel, this.report)
   }
 
   /** Before `initialize` there is no revision to speak. */
@@ -179,7 +196,7 @@ export class Session {
   #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
     const { revision, caller, result } = open(this.#server, params, call.principal)
     // Nothing is logged to a client that has not said that it is ready.
-    const connection = new SpokenConnection(revision, caller, () => (this.#initialized ? this.#logLevel : undefined), this.#report)
+    const connection = new SpokenConnection(revision, caller, () => (this.#initialized ? this.#logLevel : undefined), this.report)
     const begin = () => this.#begin(call, connection, result)
     const { middleware } = this.#server
     if (middleware.length === 0) return begin()
@@ -200,7 +217,7 @@ export class Session {
   #begin(call: Incoming, connection: Connection, result: object): object {
     const { revision, caller } = connection
     this.#connection = connection
-    this.#report({
+    this.report({
       level: 'info',
       message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`,
       id: call.id,
@@ -213,13 +230,13 @@ export class Session {
     if (this.#greeted || this.#connection === undefined) return
     this.#greeted = true
     const log = makeLog((message) => {
-      this.#report(reportOf(message))
+      this.report(reportOf(message))
       this.#sendLog(message)
     })
     try {
       this.#server.onInitialized?.({ caller: this.#connection.caller, log })
     } catch (error) {
-      this.#report({ level: 'error', message: 'onInitialized failed', error })
+      this.report({ level: 'error', message: 'onInitialized failed', error })
     }
   }
 
@@ -231,7 +248,7 @@ export class Session {
   #warnEarly(call: Incoming): void {
     if (this.#warned) return
     this.#warned = true
-    this.#report({
+    this.report({
       level: 'warning',
       message: `${call.request.method} came before notifications/initialized; it is served all the same`,
       id: call.id,
@@ -246,11 +263,11 @@ export class Session {
     })
   }
 
-  #notification(notification: Notification): void {
+  notification(notification: Notification): void {
     const { method } = notification
     switch (method) {
       case 'notifications/initialized':
-        if (this.#opening !== undefined) return void this.#opening.then(() => this.#notification(notification))
+        if (this.#opening !== undefined) return void this.#opening.then(() => this.notification(notification))
         this.#initialized = this.#connection !== undefined
         if (this.#initialized) this.#listen()
         return
@@ -259,37 +276,13 @@ export class Session {
         // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
         if (call === undefined || call.id === this.#openingId) return
         this.#peer.cancel(call.id, call.reason)
-        this.#report({ level: 'debug', message: `Cancelled by the client: ${call.reason ?? 'no reason given'}`, id: call.id })
+        this.report({ level: 'debug', message: `Cancelled by the client: ${call.reason ?? 'no reason given'}`, id: call.id })
         return
       }
       default:
-        this.#report({ level: 'debug', message: `${method} was ignored` })
+        this.report({ level: 'debug', message: `${method} was ignored` })
     }
   }
-}
-
-/** A class: a literal with a getter would be a shape of its own each time, which costs more than the call. */
-class SpokenConnection implements Connection {
-  readonly revision: Revision
-  readonly caller: Caller
-  readonly report: (report: Report) => void
-  readonly #level: () => LogLevel | undefined
-
-  constructor(revision: Revision, caller: Caller, level: () => LogLevel | undefined, report: (report: Report) => void) {
-    this.revision = revision
-    this.caller = caller
-    this.report = report
-    this.#level = level
-  }
-
-  get logLevel(): LogLevel | undefined {
-    return this.#level()
-  }
-}
-
-/** Who sends a request that describes itself. */
-export function callerOf({ revision, capabilities, info }: Description, principal: Principal | undefined): Caller {
-  return { info: info as Implementation | undefined, capabilities, revision: revision.id, principal } // as the client describes itself
 }
 
 function unknown(method: string): RpcError {

@@ -331,6 +331,11 @@ describe('a session is not taken up', () => {
       resources: [resource({ uri: 'note:{+name}', name: 'notes', read: () => 'text' })],
     })
     expect(await after(notes, large)).toEqual({ status: 404, kept: 0, sessions: 0 })
+    const sessions = new MemorySessions()
+    const first = await start(notes, { sessions })
+    const wordy = await Handshaken.open(first.url, NEWEST, { experimental: { x: { text: 'x'.repeat(70_000) } } })
+    expect((await wordy.request('ping')).status).toBe(200)
+    expect(sessions.size).toBe(0)
     const again = async (client: Handshaken) => {
       for (let i = 0; i < 50; i++) {
         await client.request('resources/subscribe', { uri: `note:${'x'.repeat(5000)}` })

@@ -43,7 +43,7 @@ export class Described implements Channel, Exchange, Beating {
 
   /** Serves it; true where the answer is still to come. */
   serve(request: Request, open: (channel: Channel) => Conversation): boolean {
-    const { expires } = this.principal ?? {}
+    const expires = this.principal?.expires
     // A call may end after its token; who listens has to come back with a new one.
     if (expires !== undefined && request.method === 'subscriptions/listen') this.#until = { time: expires, end: () => void this.drain(0) }
     this.#conversation = open(this)

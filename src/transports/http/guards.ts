@@ -104,6 +104,7 @@ export function tooLarge(maxBody: number, headers: HeaderList = []): Refusal {
 
 /** Of the parameters that a type may have, only the charset says something of how to read it. */
 function isJson(type: string | undefined): boolean {
+  if (type === 'application/json') return true
   const [name = '', ...parameters] = (type ?? '').toLowerCase().split(';')
   if (name.trim() !== 'application/json') return false
   return parameters.every((parameter) => {

@@ -125,12 +125,9 @@ export class Handshakes {
       headers,
       challenge: this.#desk.challenge,
       opening: (answer) => {
-        if (answer === undefined || !session.begin(answer)) {
-          void this.#sessions.end(session)
-          return []
-        }
-        this.#sessions.keep(session)
-        return ['Mcp-Session-Id', session.id]
+        if (answer !== undefined && session.begin(answer)) return ['Mcp-Session-Id', session.id]
+        void this.#sessions.end(session)
+        return []
       },
     })
   }

@@ -89,9 +89,11 @@ export class Keeping {
 }
 
 async function describe(session: HttpSession): Promise<KeptSession | undefined> {
-  const { id, owner, generation, opening, agreed, offers, told } = session
+  const { id, owner, generation, agreed, offers, told } = session
   const secret = await secretDigest(id)
-  return agreed === undefined || !told.complete ? undefined : { owner, secret, generation, opening, agreed, offers, told: told.frames }
+  return agreed === undefined || !told.complete
+    ? undefined
+    : { owner, secret, generation, opening: told.opening, agreed, offers, told: told.frames }
 }
 
 function parse(text: string | undefined): KeptSession | undefined {

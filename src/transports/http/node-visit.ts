@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Budget } from './budget.js'
-import type { Unread } from './unread.js'
+import { type Unread, WORTH_COUNTING } from './unread.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
 
 /** Headers that mean one thing: two of them would mean different things to different readers. */
@@ -42,10 +42,15 @@ export class NodeVisit implements Visit {
 
   get ambiguity(): string | undefined {
     const { rawHeaders, headers, url = '' } = this.#request
-    const [, authority] = url.startsWith('/') ? [] : (ABSOLUTE.exec(url) ?? [])
-    if (authority !== undefined && authority.toLowerCase() !== headers.host?.toLowerCase())
-      return 'the target names another host than the header Host'
-    if (rawHeaders.length === 2 * Object.keys(headers).length) return undefined
+    if (!url.startsWith('/')) {
+      const authority = ABSOLUTE.exec(url)?.[1]
+      if (authority !== undefined && authority.toLowerCase() !== headers.host?.toLowerCase())
+        return 'the target names another host than the header Host'
+    }
+    // Counted and not listed: what each request leaves to the garbage collector decides how many there can be.
+    let names = 0
+    for (const _ in headers) names++
+    if (rawHeaders.length === 2 * names) return undefined
     const seen = new Set<string>()
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const name = rawHeaders[i]?.toLowerCase() ?? ''
@@ -103,7 +108,7 @@ export class NodeVisit implements Visit {
     if (body === undefined) response.writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0']).end()
     else {
       response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))]).end(body)
-      this.#unread.add(response)
+      if (body.length >= WORTH_COUNTING) this.#unread.add(response)
     }
   }
 

@@ -43,11 +43,10 @@ export interface Past {
 export class HttpSession implements Channel, Home {
   readonly id: string
   readonly owner: string | undefined
-  readonly opening: string
   readonly generation: number
   /** By what stores know it. */
   readonly name: string
-  readonly told = new Told()
+  readonly told: Told
   readonly #settings: SessionSettings
   readonly #streams: SessionStreams
   readonly #pending = new Set<PostExchange>()
@@ -57,14 +56,15 @@ export class HttpSession implements Channel, Home {
   #offers = ''
   #revision = newestHandshake
   #closed = false
-  /** When it was last used, and last kept. */
+  /** When it was last used. */
   used = Date.now()
-  kept = Date.now()
+  /** When it was last kept; not before its client comes again. */
+  kept = 0
 
   constructor({ id, owner, opening, generation }: SessionFacts, settings: SessionSettings, open: (channel: Channel) => Conversation) {
     this.id = id
     this.owner = owner
-    this.opening = opening
+    this.told = new Told(opening)
     this.generation = generation
     this.name = nameOf(id)
     this.#settings = settings

@@ -84,7 +84,7 @@ export class Sessions {
     ;(this.#timer as { unref?: () => void }).unref?.()
   }
 
-  /** It has begun, or its client has told it something that is to be remembered. */
+  /** Its client has told it something that is to be remembered. */
   keep(session: HttpSession): void {
     if (this.#all.get(session.id) === session) this.#keeping.keep(session)
   }
@@ -127,15 +127,17 @@ export class Sessions {
     const kept = this.#keeping.fetch(id)
     if (kept === undefined) return undefined
     if (this.#restoring.size >= this.#options.max) return 'unavailable'
-    const restored = this.#anew(id, kept, principal).finally(() => this.#restoring.delete(asked))
-    this.#restoring.set(asked, restored)
-    return restored
+    const restored = this.#restore(id, kept, principal).finally(() => this.#restoring.delete(asked))
+    // As long as it lasts, nobody begins it a second time.
+    const found = this.#inTime(restored)
+    this.#restoring.set(asked, found)
+    return found
   }
 
-  async #anew(id: string, kept: KeptSession | Promise<KeptSession | undefined>, principal: Principal | undefined): Promise<Found> {
+  async #inTime(restored: Promise<Found>): Promise<Found> {
     const { report } = this.#options
     try {
-      const found = await within(PATIENCE, this.#restore(id, kept, principal))
+      const found = await within(PATIENCE, restored)
       if (found === 'late') report({ level: 'error', message: 'A session could not be fetched from its store in time' })
       return found === 'late' ? 'unavailable' : found
     } catch (error) {

@@ -3,12 +3,23 @@ import { type Message, read } from '../../jsonrpc/message.js'
 /** How much is remembered of one session, in characters. */
 const MOST = 64 * 1024
 
-/** What a client has told its session that outlives a request: that it is ready, and what it wants to hear of. */
+/** What a client has told its session that outlives a request: who it is, that it is ready, and what it wants to hear of. */
 export class Told {
+  readonly #opening: string
   readonly #frames = new Map<string, string>()
-  #size = 0
+  #size: number
 
-  /** In the order in which they came. */
+  /** `opening` is the text of `initialize`. */
+  constructor(opening: string) {
+    this.#size = opening.length
+    this.#opening = this.complete ? opening : ''
+  }
+
+  get opening(): string {
+    return this.#opening
+  }
+
+  /** What came behind it, in that order. */
   get frames(): readonly string[] {
     return [...this.#frames.values()]
   }

@@ -6,7 +6,7 @@ interface Given {
 }
 
 /** Less than this is not worth being counted. */
-const SMALL = 64 * 1024
+export const WORTH_COUNTING = 64 * 1024
 
 /**
  * Answers that have been given and not yet read. So many bytes of them may wait,
@@ -25,7 +25,7 @@ export class Unread {
   /** To be called when all of an answer was written. */
   add(given: Given): void {
     const size = given.writableLength
-    if (size < SMALL) return
+    if (size < WORTH_COUNTING) return
     this.#waiting.set(given, size)
     this.#size += size
     given.once('close', () => this.#remove(given))
