@@ -5,6 +5,8 @@
  * time, a promise is waited for.
  */
 export interface SessionStore {
+  /** Whether nobody but this process can read what is kept: then no digest is made of what makes an id worth something. */
+  readonly inProcess?: boolean
   /** Keeps it, or what has become of it, for so many milliseconds at least, counted anew each time. */
   keep(name: string, session: string, ttl: number): void | Promise<void>
   fetch(name: string): string | undefined | Promise<string | undefined>
@@ -18,6 +20,7 @@ export interface MemorySessionsOptions {
 
 /** Keeps sessions in this process, and no longer than it lives. */
 export class MemorySessions implements SessionStore {
+  readonly inProcess = true
   readonly #max: number
   /** In the order in which they were kept last. */
   readonly #sessions = new Map<string, { session: string; until: number }>()

@@ -2,20 +2,15 @@ import { isObject } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import type { SessionStore } from '../../stores/sessions.js'
 import type { HttpSession, Past } from './session.js'
-import { nameOf, secretDigest } from './session-id.js'
+import { nameOf, secretDigest, secretOf } from './session-id.js'
 
 /** What a session can be made anew from. */
 export interface KeptSession extends Past {
   readonly owner?: string | undefined
-  /** The digest of what its id has beside its name: who reads the store has no session. */
+  /** What its id has beside its name; where others may read it, its digest: who reads the store has no session. */
   readonly secret: string
   /** How many processes have had it before. */
   readonly generation: number
-}
-
-/** Whether an id is the one that a kept session was opened with. */
-export async function opens(id: string, { secret }: KeptSession): Promise<boolean> {
-  return secret === (await secretDigest(id))
 }
 
 /** Keeps sessions in a store. Of one session nothing overtakes what was asked before. */
@@ -42,10 +37,15 @@ export class Keeping {
     void this.#then(session.name, async () => {
       // First: what it is told from here on is for the next time.
       this.#queued.delete(session)
-      const kept = await describe(session)
+      const kept = describe(session, await this.#secret(session.id))
       if (this.#dropped.has(session)) return
       await (kept === undefined ? this.#store.drop(session.name) : this.#store.keep(session.name, JSON.stringify(kept), this.#ttl))
     })
+  }
+
+  /** Whether an id is the one that a kept session was opened with. */
+  async opens(id: string, { secret }: KeptSession): Promise<boolean> {
+    return secret === (await this.#secret(id))
   }
 
   /** Looks for what was kept. Rejects where the store cannot say. */
@@ -56,6 +56,10 @@ export class Keeping {
     if (tail !== undefined) return tail.then(() => this.fetch(id))
     const text = this.#fetch(name)
     return text instanceof Promise ? text.then(parse) : parse(text)
+  }
+
+  #secret(id: string): string | Promise<string> {
+    return this.#store.inProcess === true ? secretOf(id) : secretDigest(id)
   }
 
   #fetch(name: string): string | undefined | Promise<string | undefined> {
@@ -88,9 +92,8 @@ export class Keeping {
   }
 }
 
-async function describe(session: HttpSession): Promise<KeptSession | undefined> {
-  const { id, owner, generation, agreed, offers, told } = session
-  const secret = await secretDigest(id)
+function describe(session: HttpSession, secret: string): KeptSession | undefined {
+  const { owner, generation, agreed, offers, told } = session
   return agreed === undefined || !told.complete
     ? undefined
     : { owner, secret, generation, opening: told.opening, agreed, offers, told: told.frames }

@@ -16,7 +16,11 @@ export function nameOf(id: string): string {
   return ID.exec(id)?.[1] ?? ''
 }
 
+export function secretOf(id: string): string {
+  return ID.exec(id)?.[2] ?? ''
+}
+
 export async function secretDigest(id: string): Promise<string> {
-  const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(ID.exec(id)?.[2]))
+  const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(secretOf(id)))
   return btoa(String.fromCharCode(...new Uint8Array(bytes)))
 }

@@ -1,7 +1,7 @@
 import type { Principal } from '../../jsonrpc/channel.js'
 import type { Report } from '../../jsonrpc/report.js'
 import type { SessionStore } from '../../stores/sessions.js'
-import { Keeping, type KeptSession, opens } from './keeping.js'
+import { Keeping, type KeptSession } from './keeping.js'
 import type { HttpSession, SessionFacts } from './session.js'
 
 export interface SessionsOptions {
@@ -148,7 +148,7 @@ export class Sessions {
 
   async #restore(id: string, fetched: KeptSession | Promise<KeptSession | undefined>, principal: Principal | undefined): Promise<Found> {
     const kept = await fetched
-    if (kept === undefined || kept.owner !== principal?.id || !(await opens(id, kept))) return undefined
+    if (kept === undefined || kept.owner !== principal?.id || !(await this.#keeping.opens(id, kept))) return undefined
     if (!this.makeRoom()) return 'unavailable'
     const { opening, generation } = kept
     const session = this.#options.make({ id, owner: kept.owner, opening, generation: generation + 1 })
