@@ -1,5 +1,5 @@
 import { INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError } from './errors.js'
-import { elements, faultPosition, isDeeperThan, memberNames, valueAt } from './scan.js'
+import { elements, faultPosition, isArray, isDeeperThan, memberNames, valueAt } from './scan.js'
 
 /** An integer beyond 2^53 is a bigint, so that its digits survive. */
 export type Id = string | number | bigint
@@ -24,7 +24,7 @@ export interface Response {
   id: Id
   outcome: { result: unknown } | { error: RpcError }
 }
-/** The texts of its messages: each is read by itself. */
+/** The texts of its messages: each is read by itself. Of more than MAX_BATCH, only one more. */
 export interface Batch {
   kind: 'batch'
   frames: string[]
@@ -41,6 +41,8 @@ export interface Invalid {
 export type Message = Request | Notification | Response | Batch | Invalid
 
 const MAX_DEPTH = 512
+/** Whoever serves batches takes fewer. */
+export const MAX_BATCH = 1000
 const MAX_ID_LENGTH = 1024
 
 /** Reads one frame. Never throws: what is wrong comes back as `invalid`. */
@@ -51,6 +53,11 @@ export function read(frame: string, maxDepth = MAX_DEPTH): Message {
       frame.slice(-MAX_ID_LENGTH - 100),
       new RpcError(INVALID_REQUEST, `Invalid Request: the message is nested deeper than ${maxDepth} levels`),
     )
+  }
+  // Nobody takes so many, whatever they are: to parse them would cost a hundred times what was sent.
+  if (isArray(frame)) {
+    const frames = elements(frame, MAX_BATCH + 1)
+    if (frames.length > MAX_BATCH) return { kind: 'batch', frames }
   }
   let value: unknown
   try {

@@ -3,6 +3,7 @@ import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
 import { IncomingCalls, type IncomingOptions, type Side } from './incoming-calls.js'
 import {
   type Batch,
+  MAX_BATCH,
   type Id,
   type Invalid,
   type Message,
@@ -181,7 +182,10 @@ export class Peer implements Receiver, Side {
     if (frames.length === 0) problem = 'an empty batch'
     else if (inBatch) problem = 'a batch within a batch'
     else if (limit === 0) problem = 'batches are not part of this protocol revision; send one message at a time'
-    else if (frames.length > limit) problem = `a batch of ${frames.length} messages; at most ${limit} are taken`
+    else if (frames.length > limit) {
+      const count = frames.length > MAX_BATCH ? `more than ${MAX_BATCH}` : frames.length
+      problem = `a batch of ${count} messages; at most ${limit} are taken`
+    }
     if (problem !== undefined) {
       const error = new RpcError(INVALID_REQUEST, `Invalid Request: ${problem}`)
       return this.#invalid({ kind: 'invalid', id: undefined, error, mute: false }, exchange)

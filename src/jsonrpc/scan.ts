@@ -63,12 +63,18 @@ export function memberNames(text: string): Set<string> {
   return names
 }
 
-/** The texts of the elements of the array that the text is; the text is known to be JSON. */
-export function elements(text: string): string[] {
+/** Whether a text begins as an array does. */
+export function isArray(text: string): boolean {
+  return text.charCodeAt(skipSpace(text, 0)) === OPEN_ARRAY
+}
+
+/** The texts of the first elements of the array that the text is. What is no JSON may have any. */
+export function elements(text: string, most = Infinity): string[] {
   const found: string[] = []
   let i = skipSpace(text, skipSpace(text, 0) + 1)
-  while (i < text.length && text.charCodeAt(i) !== CLOSE_ARRAY) {
+  while (i < text.length && found.length < most && text.charCodeAt(i) !== CLOSE_ARRAY) {
     const end = valueEnd(text, i)
+    if (end <= i) break
     found.push(text.slice(i, end))
     i = skipSpace(text, end)
     if (text.charCodeAt(i) === COMMA) i = skipSpace(text, i + 1)

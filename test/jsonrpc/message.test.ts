@@ -1,7 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { RpcError } from '../../src/jsonrpc/errors.js'
-import { encodeError, encodeNotification, encodeRequest, encodeResult, exactInteger, read, unread } from '../../src/jsonrpc/message.js'
+import {
+  MAX_BATCH,
+  encodeError,
+  encodeNotification,
+  encodeRequest,
+  encodeResult,
+  exactInteger,
+  read,
+  unread,
+} from '../../src/jsonrpc/message.js'
 import { elements, faultPosition, isDeeperThan, valueAt } from '../../src/jsonrpc/scan.js'
 
 describe('read', () => {
@@ -130,6 +139,7 @@ describe('scan', () => {
     expect(valueAt('{"\\u0061":5}', ['a'])).toBe('5')
     expect(valueAt('[1]', ['a'])).toBeUndefined()
     expect(elements(' [ 1 , [2,3] , {"a":[4]} , "]" ] ')).toEqual(['1', '[2,3]', '{"a":[4]}', '"]"'])
+    expect(elements('[1,2,3,4]', 2)).toEqual(['1', '2'])
   })
 
   it.each([
@@ -177,5 +187,17 @@ describe('scan', () => {
       }),
       { numRuns: 5000 },
     )
+  })
+
+  it('does not look at each of very many messages', () => {
+    // Parsed, these would take a gigabyte.
+    for (const many of [`[${'{},'.repeat(10_000_000)}{}]`, ` \t[${'1,'.repeat(2000)}`, `[${'],'.repeat(2000)}`]) {
+      const message = read(many)
+      if (message.kind === 'batch') expect(message.frames).toHaveLength(MAX_BATCH + 1)
+      else expect(message).toMatchObject({ kind: 'invalid', error: { code: -32700 } })
+    }
+    for (const broken of ['[', '[}', '[}}}}', '[,', '[1 2', '["', '[{', '[1,]', '[\u0000'])
+      expect([broken, read(broken)]).toMatchObject([broken, { kind: 'invalid', error: { code: -32700 } }])
+    expect(read(`[${'1,'.repeat(MAX_BATCH - 1)}1]`)).toMatchObject({ kind: 'batch' })
   })
 })
