@@ -36,11 +36,7 @@ export interface SessionOptions {
 
 const unheard = () => {}
 
-/** The requests of each revision, for the gate. */
-const REQUESTS: ReadonlyMap<Revision, ReadonlySet<string>> = new Map(
-  [...byHandshake, ...bySelfDescription].map((revision) => [revision, new Set(revision.methods.clientRequests)]),
-)
-const knows = (list: readonly Revision[], method: string) => list.some((revision) => REQUESTS.get(revision)?.has(method))
+const has = ({ methods }: Revision, method: string) => methods.clientRequests.includes(method)
 
 /**
  * One client's conversation: the door. The revision is decided here: by the
@@ -150,7 +146,7 @@ export class Session implements PeerOptions {
 
   #serve(call: Incoming, connection: Connection): unknown {
     const { method, params = {} } = call.request
-    if (REQUESTS.get(connection.revision)?.has(method) !== true) throw unknown(method)
+    if (!has(connection.revision, method)) throw unknown(method)
     const context = {
       server: this.#server,
       connection,
@@ -189,8 +185,9 @@ export class Session implements PeerOptions {
     const { method, params = {} } = call.request
     if (method === 'initialize') return this.#initialize(call, params)
     if (method === 'ping') return {}
-    if (knows(byHandshake, method)) throw new RpcError(NOT_INITIALIZED, `Server not initialized: send "initialize" before "${method}"`)
-    throw knows(bySelfDescription, method) ? undescribed(method) : unknown(method)
+    if (byHandshake.some((revision) => has(revision, method)))
+      throw new RpcError(NOT_INITIALIZED, `Server not initialized: send "initialize" before "${method}"`)
+    throw bySelfDescription.some((revision) => has(revision, method)) ? undescribed(method) : unknown(method)
   }
 
   #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
