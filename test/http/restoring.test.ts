@@ -10,6 +10,7 @@ import {
   tokens,
 } from '../../src/http.js'
 import { type Server, createServer, resource, tool } from '../../src/index.js'
+import { Sessions } from '../../src/transports/http/sessions.js'
 import { Handshaken, POST, message, send } from './caller.js'
 import { servedOverHttp } from './served.js'
 
@@ -275,6 +276,30 @@ describe('a store of sessions', () => {
     expect(sessions.kept.size).toBe(0)
     const second = await start(watched(), { sessions })
     expect((await client.at(second.url).request('ping')).status).toBe(404)
+  })
+
+  it('gives nothing to those who have waited for a session that one of them ends', async () => {
+    const sessions = new Remote()
+    const first = await start(watched(), { sessions })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await first.close()
+    const second = await start(watched(), { sessions })
+    let go = () => {}
+    sessions.slow = new Promise((resolve) => {
+      go = resolve
+    })
+    sessions.asked.length = 0
+    const moved = client.at(second.url)
+    const ended = moved.end()
+    await until(() => expect(sessions.asked).toEqual(['fetch']))
+    const visits = vi.spyOn(Sessions.prototype, 'find')
+    const late = [moved.request('tools/call', { name: 'say', arguments: {} }), moved.listen()]
+    await until(() => expect(visits).toHaveBeenCalledTimes(2))
+    visits.mockRestore()
+    go()
+    expect((await ended).status).toBe(204)
+    expect((await Promise.all(late)).map(({ status }) => status)).toEqual([404, 404])
+    expect([second.sessions, second.open, sessions.kept.size]).toEqual([0, 0, 0])
   })
 
   it('is told again of a session that is used', async () => {

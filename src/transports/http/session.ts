@@ -96,6 +96,11 @@ export class HttpSession implements Channel, Home {
     return this.#settings.pulse
   }
 
+  /** Whether it has ended, in this process at least. */
+  get closed(): boolean {
+    return this.#closed
+  }
+
   /** `initialize` was answered: with a revision it has begun. */
   begin(answer: string): boolean {
     const { result } = JSON.parse(answer) as { result?: { protocolVersion?: string; capabilities?: object } } // our own answer
