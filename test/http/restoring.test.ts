@@ -302,6 +302,23 @@ describe('a store of sessions', () => {
     expect([second.sessions, second.open, sessions.kept.size]).toEqual([0, 0, 0])
   })
 
+  it('may have promises of its own', async () => {
+    const kept = new MemorySessions()
+    const lazy = {
+      keep: (name: string, session: string, ttl: number) => kept.keep(name, session, ttl),
+      fetch: (name: string) => {
+        const promise = Promise.resolve(kept.fetch(name))
+        return { then: promise.then.bind(promise) } as Promise<string | undefined> // as clients of databases have them
+      },
+      drop: (name: string) => kept.drop(name),
+    }
+    const first = await start(watched(), { sessions: lazy })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await first.close()
+    const second = await start(watched(), { sessions: lazy })
+    expect((await client.at(second.url).request('ping')).status).toBe(200)
+  })
+
   it('is told again of a session that is used', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {

@@ -1,4 +1,4 @@
-import { isObject } from '../../jsonrpc/message.js'
+import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import type { SessionStore } from '../../stores/sessions.js'
 import type { HttpSession, Past } from './session.js'
@@ -55,7 +55,8 @@ export class Keeping {
     const tail = this.#tails.get(name)
     if (tail !== undefined) return tail.then(() => this.fetch(id))
     const text = this.#fetch(name)
-    return text instanceof Promise ? text.then(parse) : parse(text)
+    // Clients of databases have promises of their own.
+    return isThenable(text) ? Promise.resolve(text).then(parse) : parse(text)
   }
 
   #secret(id: string): string | Promise<string> {
