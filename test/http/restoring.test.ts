@@ -396,6 +396,28 @@ describe('a session is not taken up', () => {
     await Handshaken.open(second.url, NEWEST)
     expect((await client.at(second.url).request('ping')).status).toBe(503)
   })
+
+  it('where others who came at the same time have taken the room', async () => {
+    const sessions = new MemorySessions()
+    const first = await start(watched(), { sessions })
+    const clients = await Promise.all([1, 2].map(() => Handshaken.open(first.url, NEWEST)))
+    await first.close()
+    const server = watched()
+    const waiting: (() => void)[] = []
+    server.use(async (call, next) => {
+      if (call.method === 'initialize') await new Promise<void>((resolve) => waiting.push(resolve))
+      return next()
+    })
+    const second = await start(server, { sessions, limits: { sessions: 2 } })
+    const opened = Handshaken.open(second.url, NEWEST)
+    await until(() => expect(second.sessions).toBe(1))
+    const answers = clients.map((client) => client.at(second.url).request('ping'))
+    await until(() => expect(waiting).toHaveLength(3))
+    for (const go of waiting) go()
+    await opened
+    expect((await Promise.all(answers)).map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([200, 503])
+    expect([second.sessions, sessions.size]).toEqual([2, 3])
+  })
 })
 
 describe('a process that ends', () => {

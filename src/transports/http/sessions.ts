@@ -163,6 +163,11 @@ export class Sessions {
       session.leave()
       return other ?? 'unavailable'
     }
+    // Others may have taken the place while this one was being made.
+    if (!this.makeRoom()) {
+      session.leave()
+      return 'unavailable'
+    }
     this.add(session)
     this.keep(session)
     this.#options.report({ level: 'info', message: 'A session of an earlier process was taken up' })
