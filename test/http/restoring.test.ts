@@ -319,6 +319,25 @@ describe('a store of sessions', () => {
     expect((await client.at(second.url).request('ping')).status).toBe(200)
   })
 
+  it('may never say that it has dropped a session: its client does not wait for that', async () => {
+    const sessions = { keep: () => {}, fetch: () => undefined, drop: () => new Promise<void>(() => {}) }
+    const lines: string[] = []
+    const handler = httpHandler(watched(), { sessions, log: { write: (line) => void lines.push(line) } })
+    const visit = (init: RequestInit) => handler(new Request('http://localhost/mcp', init))
+    const params = { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+    const opened = await visit({ method: 'POST', headers: POST, body: message('initialize', params, 1) })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const ended = visit({ method: 'DELETE', headers: { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' } })
+      await vi.advanceTimersByTimeAsync(60_000)
+      expect((await ended).status).toBe(204)
+      expect(lines.join('')).toContain('A session could not be dropped from its store in time')
+    } finally {
+      vi.useRealTimers()
+    }
+    await handler.close(0)
+  })
+
   it('is told again of a session that is used', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {

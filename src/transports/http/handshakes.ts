@@ -73,7 +73,7 @@ export class Handshakes {
       if (session === undefined) return this.#desk.refuse(visit, gone(headers))
       if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
         return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
-      if (visit.method === 'DELETE') return void this.#sessions.end(session).then(() => visit.answer(204, headers))
+      if (visit.method === 'DELETE') return void this.#sessions.endInTime(session).then(() => visit.answer(204, headers))
       if (!accepts(visit, 'text/event-stream'))
         return this.#desk.refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
       if (this.#desk.full()) return this.#desk.refuse(visit, unavailable('too many streams are open', headers))

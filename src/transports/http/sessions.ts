@@ -22,7 +22,7 @@ type Found = HttpSession | 'unavailable' | undefined
 const SETTLED = 60_000
 /** So long nothing is looked for where nothing was found. */
 const LOOK_AGAIN = 100
-/** How long the making of a session anew may take. */
+/** How long a client waits until a session is made anew, or dropped. */
 const PATIENCE = 10_000
 
 /** Every session of an endpoint. Most clients never say that they are done, so it ends those that nobody uses. */
@@ -94,6 +94,12 @@ export class Sessions {
     this.#remove(session)
     session.end()
     return this.#keeping.drop(session)
+  }
+
+  /** The same for its client, who does not wait for ever: the store may never say that it has done it. */
+  async endInTime(session: HttpSession): Promise<void> {
+    if ((await within(PATIENCE, this.end(session))) === 'late')
+      this.#options.report({ level: 'error', message: 'A session could not be dropped from its store in time' })
   }
 
   /** Lets go of all. What is kept of them stays, for whoever comes after. */
