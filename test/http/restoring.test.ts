@@ -191,6 +191,33 @@ describe('a store of sessions', () => {
     expect(second.sessions).toBe(1)
   })
 
+  it('gives a session that is being taken up to nobody whose name is the end of another', async () => {
+    const sessions = new Remote()
+    const auth = tokens([
+      { token: 'a'.repeat(32), id: 'ann lee', scopes: [] },
+      { token: 'b'.repeat(32), id: 'lee', scopes: [] },
+    ])
+    const by = (letter: string) => ({ authorization: `Bearer ${letter.repeat(32)}` })
+    const first = await start(watched(), { sessions, auth })
+    const { session } = await Handshaken.open(first.url, NEWEST, {}, by('a'))
+    await first.close()
+    const second = await start(watched(), { sessions, auth })
+    let go = () => {}
+    sessions.slow = new Promise((resolve) => {
+      go = resolve
+    })
+    sessions.asked.length = 0
+    const ping = (id: string, letter: string) =>
+      send(second.url, { headers: { ...POST, 'mcp-session-id': id, ...by(letter) }, body: message('ping', {}, 1) })
+    const own = ping(session, 'a')
+    await until(() => expect(sessions.asked).toEqual(['fetch']))
+    const other = ping(`${session} ann`, 'b')
+    // What is no id is not looked for: the store has not answered yet.
+    expect((await other).status).toBe(404)
+    go()
+    expect((await own).status).toBe(200)
+  })
+
   it('is asked once for all who wait, and they are served in order', async () => {
     const sessions = new Remote()
     const first = await start(servedOverHttp().server, { sessions })

@@ -126,8 +126,8 @@ export class Sessions {
 
   /** One that this process does not have: another one may have kept it. */
   #elsewhere(id: string, principal: Principal | undefined): Found | Promise<Found> {
-    // What is told to one caller is nothing for another.
-    const asked = `${id} ${principal?.id ?? ''}`
+    // What is told to one caller is nothing for another, whatever the two have in their names.
+    const asked = JSON.stringify([id, principal?.id])
     const restoring = this.#restoring.get(asked)
     if (restoring !== undefined) return restoring
     const kept = this.#keeping.fetch(id)
