@@ -9,8 +9,6 @@ export interface KeptSession extends Past {
   readonly owner?: string | undefined
   /** What its id has beside its name; where others may read it, its digest: who reads the store has no session. */
   readonly secret: string
-  /** How many processes have had it before. */
-  readonly generation: number
 }
 
 /** Keeps sessions in a store. Of one session nothing overtakes what was asked before. */
@@ -94,10 +92,8 @@ export class Keeping {
 }
 
 function describe(session: HttpSession, secret: string): KeptSession | undefined {
-  const { owner, generation, agreed, offers, told } = session
-  return agreed === undefined || !told.complete
-    ? undefined
-    : { owner, secret, generation, opening: told.opening, agreed, offers, told: told.frames }
+  const { owner, agreed, offers, told } = session
+  return agreed === undefined || !told.complete ? undefined : { owner, secret, opening: told.opening, agreed, offers, told: told.frames }
 }
 
 function parse(text: string | undefined): KeptSession | undefined {

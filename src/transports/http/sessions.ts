@@ -2,6 +2,7 @@ import type { Principal } from '../../jsonrpc/channel.js'
 import type { Report } from '../../jsonrpc/report.js'
 import type { SessionStore } from '../../stores/sessions.js'
 import { Keeping, type KeptSession } from './keeping.js'
+import { newGeneration } from './session-id.js'
 import type { HttpSession, SessionFacts } from './session.js'
 
 export interface SessionsOptions {
@@ -156,8 +157,7 @@ export class Sessions {
     const kept = await fetched
     if (kept === undefined || kept.owner !== principal?.id || !(await this.#keeping.opens(id, kept))) return undefined
     if (!this.makeRoom()) return 'unavailable'
-    const { opening, generation } = kept
-    const session = this.#options.make({ id, owner: kept.owner, opening, generation: generation + 1 })
+    const session = this.#options.make({ id, owner: kept.owner, opening: kept.opening, generation: newGeneration() })
     if (!(await session.restore(kept, principal))) {
       // What the server offers is not what this client was told: it must shake hands again.
       session.end()
