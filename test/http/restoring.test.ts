@@ -396,6 +396,36 @@ describe('a store of sessions', () => {
     await handler.close(0)
   })
 
+  it('may never answer: then it is asked again', async () => {
+    const kept = new MemorySessions()
+    const first = await start(watched(), { sessions: kept })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await first.close()
+    let lost = 0
+    const sessions = {
+      keep: (name: string, session: string, ttl: number) => kept.keep(name, session, ttl),
+      fetch: (name: string) => (lost++ === 0 ? new Promise<undefined>(() => {}) : kept.fetch(name)),
+      drop: (name: string) => kept.drop(name),
+      inProcess: true,
+    }
+    const handler = httpHandler(watched(), { sessions })
+    const ping = () =>
+      handler(
+        new Request('http://localhost/mcp', { method: 'POST', headers: { ...POST, ...client.headers }, body: message('ping', {}, 1) }),
+      )
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const asked = ping()
+      await vi.waitFor(() => expect(lost).toBe(1))
+      await vi.advanceTimersByTimeAsync(60_000)
+      expect((await asked).status).toBe(503)
+    } finally {
+      vi.useRealTimers()
+    }
+    expect((await ping()).status).toBe(200)
+    await handler.close(0)
+  })
+
   it('is told again of a session that is used', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {

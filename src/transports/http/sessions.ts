@@ -154,7 +154,9 @@ export class Sessions {
   }
 
   async #restore(id: string, fetched: KeptSession | Promise<KeptSession | undefined>, principal: Principal | undefined): Promise<Found> {
-    const kept = await fetched
+    // What comes later is not used: by then the session may have been taken up, and ended.
+    const kept = fetched instanceof Promise ? await within(PATIENCE, fetched) : fetched
+    if (kept === 'late') throw new Error('The store has not answered in time')
     if (kept === undefined || kept.owner !== principal?.id || !(await this.#keeping.opens(id, kept))) return undefined
     if (!this.makeRoom()) return 'unavailable'
     const session = this.#options.make({ id, owner: kept.owner, opening: kept.opening, generation: newGeneration() })
