@@ -55,7 +55,9 @@ function asFunction(module) {
 /**
  * V8 tells codes apart by their lengths alone; so the name of a cache has the
  * code's digest. One that V8 refuses (it is cut off, or Node was started with
- * other flags) stays, and the code is compiled as if there were none.
+ * other flags) stays, and the code is compiled as if there were none. V8 does
+ * not see that a cache has holes, and crashes: so it gets its name when all of it
+ * is on the disk, and a machine or a disk that fails meanwhile leaves none.
  */
 function loader(code, names) {
   const digest = createHash('sha256').update(code).digest('hex').slice(0, 16)
@@ -63,7 +65,7 @@ function loader(code, names) {
   const others = names.filter((name) => name !== 'serveStdio')
   return `// The package's core for Node (dist/core.js has the same code for others, with a source map): a script,
 // for which V8 keeps what it has compiled in a file beside this one. NODE_DISABLE_COMPILE_CACHE=1 is obeyed.
-const{readFileSync,writeFileSync}=process.getBuiltinModule("node:fs"),{Script}=process.getBuiltinModule("node:vm")
+const{readFileSync,renameSync,rmSync,writeFileSync}=process.getBuiltinModule("node:fs"),{Script}=process.getBuiltinModule("node:vm")
 const{arch,env,platform,versions}=process
 const cache=import.meta.dirname+"/core.${digest}."+versions.v8+"-"+platform+"-"+arch+".cache"
 let cachedData
@@ -71,7 +73,14 @@ if(!env.NODE_DISABLE_COMPILE_CACHE)try{cachedData=readFileSync(cache)}catch{}
 const script=new Script(${literal},{filename:"ccmcp/dist/core.js",cachedData})
 const core=script.runInThisContext()(import.meta.url,name=>import(name))
 function keep(){
-  if(process.stdin.bytesRead>0)try{writeFileSync(cache,script.createCachedData(),{flag:"wx"})}catch{}
+  if(process.stdin.bytesRead===0)return
+  const part=cache+"."+process.pid+".cache"
+  try{
+    writeFileSync(part,script.createCachedData(),{flag:"wx",flush:true})
+    renameSync(part,cache)
+  }catch{
+    try{rmSync(part)}catch{}
+  }
 }
 export const serveStdio=(...all)=>{
   if(cachedData===undefined&&!env.NODE_DISABLE_COMPILE_CACHE)process.once("exit",keep)

@@ -10,11 +10,13 @@ export function checkNames(where: string, given: object, known: Readonly<Record<
   }
 }
 
-/** Throws where a member is probably meant to be another; whoever wants to may have members of their own. */
+/** Throws where a member is probably meant to be another, which is not there; whoever wants to may have members of their own. */
 export function checkSlips(given: object, known: Readonly<Record<string, true>>, fail: (problem: string) => Error): void {
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(known, name)) continue
-    const meant = nearest(name, Object.keys(known), ({ length }) => (length < 6 ? 1 : 2))
+    // Who slips begins with the right letter, or with the next: "beta" is not "meta".
+    const missing = Object.keys(known).filter((word) => !Object.hasOwn(given, word) && word.slice(0, 2).includes(name.charAt(0)))
+    const meant = nearest(name, missing, ({ length }) => (length < 6 ? 1 : 2))
     if (meant !== undefined) throw fail(`there is no "${name}"; did you mean "${meant}"?`)
   }
 }

@@ -513,6 +513,34 @@ describe('an authorization server', () => {
     }
   })
 
+  it('whose token has expired is told nothing more, also where nothing looks at the clock', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const expires = Date.now() + 60_000
+      const timed: Authorization = { verify: (token) => ({ id: token, scopes: [], expires }) }
+      const server = guarded()
+      await serving(server, { auth: timed, keepAlive: 0 }, async ({ url }) => {
+        const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))
+        const own = await client.listen()
+        const primed = await own.next()
+        const listens = await open(url, as(ALICE, described('subscriptions/listen', { notifications: { toolsListChanged: true } })))
+        await listens.has('notifications/subscriptions/acknowledged')
+        vi.setSystemTime(expires)
+        server.tools.disable('write')
+        await Promise.all([own.ended(), listens.ended()])
+        expect(own.text + listens.text).not.toContain('list_changed')
+        expect(listens.seen.at(-1)?.data).toContain('"result"')
+        // It is kept for a client that comes back with a new token.
+        vi.setSystemTime(expires - 1)
+        const again = await client.listen(primed?.id)
+        expect(await again.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
+        again.cut()
+      })
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('that cannot be reached is not the fault of the caller', async () => {
     const log: string[] = []
     const closed = createHttpServer().listen(0, '127.0.0.1')

@@ -10,6 +10,7 @@ import {
   tokens,
 } from '../../src/http.js'
 import { type Server, createServer, resource, tool } from '../../src/index.js'
+import { Sessions } from '../../src/transports/http/sessions.js'
 import { Handshaken, POST, message, send } from './caller.js'
 import { servedOverHttp } from './served.js'
 
@@ -102,9 +103,40 @@ describe('what is left of streams', () => {
     other.tools.remove('big')
     expect(await ownAgain.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
     // The names of its streams are new: nothing is taken for something else.
-    expect(ownAgain.seen.map(({ id }) => id)).toEqual(['g.1', 'g1.1'])
+    expect(ownAgain.seen.map(({ id }) => id)).toEqual(['g.1', expect.stringMatching(/^g[1-9]\d*\.1$/) as string])
     ownAgain.cut()
     for (const never of ['7p.1', 'x.1', 'gg.2']) expect((await moved.listen(never)).status).toBe(400)
+  })
+
+  it('is not taken for that of another process, also where one has kept the session that another has taken up', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const shared = { sessions: new MemorySessions(), replay: new MemoryReplay(), limits: { idle: 60_000 } }
+      const first = await start(watched(), shared)
+      const client = await Handshaken.open(first.url, NEWEST)
+      const changing = watched()
+      const second = await start(changing, shared)
+      const stream = await client.at(second.url).listen()
+      changing.tools.remove('say')
+      await stream.message()
+      // The balancer has found the first one again, which knows nothing of the second.
+      vi.setSystemTime(Date.now() + 20_000)
+      await client.request('ping')
+      await Promise.all([first.close(), second.close()])
+      const other = watched()
+      const third = await start(other, shared)
+      const again = await client.at(third.url).listen()
+      const primed = await again.next()
+      other.resources.remove('note:it')
+      expect(await again.message()).toMatchObject({ method: 'notifications/resources/list_changed' })
+      expect(stream.seen.map(({ id }) => id)).not.toContain(again.seen.at(-1)?.id)
+      again.cut()
+      const resumed = await client.at(third.url).listen(primed?.id)
+      expect(await resumed.message()).toMatchObject({ method: 'notifications/resources/list_changed' })
+      resumed.cut()
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('may be nothing: then only what comes now is sent', async () => {
@@ -188,6 +220,33 @@ describe('a store of sessions', () => {
     const answers = await Promise.all(['b', 'a', 'b', 'a'].map((letter) => ping(session, letter)))
     expect(answers.map(({ status }) => status)).toEqual([404, 200, 404, 200])
     expect(second.sessions).toBe(1)
+  })
+
+  it('gives a session that is being taken up to nobody whose name is the end of another', async () => {
+    const sessions = new Remote()
+    const auth = tokens([
+      { token: 'a'.repeat(32), id: 'ann lee', scopes: [] },
+      { token: 'b'.repeat(32), id: 'lee', scopes: [] },
+    ])
+    const by = (letter: string) => ({ authorization: `Bearer ${letter.repeat(32)}` })
+    const first = await start(watched(), { sessions, auth })
+    const { session } = await Handshaken.open(first.url, NEWEST, {}, by('a'))
+    await first.close()
+    const second = await start(watched(), { sessions, auth })
+    let go = () => {}
+    sessions.slow = new Promise((resolve) => {
+      go = resolve
+    })
+    sessions.asked.length = 0
+    const ping = (id: string, letter: string) =>
+      send(second.url, { headers: { ...POST, 'mcp-session-id': id, ...by(letter) }, body: message('ping', {}, 1) })
+    const own = ping(session, 'a')
+    await until(() => expect(sessions.asked).toEqual(['fetch']))
+    const other = ping(`${session} ann`, 'b')
+    // What is no id is not looked for: the store has not answered yet.
+    expect((await other).status).toBe(404)
+    go()
+    expect((await own).status).toBe(200)
   })
 
   it('is asked once for all who wait, and they are served in order', async () => {
@@ -277,6 +336,96 @@ describe('a store of sessions', () => {
     expect((await client.at(second.url).request('ping')).status).toBe(404)
   })
 
+  it('gives nothing to those who have waited for a session that one of them ends', async () => {
+    const sessions = new Remote()
+    const first = await start(watched(), { sessions })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await first.close()
+    const second = await start(watched(), { sessions })
+    let go = () => {}
+    sessions.slow = new Promise((resolve) => {
+      go = resolve
+    })
+    sessions.asked.length = 0
+    const moved = client.at(second.url)
+    const ended = moved.end()
+    await until(() => expect(sessions.asked).toEqual(['fetch']))
+    const visits = vi.spyOn(Sessions.prototype, 'find')
+    const late = [moved.request('tools/call', { name: 'say', arguments: {} }), moved.listen()]
+    await until(() => expect(visits).toHaveBeenCalledTimes(2))
+    visits.mockRestore()
+    go()
+    expect((await ended).status).toBe(204)
+    expect((await Promise.all(late)).map(({ status }) => status)).toEqual([404, 404])
+    expect([second.sessions, second.open, sessions.kept.size]).toEqual([0, 0, 0])
+  })
+
+  it('may have promises of its own', async () => {
+    const kept = new MemorySessions()
+    const lazy = {
+      keep: (name: string, session: string, ttl: number) => kept.keep(name, session, ttl),
+      fetch: (name: string) => {
+        const promise = Promise.resolve(kept.fetch(name))
+        return { then: promise.then.bind(promise) } as Promise<string | undefined> // as clients of databases have them
+      },
+      drop: (name: string) => kept.drop(name),
+    }
+    const first = await start(watched(), { sessions: lazy })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await first.close()
+    const second = await start(watched(), { sessions: lazy })
+    expect((await client.at(second.url).request('ping')).status).toBe(200)
+  })
+
+  it('may never say that it has dropped a session: its client does not wait for that', async () => {
+    const sessions = { keep: () => {}, fetch: () => undefined, drop: () => new Promise<void>(() => {}) }
+    const lines: string[] = []
+    const handler = httpHandler(watched(), { sessions, log: { write: (line) => void lines.push(line) } })
+    const visit = (init: RequestInit) => handler(new Request('http://localhost/mcp', init))
+    const params = { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+    const opened = await visit({ method: 'POST', headers: POST, body: message('initialize', params, 1) })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const ended = visit({ method: 'DELETE', headers: { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' } })
+      await vi.advanceTimersByTimeAsync(60_000)
+      expect((await ended).status).toBe(204)
+      expect(lines.join('')).toContain('A session could not be dropped from its store in time')
+    } finally {
+      vi.useRealTimers()
+    }
+    await handler.close(0)
+  })
+
+  it('may never answer: then it is asked again', async () => {
+    const kept = new MemorySessions()
+    const first = await start(watched(), { sessions: kept })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await first.close()
+    let lost = 0
+    const sessions = {
+      keep: (name: string, session: string, ttl: number) => kept.keep(name, session, ttl),
+      fetch: (name: string) => (lost++ === 0 ? new Promise<undefined>(() => {}) : kept.fetch(name)),
+      drop: (name: string) => kept.drop(name),
+      inProcess: true,
+    }
+    const handler = httpHandler(watched(), { sessions })
+    const ping = () =>
+      handler(
+        new Request('http://localhost/mcp', { method: 'POST', headers: { ...POST, ...client.headers }, body: message('ping', {}, 1) }),
+      )
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const asked = ping()
+      await vi.waitFor(() => expect(lost).toBe(1))
+      await vi.advanceTimersByTimeAsync(60_000)
+      expect((await asked).status).toBe(503)
+    } finally {
+      vi.useRealTimers()
+    }
+    expect((await ping()).status).toBe(200)
+    await handler.close(0)
+  })
+
   it('is told again of a session that is used', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
@@ -353,6 +502,28 @@ describe('a session is not taken up', () => {
     const second = await start(watched(), { sessions, limits: { sessions: 1 } })
     await Handshaken.open(second.url, NEWEST)
     expect((await client.at(second.url).request('ping')).status).toBe(503)
+  })
+
+  it('where others who came at the same time have taken the room', async () => {
+    const sessions = new MemorySessions()
+    const first = await start(watched(), { sessions })
+    const clients = await Promise.all([1, 2].map(() => Handshaken.open(first.url, NEWEST)))
+    await first.close()
+    const server = watched()
+    const waiting: (() => void)[] = []
+    server.use(async (call, next) => {
+      if (call.method === 'initialize') await new Promise<void>((resolve) => waiting.push(resolve))
+      return next()
+    })
+    const second = await start(server, { sessions, limits: { sessions: 2 } })
+    const opened = Handshaken.open(second.url, NEWEST)
+    await until(() => expect(second.sessions).toBe(1))
+    const answers = clients.map((client) => client.at(second.url).request('ping'))
+    await until(() => expect(waiting).toHaveLength(3))
+    for (const go of waiting) go()
+    await opened
+    expect((await Promise.all(answers)).map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([200, 503])
+    expect([second.sessions, sessions.size]).toEqual([2, 3])
   })
 })
 

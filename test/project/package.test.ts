@@ -150,6 +150,21 @@ describe('what is loaded before the first answer', () => {
     expect(session(copy)).not.toMatch(/EISDIR|EEXIST/)
   })
 
+  it.skipIf(process.platform === 'win32')('is whole, or not there: a disk that is full leaves nothing behind', () => {
+    const copy = installed()
+    const limited = `trap '' XFSZ; ulimit -f 16; exec "$0" "$1"`
+    const input = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })}\n`
+    const { status, stdout } = spawnSync('/bin/sh', ['-c', limited, process.execPath, join(copy, 'dist', 'cli.js')], {
+      input,
+      encoding: 'utf8',
+      env: environment,
+    })
+    expect([status, stdout]).toEqual([0, expect.stringContaining('"id":1')])
+    expect(cachesIn(join(copy, 'dist'))).toEqual([])
+    session(copy)
+    expect(cachesIn(join(copy, 'dist'))).toHaveLength(1)
+  })
+
   it('exports the same to Node as to others', async () => {
     const names = async (file: string) => Object.keys((await import(join(dist, file))) as object).toSorted()
     expect(await names('core.node.js')).toEqual(await names('core.js'))

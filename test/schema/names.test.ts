@@ -45,7 +45,7 @@ describe('a member of a definition', () => {
   })
 
   it('may be of your own', () => {
-    const own = { data: 1, tags: ['a'], owner: 'me', type: 'it', id: 3, enabled: true }
+    const own = { data: 1, tags: ['a'], owner: 'me', type: 'it', id: 3, enabled: true, beta: true, names: ['y'], runs: 0 }
     const { tools } = made({ tools: [tool({ name: 'x', run, ...own })] })
     expect(tools.get('x')?.definition).toMatchObject(own)
   })

@@ -73,7 +73,7 @@ export class Handshakes {
       if (session === undefined) return this.#desk.refuse(visit, gone(headers))
       if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
         return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
-      if (visit.method === 'DELETE') return void this.#sessions.end(session).then(() => visit.answer(204, headers))
+      if (visit.method === 'DELETE') return void this.#sessions.endInTime(session).then(() => visit.answer(204, headers))
       if (!accepts(visit, 'text/event-stream'))
         return this.#desk.refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
       if (this.#desk.full()) return this.#desk.refuse(visit, unavailable('too many streams are open', headers))
@@ -87,12 +87,16 @@ export class Handshakes {
     return new HttpSession(facts, { pulse: this.#pulse, store, maxWaiting, retry, report, told }, open)
   }
 
-  #find({ visit, principal, headers }: Arrival, id: string, next: (session: HttpSession | undefined) => void): void {
+  #find(arrival: Arrival, id: string, next: (session: HttpSession | undefined) => void): void {
+    const { visit, principal, headers } = arrival
     const decided = (found: HttpSession | 'unavailable' | undefined) =>
       found === 'unavailable' ? this.#desk.refuse(visit, unavailable('sessions cannot be looked up now', headers)) : next(found)
     const found = this.#sessions.find(id, principal)
     if (!(found instanceof Promise)) return decided(found)
-    found.then(decided).catch((error: unknown) => this.#desk.fail(visit, error))
+    // Of those who have waited for it, one may have ended it by now.
+    const late = (session: Awaited<typeof found>) =>
+      session instanceof HttpSession && session.closed ? this.#find(arrival, id, next) : decided(session)
+    found.then(late).catch((error: unknown) => this.#desk.fail(visit, error))
   }
 
   #post(arrival: Arrival, text: string, message: Message, session: HttpSession | undefined): void {

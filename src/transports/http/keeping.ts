@@ -1,4 +1,4 @@
-import { isObject } from '../../jsonrpc/message.js'
+import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import type { SessionStore } from '../../stores/sessions.js'
 import type { HttpSession, Past } from './session.js'
@@ -9,8 +9,6 @@ export interface KeptSession extends Past {
   readonly owner?: string | undefined
   /** What its id has beside its name; where others may read it, its digest: who reads the store has no session. */
   readonly secret: string
-  /** How many processes have had it before. */
-  readonly generation: number
 }
 
 /** Keeps sessions in a store. Of one session nothing overtakes what was asked before. */
@@ -55,7 +53,8 @@ export class Keeping {
     const tail = this.#tails.get(name)
     if (tail !== undefined) return tail.then(() => this.fetch(id))
     const text = this.#fetch(name)
-    return text instanceof Promise ? text.then(parse) : parse(text)
+    // Clients of databases have promises of their own.
+    return isThenable(text) ? Promise.resolve(text).then(parse) : parse(text)
   }
 
   #secret(id: string): string | Promise<string> {
@@ -93,10 +92,8 @@ export class Keeping {
 }
 
 function describe(session: HttpSession, secret: string): KeptSession | undefined {
-  const { owner, generation, agreed, offers, told } = session
-  return agreed === undefined || !told.complete
-    ? undefined
-    : { owner, secret, generation, opening: told.opening, agreed, offers, told: told.frames }
+  const { owner, agreed, offers, told } = session
+  return agreed === undefined || !told.complete ? undefined : { owner, secret, opening: told.opening, agreed, offers, told: told.frames }
 }
 
 function parse(text: string | undefined): KeptSession | undefined {

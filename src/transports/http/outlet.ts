@@ -31,6 +31,7 @@ export class Outlet implements Beating {
   #wrote = false
   #waited = false
   #taken = 0
+  #expired = false
 
   constructor(visit: Visit, options: OutletOptions) {
     this.#options = options
@@ -49,7 +50,8 @@ export class Outlet implements Beating {
   }
 
   send(event: StreamEvent): void {
-    if (!this.#open) return
+    // Also where there is no pulse, or a slow one: nothing is told too late.
+    if (!this.#open || this.#expires()) return
     if (this.#sink.waiting > this.#options.maxWaiting) return this.#cut()
     this.#wrote = true
     this.#sink.write(encodeEvent(event))
@@ -69,8 +71,7 @@ export class Outlet implements Beating {
   }
 
   beat(): void {
-    const { until } = this.#options
-    if (until !== undefined && Date.now() >= until.time) return until.end()
+    if (this.#expires()) return
     const { waiting, taken } = this.#sink
     // Something was waiting at the last beat, and nothing was taken since: nobody reads any more.
     if (waiting > 0 && this.#waited && taken <= this.#taken) return this.#cut()
@@ -78,6 +79,15 @@ export class Outlet implements Beating {
     this.#taken = taken
     if (!this.#wrote) this.#sink.write(KEEP_ALIVE)
     this.#wrote = false
+  }
+
+  /** True when its time is up; what is sent from then on is its end. */
+  #expires(): boolean {
+    const { until } = this.#options
+    if (this.#expired || until === undefined || Date.now() < until.time) return false
+    this.#expired = true
+    until.end()
+    return true
   }
 
   #cut(): void {

@@ -24,3 +24,8 @@ export async function secretDigest(id: string): Promise<string> {
   const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(secretOf(id)))
   return btoa(String.fromCharCode(...new Uint8Array(bytes)))
 }
+
+/** What tells the streams of a process that takes a session up from those of all others that have had it, or still have it. */
+export function newGeneration(): number {
+  return 1 + (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0)
+}

@@ -21,7 +21,7 @@ export interface SessionFacts {
   owner: string | undefined
   /** The text of `initialize`. */
   opening: string
-  /** How many processes have had it before. */
+  /** What the names of its streams have behind them; 0 in the process that has opened it. */
   generation: number
 }
 
@@ -43,7 +43,6 @@ export interface Past {
 export class HttpSession implements Channel, Home {
   readonly id: string
   readonly owner: string | undefined
-  readonly generation: number
   /** By what stores know it. */
   readonly name: string
   readonly told: Told
@@ -65,7 +64,6 @@ export class HttpSession implements Channel, Home {
     this.id = id
     this.owner = owner
     this.told = new Told(opening)
-    this.generation = generation
     this.name = nameOf(id)
     this.#settings = settings
     this.#streams = new SessionStreams(this.name, generation, settings, this)
@@ -94,6 +92,11 @@ export class HttpSession implements Channel, Home {
 
   get pulse(): Pulse {
     return this.#settings.pulse
+  }
+
+  /** Whether it has ended, in this process at least. */
+  get closed(): boolean {
+    return this.#closed
   }
 
   /** `initialize` was answered: with a revision it has begun. */

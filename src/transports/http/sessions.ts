@@ -2,6 +2,7 @@ import type { Principal } from '../../jsonrpc/channel.js'
 import type { Report } from '../../jsonrpc/report.js'
 import type { SessionStore } from '../../stores/sessions.js'
 import { Keeping, type KeptSession } from './keeping.js'
+import { newGeneration } from './session-id.js'
 import type { HttpSession, SessionFacts } from './session.js'
 
 export interface SessionsOptions {
@@ -22,7 +23,7 @@ type Found = HttpSession | 'unavailable' | undefined
 const SETTLED = 60_000
 /** So long nothing is looked for where nothing was found. */
 const LOOK_AGAIN = 100
-/** How long the making of a session anew may take. */
+/** How long a client waits until a session is made anew, or dropped. */
 const PATIENCE = 10_000
 
 /** Every session of an endpoint. Most clients never say that they are done, so it ends those that nobody uses. */
@@ -96,6 +97,12 @@ export class Sessions {
     return this.#keeping.drop(session)
   }
 
+  /** The same for its client, who does not wait for ever: the store may never say that it has done it. */
+  async endInTime(session: HttpSession): Promise<void> {
+    if ((await within(PATIENCE, this.end(session))) === 'late')
+      this.#options.report({ level: 'error', message: 'A session could not be dropped from its store in time' })
+  }
+
   /** Lets go of all. What is kept of them stays, for whoever comes after. */
   async close(deadline: number): Promise<void> {
     this.#closed = true
@@ -120,8 +127,8 @@ export class Sessions {
 
   /** One that this process does not have: another one may have kept it. */
   #elsewhere(id: string, principal: Principal | undefined): Found | Promise<Found> {
-    // What is told to one caller is nothing for another.
-    const asked = `${id} ${principal?.id ?? ''}`
+    // What is told to one caller is nothing for another, whatever the two have in their names.
+    const asked = JSON.stringify([id, principal?.id])
     const restoring = this.#restoring.get(asked)
     if (restoring !== undefined) return restoring
     const kept = this.#keeping.fetch(id)
@@ -147,11 +154,12 @@ export class Sessions {
   }
 
   async #restore(id: string, fetched: KeptSession | Promise<KeptSession | undefined>, principal: Principal | undefined): Promise<Found> {
-    const kept = await fetched
+    // What comes later is not used: by then the session may have been taken up, and ended.
+    const kept = fetched instanceof Promise ? await within(PATIENCE, fetched) : fetched
+    if (kept === 'late') throw new Error('The store has not answered in time')
     if (kept === undefined || kept.owner !== principal?.id || !(await this.#keeping.opens(id, kept))) return undefined
     if (!this.makeRoom()) return 'unavailable'
-    const { opening, generation } = kept
-    const session = this.#options.make({ id, owner: kept.owner, opening, generation: generation + 1 })
+    const session = this.#options.make({ id, owner: kept.owner, opening: kept.opening, generation: newGeneration() })
     if (!(await session.restore(kept, principal))) {
       // What the server offers is not what this client was told: it must shake hands again.
       session.end()
@@ -162,6 +170,11 @@ export class Sessions {
     if (other !== undefined || this.#closed) {
       session.leave()
       return other ?? 'unavailable'
+    }
+    // Others may have taken the place while this one was being made.
+    if (!this.makeRoom()) {
+      session.leave()
+      return 'unavailable'
     }
     this.add(session)
     this.keep(session)
