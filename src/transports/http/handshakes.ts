@@ -73,12 +73,17 @@ export class Handshakes {
       if (session === undefined) return this.#desk.refuse(visit, gone(headers))
       if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
         return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
-      if (visit.method === 'DELETE') return void this.#sessions.endInTime(session).then(() => visit.answer(204, headers))
+      if (visit.method === 'DELETE') return void this.#delete(arrival, session)
       if (!accepts(visit, 'text/event-stream'))
         return this.#desk.refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
       if (this.#desk.full()) return this.#desk.refuse(visit, unavailable('too many streams are open', headers))
       this.#listen(arrival, session)
     })
+  }
+
+  async #delete({ visit, headers }: Arrival, session: HttpSession): Promise<void> {
+    if (await this.#sessions.endInTime(session)) visit.answer(204, headers)
+    else this.#desk.refuse(visit, unavailable('the session has ended here, but could not be dropped from its store', headers))
   }
 
   #make(facts: SessionFacts): HttpSession {

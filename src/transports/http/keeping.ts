@@ -69,9 +69,15 @@ export class Keeping {
     }
   }
 
-  drop(session: HttpSession): Promise<void> {
+  /** Whether it could be dropped. */
+  async drop(session: HttpSession): Promise<boolean> {
     this.#dropped.add(session)
-    return this.#then(session.name, async () => await this.#store.drop(session.name))
+    let dropped = false
+    await this.#then(session.name, async () => {
+      await this.#store.drop(session.name)
+      dropped = true
+    })
+    return dropped
   }
 
   /** Resolves when nothing is under way. */

@@ -90,17 +90,18 @@ export class Sessions {
     if (this.#all.get(session.id) === session) this.#keeping.keep(session)
   }
 
-  /** Ends it for good; resolves when no other process can have it any more. */
-  end(session: HttpSession): Promise<void> {
+  /** Ends it for good; resolves with whether no other process can have it any more. */
+  end(session: HttpSession): Promise<boolean> {
     this.#remove(session)
     session.end()
     return this.#keeping.drop(session)
   }
 
   /** The same for its client, who does not wait for ever: the store may never say that it has done it. */
-  async endInTime(session: HttpSession): Promise<void> {
-    if ((await within(PATIENCE, this.end(session))) === 'late')
-      this.#options.report({ level: 'error', message: 'A session could not be dropped from its store in time' })
+  async endInTime(session: HttpSession): Promise<boolean> {
+    const ended = await within(PATIENCE, this.end(session))
+    if (ended === 'late') this.#options.report({ level: 'error', message: 'A session could not be dropped from its store in time' })
+    return ended === true
   }
 
   /** Lets go of all. What is kept of them stays, for whoever comes after. */
