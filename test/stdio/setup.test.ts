@@ -166,11 +166,13 @@ describe('the lock of a build', () => {
     writeFileSync(join(root, 'wait'), '')
     const killed = launch()
     await killed.said('npm on stdout')
+    // npm may speak before it is named.
+    await expect.poll(() => readFileSync(lock(), 'utf8'), { timeout: 10_000 }).toMatch(/^\d+ \d+$/)
     process.kill(Number(readFileSync(lock(), 'utf8').split(' ')[0]), 'SIGKILL')
     await killed.exited()
     const attempts = several()
     const server = launch()
-    await attempts
+    await within(attempts, () => 'attempts to take the lock')
     expect(npm()).toBe('npm ci --include=dev --no-audit --no-fund\n')
     rmSync(join(root, 'wait'))
     await answersPing(server)
