@@ -164,6 +164,15 @@ class Remote implements SessionStore {
   out = false
   slow: Promise<void> | undefined
 
+  /** From here on it takes its time, until the function that this returns is called. */
+  hold(): () => void {
+    let go = () => {}
+    this.slow = new Promise((resolve) => {
+      go = resolve
+    })
+    return go
+  }
+
   async keep(name: string, session: string): Promise<void> {
     await this.#reach('keep')
     this.kept.set(name, session)
@@ -233,10 +242,7 @@ describe('a store of sessions', () => {
     const { session } = await Handshaken.open(first.url, NEWEST, {}, by('a'))
     await first.close()
     const second = await start(watched(), { sessions, auth })
-    let go = () => {}
-    sessions.slow = new Promise((resolve) => {
-      go = resolve
-    })
+    const go = sessions.hold()
     sessions.asked.length = 0
     const ping = (id: string, letter: string) =>
       send(second.url, { headers: { ...POST, 'mcp-session-id': id, ...by(letter) }, body: message('ping', {}, 1) })
@@ -254,10 +260,7 @@ describe('a store of sessions', () => {
     const first = await start(servedOverHttp().server, { sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
-    let go = () => {}
-    sessions.slow = new Promise((resolve) => {
-      go = resolve
-    })
+    const go = sessions.hold()
     const opened: string[] = []
     const { server } = servedOverHttp()
     server.use((call, next) => {
@@ -323,10 +326,7 @@ describe('a store of sessions', () => {
   it('forgets a session that was ended while it was being kept', async () => {
     const sessions = new Remote()
     const first = await start(watched(), { sessions })
-    let go = () => {}
-    sessions.slow = new Promise((resolve) => {
-      go = resolve
-    })
+    const go = sessions.hold()
     const client = await Handshaken.open(first.url, NEWEST)
     const ended = client.end()
     const late = client.request('ping')
@@ -344,10 +344,7 @@ describe('a store of sessions', () => {
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
     const second = await start(watched(), { sessions })
-    let go = () => {}
-    sessions.slow = new Promise((resolve) => {
-      go = resolve
-    })
+    const go = sessions.hold()
     sessions.asked.length = 0
     const moved = client.at(second.url)
     const ended = moved.end()
@@ -532,10 +529,7 @@ describe('a session is not taken up', () => {
 describe('a process that ends', () => {
   it('waits until its sessions are kept, and no longer than it may', async () => {
     const sessions = new Remote()
-    let go = () => {}
-    sessions.slow = new Promise((resolve) => {
-      go = resolve
-    })
+    const go = sessions.hold()
     const first = await start(watched(), { sessions })
     await Handshaken.open(first.url, NEWEST)
     const closed = first.close()

@@ -14,6 +14,7 @@ import { Refusal, gone, unavailable, unsupportedVersion } from './refusal.js'
 import { newId } from './session-id.js'
 import { HttpSession, type SessionFacts } from './session.js'
 import { Sessions } from './sessions.js'
+import type { Visit } from './visit.js'
 
 export interface HandshakeOptions {
   /** Serves a client over a channel. */
@@ -69,10 +70,8 @@ export class Handshakes {
   visit(arrival: Arrival): void {
     const { visit, headers } = arrival
     this.#find(arrival, visit.header('mcp-session-id') ?? '', (session) => {
-      const version = visit.header('mcp-protocol-version')
       if (session === undefined) return this.#desk.refuse(visit, gone(headers))
-      if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
-        return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
+      if (speaksOtherwise(visit, session)) return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
       if (visit.method === 'DELETE') return void this.#delete(arrival, session)
       if (!accepts(visit, 'text/event-stream'))
         return this.#desk.refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
@@ -115,8 +114,7 @@ export class Handshakes {
       const refusal = visit.header('mcp-session-id') === undefined ? new Refusal(400, `Bad Request: ${NO_SESSION}`, headers) : gone(headers)
       return this.#desk.refuse(visit, refusal, asked, unreadable)
     }
-    if (version !== undefined && handshakeNamed(version) === undefined && version !== session.agreed)
-      return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
+    if (speaksOtherwise(visit, session)) return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
     if ((message.kind === 'request' || message.kind === 'batch') && this.#desk.full())
       return this.#desk.refuse(visit, unavailable('too many requests are open', headers), asked)
     session.post(text, message, { visit, principal, headers, challenge: this.#desk.challenge })
@@ -157,6 +155,12 @@ export class Handshakes {
     if (typeof known === 'boolean') return decided(known)
     known.then(decided).catch((error: unknown) => this.#desk.fail(visit, error))
   }
+}
+
+/** Whether a request names a revision that has no sessions, and that this one has not agreed on. */
+function speaksOtherwise(visit: Visit, { agreed }: HttpSession): boolean {
+  const version = visit.header('mcp-protocol-version')
+  return version !== undefined && handshakeNamed(version) === undefined && version !== agreed
 }
 
 /** The id that an answer may carry: that of a request, be it one that cannot be served. */
