@@ -20,6 +20,8 @@ export default defineConfig({
     // The output of a test is shown if it fails.
     silent: 'passed-only',
     testTimeout: 30_000,
+    // As long as other waits in the tests: a busy machine may stand still for a second.
+    expect: { poll: { timeout: 10_000 } },
     // Two cores are common; child processes need one of them.
     maxWorkers: 2,
   },
