@@ -1,6 +1,7 @@
 import { type Issue, type JsonSchema, type Outcome, isRecord, memberPath } from './issue.js'
-import { check as checkFully, headerParameters, lint } from './full.js'
-import type { HeaderParameter } from './headers.js'
+import { type HeaderParameter, headerParameters } from './headers.js'
+import { check as checkFully } from './json-schema.js'
+import { lint } from './lint.js'
 import { compileSimple } from './simple.js'
 
 /** A schema library's own schema, by the common interface of https://standardschema.dev */

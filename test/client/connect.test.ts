@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { onStillClock } from '../clock.js'
 import { ConnectionError, type Target, Timeout, connect, memory, stdio } from '../../src/client.js'
 import type { Channel } from '../../src/jsonrpc/channel.js'
 import type { Report } from '../../src/jsonrpc/report.js'
@@ -236,46 +237,39 @@ describe('a connected client', () => {
     await circle.close()
   })
 
-  it('extends its deadline on progress, up to a cap, and says which timer fired', async () => {
-    const timers: ReturnType<typeof setInterval>[] = []
-    const working = serving((asked, server) => {
-      if (asked.method !== 'tools/call') return
-      let progress = 0
-      timers.push(
-        setInterval(
-          () =>
-            server.send(
-              JSON.stringify({
-                jsonrpc: '2.0',
-                method: 'notifications/progress',
-                params: { progressToken: asked.params?._meta?.['progressToken'], progress: ++progress },
-              }),
-            ),
-          10,
-        ),
+  it('extends its deadline on progress, up to a cap, and says which timer fired', () =>
+    onStillClock(async (pass) => {
+      const timers: ReturnType<typeof setInterval>[] = []
+      const working = serving((asked, server) => {
+        if (asked.method !== 'tools/call') return
+        const { progressToken } = asked.params?._meta ?? {}
+        let progress = 0
+        const params = () => ({ progressToken, progress: ++progress })
+        timers.push(
+          setInterval(() => server.send(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params: params() })), 10),
+        )
+      })
+      const client = await connect(working)
+      const seen: number[] = []
+      const capped = client.callTool('x', {}, { timeout: 200, maxTimeout: 400, onProgress: ({ progress }) => seen.push(progress) })
+      await Promise.all([expect(capped).rejects.toThrow('No answer within 400 ms in all to tools/call'), pass(400)])
+      expect(seen.length).toBeGreaterThan(2)
+      expect(working.asked.at(-1)).toMatchObject({
+        method: 'notifications/cancelled',
+        params: { requestId: 3, reason: 'No answer within 400 ms in all to tools/call' },
+      })
+      timers.forEach(clearInterval)
+      const unheard = client.callTool('x', {}, { timeout: 20 })
+      await Promise.all([expect(unheard).rejects.toThrow('No answer within 20 ms to tools/call'), pass(20)])
+      timers.forEach(clearInterval)
+      const stopping = client.callTool(
+        'x',
+        {},
+        { timeout: 100, onProgress: ({ progress }) => progress === 2 && timers.forEach(clearInterval) },
       )
-    })
-    const client = await connect(working)
-    const seen: number[] = []
-    await expect(
-      client.callTool('x', {}, { timeout: 200, maxTimeout: 400, onProgress: ({ progress }) => seen.push(progress) }),
-    ).rejects.toThrow('No answer within 400 ms in all to tools/call')
-    expect(seen.length).toBeGreaterThan(2)
-    expect(working.asked.at(-1)).toMatchObject({
-      method: 'notifications/cancelled',
-      params: { requestId: 3, reason: 'No answer within 400 ms in all to tools/call' },
-    })
-    timers.forEach(clearInterval)
-    await expect(client.callTool('x', {}, { timeout: 20 })).rejects.toThrow('No answer within 20 ms to tools/call')
-    timers.forEach(clearInterval)
-    const pending = client.callTool(
-      'x',
-      {},
-      { timeout: 100, onProgress: ({ progress }) => progress === 2 && timers.forEach(clearInterval) },
-    )
-    await expect(pending).rejects.toThrow('No answer within 100 ms of its last progress to tools/call')
-    await client.close()
-  })
+      await Promise.all([expect(stopping).rejects.toThrow('No answer within 100 ms of its last progress to tools/call'), pass(120)])
+      await client.close()
+    }))
 
   it('reports garbage and never answers it', async () => {
     const reports: Report[] = []

@@ -415,7 +415,7 @@ describe('a store of sessions', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       const asked = ping()
-      await vi.waitFor(() => expect(lost).toBe(1))
+      await until(() => expect(lost).toBe(1))
       await vi.advanceTimersByTimeAsync(60_000)
       expect((await asked).status).toBe(503)
     } finally {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { onStillClock } from '../clock.js'
 import { z } from 'zod'
 import { type ConnectOptions, type ElicitParams, connect, memory } from '../../src/client.js'
 import {
@@ -478,18 +479,20 @@ describe.each(URLS)('a URL in %s', (revision) => {
 })
 
 describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
-  it('does not use up the time of the call', async () => {
-    const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name, { timeout: 500 })
-    const elicit = () => new Promise<ReturnType<typeof accept>>((resolve) => setTimeout(() => resolve(accept({ name: 'Ada' })), 800))
-    expect(text(await callIt(server, revision, { elicit }))).toBe('Ada')
-  })
+  it('does not use up the time of the call', () =>
+    onStillClock(async (pass) => {
+      const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name, { timeout: 500 })
+      const elicit = async () => (await pass(800), accept({ name: 'Ada' }))
+      expect(text(await callIt(server, revision, { elicit }))).toBe('Ada')
+    }))
 
-  it('does not use up the time of the client that answers', async () => {
-    const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
-    const elicit = () => new Promise<ReturnType<typeof accept>>((resolve) => setTimeout(() => resolve(accept({ name: 'Ada' })), 900))
-    await using client = await connect(memory(server), { revision, elicit })
-    expect(text(await client.callTool('it', {}, { timeout: 600 }))).toBe('Ada')
-  })
+  it('does not use up the time of the client that answers', () =>
+    onStillClock(async (pass) => {
+      const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
+      const elicit = async () => (await pass(900), accept({ name: 'Ada' }))
+      await using client = await connect(memory(server), { revision, elicit })
+      expect(text(await client.callTool('it', {}, { timeout: 600 }))).toBe('Ada')
+    }))
 
   it('leaves the place of the call to others, and takes it again', async () => {
     const { open, opened } = gate()
