@@ -92,9 +92,9 @@ export class LogWriter {
   }
 }
 
-/** A string takes up to two bytes a character. */
+/** In bytes. Not every runtime has a Buffer, which counts without encoding. */
 function sizeOf(text: string | Uint8Array): number {
-  return typeof text === 'string' ? 2 * text.length : text.length
+  return typeof text === 'string' ? (globalThis.Buffer?.byteLength(text) ?? text.length) : text.length
 }
 
 function isNodeStream(stream: LogStream): stream is NodeStream {
