@@ -1,5 +1,6 @@
 import type { Authorization } from './auth/authorization.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
+import { andThen } from './jsonrpc/hook.js'
 import type { Report } from './jsonrpc/report.js'
 import { identify } from './protocol/revisions/identify.js'
 import { checkNames } from './schema/names.js'
@@ -12,7 +13,7 @@ import { MemorySessions, type SessionStore } from './stores/sessions.js'
 import { BearerGate } from './transports/http/bearer-gate.js'
 import { Endpoint } from './transports/http/endpoint.js'
 import { webVisit } from './transports/http/web.js'
-import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
+import { type LogLevel, type LogStream, logTo, standardError } from './transports/stdio-log.js'
 
 export interface HttpLimits {
   /** The longest body of a request, in bytes (default 4 MiB). */
@@ -137,19 +138,21 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
   if (node !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(node)) throw new TypeError('"node" must be 1 to 32 letters, digits, _ and -')
   const report: (report: Report) => void = log === undefined ? () => {} : logTo(log, logLevel)
+  const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
   return new Endpoint({
     ...place,
     hosts,
     origins,
     report,
-    open: (channel) => new Session(server, watch === undefined ? channel : tap(channel, watch), settings),
+    open: (channel) => new Session(server, watch === undefined ? channel : tap(channel, watch, tapFailed), settings),
     headerParameters: (name, { params }, principal) => {
       const tool = server.tools.get(name)
       if (tool === undefined || tool.headers.length === 0) return []
       const description = identify(params)
+      if (description === undefined) return []
       // Of a tool that the caller cannot see, it is told nothing.
-      return description !== undefined && seenBy(tool.definition, callerOf(description, principal)) ? tool.headers : []
+      return andThen(seenBy(tool.definition, callerOf(description, principal)), (seen) => (seen ? tool.headers : []))
     },
     gate: auth === undefined ? undefined : new BearerGate(auth, report),
     store: replay ?? new MemoryReplay(),
@@ -234,7 +237,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   }
   if (!path.startsWith('/')) throw new TypeError(`listen: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
   await auth?.prepare?.()
-  const log = options.log ?? globalThis.process?.stderr
+  const log = options.log ?? standardError
   const endpoint = endpointOf(server, { ...options, log }, { path, addresses: !local })
   const { NodeServer } = await import('./transports/http/node.js')
   const { requestTimeout = 30_000, headTimeout = requestTimeout === 0 ? 10_000 : Math.min(10_000, requestTimeout) } = options

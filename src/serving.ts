@@ -1,5 +1,7 @@
 import type { Framing } from './framing/detect.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
+import { ignore } from './jsonrpc/hook.js'
+import type { Report } from './jsonrpc/report.js'
 import { type Server, checkServer } from './server/server.js'
 import { Session } from './server/session.js'
 import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
@@ -48,8 +50,10 @@ export class Serving {
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
     checkOptions(options)
     this.#channel = new StreamChannel(options)
-    this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch), {
-      ...(log === undefined ? {} : { report: logTo(log, logLevel) }),
+    const report: (report: Report) => void = log === undefined ? ignore : logTo(log, logLevel)
+    const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
+    this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch, tapFailed), {
+      report,
       ...(maxDepth === undefined ? {} : { maxDepth }),
       closed: (error) => {
         this.#broken = error

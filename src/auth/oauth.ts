@@ -1,5 +1,6 @@
 import type { JWTPayload, JWTVerifyGetKey } from 'jose'
 import type { Principal } from '../jsonrpc/channel.js'
+import { truncateJson } from '../jsonrpc/truncate.js'
 import type { Authorization } from './authorization.js'
 
 export interface OAuthOptions {
@@ -106,7 +107,7 @@ async function jwksUriOf(issuer: string): Promise<string> {
     const metadata = await metadataAt(place).catch((error: unknown) => void (cause ??= error))
     if (metadata === undefined) continue
     const { issuer: named, jwks_uri: found } = metadata
-    if (named !== issuer) throw new Error(`The metadata at ${place} is that of the issuer ${JSON.stringify(named)}, not of ${issuer}`)
+    if (named !== issuer) throw new Error(`The metadata at ${place} is that of the issuer ${truncateJson(named)}, not of ${issuer}`)
     if (typeof found !== 'string') continue
     checkSafe('jwks_uri', found)
     return found

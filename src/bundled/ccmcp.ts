@@ -117,5 +117,6 @@ function about(server: () => Server, journal: Journal, readOnly: boolean): Resou
 }
 
 function warnOnStderr(message: string): void {
-  process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), level: 'warning', message })}\n`)
+  // Not process.stderr.write: that ends the process where nobody reads stderr any more.
+  console.error(JSON.stringify({ time: new Date().toISOString(), level: 'warning', message }))
 }

@@ -22,7 +22,7 @@ export class Journal {
   readonly keep: Middleware = (call, next) => {
     this.#served++
     const { method, params, log } = call
-    const name = method === 'tools/call' ? String(params['name']).slice(0, 200) : undefined
+    const name = method === 'tools/call' ? nameOf(params) : undefined
     if (name !== undefined) log.debug(`Calling tool: ${name}`, LOGGER)
     const served = (result: Result) => {
       if (result['isError'] === true) log.error(`Tool ${name} failed: ${textOf(result['content'])}`, LOGGER)
@@ -39,6 +39,11 @@ export class Journal {
       return failed(error)
     }
   }
+}
+
+/** The tool that a call names; a caller may send anything. */
+function nameOf({ name }: Readonly<Record<string, unknown>>): string {
+  return typeof name === 'string' ? name.slice(0, 200).toWellFormed() : 'without a name'
 }
 
 /** What the model is told of a failure. */

@@ -1,7 +1,8 @@
+import { standardError } from '../transports/stdio-log.js'
 import { VERSION } from '../version.js'
 import { type Command, runCommand } from './command.js'
 import { Failure, UsageError, columns, suggestion } from './options.js'
-import { print, quiet } from './print.js'
+import { print } from './print.js'
 import { serve } from './serve.js'
 import { BUNDLED } from './servers.js'
 
@@ -78,8 +79,7 @@ async function start(args: readonly string[]): Promise<void> {
   try {
     await main(args)
   } catch (error) {
-    process.stderr.on('error', quiet)
-    process.stderr.write(`ccmcp: ${explain(error, args[0])}\n`)
+    standardError.write(`ccmcp: ${explain(error, args[0])}\n`)
     process.exitCode = error instanceof Failure ? error.exitCode : 1
   }
 }

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Server } from '../index.js'
+import { standardError } from '../transports/stdio-log.js'
 import { guardStdout } from '../transports/stdio-wire.js'
 import { Failure, UsageError } from './options.js'
 import { checkFile } from './servers.js'
@@ -17,7 +18,7 @@ export async function serverOf(file: string, settings: Settings, elsewhere: bool
   // What it prints while it is loaded must not reach the wire either, unless that is elsewhere.
   if ((process.env['CCMCP_WIRE'] ?? '') === '') guardStdout()
   const hung = () => {
-    process.stderr.write(`ccmcp: ${file} never finishes loading: it awaits what does not come\n`)
+    standardError.write(`ccmcp: ${file} never finishes loading: it awaits what does not come\n`)
     process.exitCode = 1
   }
   // There is nothing left to do, and yet there is no server.
@@ -33,7 +34,7 @@ export async function serverOf(file: string, settings: Settings, elsewhere: bool
 /** A program that serves by itself is never done with loading, or ends the process; nobody would know why. Returns how to stop waiting. */
 function expectExport(file: string): () => void {
   const tell = (what: string) => () => {
-    process.stderr.write(
+    standardError.write(
       `ccmcp: ${file} ${what}. If it serves by itself (serveStdio, listen), export its server instead, or start it with node\n`,
     )
   }

@@ -1,3 +1,5 @@
+import { standardError } from '../transports/stdio-log.js'
+
 let listening = false
 
 /** Writes to stdout. Whoever reads it may stop reading: that is no fault of ours. */
@@ -12,10 +14,6 @@ export function print(text: string | Uint8Array): void {
 /** A full disk, say: what was asked for is not all there. */
 function failed(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return
-  process.stderr.write(`ccmcp: stdout cannot be written: ${error.message}\n`)
+  standardError.write(`ccmcp: stdout cannot be written: ${error.message}\n`)
   process.exit(1)
-}
-
-export function quiet(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
 }

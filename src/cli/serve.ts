@@ -2,6 +2,7 @@ import { constants, openSync, writeSync } from 'node:fs'
 import { ccmcpServer } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'
+import { standardError } from '../transports/stdio-log.js'
 import { type Command, HELP } from './command.js'
 import { HTTP_OPTIONS } from './http-options.js'
 import { type Arguments, type Options, UsageError, columns, readVariables, suggestion, variableOf } from './options.js'
@@ -92,7 +93,7 @@ function warnOfVariables(): void {
   const known = [...Object.keys(OPTIONS).map(variableOf), 'CCMCP_WIRE']
   for (const name of Object.keys(process.env)) {
     if (name.startsWith('CCMCP_') && !known.includes(name))
-      process.stderr.write(`ccmcp: ${name} means nothing to ccmcp serve and is ignored${suggestion(name, known)}\n`)
+      standardError.write(`ccmcp: ${name} means nothing to ccmcp serve and is ignored${suggestion(name, known)}\n`)
   }
 }
 
@@ -145,11 +146,7 @@ function logFile(path: string): LogStream {
   }
   return {
     write(line) {
-      try {
-        writeSync(descriptor, line)
-      } catch {
-        // The disk is full, or its reader is gone: no reason to end.
-      }
+      writeSync(descriptor, line)
     },
   }
 }

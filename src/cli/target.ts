@@ -2,13 +2,18 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type CallOptions, ChannelClosed, type Client, ConnectionError, RpcError, type Target, Timeout, connect, stdio } from '../client.js'
 import { isObject } from '../jsonrpc/message.js'
+import { truncate } from '../jsonrpc/truncate.js'
 import { revisions } from '../protocol/revisions/index.js'
 import type { Framing } from '../stdio.js'
+import { standardError } from '../transports/stdio-log.js'
 import { VERSION } from '../version.js'
 import { type Arguments, Failure, type Options, UsageError } from './options.js'
-import { print, quiet } from './print.js'
+import { print } from './print.js'
 import { DEFAULT, checkFile, kindOf } from './servers.js'
 import { shown } from './show.js'
+
+/** How many characters of a server's error are shown; --json has all of it. */
+const MAX_ERROR = 4096
 
 /** The options of every command that talks to a server. */
 export const TARGET_OPTIONS = {
@@ -95,8 +100,7 @@ async function textOf(text: string): Promise<string> {
 
 /** Writes to stderr for the person who watches. */
 export function complain(text: string): void {
-  if (process.stderr.listenerCount('error') === 0) process.stderr.on('error', quiet)
-  process.stderr.write(shown(text, process.stderr))
+  standardError.write(shown(text, standardError))
 }
 
 /** Connects, does what is to be done, and ends the server, whatever happens. */
@@ -155,7 +159,7 @@ function failureOf(error: unknown, json: boolean): unknown {
     const { code, message, data } = error
     if (json) print(`${JSON.stringify({ error: { code, message, data } }, null, 2)}\n`)
     const detail = data === undefined || json ? '' : `\n${JSON.stringify(data, null, 2)}`
-    return new Failure(1, shown(`The server answered with error ${code}: ${message}${detail}`, process.stderr))
+    return new Failure(1, shown(`The server answered with error ${code}: ${truncate(message, MAX_ERROR)}${truncate(detail, MAX_ERROR)}`, process.stderr))
   }
   if (error instanceof ConnectionError || error instanceof ChannelClosed || error instanceof Timeout)
     return new Failure(3, shown(error.message, process.stderr))

@@ -1,6 +1,7 @@
 import type { Tapped } from '../jsonrpc/channel.js'
 import { ChannelClosed } from '../jsonrpc/errors.js'
-import type { Params } from '../jsonrpc/message.js'
+import { callHook, ignore } from '../jsonrpc/hook.js'
+import { type Params, isThenable } from '../jsonrpc/message.js'
 import type { Report } from '../jsonrpc/report.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, newest, revisions } from '../protocol/revisions/index.js'
@@ -103,7 +104,7 @@ class Attempt {
   constructor(target: Target, options: SessionOptions) {
     this.#target = target
     this.#options = options
-    this.#channel = target.open()
+    this.#channel = openChannel(target)
     this.session = new ClientSession(this.#channel, options)
   }
 
@@ -134,7 +135,7 @@ class Attempt {
   }
 
   #reopen(): void {
-    this.#channel = this.#target.open()
+    this.#channel = openChannel(this.#target)
     this.session = new ClientSession(this.#channel, this.#options)
   }
 
@@ -147,6 +148,13 @@ class Attempt {
     const said = diagnosis === '' || reason.includes(diagnosis)
     return new ConnectionError(said ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
+}
+
+function openChannel(target: Target): TargetChannel {
+  const channel: TargetChannel | PromiseLike<unknown> = target.open()
+  if (!isThenable(channel)) return channel
+  callHook(() => channel, ignore)
+  throw new TypeError('"open" of a target must return a channel, not a promise of one')
 }
 
 function withSignal(timeout: number, signal: AbortSignal | undefined): CallOptions {

@@ -1,6 +1,7 @@
 import { Timeout } from '../jsonrpc/deadline.js'
 import { ChannelClosed, RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
+import { truncateJson } from '../jsonrpc/truncate.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../protocol/errors.js'
 import { SERVER_INFO } from '../protocol/meta.js'
 import type { Implementation } from '../protocol/model.js'
@@ -54,7 +55,7 @@ function choose({ data }: RpcError, refused: Revision): Revision | undefined {
   const supported: unknown[] = isObject(data) && Array.isArray(data['supported']) ? data['supported'] : []
   const mutual = bySelfDescription.findLast(({ id }) => supported.includes(id) && id !== refused.id)
   if (mutual !== undefined || byHandshake.some(({ id }) => supported.includes(id))) return mutual
-  throw new ConnectionError(`The server and this client have no protocol revision in common: it serves ${supported.join(', ') || 'none'}`)
+  throw new ConnectionError(`The server and this client have no protocol revision in common: it serves ${truncateJson(supported)}`)
 }
 
 /** The handshake. */
@@ -75,7 +76,7 @@ export async function shakeHands(
   const reached = byHandshake.find(({ id }) => id === protocolVersion)
   if (reached === undefined || (proposed !== undefined && reached !== proposed)) {
     throw new ConnectionError(
-      `The server answered ${revision.id} with protocol revision ${JSON.stringify(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,
+      `The server answered ${revision.id} with protocol revision ${truncateJson(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,
     )
   }
   session.agreed = reached

@@ -1,9 +1,11 @@
 import { type Channel, type Tapped, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
 import { METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
+import { callHook } from '../jsonrpc/hook.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
+import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import { MAY_ASK } from '../protocol/asking.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
@@ -35,7 +37,7 @@ export interface CallOptions {
   /** Milliseconds in all, however much progress there is (default 10 min). */
   maxTimeout?: number
   /** Asks the server for progress. */
-  onProgress?: (progress: Progress) => void
+  onProgress?: (progress: Progress) => unknown
 }
 
 export interface SessionOptions {
@@ -63,7 +65,7 @@ const MAX_ROUNDS = 20
 export class ClientSession {
   readonly peer: Peer
   readonly #options: SessionOptions
-  readonly #listeners = new Map<string, Set<(params: Params) => void>>()
+  readonly #listeners = new Map<string, Set<(params: Params) => unknown>>()
   readonly #progress = new Map<unknown, (params: Params) => void>()
   /** How many questions of the server are being answered. */
   #answering = 0
@@ -74,14 +76,14 @@ export class ClientSession {
 
   constructor(channel: Channel, options: SessionOptions) {
     this.#options = options
-    this.peer = new Peer(options.tap === undefined ? channel : tap(channel, options.tap), {
+    const tapFailed = (error: unknown) => options.report({ level: 'error', message: 'tap failed', error })
+    this.peer = new Peer(options.tap === undefined ? channel : tap(channel, options.tap, tapFailed), {
       request: ({ request, signal }) => {
         const { method, params = {} } = request
         if (method === 'ping') return {}
         const revision = this.agreed ?? this.describes
-        if (revision?.methods.serverRequests.includes(method) === false) throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${method}`)
-        this.#answering++
-        return answer(options.answers, revision, method, params, signal).finally(() => this.#answering--)
+        if (revision?.methods.serverRequests.includes(method) === false) throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
+        return this.#counted(answer(options.answers, revision, method, params, signal), signal)
       },
       notification: (notification) => this.#notified(notification),
       // Garbage is reported, never answered.
@@ -112,7 +114,7 @@ export class ClientSession {
     if (onProgress !== undefined) {
       this.#progress.set(token, (progress) => {
         deadline.extend()
-        onProgress(progress as unknown as Progress) // checked for its number when it came
+        this.#tell('onProgress', () => onProgress(progress as unknown as Progress)) // checked for its number when it came
       })
     }
     try {
@@ -124,7 +126,19 @@ export class ClientSession {
     }
   }
 
-  on(method: string, listener: (params: Params) => void): () => void {
+  /** Counts a question that is being answered, until it is answered or the server does not wait any more. */
+  #counted<Value>(answering: Promise<Value>, signal: AbortSignal): Promise<Value> {
+    this.#answering++
+    let counted = true
+    const done = () => {
+      if (counted) this.#answering--
+      counted = false
+    }
+    signal.addEventListener('abort', done)
+    return answering.finally(done)
+  }
+
+  on(method: string, listener: (params: Params) => unknown): () => void {
     const listeners = this.#listeners.get(method) ?? new Set()
     this.#listeners.set(method, listeners.add(listener))
     return () => void listeners.delete(listener)
@@ -152,7 +166,12 @@ export class ClientSession {
       const { progressToken, ...progress } = params
       this.#progress.get(progressToken)?.(progress)
     }
-    for (const listener of this.#listeners.get(method) ?? []) listener(params)
+    for (const listener of this.#listeners.get(method) ?? []) this.#tell(`A listener for ${truncate(method)}`, () => listener(params))
+  }
+
+  /** A listener that fails keeps nothing from the others, and ends nothing. */
+  #tell(name: string, listener: () => unknown): void {
+    callHook(listener, (error) => this.peer.tell({ level: 'error', message: `${name} failed`, error }))
   }
 }
 
@@ -165,7 +184,7 @@ function checkResult(method: string, result: unknown, described: boolean): Param
   const asks = result['inputRequests'] !== undefined || result['requestState'] !== undefined
   if (resultType === 'input_required' && MAY_ASK.has(method) && asks) return result
   if (resultType === 'input_required') throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
-  throw new TypeError(`The answer to ${method} has the unknown type ${JSON.stringify(resultType)}`)
+  throw new TypeError(`The answer to ${method} has the unknown type ${truncateJson(resultType)}`)
 }
 
 /** A connected client. */
@@ -257,7 +276,7 @@ export class Client {
   }
 
   /** Listens for a notification; the returned function ends that. */
-  on(method: string, listener: (params: Params) => void): () => void {
+  on(method: string, listener: (params: Params) => unknown): () => void {
     return this.#session.on(method, listener)
   }
 
@@ -284,7 +303,7 @@ export class Client {
       cursor = page['nextCursor'] ?? undefined
       if (cursor !== undefined && typeof cursor !== 'string') throw new TypeError(`The answer to ${method} has a cursor that is no string`)
       // A server that hands out the same cursor again would never end.
-      if (seen.has(cursor)) throw new TypeError(`${method} goes in circles: the cursor ${JSON.stringify(cursor)} came twice`)
+      if (seen.has(cursor)) throw new TypeError(`${method} goes in circles: the cursor ${truncateJson(cursor)} came twice`)
       seen.add(cursor)
     } while (cursor !== undefined)
   }

@@ -1,4 +1,5 @@
 import type { RpcError } from './errors.js'
+import { callHook, ignore } from './hook.js'
 import type { Message } from './message.js'
 
 /** A pipe of messages between two peers. What crosses it is their text. */
@@ -55,10 +56,12 @@ export interface Tapped {
 }
 
 /**
- * The same channel, with every frame shown to `watch` as it passes. A channel
- * that nobody taps has no trace of this.
+ * The same channel, with every frame shown to `observe` as it passes. Where that
+ * fails, the frame passes all the same, and `failed` is told. A channel that
+ * nobody taps has no trace of this.
  */
-export function tap(channel: Channel, watch: (tapped: Tapped) => void): Channel {
+export function tap(channel: Channel, observe: (tapped: Tapped) => unknown, failed: (error: unknown) => void = ignore): Channel {
+  const watch = (tapped: Tapped) => callHook(() => observe(tapped), failed)
   return {
     send(frame) {
       watch({ direction: 'out', frame })

@@ -4,6 +4,7 @@ import { type Among, Incoming } from './incoming.js'
 import { type Id, type Request, encodeError, encodeResult, encodeThrown, isThenable } from './message.js'
 import type { RequestOptions } from './outgoing.js'
 import type { Report } from './report.js'
+import { truncate } from './truncate.js'
 
 export interface IncomingOptions {
   /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
@@ -190,7 +191,7 @@ export class IncomingCalls implements Among {
       frame = encodeResult(call.id, result)
     } catch (cause) {
       const { id, request } = call
-      this.#side.tell({ level: 'error', message: `The result of ${request.method} cannot be written as JSON`, id, error: cause })
+      this.#side.tell({ level: 'error', message: `The result of ${truncate(request.method)} cannot be written as JSON`, id, error: cause })
       const error = new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON')
       return call.answer(encodeError(id, error, 'null'), error)
     }
@@ -207,7 +208,7 @@ export class IncomingCalls implements Among {
     }
     const reference = this.#options.reference?.()
     const known = reference === undefined ? '' : ` (reference ${reference})`
-    this.#side.tell({ level: 'error', message: `${call.request.method} failed${known}`, id: call.id, error: thrown })
+    this.#side.tell({ level: 'error', message: `${truncate(call.request.method)} failed${known}`, id: call.id, error: thrown })
     const error = new RpcError(INTERNAL_ERROR, `Internal error${known}`)
     call.answer(encodeError(call.id, error, 'null'), error)
   }

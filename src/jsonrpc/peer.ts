@@ -1,5 +1,6 @@
 import { type Channel, ChannelExchange, type Exchange, type Receiver, rerouted } from './channel.js'
 import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
+import { callHook, ignore } from './hook.js'
 import { IncomingCalls, type IncomingOptions, type Side } from './incoming-calls.js'
 import {
   type Batch,
@@ -17,6 +18,7 @@ import {
 } from './message.js'
 import { OutgoingCalls, type RequestOptions } from './outgoing.js'
 import type { Report } from './report.js'
+import { truncate } from './truncate.js'
 
 export interface PeerOptions extends IncomingOptions {
   notification(notification: Notification): void
@@ -160,7 +162,7 @@ export class Peer implements Receiver, Side {
     try {
       this.#options.notification(notification)
     } catch (error) {
-      this.tell({ level: 'error', message: `${notification.method} failed`, error })
+      this.tell({ level: 'error', message: `${truncate(notification.method)} failed`, error })
     }
   }
 
@@ -202,10 +204,6 @@ export class Peer implements Receiver, Side {
 
   /** A log that fails must not fail the call. */
   tell(report: Report): void {
-    try {
-      this.#options.report(report)
-    } catch {
-      // There is nobody left to tell.
-    }
+    callHook(() => this.#options.report(report), ignore)
   }
 }

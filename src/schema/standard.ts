@@ -50,11 +50,20 @@ function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
         : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
     throw new TypeError(`is of ${vendor}, which does not give a JSON Schema by itself; ${advice}`)
   }
+  let json: unknown
   try {
-    return jsonSchema[side]({ target: 'draft-2020-12' })
+    json = jsonSchema[side]({ target: 'draft-2020-12' })
   } catch (error) {
     throw new TypeError(`cannot be shown as a JSON Schema: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
   }
+  if (!isThenable(json)) return json as JsonSchema // looked at by `checker`
+  // Nobody waits for it: where it rejects, that must not end the process.
+  Promise.resolve(json).catch(() => {})
+  throw new TypeError(`is of ${vendor}, which gives a promise of a JSON Schema; it must be there at once`)
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return isRecord(value) && typeof value['then'] === 'function'
 }
 
 /** The parameters that an input schema has clients mirror into headers; throws where they would refuse that. */

@@ -1,4 +1,5 @@
 import type { Principal } from '../jsonrpc/channel.js'
+import { handled } from '../jsonrpc/hook.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
 import type { Report } from '../jsonrpc/report.js'
@@ -63,15 +64,6 @@ export interface Connection {
 
 /** Not every runtime has turns of its own. */
 const nextTurn: (run: () => void) => unknown = typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
-
-/**
- * When a call is suspended, all that it has begun is rejected, and its handler
- * hears of the first only: what nobody hears must not end the process.
- */
-function minded<Value>(promise: Promise<Value>): Promise<Value> {
-  promise.catch(() => {})
-  return promise
-}
 
 export class ServedCall implements Call {
   readonly #incoming: Incoming
@@ -144,11 +136,12 @@ export class ServedCall implements Call {
   }
 
   ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>> {
-    return minded(this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>) // each answer was read by its question
+    // When a call is suspended, all that it has begun is rejected, and its handler hears of the first only.
+    return handled(this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>) // each answer was read by its question
   }
 
   step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
-    return minded(this.#prepareToAsk().then((asking) => asking.step(key, run)))
+    return handled(this.#prepareToAsk().then((asking) => asking.step(key, run)))
   }
 
   /** Whether it has been answered with questions, and will be run again. */

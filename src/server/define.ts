@@ -38,7 +38,7 @@ interface ToolFacts {
   /** Sent as `_meta` with its listing. */
   meta?: Meta
   /** Who sees it. Those who do not cannot call it either. */
-  visible?: (caller: Caller) => boolean
+  visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
   /** Milliseconds after which a call is given up. */
@@ -114,7 +114,7 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
   /** Sent as `_meta` with its listing. */
   meta?: Meta
   /** Who sees it. Those who do not cannot read it either. */
-  visible?: (caller: Caller) => boolean
+  visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
   /** How long what was read may be kept, and by whom (default: not at all). */
@@ -174,7 +174,7 @@ interface PromptFacts {
   /** Sent as `_meta` with its listing. */
   meta?: Meta
   /** Who sees it. Those who do not cannot get it either. */
-  visible?: (caller: Caller) => boolean
+  visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
 }

@@ -1,6 +1,7 @@
 import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import type { Principal } from '../jsonrpc/channel.js'
 import { isObject, type Params } from '../jsonrpc/message.js'
+import { truncate } from '../jsonrpc/truncate.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
 import { projectCapabilities, projectImplementation } from '../protocol/revisions/shapes.js'
@@ -37,9 +38,9 @@ function negotiate({ unsupportedRevision }: Server, proposed: string): { revisio
   if (revision !== undefined) return { revision, answer: revision.id }
   if (unsupportedRevision === 'reject') {
     const supported = byHandshake.map(({ id }) => id)
-    throw new RpcError(INVALID_PARAMS, `Unsupported protocol version: ${proposed}; supported are ${supported.join(', ')}`, {
+    throw new RpcError(INVALID_PARAMS, `Unsupported protocol version: ${truncate(proposed)}; supported are ${supported.join(', ')}`, {
       supported,
-      requested: proposed,
+      requested: truncate(proposed),
     })
   }
   return { revision: newestHandshake, answer: unsupportedRevision === 'echo' ? proposed : newestHandshake.id }

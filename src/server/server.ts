@@ -41,7 +41,7 @@ export interface ServerOptions {
    * Called once for each client that has shaken hands, behind the first answer
    * after `notifications/initialized`. Its log goes to that client alone.
    */
-  onInitialized?: (client: { caller: Caller; log: Log }) => void
+  onInitialized?: (client: { caller: Caller; log: Log }) => void | Promise<void>
   /** How long lists may be kept, and by whom (default: not at all). Lists that depend on the caller are never public. */
   cache?: Partial<CacheHint>
   /** How questions to the client outlive the request that put them: see `call.ask`. */

@@ -1,15 +1,17 @@
 import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
+import { callHook } from '../jsonrpc/hook.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, type Notification, type Request, type UnreadableId, encodeNotification, isThenable } from '../jsonrpc/message.js'
 import { Peer, type PeerOptions } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
+import { truncate } from '../jsonrpc/truncate.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
 import type { LogLevel } from '../protocol/model.js'
 import { type Description, identify, undescribed } from '../protocol/revisions/identify.js'
 import { type Revision, byHandshake, bySelfDescription } from '../protocol/revisions/index.js'
-import { type Connection, ServedCall } from './call.js'
+import { type Caller, type Connection, ServedCall } from './call.js'
 import { SpokenConnection, callerOf } from './connection.js'
 import { dispatch } from './dispatch.js'
 import { encodeLog, isWanted, makeLog, reportOf } from './log.js'
@@ -216,7 +218,7 @@ export class Session implements PeerOptions {
     this.#connection = connection
     this.report({
       level: 'info',
-      message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`,
+      message: `Initialized by ${nameOf(caller)}, protocol ${revision.id}`,
       id: call.id,
     })
     return result
@@ -230,11 +232,11 @@ export class Session implements PeerOptions {
       this.report(reportOf(message))
       this.#sendLog(message)
     })
-    try {
-      this.#server.onInitialized?.({ caller: this.#connection.caller, log })
-    } catch (error) {
-      this.report({ level: 'error', message: 'onInitialized failed', error })
-    }
+    const { caller } = this.#connection
+    callHook(
+      () => this.#server.onInitialized?.({ caller, log }),
+      (error) => this.report({ level: 'error', message: 'onInitialized failed', error }),
+    )
   }
 
   #sendLog(message: LogMessage): void {
@@ -247,7 +249,7 @@ export class Session implements PeerOptions {
     this.#warned = true
     this.report({
       level: 'warning',
-      message: `${call.request.method} came before notifications/initialized; it is served all the same`,
+      message: `${truncate(call.request.method)} came before notifications/initialized; it is served all the same`,
       id: call.id,
     })
   }
@@ -273,15 +275,21 @@ export class Session implements PeerOptions {
         // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
         if (call === undefined || call.id === this.#openingId) return
         this.#peer.cancel(call.id, call.reason)
-        this.report({ level: 'debug', message: `Cancelled by the client: ${call.reason ?? 'no reason given'}`, id: call.id })
+        this.report({ level: 'debug', message: `Cancelled by the client: ${truncate(call.reason ?? 'no reason given')}`, id: call.id })
         return
       }
       default:
-        this.report({ level: 'debug', message: `${method} was ignored` })
+        this.report({ level: 'debug', message: `${truncate(method)} was ignored` })
     }
   }
 }
 
+/** As the client calls itself: it may have given anything. */
+function nameOf({ info }: Caller): string {
+  const name: unknown = info?.name
+  return typeof name === 'string' ? truncate(name) : 'an unnamed client'
+}
+
 function unknown(method: string): RpcError {
-  return new RpcError(METHOD_NOT_FOUND, `Method not found: ${method}`)
+  return new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
 }

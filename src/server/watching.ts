@@ -1,5 +1,6 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
+import { handled } from '../jsonrpc/hook.js'
 import { type Id, type Params, encodeId, encodeNotification, isObject } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import type { Change } from './registry.js'
@@ -72,7 +73,7 @@ export class Watching {
   }
 
   /** A stream of changes: a call that lasts until it is cancelled, or the server ends. */
-  listen(call: Incoming, { notifications }: Params, mayWatch: (uri: string) => boolean): Promise<object> {
+  listen(call: Incoming, { notifications }: Params, mayWatch: (uri: string) => boolean | Promise<boolean>): Promise<object> {
     if (!isObject(notifications))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "notifications" must be an object that names what to listen for')
     if (this.#streams.size >= MAX_STREAMS)
@@ -81,8 +82,21 @@ export class Watching {
         `At most ${MAX_STREAMS} streams of changes can be open at once; cancel one, or listen for more on one`,
       )
     const asked = filterOf(notifications, this.#server)
+    const uris = [...asked.uris]
+    const may = uris.map((uri) => {
+      const known = mayWatch(uri)
+      // One of the others may be refused before this one is.
+      return known instanceof Promise ? handled(known) : known
+    })
     // Of what is hidden nothing is told, not even that it is there.
-    const filter = { lists: asked.lists, uris: new Set([...asked.uris].filter(mayWatch)) }
+    const begin = (known: readonly boolean[]) => this.#begin(call, asked, new Set(uris.filter((_, index) => known[index])))
+    return may.every((each) => typeof each === 'boolean') ? begin(may) : Promise.all(may).then(begin)
+  }
+
+  #begin(call: Incoming, asked: Filter, uris: ReadonlySet<string>): Promise<object> {
+    // It may have been cancelled while that was found out.
+    if (!call.open) return Promise.resolve({})
+    const filter = { lists: asked.lists, uris }
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
     if (asked.uris.size > 0) agreed['resourceSubscriptions'] = [...asked.uris]

@@ -9,13 +9,14 @@ export interface KeptEvent {
 /**
  * Where the events of streams are kept, so that a client whose connection broke
  * gets what it has missed. The names of streams are unique among all clients.
- * Keeping is never waited for; only asking may take time.
+ * Keeping and dropping are never waited for; only asking may take time. What
+ * fails is logged, and clients are served all the same.
  */
 export interface ReplayStore {
-  keep(stream: string, event: KeptEvent): void
+  keep(stream: string, event: KeptEvent): void | Promise<void>
   /** The events behind a number, in order. Old ones may have been let go. */
   after(stream: string, number: number): readonly KeptEvent[] | Promise<readonly KeptEvent[]>
-  drop(stream: string): void
+  drop(stream: string): void | Promise<void>
 }
 
 interface Kept {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { onStillClock } from '../clock.js'
 import { z } from 'zod'
 import { type ConnectOptions, type ElicitParams, connect, memory } from '../../src/client.js'
@@ -88,6 +88,7 @@ function send(
 
 /** What has to come back with the answers to a first answer's questions. */
 const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => ({ inputResponses, requestState: result?.requestState })
+const turn = () => new Promise((resolve) => setImmediate(resolve))
 const gate = () => {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
@@ -817,6 +818,84 @@ describe('a call that is suspended', () => {
   it('leaves its place to others', async () => {
     const server = serverOf((call) => call.ask({ ok: sure('Sure?') }), { concurrency: 1, timeout: 5000 })
     for (let time = 0; time < 3; time++) expect((await send(server)).result?.resultType).toBe('input_required')
+  })
+
+  it('waits for a step beside its question, however long that takes', async () => {
+    const finish = gate()
+    let runs = 0
+    const server = serverOf(async (call) => {
+      const charge = async () => {
+        runs++
+        await finish.opened
+        return 'charged'
+      }
+      const [done] = await Promise.all([call.step('charge', charge), call.ask({ ok: sure('Sure?') })])
+      return done
+    })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+    try {
+      const first = send(server)
+      let answered = false
+      void first.then(() => (answered = true))
+      while (vi.getTimerCount() === 0) await turn()
+      await vi.advanceTimersByTimeAsync(3_600_000)
+      for (let turns = 0; turns < 100; turns++) await turn()
+      expect(answered).toBe(false)
+      finish.open()
+      while (vi.getTimerCount() === 0 && !answered) await turn()
+      await vi.advanceTimersByTimeAsync(1)
+      const last = await send(server, retry(await first, { ok: accept({ ok: true }) }))
+      expect(last.result?.content?.[0].text).toBe('charged')
+      expect(runs).toBe(1)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('does not wait for a step once it is cancelled, or its time is over', async () => {
+    const ended: unknown[] = []
+    const server = serverOf(
+      async (call) => {
+        void call.step('never', () => new Promise<never>(() => {}))
+        await call.ask({ ok: sure('Sure?') }).catch((error: unknown) => {
+          ended.push(error)
+          throw error
+        })
+      },
+      { timeout: 20, concurrency: 1 },
+    )
+    for (let time = 0; time < 3; time++) {
+      const { result } = await send(server)
+      expect(result).toMatchObject({ isError: true, content: [{ text: 'it did not finish within 20 ms and was stopped' }] })
+    }
+    for (let turns = 0; turns < 5; turns++) await turn()
+    expect(ended.map(String)).toEqual(Array.from({ length: 3 }, () => 'Error: it did not finish within 20 ms and was stopped'))
+  })
+
+  it('waits for an answer to be checked without using the processor', async () => {
+    const check = gate()
+    const schema = {
+      '~standard': {
+        version: 1 as const,
+        vendor: 'test',
+        validate: async (value: unknown) => (await check.opened, { value: value as object }),
+        jsonSchema: { input: () => Sure, output: () => Sure },
+      },
+    }
+    const server = serverOf(async (call) => {
+      await Promise.all([call.ask({ checked: form({ message: 'Checked?', schema }) }), call.ask({ other: sure('Sure?') })])
+    })
+    const first = await send(server)
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    try {
+      const last = send(server, retry(first, { checked: accept({ ok: true }) }))
+      for (let turns = 0; turns < 50; turns++) await turn()
+      expect(timers.mock.calls.length).toBeLessThan(3)
+      check.open()
+      expect((await last).result?.inputRequests).toMatchObject({ other: {} })
+    } finally {
+      timers.mockRestore()
+    }
   })
 
   it('tells steps to stop that still run', async () => {

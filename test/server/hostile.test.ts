@@ -193,11 +193,6 @@ describe('limits of a tool', () => {
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     expect(ran).toBe(false)
   })
-
-  it('hide what cannot decide at once whether it is seen', async () => {
-    const hidden = tool({ name: 'hidden', visible: (async () => true) as unknown as () => boolean, run: () => 'x' })
-    expect((await answers(serverOf(hidden), [...open, call('hidden')]))[1]).toMatchObject({ error: { message: 'Unknown tool: hidden' } })
-  })
 })
 
 describe('a peer', () => {

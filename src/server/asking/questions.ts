@@ -3,6 +3,7 @@ import type { CreateMessageParams, CreateMessageResult, Root, SamplingContent } 
 import type { Revision } from '../../protocol/revisions/index.js'
 import { projectSampling } from '../../protocol/revisions/shapes.js'
 import type { Question } from '../ask.js'
+import { describeIssues } from '../issues.js'
 import { formChecker, projectForm } from './forms.js'
 
 /** A question as a request to the client, with the capabilities that it takes. */
@@ -102,7 +103,7 @@ export async function read(question: Question, response: unknown): Promise<Readi
       if (!isObject(content)) return { wrong: 'it has no content' }
       const outcome = await formChecker(question.schema).check(content)
       if (outcome.issues === undefined) return { value: outcome.value }
-      return { wrong: outcome.issues.map(({ path, message }) => `${path} ${message}`.trim()).join('; ') }
+      return { wrong: describeIssues(outcome.issues) }
     }
     case 'sample':
       return isCompletion(response) ? { value: response } : { wrong: 'it is no message with a role, content and a model' }

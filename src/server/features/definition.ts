@@ -1,5 +1,6 @@
 import { RpcError } from '../../jsonrpc/errors.js'
-import { isObject } from '../../jsonrpc/message.js'
+import { handled } from '../../jsonrpc/hook.js'
+import { isObject, isThenable } from '../../jsonrpc/message.js'
 import { INSUFFICIENT_SCOPE } from '../../protocol/errors.js'
 import type { CacheHint } from '../../protocol/model.js'
 import type { Caller } from '../call.js'
@@ -104,10 +105,25 @@ export function listable<Listing>(listing: Listing, fail: (problem: string) => E
   return listing
 }
 
-/** Whether a caller may see it. A promise is not true: what cannot be decided now is not shown. */
-export function seenBy({ visible }: { visible?: (caller: Caller) => boolean }, caller: Caller): boolean {
-  const shown: unknown = visible === undefined ? true : visible(caller)
-  return shown === true
+type Visible = (caller: Caller) => boolean | Promise<boolean>
+
+/** Whether a caller may see it: a promise only where `visible` returns one. */
+export function seenBy({ visible }: { visible?: Visible }, caller: Caller): boolean | Promise<boolean> {
+  if (visible === undefined) return true
+  const seen: unknown = visible(caller)
+  // Whoever asks for several of them may fail before this one does.
+  return isThenable(seen) ? handled(Promise.resolve(seen).then((value) => value === true)) : seen === true
+}
+
+/** Those of the definitions that a caller may see, in their order. */
+export function allSeenBy<Served extends { readonly definition: { visible?: Visible } }>(
+  all: Iterable<Served>,
+  caller: Caller,
+): Served[] | Promise<Served[]> {
+  const served = [...all]
+  const seen = served.map(({ definition }) => seenBy(definition, caller))
+  if (!seen.some((each) => each instanceof Promise)) return served.filter((_, index) => seen[index] === true)
+  return Promise.all(seen).then((known) => served.filter((_, index) => known[index] === true))
 }
 
 /** Throws where a remote caller's token does not grant what the definition asks for. On this machine there are no tokens. */

@@ -1,23 +1,23 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
+import { truncate } from '../../jsonrpc/truncate.js'
 import type { GetPromptResult, PromptListing, PromptMessage } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Prompt } from '../define.js'
 import { isToolError } from '../failure.js'
-import { checkScopes, seenBy } from './definition.js'
+import { allSeenBy, checkScopes, seenBy } from './definition.js'
 import { blocksOf } from './result.js'
 
-export function allPrompts({ server, connection }: Context): PromptListing[] {
-  const found: PromptListing[] = []
-  for (const { definition, listing } of server.prompts.values()) if (seenBy(definition, connection.caller)) found.push(listing)
-  return found
+export function allPrompts({ server, connection }: Context): PromptListing[] | Promise<PromptListing[]> {
+  return andThen(allSeenBy(server.prompts.values(), connection.caller), (seen) => seen.map(({ listing }) => listing))
 }
 
 export async function getPrompt(context: Context, { name, arguments: given = {} }: Params): Promise<GetPromptResult> {
   if (typeof name !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a prompt')
   const served = context.server.prompts.get(name)
-  if (served === undefined || !seenBy(served.definition, context.connection.caller))
-    throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${name}`)
+  if (served === undefined || !(await seenBy(served.definition, context.connection.caller)))
+    throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${truncate(name)}`)
   checkScopes(served.definition, context)
   if (!isObject(given)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const { definition } = served
@@ -44,7 +44,8 @@ function checkArguments({ name, arguments: declared = {} }: Prompt, given: Param
     else if (allowed !== undefined && !allowed.includes(value)) problems.push(`${argument} must be one of ${allowed.join(', ')}`)
     else values[argument] = value
   }
-  for (const argument of Object.keys(given)) if (!Object.hasOwn(declared, argument)) problems.push(`${argument} is not known here`)
+  for (const argument of Object.keys(given))
+    if (!Object.hasOwn(declared, argument)) problems.push(`${truncate(argument)} is not known here`)
   if (problems.length > 0) throw new RpcError(INVALID_PARAMS, `Invalid arguments for prompt ${name}: ${problems.slice(0, 20).join('; ')}`)
   return values
 }

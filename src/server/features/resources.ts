@@ -1,21 +1,24 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
+import { truncate } from '../../jsonrpc/truncate.js'
 import { RESOURCE_NOT_FOUND } from '../../protocol/errors.js'
 import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
-import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
 import { isToolError } from '../failure.js'
 import type { Server } from '../server.js'
-import { UNCACHED, checkScopes, seenBy } from './definition.js'
+import { UNCACHED, allSeenBy, checkScopes, seenBy } from './definition.js'
+
+/** How much of a URI an error repeats in its `data`, for programs. */
+const MAX_URI = 2048
 
 /** Every resource that has an address of its own, also those that a template lists. */
 export async function allResources({ server, connection, call }: Context): Promise<ResourceListing[]> {
   // By URI: a page ends behind one, so that one that comes twice would lead back.
   const found = new Map<string, ResourceListing>()
   const add = (listing: ResourceListing) => found.has(listing.uri) || found.set(listing.uri, listing)
-  for (const { definition, template, listing } of server.resources.values()) {
-    if (!seenBy(definition, connection.caller)) continue
+  for (const { definition, template, listing } of await allSeenBy(server.resources.values(), connection.caller)) {
     if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
     else if (definition.list !== undefined) for (const each of await definition.list(call)) add(checked(each, definition))
   }
@@ -27,21 +30,20 @@ function checked(listing: ResourceListing, { uri }: Resource): ResourceListing {
   throw new TypeError(`Resource ${JSON.stringify(uri)}: "list" gave something without a "uri" and a "name"`)
 }
 
-export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] {
-  const found: ResourceTemplateListing[] = []
-  for (const { definition, template, listing } of server.resources.values()) {
-    if (template !== undefined && seenBy(definition, connection.caller)) found.push(listing as ResourceTemplateListing) // a template has one
-  }
-  return found
+export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] | Promise<ResourceTemplateListing[]> {
+  const templates = [...server.resources.values()].filter(({ template }) => template !== undefined)
+  return andThen(allSeenBy(templates, connection.caller), (seen) => seen.map(({ listing }) => listing as ResourceTemplateListing)) // a template has one
 }
 
 export async function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
   if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
-  const found = findResource(context.server, context.connection.caller, uri)
+  const found = await findSeen(context, uri)
   if (found !== undefined) checkScopes(found.definition, context)
   const value = found === undefined ? undefined : await read(found, context)
   if (found === undefined || value === undefined)
-    throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
+    throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${truncate(uri)}`, {
+      uri: truncate(uri, MAX_URI),
+    })
   context.cache = { ...UNCACHED, ...found.definition.cache }
   return { contents: contentsOf(value, uri, found.definition.mimeType) }
 }
@@ -62,33 +64,43 @@ interface Found {
   variables: Record<string, string | string[]>
 }
 
-/** The resource at a URI: a fixed one first, then the templates in their order. */
-export function findResource(server: Server, caller: Caller, uri: string): Found | undefined {
+/**
+ * The resource at a URI, whoever asks: a fixed one first, then the templates in their order. One that the caller may not
+ * see does not make way for another.
+ */
+export function findResource(server: Server, uri: string): Found | undefined {
   const fixed = server.resources.get(uri)
-  if (fixed !== undefined && fixed.template === undefined && seenBy(fixed.definition, caller))
-    return { definition: fixed.definition, variables: {} }
+  if (fixed !== undefined && fixed.template === undefined) return { definition: fixed.definition, variables: {} }
   for (const { definition, template } of server.resources.values()) {
     const variables = template?.match(uri)
-    if (variables === undefined || !seenBy(definition, caller)) continue
+    if (variables === undefined) continue
     if (definition.anyPath === true || template?.leadsOut(variables) === false) return { definition, variables }
   }
   return undefined
+}
+
+/** The resource at a URI, if the caller may see it. */
+function findSeen({ server, connection }: Context, uri: string): Found | undefined | Promise<Found | undefined> {
+  const found = findResource(server, uri)
+  return found && andThen(seenBy(found.definition, connection.caller), (seen) => (seen ? found : undefined))
 }
 
 /**
  * Whether a caller may hear of changes of a resource: not of one that it cannot see, but of one that nobody has defined yet.
  * Throws where its token does not grant what the definition asks for.
  */
-export function mayWatch(context: Context, uri: string): boolean {
-  const { server, connection } = context
-  const found = findResource(server, connection.caller, uri)
-  if (found !== undefined) {
+export function mayWatch(context: Context, uri: string): boolean | Promise<boolean> {
+  return andThen(findSeen(context, uri), (found) => {
+    if (found === undefined) return !isDefined(context.server, uri)
     checkScopes(found.definition, context)
     return true
-  }
-  if (server.resources.get(uri) !== undefined) return false
-  for (const { template } of server.resources.values()) if (template?.match(uri) !== undefined) return false
-  return true
+  })
+}
+
+function isDefined({ resources }: Server, uri: string): boolean {
+  if (resources.get(uri) !== undefined) return true
+  for (const { template } of resources.values()) if (template?.match(uri) !== undefined) return true
+  return false
 }
 
 /** What `read` returned, as contents: text, bytes, or one or several of them in full. */

@@ -1,4 +1,6 @@
 import type { StreamEvent } from '../../framing/event-stream.js'
+import { callHook } from '../../jsonrpc/hook.js'
+import type { Report } from '../../jsonrpc/report.js'
 import type { ReplayStore } from '../../stores/replay.js'
 import type { Outlet } from './outlet.js'
 
@@ -13,6 +15,7 @@ export class EventLog {
   readonly name: string
   readonly #key: string
   readonly #store: ReplayStore
+  readonly #report: (report: Report) => void
   #count = 0
   #outlet: Outlet | undefined
   #ended = false
@@ -20,10 +23,11 @@ export class EventLog {
   #latest: Outlet | undefined
 
   /** `session` is its name, which makes the stream's name unique among all. */
-  constructor(session: string, name: string, store: ReplayStore) {
+  constructor(session: string, name: string, store: ReplayStore, report: (report: Report) => void) {
     this.name = name
     this.#key = `${session}/${name}`
     this.#store = store
+    this.#report = report
   }
 
   get connected(): boolean {
@@ -42,7 +46,8 @@ export class EventLog {
   /** Sends a message, or keeps it for later. */
   push(frame: string): void {
     const number = ++this.#count
-    this.#store.keep(this.#key, { number, frame })
+    // Who listens gets it, whether or not it can be kept for those who come back.
+    callHook(() => this.#store.keep(this.#key, { number, frame }), this.#failed)
     this.#outlet?.send({ id: this.#id(number), data: frame })
   }
 
@@ -88,7 +93,8 @@ export class EventLog {
       const events = await this.#store.after(this.#key, sent)
       for (const { number, frame } of events) outlet.replay({ id: this.#id(number), data: frame })
       const last = events.at(-1)?.number
-      if (last === undefined) break
+      // A store that gives the same again would never end.
+      if (last === undefined || !(last > sent)) break
       sent = last
     }
     if (this.#ended || this.#latest !== outlet) outlet.end()
@@ -98,7 +104,11 @@ export class EventLog {
 
   drop(): void {
     this.end()
-    this.#store.drop(this.#key)
+    callHook(() => this.#store.drop(this.#key), this.#failed)
+  }
+
+  readonly #failed = (error: unknown): void => {
+    this.#report({ level: 'error', message: 'The replay store failed: a client that comes back may miss events', error })
   }
 
   #id(number: number): string {

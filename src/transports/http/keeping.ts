@@ -1,3 +1,4 @@
+import { andThen } from '../../jsonrpc/hook.js'
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import type { SessionStore } from '../../stores/sessions.js'
@@ -52,9 +53,7 @@ export class Keeping {
     if (name === '') return undefined
     const tail = this.#tails.get(name)
     if (tail !== undefined) return tail.then(() => this.fetch(id))
-    const text = this.#fetch(name)
-    // Clients of databases have promises of their own.
-    return isThenable(text) ? Promise.resolve(text).then(parse) : parse(text)
+    return andThen(this.#fetch(name), parse)
   }
 
   #secret(id: string): string | Promise<string> {
@@ -63,7 +62,9 @@ export class Keeping {
 
   #fetch(name: string): string | undefined | Promise<string | undefined> {
     try {
-      return this.#store.fetch(name)
+      const text = this.#store.fetch(name)
+      // Clients of databases have promises of their own.
+      return isThenable(text) ? Promise.resolve(text) : text
     } catch (error) {
       return Promise.reject(error)
     }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { truncate } from '../../jsonrpc/truncate.js'
 import type { Budget } from './budget.js'
 import { type Unread, WORTH_COUNTING } from './unread.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
@@ -54,7 +55,7 @@ export class NodeVisit implements Visit {
     const seen = new Set<string>()
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const name = rawHeaders[i]?.toLowerCase() ?? ''
-      if (seen.has(name) && SINGLE.test(name)) return `the header ${name} was sent more than once`
+      if (seen.has(name) && SINGLE.test(name)) return `the header ${truncate(name)} was sent more than once`
       seen.add(name)
     }
     return undefined

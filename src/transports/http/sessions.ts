@@ -1,9 +1,11 @@
 import type { Principal } from '../../jsonrpc/channel.js'
+import { handled } from '../../jsonrpc/hook.js'
 import type { Report } from '../../jsonrpc/report.js'
 import type { SessionStore } from '../../stores/sessions.js'
 import { Keeping, type KeptSession } from './keeping.js'
 import { newGeneration } from './session-id.js'
 import type { HttpSession, SessionFacts } from './session.js'
+import { within } from './within.js'
 
 export interface SessionsOptions {
   /** How many there may be. */
@@ -134,7 +136,10 @@ export class Sessions {
     if (restoring !== undefined) return restoring
     const kept = this.#keeping.fetch(id)
     if (kept === undefined) return undefined
-    if (this.#restoring.size >= this.#options.max) return 'unavailable'
+    if (this.#restoring.size >= this.#options.max) {
+      if (kept instanceof Promise) handled(kept)
+      return 'unavailable'
+    }
     const restored = this.#restore(id, kept, principal).finally(() => this.#restoring.delete(asked))
     // As long as it lasts, nobody begins it a second time.
     const found = this.#inTime(restored)
@@ -181,18 +186,5 @@ export class Sessions {
     this.keep(session)
     this.#options.report({ level: 'info', message: 'A session of an earlier process was taken up' })
     return session
-  }
-}
-
-/** What comes of something within a time. */
-async function within<Value>(time: number, promise: Promise<Value>): Promise<Value | 'late'> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(resolve, time, 'late')
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
