@@ -28,7 +28,17 @@ export interface Exchange {
   release?(): void
   /** On whose behalf the message was sent, as far as the transport has made sure of it. */
   readonly principal?: Principal
+  /** The HTTP request that carried the message; undefined on other transports. */
+  readonly http?: HttpRequest | undefined
 }
+
+/** The HTTP request that carried a message, without its credentials. */
+export interface HttpRequest {
+  /** Names in lower case. A header that was sent several times has its values joined by a comma. */
+  readonly headers: HttpHeaders
+}
+
+export type HttpHeaders = Readonly<Partial<Record<string, string>>>
 
 /** Somebody whose identity has been verified. */
 export interface Principal {
@@ -113,6 +123,10 @@ class Rerouted implements Exchange {
     this.send = send
     this.reply = reply
     if (exchange.principal !== undefined) this.principal = exchange.principal
+  }
+
+  get http(): HttpRequest | undefined {
+    return this.#exchange.http
   }
 
   get congested(): boolean {

@@ -49,7 +49,7 @@ export class BearerGate implements Gate {
     if (token === undefined)
       return this.#unauthorized(header === undefined ? undefined : 'the header Authorization must be the word Bearer and a token')
     try {
-      const found = this.#authorization.verify(token)
+      const found = this.#authorization.verify(token, visit.http)
       if (!isThenable(found)) return this.#judge(found)
       return Promise.resolve(found)
         .then((principal) => this.#judge(principal))
