@@ -50,6 +50,13 @@ export interface Principal {
   readonly claims?: Readonly<Record<string, unknown>>
 }
 
+/** Throws where a value is no principal: not everything that makes one was checked by a compiler. */
+export function checkPrincipal(source: string, principal: Principal): void {
+  const { id, scopes } = Object(principal) as Partial<Principal>
+  if (typeof id === 'string' && id !== '' && Array.isArray(scopes) && scopes.every((scope) => typeof scope === 'string')) return
+  throw new TypeError(`${source} a principal: an object with an "id" and an array of "scopes"`)
+}
+
 export interface Receiver {
   /** With what was read of it, where the channel had to look into it already. */
   frame(frame: string, exchange?: Exchange, message?: Message): void
@@ -140,10 +147,12 @@ class Rerouted implements Exchange {
 
 /** Most channels have one way for everything. */
 export class ChannelExchange implements Exchange {
+  readonly principal?: Principal
   readonly #channel: Channel
 
-  constructor(channel: Channel) {
+  constructor(channel: Channel, principal?: Principal) {
     this.#channel = channel
+    if (principal !== undefined) this.principal = principal
   }
 
   get congested(): boolean {

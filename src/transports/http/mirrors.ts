@@ -41,6 +41,23 @@ export function checkMirrors(visit: Visit, { method, params }: Request, paramete
   if (method === 'tools/call') checkParameters(visit, params, parametersOf(name))
 }
 
+/** The headers that say what the body of a request says: what `checkMirrors` asks for. */
+export function mirrorsOf(
+  { method, params = {} }: Request,
+  parametersOf: (tool: string) => readonly HeaderParameter[],
+): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = { 'Mcp-Method': method }
+  const name = params[NAMED_BY.get(method) ?? '']
+  if (typeof name !== 'string') return headers
+  headers['Mcp-Name'] = encode(name)
+  for (const parameter of method === 'tools/call' ? parametersOf(name) : []) {
+    const value = valueAt(params['arguments'], parameter.path)
+    if (value !== undefined && value !== null && typeof value !== 'object')
+      headers[`Mcp-Param-${parameter.name}`] = encode(String(value as string | number | boolean))
+  }
+  return headers
+}
+
 function checkParameters(visit: Visit, params: Params, parameters: readonly HeaderParameter[]): void {
   for (const { name, path } of parameters) {
     const header = visit.header(`mcp-param-${name.toLowerCase()}`)
@@ -90,4 +107,10 @@ function decode(written: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/** A value as a header can carry it. */
+function encode(value: string): string {
+  if (/^[\u0021-\u007e](?:[\u0020-\u007e]*[\u0021-\u007e])?$/.test(value) && !value.startsWith('=?base64?')) return value
+  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(value)))}?=`
 }
