@@ -1,6 +1,7 @@
 import type { Target } from './client/target.js'
+import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
 import { checkNames } from './schema/names.js'
-import type { Server } from './server/server.js'
+import { type Server, checkServer } from './server/server.js'
 import { Session } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
 import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
@@ -20,11 +21,22 @@ export function stdio(command: string, args: readonly string[] = [], options: Pr
   return { open: () => new ProcessChannel(command, args, options) }
 }
 
+export interface MemoryOptions {
+  /** On whose behalf to call. Then a call needs the scopes that its tool, resource or prompt asks for, as over HTTP. */
+  principal?: Principal
+}
+
+const MEMORY = { principal: true } as const satisfies Record<keyof MemoryOptions, true>
+
 /** A server of this same process. */
-export function memory(server: Server): Target {
+export function memory(server: Server, options: MemoryOptions = {}): Target {
+  checkServer(server)
+  checkNames('memory', options, MEMORY)
+  const { principal } = options
+  if (principal !== undefined) checkPrincipal('memory: "principal" must be', principal)
   return {
     open() {
-      const [client, other] = memoryChannels()
+      const [client, other] = memoryChannels(principal)
       void new Session(server, other)
       return client
     },
@@ -37,6 +49,6 @@ export { type CallOptions, Client, type Progress } from './client/session.js'
 export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
 export { Timeout } from './jsonrpc/deadline.js'
 export { ChannelClosed, RpcError } from './jsonrpc/errors.js'
-export type { Channel, Tapped } from './jsonrpc/channel.js'
+export type { Channel, Principal, Tapped } from './jsonrpc/channel.js'
 export type { ProcessOptions } from './transports/stdio-client.js'
 export type { CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Root } from './protocol/model.js'

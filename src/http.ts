@@ -12,7 +12,10 @@ import { MemoryReplay, type ReplayStore } from './stores/replay.js'
 import { MemorySessions, type SessionStore } from './stores/sessions.js'
 import { BearerGate } from './transports/http/bearer-gate.js'
 import { Endpoint } from './transports/http/endpoint.js'
-import { webVisit } from './transports/http/web.js'
+import type { Listening } from './transports/http/node.js'
+import { type NodeHandler, nodeHandlerOf } from './transports/http/node-handler.js'
+import { Unread } from './transports/http/unread.js'
+import { type HttpHandler, webVisit } from './transports/http/web.js'
 import { type LogLevel, type LogStream, logTo, standardError } from './transports/stdio-log.js'
 
 export interface HttpLimits {
@@ -169,15 +172,11 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
 }
 
 export interface HttpHandlerOptions extends HttpOptions {
-  /** Serves only this path, and `/healthz`; by default every path is the endpoint. */
+  /**
+   * Serves only this path, and `/healthz`; by default every path is the endpoint. `nodeHandler` leaves all others,
+   * `/healthz` too, to `next` where there is one.
+   */
   path?: string
-}
-
-/** A function from the web's Request to its Response. */
-export interface HttpHandler {
-  (request: Request): Promise<Response>
-  /** Takes no new work, and gives what is under way so many milliseconds (default 5000). */
-  close(deadline?: number): Promise<void>
 }
 
 /** Serves clients by whatever brings the requests: Node, Bun, Deno, a worker. */
@@ -191,6 +190,18 @@ export function httpHandler(server: Server, options: HttpHandlerOptions = {}): H
     return response
   }
   return Object.assign(handle, { close: (deadline = DRAIN) => endpoint.close(deadline) })
+}
+
+/**
+ * Serves clients within an HTTP server of Node that other code has made: `(req, res)` of `node:http`, a middleware of
+ * Express, and with `request.raw` and `reply.raw` a handler of Fastify.
+ */
+export function nodeHandler(server: Server, options: HttpHandlerOptions = {}): NodeHandler {
+  checkNames('nodeHandler', options, HANDLER)
+  const { path, limits, log = globalThis.process?.stderr } = options
+  if (path !== undefined) checkPath('nodeHandler', path)
+  const endpoint = endpointOf(server, { ...options, log }, path === undefined ? {} : { path })
+  return nodeHandlerOf(endpoint, new Unread(limits?.unread ?? UNREAD), DRAIN)
 }
 
 export interface ListenOptions extends HttpOptions {
@@ -213,18 +224,6 @@ export interface ListenOptions extends HttpOptions {
   signal?: AbortSignal
 }
 
-/** A server that listens. */
-export interface Listening extends AsyncDisposable {
-  /** The endpoint, as this machine calls it. */
-  readonly url: string
-  readonly port: number
-  /** How many sessions there are, and how many answers are open. */
-  readonly sessions: number
-  readonly open: number
-  /** Takes no new work, gives what is under way so many milliseconds (default 5000), and closes. */
-  close(deadline?: number): Promise<void>
-}
-
 /** Serves clients over HTTP on a port of this machine. */
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
   checkNames('listen', options, LISTEN)
@@ -235,7 +234,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
       `listen: on ${host} anybody who reaches this machine could call. Set "auth", or say "unauthenticated: true" if that is meant`,
     )
   }
-  if (!path.startsWith('/')) throw new TypeError(`listen: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
+  checkPath('listen', path)
   await auth?.prepare?.()
   const log = options.log ?? standardError
   const endpoint = endpointOf(server, { ...options, log }, { path, addresses: !local })
@@ -277,6 +276,10 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   }
 }
 
+function checkPath(where: string, path: string): void {
+  if (!path.startsWith('/')) throw new TypeError(`${where}: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
+}
+
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 }
@@ -286,10 +289,10 @@ function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-export type { Authorization, LogLevel, LogStream, ReplayStore, SessionStore, Tapped }
+export type { Authorization, HttpHandler, Listening, LogLevel, LogStream, NodeHandler, ReplayStore, SessionStore, Tapped }
 export type { KeptEvent } from './stores/replay.js'
 export { MemoryReplay, type MemoryReplayOptions } from './stores/replay.js'
 export { MemorySessions, type MemorySessionsOptions } from './stores/sessions.js'
 export { type KnownToken, tokens } from './auth/tokens.js'
 export { type OAuthOptions, oauth } from './auth/oauth.js'
-export type { Principal } from './jsonrpc/channel.js'
+export type { HttpHeaders, HttpRequest, Principal } from './jsonrpc/channel.js'

@@ -1,4 +1,4 @@
-export type { Principal } from './jsonrpc/channel.js'
+export type { HttpHeaders, HttpRequest, Principal } from './jsonrpc/channel.js'
 export { RpcError } from './jsonrpc/errors.js'
 export type { Id } from './jsonrpc/message.js'
 export type {

@@ -1,8 +1,13 @@
+import { type MemoryOptions, memory } from './client.js'
+import type { Target } from './client/target.js'
+import { HttpChannel } from './harness/http-channel.js'
 import { type PlayOptions, type Played, play } from './harness/play.js'
+import { type HttpOptions, httpHandler } from './http.js'
+import { type Channel, checkPrincipal } from './jsonrpc/channel.js'
+import { checkNames } from './schema/names.js'
 import type { Server } from './server/server.js'
 import { Session, type SessionOptions } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
-import type { Channel } from './jsonrpc/channel.js'
 import { callHook, ignore } from './jsonrpc/hook.js'
 
 /** A client's end of a connection to a server, in memory. */
@@ -17,12 +22,35 @@ export function connectInMemory(server: Server, { report, closed, ...options }: 
 }
 
 /**
+ * A server over Streamable HTTP within this process, without a port: the requests and responses are real, only the
+ * network is not there. It is for tests, and a column of a `matrix`.
+ */
+export function inProcessHttp(server: Server, options: MemoryOptions = {}): Target {
+  checkNames('inProcessHttp', options, { principal: true })
+  const { principal } = options
+  if (principal !== undefined) checkPrincipal('inProcessHttp: "principal" must be', principal)
+  const settings: HttpOptions = { retry: 1, ...(principal === undefined ? {} : { auth: { verify: () => principal } }) }
+  return {
+    open() {
+      const handler = httpHandler(server, settings)
+      return new HttpChannel({
+        fetch: handler,
+        headers: principal === undefined ? {} : { Authorization: 'Bearer in-process' },
+        parametersOf: (tool) => server.tools.get(tool)?.headers ?? [],
+        close: () => handler.close(0),
+      })
+    },
+  }
+}
+
+/**
  * Plays a transcript against a server in memory: lines that begin with `>` are
  * sent, lines that begin with `<` are expected, a bare `*` is any value, and
  * the rest is prose.
  */
-export function playTranscript(transcript: string, server: Server, options?: PlayOptions): Promise<Played> {
-  return play(transcript, connectInMemory(server), options)
+export function playTranscript(transcript: string, server: Server, options: PlayOptions & MemoryOptions = {}): Promise<Played> {
+  const { principal, ...playing } = options
+  return play(transcript, memory(server, principal === undefined ? {} : { principal }).open(), playing)
 }
 
 export { type Absent, type Cell, matrix } from './harness/matrix.js'

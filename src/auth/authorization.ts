@@ -1,9 +1,12 @@
-import type { Principal } from '../jsonrpc/channel.js'
+import type { HttpRequest, Principal } from '../jsonrpc/channel.js'
 
 /** How a server knows its callers: by bearer tokens, which it verifies and never makes. */
 export interface Authorization {
-  /** Whose token it is, or undefined where it is not good. Throws where that cannot be found out now. */
-  verify(token: string): Principal | undefined | Promise<Principal | undefined>
+  /**
+   * Whose token it is, or undefined where it is not good. Throws where that cannot be found out now. `request` has the
+   * headers of the HTTP request, without credentials.
+   */
+  verify(token: string, request: HttpRequest): Principal | undefined | Promise<Principal | undefined>
   /** Throws where it cannot work at all; called before the server listens. */
   prepare?(): Promise<void>
   /** The scopes that every request needs. */

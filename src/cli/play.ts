@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type PlayOptions, play } from '../harness/play.js'
 import { record } from '../harness/record.js'
-import { parseTranscript } from '../harness/transcript.js'
+import { type Step, parseTranscript } from '../harness/transcript.js'
 import type { Channel } from '../jsonrpc/channel.js'
 import { tap } from '../jsonrpc/channel.js'
 import { type Command, HELP } from './command.js'
@@ -14,8 +14,9 @@ export const playCommand: Command = {
   usage: 'play FILE [SERVER | -- COMMAND] [options]',
   about: 'Replays a transcript against a server and shows where its answers differ from those in the file.',
   notes: `In a transcript, lines that begin with ">" are sent, lines that begin with "<" are expected in that order,
-"*" in them is any value, and all other lines are prose. --record keeps the ">" lines and the prose, and
-writes what came; lines that fit what came stay as they are.
+and all other lines are prose. In an expected message, * is any value, $name any value that is remembered (a
+later ">" line with $name sends it), and ~"took * ms" a text with wildcards. --record keeps the ">" lines and
+the prose, and writes what came; lines that fit what came stay as they are.
 
 ${TARGET_NOTES.replace('an error from the server', 'something differs')}`,
   options: {
@@ -60,7 +61,13 @@ function readTranscript(file: string): string {
   } catch (error) {
     throw new UsageError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
   }
-  if (parseTranscript(text).every(({ direction }) => direction === 'expect'))
+  let steps: Step[]
+  try {
+    steps = parseTranscript(text)
+  } catch (error) {
+    throw new UsageError(`${file}, ${error instanceof Error ? error.message : String(error)}`)
+  }
+  if (steps.every(({ direction }) => direction === 'expect'))
     throw new UsageError(`${file} is no transcript: no line of it begins with ">"`)
   return text
 }
@@ -94,7 +101,7 @@ async function compare({ file, transcript, channel, signal, options }: Playing):
 }
 
 async function recordInto({ file, transcript, channel, signal, options }: Playing): Promise<void> {
-  const { transcript: recorded, unanswered, broken, garbage } = await record(transcript, channel, options)
+  const { transcript: recorded, unanswered, broken, garbage, unsent } = await record(transcript, channel, options)
   // Half a conversation must not replace a whole one.
   signal.throwIfAborted()
   if (broken !== undefined) throw new Failure(3, shown(`${broken.message}\n${file} was left as it is`, process.stderr))
@@ -103,6 +110,7 @@ async function recordInto({ file, transcript, channel, signal, options }: Playin
       1,
       shown(`The server prints what is no message: ${JSON.stringify(garbage.slice(0, 200))}\n${file} was left as it is`, process.stderr),
     )
+  if (unsent !== undefined) throw new Failure(1, `${file}, ${unsent}\n${file} was left as it is`)
   writeFileSync(file, recorded)
   const came = parseTranscript(recorded).filter(({ direction }) => direction === 'expect').length
   print(`${file}: ${count(came, 'message')} written${recorded === transcript ? ', nothing has changed' : ''}\n`)

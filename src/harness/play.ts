@@ -1,6 +1,7 @@
 import type { Channel } from '../jsonrpc/channel.js'
 import { Inbox } from './inbox.js'
-import { differencesOf, parseTranscript } from './transcript.js'
+import { type Variables, compareMessages } from './expectation.js'
+import { fill, parseTranscript } from './transcript.js'
 
 export interface Played {
   /** What differed, in words with line numbers; empty when all went as written. */
@@ -23,20 +24,27 @@ export async function play(transcript: string, channel: Channel, { timeout = 500
   const received = new Inbox(channel)
   const lines = transcript.split('\n')
   const differences: string[] = []
-  for (const { line, direction, text } of parseTranscript(transcript)) {
+  const variables: Variables = new Map()
+  for (const step of parseTranscript(transcript)) {
+    const { line, direction, text } = step
     if (direction === 'send') {
-      channel.send(text)
-      continue
+      const message = fill(step, variables)
+      if (typeof message === 'string') {
+        channel.send(message)
+        continue
+      }
+      differences.push(`line ${line}: not sent, because nothing came for ${message.missing.map((name) => `$${name}`).join(', ')}`)
+      break
     }
     const came = await received.next(timeout)
     if (came === undefined) {
       differences.push(`line ${line}: nothing came; expected ${text}`)
       break
     }
-    const found = differencesOf(text, came)
+    const { differences: found, written } = compareMessages(text, came, variables)
     if (found.length === 0) continue
     differences.push(`line ${line}:\n${found.map((each) => `  ${each}\n`).join('')}  expected ${text}\n  came     ${came}`)
-    lines[line - 1] = `< ${came}`
+    lines[line - 1] = `< ${written}`
   }
   const extras = await rest(channel, received, timeout)
   for (const extra of extras) {

@@ -1,8 +1,9 @@
 import type { Channel } from '../jsonrpc/channel.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
+import { type Variables, compareMessages, matches } from './expectation.js'
 import { Inbox } from './inbox.js'
 import { type PlayOptions, rest } from './play.js'
-import { matches, parseTranscript } from './transcript.js'
+import { type Step, fill, parseTranscript, withoutVariables } from './transcript.js'
 
 export interface Recorded {
   /** The transcript with what came, in the places where it came. */
@@ -11,6 +12,8 @@ export interface Recorded {
   unanswered: number[]
   /** The first line that came and is no JSON: such a server prints where it should not. */
   garbage?: string
+  /** The first line that could not be sent, and why: what its variables stand for did not come. */
+  unsent?: string
   broken?: Error
 }
 
@@ -18,14 +21,17 @@ export interface Recorded {
  * Sends what a transcript sends and writes down what comes back. Where the
  * transcript has no expectations yet, each request waits for its answer;
  * otherwise as many are sent at once as stand before the next expectation. A
- * line that fits what came stays as it is, with its stars.
+ * line that fits what came stays as it is, with its wildcards; of one that does
+ * not, the variables stay.
  */
 export async function record(transcript: string, channel: Channel, { timeout = 5000 }: PlayOptions = {}): Promise<Recorded> {
   const received = new Inbox(channel)
   const recording = new Recording(transcript)
   for (const { sends, expects, end } of recording.groups) {
-    for (const { text } of sends) channel.send(text)
-    recording.wait(sends)
+    const messages = recording.fill(sends)
+    if (messages === undefined) break
+    for (const { text } of messages) channel.send(text)
+    recording.wait(messages)
     const came: string[] = []
     while (recording.waiting) {
       const message = await received.next(timeout)
@@ -42,9 +48,14 @@ export async function record(transcript: string, channel: Channel, { timeout = 5
   return received.broken === undefined ? written : { ...written, broken: received.broken }
 }
 
+interface Sent {
+  line: number
+  text: string
+}
+
 interface Group {
-  sends: { line: number; text: string }[]
-  expects: string[]
+  sends: Step[]
+  expects: Step[]
   /** The line of its last message to the server. */
   end: number
 }
@@ -58,9 +69,13 @@ class Recording {
   #unnamed = 0
   /** Ids of the server's requests that the transcript answers. */
   readonly #answered = new Set<string>()
+  /** Whether the transcript answers a request whose id is a variable. */
+  #answersAny = false
   readonly #unanswered = new Set<number>()
   #yielded = false
   garbage: string | undefined
+  unsent: string | undefined
+  readonly #variables: Variables = new Map()
   readonly groups: Group[] = []
 
   constructor(transcript: string) {
@@ -68,17 +83,19 @@ class Recording {
     this.#lines = transcript.split('\n')
     const apart = steps.every(({ direction }) => direction === 'send')
     let group: Group | undefined
-    for (const { line, direction, text } of steps) {
+    for (const step of steps) {
+      const { line, direction, text } = step
       if (direction === 'expect') {
         this.#lines[line - 1] = undefined
-        group?.expects.push(text)
+        group?.expects.push(step)
         continue
       }
       if (group === undefined || apart || group.expects.length > 0) this.groups.push((group = { sends: [], expects: [], end: line }))
-      group.sends.push({ line, text })
+      group.sends.push(step)
       group.end = line
-      const { id, method } = parsed(text) ?? {}
-      if (method === undefined && id !== undefined) this.#answered.add(JSON.stringify(id))
+      const { id, method } = parsed(withoutVariables(text)) ?? {}
+      if (method === undefined && id === null) this.#answersAny = true
+      else if (method === undefined && id !== undefined) this.#answered.add(JSON.stringify(id))
     }
   }
 
@@ -87,7 +104,18 @@ class Recording {
     return !this.#yielded && this.garbage === undefined && (this.#pending.size > 0 || this.#unnamed > 0)
   }
 
-  wait(sends: Group['sends']): void {
+  /** The messages to send; undefined where one cannot be. */
+  fill(sends: readonly Step[]): Sent[] | undefined {
+    const messages: Sent[] = []
+    for (const step of sends) {
+      const text = fill(step, this.#variables)
+      if (typeof text === 'string') messages.push({ line: step.line, text })
+      else this.unsent ??= `line ${step.line}: nothing came for ${text.missing.map((name) => `$${name}`).join(', ')}`
+    }
+    return this.unsent === undefined ? messages : undefined
+  }
+
+  wait(sends: readonly Sent[]): void {
     this.#yielded = false
     for (const { line, text } of sends) {
       const message = parsed(text)
@@ -101,11 +129,11 @@ class Recording {
     if (message === undefined && !text.startsWith('[')) this.garbage ??= text
     const id = JSON.stringify(message?.['id'] ?? null)
     // The server asks, and the transcript has the answer: it is sent next.
-    if (message?.['method'] !== undefined) this.#yielded = this.#answered.has(id) && message['id'] !== undefined
+    if (message?.['method'] !== undefined) this.#yielded = (this.#answersAny || this.#answered.has(id)) && message['id'] !== undefined
     else if (!this.#pending.delete(id)) this.#unnamed = Math.max(0, this.#unnamed - 1)
   }
 
-  write(line: number, came: readonly string[], expects: readonly string[]): void {
+  write(line: number, came: readonly string[], expects: readonly Step[]): void {
     // What has not been answered by now is not waited for again.
     if (!this.#yielded) {
       for (const late of this.#pending.values()) this.#unanswered.add(late)
@@ -115,11 +143,27 @@ class Recording {
     const unused = [...expects]
     this.#after.set(
       line,
-      came.map((message) => {
-        const index = unused.findIndex((pattern) => fits(pattern, message))
-        return `< ${index === -1 ? message : unused.splice(index, 1).join('')}`
+      came.map((message, position) => {
+        const index = unused.findIndex(({ text }) => this.#fits(text, message))
+        return `< ${index === -1 ? this.#rewritten(message, expects[position], unused) : unused.splice(index, 1)[0]?.text}`
       }),
     )
+  }
+
+  /** A message that no line fits. What stood in its place may have variables, which later lines need. */
+  #rewritten(message: string, expected: Step | undefined, unused: Step[]): string {
+    const index = expected === undefined || expected.variables.length === 0 ? -1 : unused.indexOf(expected)
+    if (expected === undefined || index === -1) return message
+    unused.splice(index, 1)
+    return compareMessages(expected.text, message, this.#variables).written
+  }
+
+  #fits(pattern: string, message: string): boolean {
+    try {
+      return matches(pattern, message, this.#variables)
+    } catch {
+      return false // it was no JSON
+    }
   }
 
   finish(extras: readonly string[]): Recorded {
@@ -129,15 +173,11 @@ class Recording {
     lines.push(...extras.map((extra) => `< ${extra}`))
     if (lines.at(-1) !== '') lines.push('')
     const recorded = { transcript: lines.join('\n'), unanswered: [...this.#unanswered] }
-    return this.garbage === undefined ? recorded : { ...recorded, garbage: this.garbage }
-  }
-}
-
-function fits(pattern: string, message: string): boolean {
-  try {
-    return matches(pattern, message)
-  } catch {
-    return false // it was no JSON
+    return {
+      ...recorded,
+      ...(this.garbage === undefined ? {} : { garbage: this.garbage }),
+      ...(this.unsent === undefined ? {} : { unsent: this.unsent }),
+    }
   }
 }
 

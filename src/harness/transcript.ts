@@ -1,7 +1,12 @@
+import { TOKENS, type Variables, encode, textOf } from './expectation.js'
+import { fillText, variablesOf } from './text-pattern.js'
+
 /*
  * A transcript is a conversation as a text file. Lines that begin with `>` are
  * sent, lines that begin with `<` are expected back, in that order; every other
- * line is prose. A bare `*` in an expected message stands for any value.
+ * line is prose. In an expected message `*` stands for any value, `$name` for
+ * one that is remembered, and `~"…"` is a text with either in it. In a message
+ * that is sent, `$name` and `~"…"` stand for what was remembered.
  */
 
 export interface Step {
@@ -9,78 +14,82 @@ export interface Step {
   line: number
   direction: 'send' | 'expect'
   text: string
+  /** The variables that it needs to be sent, or gives a value when it has come. */
+  variables: readonly string[]
 }
 
+/** The lines that are messages. Throws where one sends a variable that no line before it can give a value. */
 export function parseTranscript(transcript: string): Step[] {
   const steps: Step[] = []
-  for (const [index, line] of transcript.split('\n').entries()) {
-    const mark = line[0]
-    if (mark === '>' || mark === '<')
-      steps.push({ line: index + 1, direction: mark === '>' ? 'send' : 'expect', text: line.slice(1).trim() })
+  const given = new Set<string>()
+  for (const [index, written] of transcript.split('\n').entries()) {
+    const mark = written[0]
+    if (mark !== '>' && mark !== '<') continue
+    const line = index + 1
+    const text = written.slice(1).trim()
+    const names = namesIn(text)
+    if (mark === '<') for (const name of names) given.add(name)
+    const unknown = names.find((name) => !given.has(name))
+    if (unknown === undefined) steps.push({ line, direction: mark === '>' ? 'send' : 'expect', text, variables: names })
+    else if (isTemplate(text)) throw new SyntaxError(`line ${line} sends $${unknown}, but no "<" line before it has it`)
+    // Whatever it is, it was not meant to be JSON: it is sent as it stands.
+    else steps.push({ line, direction: 'send', text, variables: [] })
   }
   return steps
 }
 
-const ANY = '\u0000any'
-
-/** Whether a message is the expected one, key order and `*` aside. */
-export function matches(expected: string, actual: string): boolean {
-  return differencesOf(expected, actual).length === 0
-}
-
-/** Where a message is not the expected one, by its members. */
-export function differencesOf(expected: string, actual: string): string[] {
-  const pattern = parsePattern(expected)
-  let value: unknown
-  try {
-    value = parseExactly(actual)
-  } catch {
-    return ['it is no JSON']
-  }
-  const found: string[] = []
-  compare(pattern, value, '', found)
-  return found
-}
-
-function parsePattern(expected: string): unknown {
-  // A star outside of strings becomes a string that no message can hold by accident.
-  const json = expected.replace(/"(?:\\.|[^"\\])*"|\*/g, (token) => (token === '*' ? JSON.stringify(ANY) : token))
-  try {
-    return parseExactly(json)
-  } catch {
-    throw new SyntaxError(`This expected message is not JSON: ${expected}`)
-  }
-}
-
-/** Integers beyond 2^53 are compared by their digits. */
-function parseExactly(json: string): unknown {
-  return JSON.parse(
-    json.replace(/"(?:\\.|[^"\\])*"|-?\d{16,}(?![\d.eE])/g, (token) => (token.startsWith('"') ? token : JSON.stringify(`\u0000${token}`))),
+/** The message that a line sends, or the variables that have no value. */
+export function fill({ text, variables: names }: Step, variables: Variables): string | { missing: readonly string[] } {
+  if (names.length === 0) return text
+  const missing = names.filter((name) => !variables.has(name))
+  if (missing.length > 0) return { missing }
+  return replaced(
+    text,
+    (name) => encode(variables.get(name)),
+    (name) => textOf(variables, name),
   )
 }
 
-function compare(expected: unknown, actual: unknown, path: string, found: string[]): void {
-  if (expected === ANY) return
-  const at = path === '' ? 'it' : path
-  if (typeof expected !== 'object' || expected === null || typeof actual !== 'object' || actual === null) {
-    if (expected !== actual) found.push(`${at} is ${inWords(actual)}, not ${inWords(expected)}`)
-    return
-  }
-  if (Array.isArray(expected) !== Array.isArray(actual)) {
-    found.push(`${at} is ${inWords(actual)}, not ${inWords(expected)}`)
-    return
-  }
-  const [one, other] = [new Map<string, unknown>(Object.entries(expected)), new Map<string, unknown>(Object.entries(actual))]
-  const inner = (key: string) => (Array.isArray(expected) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`)
-  for (const [key, value] of one) {
-    if (other.has(key)) compare(value, other.get(key), inner(key), found)
-    else found.push(`${inner(key)} is missing`)
-  }
-  for (const [key, value] of other) if (!one.has(key)) found.push(`${inner(key)} is too much: ${inWords(value)}`)
+/** A message that is sent, as JSON, whatever its variables will be; as it stands where it is none. */
+export function withoutVariables(text: string): string {
+  return replaced(
+    text,
+    () => 'null',
+    () => '',
+  )
 }
 
-/** A value as it stands in the file, cut where it is long. */
-function inWords(value: unknown): string {
-  const json = JSON.stringify(value).replaceAll(/"\\u0000(any|-?\d+)"/g, (_, token: string) => (token === 'any' ? '*' : token))
-  return json.length > 200 ? `${json.slice(0, 200)}…` : json
+function replaced(text: string, value: (name: string) => string, inText: (name: string) => string | undefined): string {
+  return text.replace(TOKENS, (token) => {
+    if (token.startsWith('$')) return value(token.slice(1))
+    if (!token.startsWith('~')) return token
+    const pattern = patternOf(token)
+    return pattern === undefined ? token : JSON.stringify(fillText(pattern, inText))
+  })
+}
+
+function namesIn(text: string): string[] {
+  const names = [...text.matchAll(TOKENS)].flatMap(([token]) =>
+    token.startsWith('$') ? [token.slice(1)] : token.startsWith('~') ? variablesOf(patternOf(token) ?? '') : [],
+  )
+  return [...new Set(names)]
+}
+
+/** Whether a line would be JSON if its variables had values. */
+function isTemplate(text: string): boolean {
+  try {
+    JSON.parse(withoutVariables(text))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The text of `~"…"`; undefined where the string is no JSON. */
+function patternOf(token: string): string | undefined {
+  try {
+    return String(JSON.parse(token.slice(1)))
+  } catch {
+    return undefined
+  }
 }

@@ -29,7 +29,17 @@ export interface Exchange {
   release?(): void
   /** On whose behalf the message was sent, as far as the transport has made sure of it. */
   readonly principal?: Principal
+  /** The HTTP request that carried the message; undefined on other transports. */
+  readonly http?: HttpRequest | undefined
 }
+
+/** The HTTP request that carried a message, without its credentials. */
+export interface HttpRequest {
+  /** Names in lower case. A header that was sent several times has its values joined by a comma. */
+  readonly headers: HttpHeaders
+}
+
+export type HttpHeaders = Readonly<Partial<Record<string, string>>>
 
 /** Somebody whose identity has been verified. */
 export interface Principal {
@@ -39,6 +49,13 @@ export interface Principal {
   /** When this is not so any more, in milliseconds since 1970. */
   readonly expires?: number
   readonly claims?: Readonly<Record<string, unknown>>
+}
+
+/** Throws where a value is no principal: not everything that makes one was checked by a compiler. */
+export function checkPrincipal(source: string, principal: Principal): void {
+  const { id, scopes } = Object(principal) as Partial<Principal>
+  if (typeof id === 'string' && id !== '' && Array.isArray(scopes) && scopes.every((scope) => typeof scope === 'string')) return
+  throw new TypeError(`${source} a principal: an object with an "id" and an array of "scopes"`)
 }
 
 export interface Receiver {
@@ -118,6 +135,10 @@ class Rerouted implements Exchange {
     if (exchange.principal !== undefined) this.principal = exchange.principal
   }
 
+  get http(): HttpRequest | undefined {
+    return this.#exchange.http
+  }
+
   get congested(): boolean {
     return this.#exchange.congested ?? false
   }
@@ -129,10 +150,12 @@ class Rerouted implements Exchange {
 
 /** Most channels have one way for everything. */
 export class ChannelExchange implements Exchange {
+  readonly principal?: Principal
   readonly #channel: Channel
 
-  constructor(channel: Channel) {
+  constructor(channel: Channel, principal?: Principal) {
     this.#channel = channel
+    if (principal !== undefined) this.principal = principal
   }
 
   get congested(): boolean {

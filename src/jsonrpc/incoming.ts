@@ -1,4 +1,4 @@
-import type { Exchange, Principal } from './channel.js'
+import type { Exchange, HttpRequest, Principal } from './channel.js'
 import type { RpcError } from './errors.js'
 import type { Id, Request } from './message.js'
 import type { RequestOptions } from './outgoing.js'
@@ -42,6 +42,10 @@ export class Incoming {
 
   get principal(): Principal | undefined {
     return this.#exchange.principal
+  }
+
+  get http(): HttpRequest | undefined {
+    return this.#exchange.http
   }
 
   /** Whether the caller does not read what it is sent. */

@@ -1,4 +1,4 @@
-import type { Principal } from '../jsonrpc/channel.js'
+import type { HttpRequest, Principal } from '../jsonrpc/channel.js'
 import { handled } from '../jsonrpc/hook.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
@@ -26,6 +26,8 @@ export interface Call {
   readonly id: Id
   /** Who calls: `info`, `capabilities`, `revision`, and over HTTP the `principal`. */
   readonly client: Caller
+  /** The HTTP request that carried this call: its `headers`, without credentials. Undefined on other transports. */
+  readonly http: HttpRequest | undefined
   /** Fires when the call is cancelled or timed out, or its caller is gone. */
   readonly signal: AbortSignal
   /** The `_meta` of the request. */
@@ -104,6 +106,10 @@ export class ServedCall implements Call {
 
   get client(): Caller {
     return this.#connection.caller
+  }
+
+  get http(): HttpRequest | undefined {
+    return this.#incoming.http
   }
 
   get signal(): AbortSignal {

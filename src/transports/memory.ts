@@ -1,9 +1,12 @@
-import type { Channel, Receiver } from '../jsonrpc/channel.js'
+import { type Channel, ChannelExchange, type Principal, type Receiver } from '../jsonrpc/channel.js'
 
-/** Two ends of one pipe in memory. What crosses it is text, as on any other channel. */
-export function memoryChannels(): [Channel, Channel] {
+/**
+ * Two ends of one pipe in memory. What crosses it is text, as on any other channel. With a principal, the second end
+ * receives every message on its behalf.
+ */
+export function memoryChannels(principal?: Principal): [Channel, Channel] {
   const left = new MemoryChannel()
-  const right = new MemoryChannel()
+  const right = new MemoryChannel(principal)
   left.other = right
   right.other = left
   return [left, right]
@@ -14,6 +17,11 @@ export class MemoryChannel implements Channel {
   #receiver: Receiver | undefined
   #waiting: string[] = []
   #closed = false
+  readonly #exchange: ChannelExchange | undefined
+
+  constructor(principal?: Principal) {
+    if (principal !== undefined) this.#exchange = new ChannelExchange(this, principal)
+  }
 
   send(frame: string): void {
     const { other } = this
@@ -25,7 +33,7 @@ export class MemoryChannel implements Channel {
     this.#receiver = receiver
     const waiting = this.#waiting
     this.#waiting = []
-    for (const frame of waiting) receiver.frame(frame)
+    for (const frame of waiting) receiver.frame(frame, this.#exchange)
   }
 
   close(): Promise<void> {
@@ -38,7 +46,7 @@ export class MemoryChannel implements Channel {
   deliver(frame: string): void {
     if (this.#closed) return
     if (this.#receiver === undefined) this.#waiting.push(frame)
-    else this.#receiver.frame(frame)
+    else this.#receiver.frame(frame, this.#exchange)
   }
 
   end(): void {

@@ -474,7 +474,7 @@ describe('an authorization server', () => {
     const own = oauth({ resource: RESOURCE, issuer: 'https://as.example', jwksUri: `http://127.0.0.1:${port}/keys` })
     const granted = async (claims: Record<string, unknown>) => {
       const jwt = new SignJWT(claims).setProtectedHeader({ alg: 'ES256' }).setIssuer('https://as.example').setAudience(RESOURCE)
-      const principal = await own.verify(await jwt.setSubject('alice').setExpirationTime(4_000_000_000).sign(privateKey))
+      const principal = await own.verify(await jwt.setSubject('alice').setExpirationTime(4_000_000_000).sign(privateKey), { headers: {} })
       expect(principal?.expires).toBe(4_000_000_000_000)
       return principal?.scopes
     }

@@ -2,7 +2,8 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { revisions } from '../../src/protocol/revisions/index.js'
-import { differencesOf, matches, parseTranscript } from '../../src/harness/transcript.js'
+import { compareMessages, matches } from '../../src/harness/expectation.js'
+import { parseTranscript } from '../../src/harness/transcript.js'
 import { playTranscript } from '../../src/testing.js'
 import { createServer, tool } from '../../src/index.js'
 import { askingServer } from './asking-server.js'
@@ -36,8 +37,8 @@ describe('the runner', () => {
 
   it('reads steps and leaves prose alone', () => {
     expect(parseTranscript('Prose\n> {"a":1}\n\n<{"b":2}\n  > not a step')).toEqual([
-      { line: 2, direction: 'send', text: '{"a":1}' },
-      { line: 4, direction: 'expect', text: '{"b":2}' },
+      { line: 2, direction: 'send', text: '{"a":1}', variables: [] },
+      { line: 4, direction: 'expect', text: '{"b":2}', variables: [] },
     ])
   })
   it('knows a star from a star in a string', () => {
@@ -65,7 +66,7 @@ describe('the runner', () => {
     ['{}', '[]', ['it is [], not {}']],
     [`{"a":1}`, `{"a":"${'x'.repeat(300)}"}`, [`a is "${'x'.repeat(199)}…, not 1`]],
   ])('tells %s from %s', (expected, actual, differences) => {
-    expect(differencesOf(expected, actual)).toEqual(differences)
+    expect(compareMessages(expected, actual, new Map()).differences).toEqual(differences)
   })
   it('notices what does not come, and what comes too much', async () => {
     expect((await playTranscript('< {"jsonrpc":"2.0"}', server, { timeout: 5 })).differences).toEqual([

@@ -126,13 +126,17 @@ export function allSeenBy<Served extends { readonly definition: { visible?: Visi
   return Promise.all(seen).then((known) => served.filter((_, index) => known[index] === true))
 }
 
-/** Throws where a remote caller's token does not grant what the definition asks for. On this machine there are no tokens. */
+/**
+ * Throws where a caller does not have the scopes that a definition asks for. Whoever started this process, or is part
+ * of it, has no token: it needs none, unless it calls on behalf of a principal.
+ */
 export function checkScopes(
   { scopes = [] }: { scopes?: readonly string[] },
   { connection, remote }: { connection: { caller: Caller }; remote: boolean },
 ): void {
-  if (!remote || scopes.length === 0) return
-  const granted = connection.caller.principal?.scopes ?? []
+  const { principal } = connection.caller
+  if (scopes.length === 0 || (!remote && principal === undefined)) return
+  const granted = principal?.scopes ?? []
   if (scopes.every((scope) => granted.includes(scope))) return
   throw new RpcError(INSUFFICIENT_SCOPE, `Insufficient scope: this needs a token with ${scopes.join(' ')}`, { requiredScopes: scopes })
 }

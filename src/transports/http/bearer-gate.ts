@@ -1,5 +1,5 @@
 import type { Authorization } from '../../auth/authorization.js'
-import type { Principal } from '../../jsonrpc/channel.js'
+import { type Principal, checkPrincipal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
@@ -53,7 +53,7 @@ export class BearerGate implements Gate {
     if (token === undefined)
       return this.#unauthorized(header === undefined ? undefined : 'the header Authorization must be the word Bearer and a token')
     try {
-      const found = this.#authorization.verify(token)
+      const found = this.#authorization.verify(token, visit.http)
       if (!isThenable(found)) return this.#judge(found)
       return within(PATIENCE, Promise.resolve(found))
         .then((principal) => (principal === 'late' ? this.#unknown(new Error(LATE)) : this.#judge(principal)))
@@ -78,8 +78,7 @@ export class BearerGate implements Gate {
   #judge(principal: Principal | undefined): Principal | Refusal {
     // Also null, or false: not every `verify` is checked by a compiler, and whoever is nobody must not come in.
     if (!principal) return this.#unauthorized('the token is not good, not for this server, or expired')
-    if (typeof principal.id !== 'string' || principal.id === '' || !Array.isArray(principal.scopes))
-      throw new TypeError('"verify" must give a principal with an "id" and a list of "scopes"')
+    checkPrincipal('"verify" must give', principal)
     const { scopes = [] } = this.#authorization
     if (scopes.every((scope) => principal.scopes.includes(scope))) return principal
     const error = new RpcError(INSUFFICIENT_SCOPE, `Insufficient scope: this server needs a token with ${scopes.join(' ')}`, {

@@ -1,4 +1,4 @@
-import type { Channel, Exchange, Principal, Receiver } from '../../jsonrpc/channel.js'
+import type { Channel, Exchange, HttpRequest, Principal, Receiver } from '../../jsonrpc/channel.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
 import type { Request } from '../../jsonrpc/message.js'
 import type { Conversation } from './conversation.js'
@@ -55,6 +55,10 @@ export class Described implements Channel, Exchange, Beating {
       this.#options.visit.onGone(() => this.#gone())
     }
     return true
+  }
+
+  get http(): HttpRequest {
+    return this.#options.visit.http
   }
 
   get congested(): boolean {

@@ -65,6 +65,12 @@ export class Endpoint {
     return this.#pulse.size
   }
 
+  /** Whether a path is the endpoint's, or that of a document about it. */
+  serves(path: string): boolean {
+    const { path: own = path, gate } = this.#options
+    return path === own || path === `${own}/` || gate?.document(path) !== undefined
+  }
+
   /** Serves one HTTP request. Whatever happens, there is an answer. */
   handle(visit: Visit): void {
     try {
@@ -153,6 +159,7 @@ export class Endpoint {
       try {
         if (body === 'too long') return this.#refuse(visit, tooLarge(maxBody, headers))
         if (body === 'too much') return this.#refuse(visit, unavailable('too much is being read', headers))
+        if (body === 'too deep') return this.#refuse(visit, new Refusal(400, 'Invalid Request: the message is nested too deeply', headers))
         const { text, message } = readBody(body, maxDepth)
         this.#route(arrival, text, message)
       } catch (error) {

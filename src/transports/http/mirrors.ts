@@ -47,6 +47,23 @@ export function checkMirrors(
   if (method === 'tools/call') return andThen(parametersOf(name), (parameters) => checkParameters(visit, params, parameters))
 }
 
+/** The headers that say what the body of a request says: what `checkMirrors` asks for. */
+export function mirrorsOf(
+  { method, params = {} }: Request,
+  parametersOf: (tool: string) => readonly HeaderParameter[],
+): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = { 'Mcp-Method': method }
+  const name = params[NAMED_BY.get(method) ?? '']
+  if (typeof name !== 'string') return headers
+  headers['Mcp-Name'] = encode(name)
+  for (const parameter of method === 'tools/call' ? parametersOf(name) : []) {
+    const value = valueAt(params['arguments'], parameter.path)
+    if (value !== undefined && value !== null && typeof value !== 'object')
+      headers[`Mcp-Param-${parameter.name}`] = encode(String(value as string | number | boolean))
+  }
+  return headers
+}
+
 function checkParameters(visit: Visit, params: Params, parameters: readonly HeaderParameter[]): void {
   for (const { name, path } of parameters) {
     const header = visit.header(`mcp-param-${name.toLowerCase()}`)
@@ -96,4 +113,10 @@ function decode(written: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/** A value as a header can carry it. */
+function encode(value: string): string {
+  if (/^[\u0021-\u007e](?:[\u0020-\u007e]*[\u0021-\u007e])?$/.test(value) && !value.startsWith('=?base64?')) return value
+  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(value)))}?=`
 }

@@ -1,6 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { HttpRequest } from '../../jsonrpc/channel.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { Budget } from './budget.js'
+import { bodyReadBefore } from './node-body.js'
+import type { NodeRequest, NodeResponse } from './node-message.js'
+import { VisibleRequest } from './request-headers.js'
 import { type Unread, WORTH_COUNTING } from './unread.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
 
@@ -11,15 +14,20 @@ const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
 /** How many times too long a body may be before the rest of it is not waited for. */
 const PATIENCE = 4
 
-/** A request of Node's own HTTP server, without a detour over the web's Request and Response. */
+/** A request that an HTTP server of Node has received, without a detour over the web's Request and Response. */
 export class NodeVisit implements Visit {
-  readonly #request: IncomingMessage
-  readonly #response: ServerResponse
+  readonly #request: NodeRequest
+  readonly #response: NodeResponse
   readonly #unread: Unread
+  #http: HttpRequest | undefined
   #gone: (() => void) | undefined
   #watched = false
+  /** Whether the head of the response was written here, and not by other code that has the response. */
+  #begun = false
+  /** Whether it was ended here as well. */
+  #ended = false
 
-  constructor(request: IncomingMessage, response: ServerResponse, unread: Unread) {
+  constructor(request: NodeRequest, response: NodeResponse, unread: Unread) {
     this.#request = request
     this.#response = response
     this.#unread = unread
@@ -30,24 +38,29 @@ export class NodeVisit implements Visit {
   }
 
   get path(): string {
-    const { url = '/' } = this.#request
-    const path = url.startsWith('/') ? url : url.replace(ABSOLUTE, '')
-    const query = path.indexOf('?')
-    return (query === -1 ? path : path.slice(0, query)) || '/'
+    return pathOf(this.#request)
   }
 
   header(name: string): string | undefined {
-    const value = this.#request.headers[name]
-    return typeof value === 'string' ? value : undefined
+    const { headers } = this.#request
+    const value = headers[name]
+    if (typeof value === 'string') return value
+    // In HTTP/2 the host has another name.
+    const host = name === 'host' ? headers[':authority'] : undefined
+    return typeof host === 'string' ? host : undefined
+  }
+
+  get http(): HttpRequest {
+    const { headers } = this.#request
+    this.#http ??= new VisibleRequest(() => Object.entries(headers))
+    return this.#http
   }
 
   get ambiguity(): string | undefined {
     const { rawHeaders, headers, url = '' } = this.#request
-    if (!url.startsWith('/')) {
-      const authority = ABSOLUTE.exec(url)?.[1]
-      if (authority !== undefined && authority.toLowerCase() !== headers.host?.toLowerCase())
-        return 'the target names another host than the header Host'
-    }
+    const authority = url.startsWith('/') ? headers[':authority'] : ABSOLUTE.exec(url)?.[1]
+    if (typeof authority === 'string' && authority.toLowerCase() !== this.header('host')?.toLowerCase())
+      return 'the target names another host than the header Host'
     // Counted and not listed: what each request leaves to the garbage collector decides how many there can be.
     let names = 0
     for (const _ in headers) names++
@@ -63,6 +76,8 @@ export class NodeVisit implements Visit {
 
   read(limit: number, budget: Budget, done: (body: Body) => void): void {
     const request = this.#request
+    // Attached listeners would hear nothing, or only the rest.
+    if (request.readableDidRead || request.readableEnded) return done(bodyReadBefore(request, limit))
     let chunks: Uint8Array[] = []
     let size = 0
     let held = 0
@@ -103,12 +118,16 @@ export class NodeVisit implements Visit {
 
   answer(status: number, headers: HeaderList, body?: string): void {
     const response = this.#response
-    // Nobody is there any more; writing to them would be an error that nobody hears.
-    if (response.destroyed) return
+    if (this.#over) return
     if (response.headersSent) return void response.destroy()
-    if (body === undefined) response.writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0']).end()
-    else {
-      response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))]).end(body)
+    this.#begun = true
+    this.#ended = true
+    if (body === undefined) {
+      this.writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0'])
+      response.end()
+    } else {
+      this.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))])
+      response.end(body)
       if (body.length >= WORTH_COUNTING) this.#unread.add(response)
     }
   }
@@ -116,37 +135,68 @@ export class NodeVisit implements Visit {
   stream(status: number, headers: HeaderList): Sink {
     const response = this.#response
     response.on('error', () => {})
-    response.writeHead(status, [...headers])
-    response.flushHeaders()
-    return new NodeSink(response, this.#unread)
+    if (this.#over) return NO_SINK
+    this.#begun = true
+    this.writeHead(status, [...headers])
+    response.flushHeaders?.()
+    return new NodeSink(response, this.#unread, () => (this.#ended = true))
   }
 
   onGone(gone: (() => void) | undefined): void {
     this.#gone = gone
     // It may have gone while its token was being verified.
-    if (this.#response.closed) return queueMicrotask(() => this.#gone?.())
+    if (this.#over) return queueMicrotask(() => this.#gone?.())
     if (this.#watched) return
     this.#watched = true
     this.#response.on('close', () => {
-      if (!this.#response.writableFinished) this.#gone?.()
+      if (!this.#ended || !this.#response.writableFinished) this.#gone?.()
     })
+  }
+
+  /** One header at a time: code that stands around the response may read them only so. */
+  protected writeHead(status: number, headers: string[]): void {
+    const response = this.#response
+    for (let i = 0; i + 1 < headers.length; i += 2) response.setHeader(headers[i] ?? '', headers[i + 1] ?? '')
+    response.writeHead(status)
+  }
+
+  /** Whether nothing can be answered any more: the client is gone, or other code has answered. */
+  get #over(): boolean {
+    const response = this.#response
+    return isDestroyed(response) || response.writableEnded || (response.headersSent && !this.#begun)
   }
 }
 
-class NodeSink implements Sink {
-  readonly #response: ServerResponse
-  readonly #unread: Unread
+/** The path of a request, without its query. */
+export function pathOf({ url = '/' }: NodeRequest): string {
+  const path = url.startsWith('/') ? url : url.replace(ABSOLUTE, '')
+  const query = path.indexOf('?')
+  return (query === -1 ? path : path.slice(0, query)) || '/'
+}
 
-  constructor(response: ServerResponse, unread: Unread) {
+function isDestroyed({ destroyed, closed, stream }: NodeResponse): boolean {
+  return destroyed === true || closed === true || stream?.destroyed === true
+}
+
+const NO_SINK: Sink = { write() {}, end() {}, cut() {}, waiting: 0, taken: 0 }
+
+class NodeSink implements Sink {
+  readonly #response: NodeResponse
+  readonly #unread: Unread
+  readonly #ended: () => void
+
+  constructor(response: NodeResponse, unread: Unread, ended: () => void) {
     this.#response = response
     this.#unread = unread
+    this.#ended = ended
   }
 
   write(text: string): void {
-    if (!this.#response.destroyed) this.#response.write(text)
+    if (!isDestroyed(this.#response) && !this.#response.writableEnded) this.#response.write(text)
   }
 
   end(): void {
+    this.#ended()
     this.#response.end()
     this.#unread.add(this.#response)
   }

@@ -1,4 +1,4 @@
-import type { Exchange, Principal } from '../../jsonrpc/channel.js'
+import type { Exchange, HttpRequest, Principal } from '../../jsonrpc/channel.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
 import { type Message, isQuestion } from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
@@ -64,6 +64,10 @@ export class PostExchange implements Exchange, Beating {
   /** Whether its client is still there. */
   get connected(): boolean {
     return this.#log?.connected ?? !this.#gone
+  }
+
+  get http(): HttpRequest {
+    return this.#options.visit.http
   }
 
   get congested(): boolean {

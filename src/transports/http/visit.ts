@@ -1,10 +1,11 @@
+import type { HttpRequest } from '../../jsonrpc/channel.js'
 import type { Budget } from './budget.js'
 
 /** Names and values in turn: what both Node and the web take without a detour. */
 export type HeaderList = readonly string[]
 
-/** A body, or why there is none: it is longer than is taken, or too much is being read just now. */
-export type Body = Uint8Array | 'too long' | 'too much'
+/** A body, or why there is none: it is longer than is taken, too much is being read just now, or its nesting is beyond all limits. */
+export type Body = Uint8Array | 'too long' | 'too much' | 'too deep'
 
 /** One HTTP request and the way to answer it: all that is needed of a runtime. */
 export interface Visit {
@@ -12,6 +13,8 @@ export interface Visit {
   readonly path: string
   /** The value of a header, whose name is given in small letters. */
   header(name: string): string | undefined
+  /** The request as handlers may see it. */
+  readonly http: HttpRequest
   /** What different readers could understand differently, in words: a header that may come only once, and came twice. */
   readonly ambiguity: string | undefined
   /** The body, of so many bytes at most, which are taken from the budget until it is whole. Never calls where the client is gone before. */

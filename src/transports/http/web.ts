@@ -1,9 +1,18 @@
+import type { HttpRequest } from '../../jsonrpc/channel.js'
 import type { Budget } from './budget.js'
+import { VisibleRequest } from './request-headers.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
 
 /* The web's Request and Response, for every runtime that has them. */
 
 const encoder = new TextEncoder()
+
+/** A function from the web's Request to its Response. */
+export interface HttpHandler {
+  (request: Request): Promise<Response>
+  /** Takes no new work, and gives what is under way so many milliseconds (default 5000). */
+  close(deadline?: number): Promise<void>
+}
 
 /** A request as a visit, and the response that it will get. */
 export function webVisit(request: Request): { visit: Visit; response: Promise<Response> } {
@@ -21,6 +30,7 @@ class WebVisit implements Visit {
   readonly path: string
   /** Runtimes have joined them already: then the value is none that is known. */
   readonly ambiguity = undefined
+  #http: HttpRequest | undefined
   #gone: (() => void) | undefined
   #answered = false
 
@@ -40,6 +50,12 @@ class WebVisit implements Visit {
     const value = this.#request.headers.get(name) ?? undefined
     // Not every runtime shows it; the address says the same.
     return value === undefined && name === 'host' ? new URL(this.#request.url).host : value
+  }
+
+  get http(): HttpRequest {
+    const { headers } = this.#request
+    this.#http ??= new VisibleRequest(() => headers.entries())
+    return this.#http
   }
 
   read(limit: number, budget: Budget, done: (body: Body) => void): void {

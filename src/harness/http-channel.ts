@@ -1,0 +1,167 @@
+import type { TargetChannel } from '../client/target.js'
+import { EventStreamParser, type StreamEvent } from '../framing/event-stream.js'
+import type { Receiver } from '../jsonrpc/channel.js'
+import { RpcError } from '../jsonrpc/errors.js'
+import { type Id, type Message, type Request as RpcRequest, encodeError, isObject, read } from '../jsonrpc/message.js'
+import { PROTOCOL_VERSION } from '../protocol/meta.js'
+import { type HeaderParameter, mirrorsOf } from '../transports/http/mirrors.js'
+
+/** An HTTP endpoint within this process. */
+export interface HttpEndpoint {
+  fetch(request: Request): Promise<Response>
+  /** Headers that every request carries. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The parameters of a tool that are mirrored in headers. */
+  parametersOf(tool: string): readonly HeaderParameter[]
+  close(): Promise<void>
+}
+
+const URL = 'http://localhost/mcp'
+const ACCEPT = 'application/json, text/event-stream'
+
+/** A client's end of Streamable HTTP, with and without sessions, over an endpoint in this process: for tests. */
+export class HttpChannel implements TargetChannel {
+  readonly #endpoint: HttpEndpoint
+  readonly #closed = new AbortController()
+  /** By the id of a request that has not been answered. */
+  readonly #open = new Map<Id, AbortController>()
+  #receiver: Receiver | undefined
+  /** What opens a session, and what has no answer, ends before the next message is sent. */
+  #previous: Promise<void> = Promise.resolve()
+  #session: string | undefined
+  #version: string | undefined
+
+  constructor(endpoint: HttpEndpoint) {
+    this.#endpoint = endpoint
+  }
+
+  receive(receiver: Receiver): void {
+    this.#receiver = receiver
+  }
+
+  send(frame: string): void {
+    const message = read(frame)
+    if (this.#session === undefined && message.kind === 'notification' && message.method === 'notifications/cancelled') {
+      // Without a session, closing the response is what cancels a request.
+      return this.#open.get(message.params?.['requestId'] as Id)?.abort() // an id, or nothing is found
+    }
+    this.#previous = this.#previous.then(async () => {
+      const answered = this.#post(frame, message).catch((error: unknown) => this.#fail(error))
+      if (message.kind !== 'request' || message.method === 'initialize') await answered
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#previous
+    if (this.#session !== undefined) await this.#fetch('DELETE', {}, this.#closed.signal)
+    this.#closed.abort()
+    await this.#endpoint.close()
+  }
+
+  async #post(frame: string, message: Message): Promise<void> {
+    const controller = new AbortController()
+    const signal = AbortSignal.any([this.#closed.signal, controller.signal])
+    if (message.kind === 'request') this.#open.set(message.id, controller)
+    const headers = { 'Content-Type': 'application/json', Accept: ACCEPT, ...this.#mirrors(message) }
+    try {
+      const response = await this.#fetch('POST', headers, signal, frame)
+      this.#session ??= response.headers.get('mcp-session-id') ?? undefined
+      await this.#hear(response, message.kind === 'request' ? message : undefined, signal)
+    } finally {
+      if (message.kind === 'request') this.#open.delete(message.id)
+    }
+    if (message.kind === 'notification' && message.method === 'notifications/initialized') await this.#listen()
+  }
+
+  #mirrors(message: Message): Readonly<Record<string, string>> {
+    if (message.kind !== 'request') return {}
+    const meta = message.params?.['_meta']
+    const version = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
+    if (typeof version !== 'string') return {}
+    return { 'MCP-Protocol-Version': version, ...mirrorsOf(message, (tool) => this.#endpoint.parametersOf(tool)) }
+  }
+
+  #fetch(method: string, headers: Readonly<Record<string, string>>, signal: AbortSignal, body?: string): Promise<Response> {
+    const known = {
+      ...(this.#session === undefined ? {} : { 'Mcp-Session-Id': this.#session }),
+      ...(this.#version === undefined ? {} : { 'MCP-Protocol-Version': this.#version }),
+    }
+    return this.#endpoint.fetch(
+      new Request(URL, {
+        method,
+        headers: { ...this.#endpoint.headers, ...known, ...headers },
+        signal,
+        ...(body === undefined ? {} : { body }),
+      }),
+    )
+  }
+
+  /** Opens the stream for what belongs to no request. Resolves when it is open, not when it ends. */
+  async #listen(): Promise<void> {
+    const { signal } = this.#closed
+    const response = await this.#fetch('GET', { Accept: 'text/event-stream' }, signal)
+    this.#stream(response, undefined, signal).catch((error: unknown) => this.#fail(error))
+  }
+
+  async #hear(response: Response, request: RpcRequest | undefined, signal: AbortSignal): Promise<void> {
+    if (response.headers.get('content-type') === 'text/event-stream') return await this.#stream(response, request, signal)
+    const text = await response.text()
+    if (text === '') return
+    const answer = response.ok || request === undefined ? text : refused(text, request.id)
+    if (request?.method === 'initialize') this.#version = versionOf(answer)
+    this.#receiver?.frame(answer)
+  }
+
+  /** Hears the events of a response; where it ends before the answer to its request, asks for the rest. */
+  async #stream(response: Response, request: RpcRequest | undefined, signal: AbortSignal): Promise<void> {
+    let last: string | undefined
+    let retry = 0
+    let answered = request === undefined
+    for await (const { data, id, retry: time } of eventsOf(response, signal)) {
+      last = id ?? last
+      retry = time ?? retry
+      if (data === undefined || data === '') continue
+      const message = read(data)
+      if (message.kind === 'response' && message.id === request?.id) answered = true
+      this.#receiver?.frame(data)
+    }
+    if (answered || last === undefined || signal.aborted) return
+    await new Promise((resolve) => setTimeout(resolve, retry))
+    const rest = await this.#fetch('GET', { Accept: 'text/event-stream', 'Last-Event-ID': last }, signal)
+    if (rest.ok) await this.#stream(rest, request, signal)
+  }
+
+  #fail(error: unknown): void {
+    // A request that was cancelled, or the end of it all.
+    if (error instanceof Error && error.name === 'AbortError') return
+    this.#receiver?.closed(error instanceof Error ? error : new Error(String(error)))
+  }
+}
+
+async function* eventsOf({ body }: Response, signal: AbortSignal): AsyncGenerator<StreamEvent> {
+  if (body === null || signal.aborted) return
+  const parser = new EventStreamParser()
+  const reader = body.getReader()
+  const stop = () => void reader.cancel().catch(() => {}) // it may be cut off by the same signal
+  signal.addEventListener('abort', stop)
+  try {
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+      parser.push(chunk.value)
+      for (let event = parser.next(); event !== undefined; event = parser.next()) yield event
+    }
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+/** The error of a request that was refused. One that was refused before its message was read comes without its id. */
+function refused(text: string, id: Id): string {
+  if (read(text).kind === 'response') return text
+  const { error } = JSON.parse(text) as { error: { code: number; message: string; data?: unknown } } // of our own server
+  return encodeError(id, new RpcError(error.code, error.message, error.data), 'null')
+}
+
+function versionOf(answer: string): string | undefined {
+  const { result } = JSON.parse(answer) as { result?: { protocolVersion?: string } } // of our own server
+  return result?.protocolVersion
+}

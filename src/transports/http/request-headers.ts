@@ -1,0 +1,34 @@
+import type { HttpHeaders, HttpRequest } from '../../jsonrpc/channel.js'
+
+/**
+ * Headers that prove who a caller is, or give access to its session. Handlers do not get them, so that they can neither
+ * log them nor pass them on: a server must not use a client's token for other services.
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#token-handling
+ */
+const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie', 'mcp-session-id'])
+
+/** An HTTP request as handlers see it. Its headers are copied when they are first read: most handlers never do. */
+export class VisibleRequest implements HttpRequest {
+  readonly #entries: () => Iterable<[name: string, value: string | readonly string[] | undefined]>
+  #headers: HttpHeaders | undefined
+
+  constructor(entries: () => Iterable<[name: string, value: string | readonly string[] | undefined]>) {
+    this.#entries = entries
+  }
+
+  get headers(): HttpHeaders {
+    this.#headers ??= visible(this.#entries())
+    return this.#headers
+  }
+}
+
+function visible(entries: Iterable<[name: string, value: string | readonly string[] | undefined]>): HttpHeaders {
+  // Without a prototype: any name may be asked for.
+  const headers = Object.create(null) as Record<string, string>
+  for (const [name, value] of entries) {
+    // Names with a colon are not headers but HTTP/2's request line.
+    if (value !== undefined && !name.startsWith(':') && !CREDENTIALS.has(name))
+      headers[name] = typeof value === 'string' ? value : value.join(', ')
+  }
+  return Object.freeze(headers)
+}

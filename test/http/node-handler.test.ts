@@ -1,0 +1,360 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { createServer as createHttp2Server, connect as http2Connect } from 'node:http2'
+import { type AddressInfo, connect as netConnect } from 'node:net'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import express, { type ErrorRequestHandler } from 'express'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type HttpHandlerOptions, type NodeHandler, nodeHandler, tokens } from '../../src/http.js'
+import { Handshaken, POST, described, open, send } from './caller.js'
+import { onNode, parsed, unparsed } from './embedding.js'
+import { servedOverHttp } from './served.js'
+
+/* The endpoint within HTTP servers of other code. */
+
+const handlers: NodeHandler[] = []
+afterEach(async () => {
+  for (const handler of handlers.splice(0)) await handler.close(0)
+})
+
+function embedded(options: HttpHandlerOptions = {}) {
+  const served = servedOverHttp()
+  let log = ''
+  const mcp = nodeHandler(served.server, { log: { write: (line) => (log += line) }, ...options })
+  handlers.push(mcp)
+  return { ...served, mcp, log: () => log }
+}
+const call = (name: string, args: object = {}, more: object = {}) => described('tools/call', { name, arguments: args, ...more })
+const withId = (id: string) => ({
+  ...call('echo', { text: 'hi' }),
+  body: call('echo', { text: 'hi' }).body.toString().replace('"id":1', `"id":${id}`),
+})
+
+describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
+  it('serves both kinds of clients', async () => {
+    const { mcp, gate } = embedded()
+    await embed(mcp, async (origin) => {
+      const url = `${origin}/mcp`
+      expect(await send(url, call('echo', { text: 'hi' }))).toMatchObject({
+        status: 200,
+        json: { id: 1, result: { content: [{ text: 'hi' }] } },
+      })
+      const client = await Handshaken.open(url, '2025-11-25')
+      const stream = await client.stream('tools/call', { name: 'steps', arguments: { gate: 'a' }, _meta: { progressToken: 1 } })
+      expect(await stream.message()).toMatchObject({ method: 'notifications/progress' })
+      gate.open('a')
+      await stream.has('passed a')
+      expect(mcp.sessions).toBe(1)
+      expect((await client.end()).status).toBe(204)
+      expect(mcp.sessions).toBe(0)
+    })
+  })
+
+  it('serves the official client', async () => {
+    const { mcp } = embedded()
+    await embed(mcp, async (origin) => {
+      const client = new Client({ name: 'sdk', version: '1' })
+      await client.connect(new StreamableHTTPClientTransport(new URL(`${origin}/mcp`)))
+      expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({ content: [{ text: 'hi' }] })
+      await client.close()
+    })
+  })
+
+  it('notices that a client is gone', async () => {
+    const { mcp, ended } = embedded()
+    await embed(mcp, async (origin) => {
+      const stream = await open(`${origin}/mcp`, call('steps', { gate: 'never' }, { _meta: { progressToken: 1 } }))
+      await stream.message()
+      stream.cut()
+      await expect.poll(() => ended.get('never')).toMatch(/^stopped/)
+      await expect.poll(() => mcp.open).toBe(0)
+    })
+  })
+
+  it('has the same guards as listen', async () => {
+    const { mcp } = embedded({ limits: { body: 1000 } })
+    await embed(mcp, async (origin) => {
+      const url = `${origin}/mcp`
+      const echo = call('echo', { text: 'hi' })
+      const statusWith = async (headers: Record<string, string>) =>
+        (await send(url, { ...echo, headers: { ...echo.headers, ...headers } })).status
+      expect(await statusWith({ host: 'evil.example' })).toBe(403)
+      expect(await statusWith({ origin: 'https://evil.example' })).toBe(403)
+      expect(await statusWith({ 'mcp-method': 'tools/list' })).toBe(400)
+      expect((await send(url, call('echo', { text: 'x'.repeat(1000) }))).status).toBe(413)
+      expect(
+        (await send(url, { ...call('echo', { text: 'x'.repeat(1000) }), headers: { ...echo.headers, 'transfer-encoding': 'chunked' } }))
+          .status,
+      ).toBe(413)
+      for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE', 'PUT']) expect((await send(url, { method })).status).toBe(405)
+    })
+  })
+
+  it('ends its streams with their results when it is closed, twice at once too', async () => {
+    const { mcp } = embedded()
+    await embed(mcp, async (origin) => {
+      const stream = await open(`${origin}/mcp`, described('subscriptions/listen', { notifications: {} }, 'l'))
+      await stream.has('acknowledged')
+      await Promise.all([mcp.close(), mcp.close()])
+      await stream.has('"id":"l","result"')
+      expect((await send(`${origin}/mcp`, call('echo', { text: 'x' }))).status).toBe(503)
+    })
+  })
+})
+
+describe.each(Object.entries(unparsed))('%s', (_, embed) => {
+  it('keeps every digit, and says what is wrong with a body', async () => {
+    const { mcp } = embedded()
+    await embed(mcp, async (origin) => {
+      expect((await send(`${origin}/mcp`, withId('12345678901234567890'))).text).toContain('"id":12345678901234567890')
+      if (_ === 'express.json() with rawBody') return // it has answered itself
+      const broken = await send(`${origin}/mcp`, { ...call('echo'), body: '{"jsonrpc":' })
+      expect(broken).toMatchObject({ status: 400, json: { error: { code: -32700 } } })
+      expect(await send(`${origin}/mcp`, { ...call('echo'), body: '' })).toMatchObject({ status: 400, json: { error: { code: -32700 } } })
+    })
+  })
+})
+
+describe.each(Object.entries(parsed))('%s', (_, embed) => {
+  it('never answers with another id: what the parser has lost is an error, and the log says what to do', async () => {
+    const { mcp, log } = embedded()
+    await embed(mcp, async (origin) => {
+      expect((await send(`${origin}/mcp`, withId('12345678901234567890'))).status).toBe(500)
+      expect(log()).toContain('in front of the body parser')
+      expect((await send(`${origin}/mcp`, withId('9007199254740991'))).text).toContain('"id":9007199254740991')
+    })
+  })
+
+  it('survives what can be parsed but not written', async () => {
+    const { mcp } = embedded()
+    await embed(mcp, async (origin) => {
+      const deep = `{"jsonrpc":"2.0","id":1,"method":"ping","params":${'['.repeat(40_000)}${']'.repeat(40_000)}}`
+      expect((await send(`${origin}/mcp`, { headers: POST, body: deep })).status).toBe(400)
+      expect((await send(`${origin}/mcp`, { headers: POST, body: '[]' })).status).toBe(400)
+      expect((await send(`${origin}/mcp`, { headers: POST, body: '[null,1]' })).status).toBe(400)
+      expect((await send(`${origin}/mcp`, call('echo', { text: 'hi' }))).status).toBe(200)
+    })
+  })
+})
+
+describe('paths', () => {
+  const app = (mcp: NodeHandler) =>
+    express()
+      .use(mcp)
+      .get('/healthz', (_, res) => void res.send('mine'))
+      .use((_, res) => void res.status(404).send('nothing'))
+
+  it('with `path`, all others are left to next, whatever their Host', async () => {
+    const { mcp } = embedded({ path: '/mcp' })
+    await onNode(app(mcp), async (origin) => {
+      for (const path of ['/mcp', '/mcp/', '/mcp?a=1']) expect((await send(origin + path, call('echo', { text: 'x' }))).status).toBe(200)
+      for (const path of ['/', '/mcp2', '/MCP', '/x/mcp'])
+        expect((await send(origin + path, call('echo', { text: 'x' }))).text).toBe('nothing')
+      expect((await send(`${origin}/healthz`, { method: 'GET', headers: { host: 'app.example' } })).text).toBe('mine')
+    })
+  })
+
+  it('without next they are 404', async () => {
+    const { mcp } = embedded({ path: '/mcp' })
+    await onNode(
+      (req, res) => mcp(req, res),
+      async (origin) => {
+        expect((await send(`${origin}/other`, call('echo', { text: 'x' }))).status).toBe(404)
+        expect((await send(`${origin}/healthz`, { method: 'GET' })).status).toBe(200)
+      },
+    )
+  })
+
+  it('below a mount, `path` is meant from there', async () => {
+    const { mcp } = embedded({ path: '/mcp' })
+    await onNode(express().use('/api', mcp), async (origin) => {
+      expect((await send(`${origin}/api/mcp`, call('echo', { text: 'x' }))).status).toBe(200)
+      expect((await send(`${origin}/mcp`, call('echo', { text: 'x' }))).status).toBe(404)
+    })
+  })
+
+  it('shows the metadata document of authorization, at the root', async () => {
+    const auth = { ...tokens([{ token: 'a-token-of-sixteen', id: 'ada' }]), resource: 'https://mcp.example/api/mcp' }
+    const document = '/.well-known/oauth-protected-resource/api/mcp'
+    const { mcp } = embedded({ path: '/api/mcp', auth })
+    await onNode(app(mcp), async (origin) => {
+      expect(await send(origin + document, { method: 'GET' })).toMatchObject({ status: 200, json: { resource: auth.resource } })
+      expect((await send(`${origin}/api/mcp`, call('echo', { text: 'x' }))).status).toBe(401)
+      expect((await send(`${origin}/other`)).text).toBe('nothing')
+    })
+  })
+})
+
+describe('other code around it', () => {
+  it('whose wrapper of writeHead knows no arrays does not garble headers', async () => {
+    const { mcp, gate } = embedded()
+    const wrapped = express()
+      .use((_, res, next) => {
+        const { writeHead } = res
+        res.setHeader('Set-Cookie', 'a=1')
+        // As in on-headers before 1.1, which is behind compression, morgan and others.
+        res.writeHead = function (this: typeof res, status: number, headers?: unknown) {
+          if (Array.isArray(headers)) for (const pair of headers as string[]) this.setHeader(pair[0] ?? '', pair[1] ?? '')
+          return writeHead.call(this, status)
+        } as typeof res.writeHead
+        next()
+      })
+      .use(mcp)
+    await onNode(wrapped, async (origin) => {
+      const { headers } = await send(origin, call('echo', { text: 'x' }))
+      expect(headers).toMatchObject({ 'content-type': 'application/json', 'set-cookie': ['a=1'] })
+      const stream = await open(origin, call('steps', { gate: 'g' }, { _meta: { progressToken: 1 } }))
+      expect(stream.headers['content-type']).toBe('text/event-stream')
+      gate.open('g')
+      await stream.ended()
+    })
+  })
+
+  it('that has answered before is left alone', async () => {
+    const { mcp, ended } = embedded()
+    const answered = express()
+      .use((_, res, next) => {
+        res.status(418).send('tea')
+        next()
+      })
+      .use(mcp)
+    await onNode(answered, async (origin) => {
+      expect(await send(origin, call('quiet', { gate: 'q' }))).toMatchObject({ status: 418, text: 'tea' })
+      expect(mcp.open).toBe(0)
+      expect(ended.size).toBe(0)
+    })
+  })
+
+  it.each<[string, string, (res: ServerResponse) => void]>([
+    ['answers', 'quiet', (res) => void res.writeHead(504).end('too slow')],
+    ['begins to answer', 'quiet', (res) => void res.writeHead(504).write('too')],
+    ['ends the stream', 'steps', (res) => void res.end()],
+  ])('that %s while a call runs cancels the call', async (_, name, interfere) => {
+    const { mcp, ended } = embedded({ keepAlive: 50 })
+    let response: ServerResponse | undefined
+    const impatient = express()
+      .use((_req, res, next) => {
+        response = res
+        next()
+      })
+      .use(mcp)
+    await onNode(impatient, async (origin) => {
+      const answer = open(origin, call(name, { gate: 'q' }, { _meta: { progressToken: 1 } }))
+      await expect.poll(() => mcp.open, { interval: 5 }).toBe(1)
+      if (name === 'steps') await (await answer).message()
+      if (response !== undefined) interfere(response)
+      expect((await answer).status).toBe(name === 'steps' ? 200 : 504)
+      await expect.poll(() => ended.get('q')).toMatch(/^stopped/)
+      expect(mcp.open).toBe(0)
+    })
+  })
+
+  it('whose error handler answers for a broken body is not ours to change', async () => {
+    const { mcp } = embedded()
+    const failed: ErrorRequestHandler = (_error, _req, res, _next) => void res.status(422).send('unreadable')
+    await onNode(express().use(express.json()).use(mcp).use(failed), async (origin) => {
+      expect(await send(origin, { ...call('echo'), body: '{"jsonrpc":' })).toMatchObject({ status: 422, text: 'unreadable' })
+      // Longer than express.json() takes.
+      expect((await send(origin, call('echo', { text: 'x'.repeat(200_000) }))).status).toBe(422)
+      expect((await send(origin, call('echo', { text: 'x' }))).status).toBe(200)
+    })
+  })
+
+  it('that has read the body and kept nothing is told so in the log', async () => {
+    const { mcp, log } = embedded()
+    const swallowed = express()
+      .use((req, _, next) => void req.resume().on('end', next))
+      .use(mcp)
+    await onNode(swallowed, async (origin) => {
+      expect((await send(origin, call('echo', { text: 'x' }))).status).toBe(500)
+      expect(log()).toContain('assign what was read to req.body')
+    })
+  })
+
+  it('that passes something else is told what is expected', () => {
+    const { mcp } = embedded()
+    // @ts-expect-error: the request of Fastify is not the one of Node
+    expect(() => mcp({ raw: {}, headers: {} }, { raw: {} })).toThrow('pass request.raw and reply.raw')
+  })
+})
+
+describe('connections', () => {
+  it('that break in the middle of a body leave nothing behind', async () => {
+    const { mcp } = embedded({ limits: { bodies: 600, body: 500 } })
+    await onNode(mcp, async (origin) => {
+      const { port, host } = new URL(origin)
+      for (let i = 0; i < 5; i++) {
+        const socket = netConnect(Number(port), '127.0.0.1')
+        socket.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 450\r\n\r\n${'x'.repeat(400)}`)
+        await once(socket, 'connect')
+        socket.destroy()
+        await once(socket, 'close')
+      }
+      // What they had sent would not leave enough for this.
+      await expect.poll(async () => (await send(origin, call('echo', { text: 'x' }))).status).toBe(200)
+      expect(mcp.open).toBe(0)
+    })
+  })
+
+  it('with requests in a row get the answers in that order, one at a time', async () => {
+    const { mcp, gate } = embedded()
+    await onNode(mcp, async (origin) => {
+      const { port, host } = new URL(origin)
+      const raw = ({ headers, body }: ReturnType<typeof call>) =>
+        `POST / HTTP/1.1\r\nHost: ${host}\r\n${Object.entries(headers)
+          .map(([name, value]) => `${name}: ${String(value)}\r\n`)
+          .join('')}Content-Length: ${String(body).length}\r\n\r\n${String(body)}`
+      const socket = netConnect(Number(port), '127.0.0.1')
+      let text = ''
+      socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+      socket.write(raw(call('quiet', { gate: 'p' })) + raw(call('echo', { text: 'second' })) + raw(call('echo', { text: 'third' })))
+      await expect.poll(() => mcp.open).toBe(1)
+      gate.open('p')
+      await expect.poll(() => text).toMatch(/passed p[^]*second[^]*third/)
+      socket.destroy()
+    })
+  })
+
+  it('of HTTP/2 are served too', async () => {
+    const { mcp, ended, gate } = embedded()
+    const server = createHttp2Server((req, res) => mcp(req, res))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const session = http2Connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const post = ({ headers, body }: { headers: object; body: unknown }, more = {}) => {
+      const stream = session.request({ ':method': 'POST', ':path': '/mcp', ...headers, ...more })
+      let text = ''
+      stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+      stream.end(String(body))
+      const status = new Promise((resolve) => stream.on('response', (head) => resolve(head[':status'])))
+      return { stream, status, text: () => text }
+    }
+    try {
+      const one = post(call('echo', { text: 'hi' }))
+      expect(await one.status).toBe(200)
+      await once(one.stream, 'end')
+      expect(JSON.parse(one.text())).toMatchObject({ id: 1, result: { content: [{ text: 'hi' }] } })
+      expect(await post(call('echo', { text: 'hi' }), { ':authority': 'evil.example' }).status).toBe(403)
+      expect(await post(call('echo', { text: 'hi' }), { ':authority': 'localhost', host: 'evil.example' }).status).toBe(400)
+      const slow = post(call('steps', { gate: 'never' }, { _meta: { progressToken: 1 } }))
+      await expect.poll(() => slow.text()).toContain('notifications/progress')
+      slow.stream.close()
+      await expect.poll(() => ended.get('never')).toMatch(/^stopped/)
+      const quiet = post(call('steps', { gate: 'a' }, { _meta: { progressToken: 1 } }))
+      await expect.poll(() => quiet.text()).toContain('notifications/progress')
+      gate.open('a')
+      await expect.poll(() => quiet.text()).toContain('passed a')
+      await expect.poll(() => mcp.open).toBe(0)
+    } finally {
+      session.destroy()
+      server.close()
+    }
+  })
+})
+
+it('refuses options and paths that cannot be meant', () => {
+  const { server } = servedOverHttp()
+  // @ts-expect-error: there is no such option
+  expect(() => nodeHandler(server, { paht: '/mcp' })).toThrow('path')
+  expect(() => nodeHandler(server, { path: 'mcp' })).toThrow('must begin with a slash')
+})
