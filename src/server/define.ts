@@ -119,7 +119,7 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
   scopes?: readonly string[]
   /** How long what was read may be kept, and by whom (default: not at all). */
   cache?: Partial<CacheHint>
-  /** Takes values that would walk out of a path (`..`) as well: `read` must see to it. */
+  /** Takes values that would lead out of a path as well (`a%2F..%2Fb`, a leading slash): `read` must check them. */
   anyPath?: boolean
 }
 

@@ -40,12 +40,12 @@ function bindingOf(server: Server, { request }: Incoming, connection: Connection
     method: request.method,
     name: target,
     arguments: given,
-    definition: `${server.info.name} ${server.info.version} ${definitionOf(server, request.method, target, connection)}`,
+    definition: `${server.info.name} ${server.info.version} ${definitionOf(server, request.method, target)}`,
   }
 }
 
 /** What clients are shown of a definition, and the code behind it. */
-function definitionOf(server: Server, method: string, name: string, connection: Connection): string {
+function definitionOf(server: Server, method: string, name: string): string {
   if (method === 'tools/call') {
     const tool = server.tools.get(name)
     return JSON.stringify(tool?.listing) + String(tool?.run)
@@ -54,6 +54,6 @@ function definitionOf(server: Server, method: string, name: string, connection: 
     const prompt = server.prompts.get(name)
     return JSON.stringify(prompt?.listing) + String(prompt?.definition.build)
   }
-  const found = findResource(server, connection.caller, name)
-  return String(found?.definition.uri) + String(found?.definition.read)
+  const found = findResource(server, name)
+  return String(found?.uri) + String(found?.read)
 }

@@ -35,7 +35,7 @@ export async function complete(context: Context, { ref, argument, context: other
 function completerOf(context: Context, ref: unknown, argument: string): Complete | readonly string[] {
   const { server, connection } = context
   if (isObject(ref) && ref['type'] === 'ref/prompt') {
-    const served = server.prompts.get(String(ref['name']))
+    const served = typeof ref['name'] === 'string' ? server.prompts.get(ref['name']) : undefined
     if (served === undefined || !seenBy(served.definition, connection.caller))
       throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${String(ref['name'])}`)
     checkScopes(served.definition, context)
@@ -45,7 +45,7 @@ function completerOf(context: Context, ref: unknown, argument: string): Complete
     return facts.complete ?? facts.values ?? []
   }
   if (isObject(ref) && ref['type'] === 'ref/resource') {
-    const served = server.resources.get(String(ref['uri']))
+    const served = typeof ref['uri'] === 'string' ? server.resources.get(ref['uri']) : undefined
     if (served?.template === undefined || !seenBy(served.definition, connection.caller))
       throw new RpcError(INVALID_PARAMS, `Unknown resource template: ${String(ref['uri'])}`)
     checkScopes(served.definition, context)

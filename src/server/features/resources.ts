@@ -2,29 +2,44 @@ import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.j
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { RESOURCE_NOT_FOUND } from '../../protocol/errors.js'
 import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
-import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
 import { isToolError } from '../failure.js'
 import type { Server } from '../server.js'
+import { MAX_LENGTH } from '../uri-template.js'
+import { foldUri, normalizeUri } from '../uri.js'
 import { UNCACHED, checkScopes, seenBy } from './definition.js'
 
 /** Every resource that has an address of its own, also those that a template lists. */
-export async function allResources({ server, connection, call }: Context): Promise<ResourceListing[]> {
+export async function allResources(context: Context): Promise<ResourceListing[]> {
+  const { server, connection, call } = context
   // By URI: a page ends behind one, so that one that comes twice would lead back.
   const found = new Map<string, ResourceListing>()
-  const add = (listing: ResourceListing) => found.has(listing.uri) || found.set(listing.uri, listing)
+  const add = (listing: ResourceListing) => {
+    const { text } = normalizeUri(listing.uri)
+    if (!found.has(text)) found.set(text, listing)
+  }
+  const hides = Array.from(server.resources.entries()).some(({ definition, enabled }) => !enabled || definition.visible !== undefined)
   for (const { definition, template, listing } of server.resources.values()) {
     if (!seenBy(definition, connection.caller)) continue
     if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
-    else if (definition.list !== undefined) for (const each of await definition.list(call)) add(checked(each, definition))
+    else if (definition.list !== undefined) {
+      for (const each of await definition.list(call)) {
+        const listed = checked(each, definition)
+        // A template does not list what another definition hides from this caller.
+        const claim = hides ? claimOn(server, listed.uri) : undefined
+        if (claim === undefined || !isHidden(claim, context)) add(listed)
+      }
+    }
   }
   return [...found.values()]
 }
 
-function checked(listing: ResourceListing, { uri }: Resource): ResourceListing {
-  if (isObject(listing) && typeof listing.uri === 'string' && typeof listing.name === 'string') return listing
-  throw new TypeError(`Resource ${JSON.stringify(uri)}: "list" gave something without a "uri" and a "name"`)
+/** An entry of a template's list; it is of the template's type unless it says otherwise. */
+function checked(listing: ResourceListing, { uri, mimeType }: Resource): ResourceListing {
+  if (!isObject(listing) || typeof listing.uri !== 'string' || typeof listing.name !== 'string')
+    throw new TypeError(`Resource ${JSON.stringify(uri)}: "list" gave something without a "uri" and a "name"`)
+  return mimeType === undefined || listing.mimeType !== undefined ? listing : { ...listing, mimeType }
 }
 
 export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] {
@@ -37,8 +52,7 @@ export function allTemplates({ server, connection }: Context): ResourceTemplateL
 
 export async function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
   if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
-  const found = findResource(context.server, context.connection.caller, uri)
-  if (found !== undefined) checkScopes(found.definition, context)
+  const { found } = findFor(context, uri)
   const value = found === undefined ? undefined : await read(found, context)
   if (found === undefined || value === undefined)
     throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
@@ -62,17 +76,59 @@ interface Found {
   variables: Record<string, string | string[]>
 }
 
-/** The resource at a URI: a fixed one first, then the templates in their order. */
-export function findResource(server: Server, caller: Caller, uri: string): Found | undefined {
-  const fixed = server.resources.get(uri)
-  if (fixed !== undefined && fixed.template === undefined && seenBy(fixed.definition, caller))
-    return { definition: fixed.definition, variables: {} }
-  for (const { definition, template } of server.resources.values()) {
-    const variables = template?.match(uri)
-    if (variables === undefined || !seenBy(definition, caller)) continue
-    if (definition.anyPath === true || template?.leadsOut(variables) === false) return { definition, variables }
+/** What the definitions of a server say about a URI, whoever asks. */
+interface Claim {
+  /** Those that the caller must be allowed to use, all of them. */
+  readonly entries: { readonly definition: Resource; readonly enabled: boolean }[]
+  /** What is served; undefined where the path is not allowed. */
+  found: Found | undefined
+}
+
+/**
+ * A fixed resource comes first, then the templates in their order: the first that matches has the URI, also where it is
+ * not for this caller. A definition that is not for everybody must also be passed by those who write its URI in a way
+ * that another definition may take for the same (see `foldUri`). Undefined where no definition knows the URI.
+ */
+function claimOn({ resources }: Server, uri: string): Claim | undefined {
+  const normalized = normalizeUri(uri)
+  const { text, cased, dotted } = normalized
+  const fixed = resources.entry(text)
+  if (fixed !== undefined && fixed.served.template === undefined)
+    return { entries: [fixed], found: { definition: fixed.definition, variables: {} } }
+  const claim: Claim = { entries: [], found: undefined }
+  if (dotted) return claim
+  if (text.length > MAX_LENGTH) return undefined
+  const folded = foldUri(normalized)
+  for (const entry of resources.entries()) {
+    const { definition, served, enabled } = entry
+    const { template } = served
+    if (template !== undefined && claim.found !== undefined) continue
+    const variables = template?.match(text, cased)
+    if (variables === undefined) {
+      const forAll = enabled && definition.visible === undefined && definition.scopes === undefined
+      if (forAll || !(template === undefined ? served.folded === folded : template.matchesFolded(folded))) continue
+    } else if (definition.anyPath === true || template?.leadsOut(variables) === false) claim.found = { definition, variables }
+    claim.entries.push(entry)
   }
-  return undefined
+  return claim.entries.length > 0 ? claim : undefined
+}
+
+function isHidden({ entries }: Claim, { connection }: Context): boolean {
+  return entries.some(({ definition, enabled }) => !enabled || !seenBy(definition, connection.caller))
+}
+
+/** What the caller may use at a URI. Throws where its token does not grant what the definition asks for. */
+function findFor(context: Context, uri: string): { known: boolean; found?: Found | undefined } {
+  const claim = claimOn(context.server, uri)
+  if (claim === undefined) return { known: false }
+  if (isHidden(claim, context)) return { known: true }
+  for (const { definition } of claim.entries) checkScopes(definition, context)
+  return { known: true, found: claim.found }
+}
+
+/** The definition that serves a URI. */
+export function findResource(server: Server, uri: string): Resource | undefined {
+  return claimOn(server, uri)?.found?.definition
 }
 
 /**
@@ -80,15 +136,8 @@ export function findResource(server: Server, caller: Caller, uri: string): Found
  * Throws where its token does not grant what the definition asks for.
  */
 export function mayWatch(context: Context, uri: string): boolean {
-  const { server, connection } = context
-  const found = findResource(server, connection.caller, uri)
-  if (found !== undefined) {
-    checkScopes(found.definition, context)
-    return true
-  }
-  if (server.resources.get(uri) !== undefined) return false
-  for (const { template } of server.resources.values()) if (template?.match(uri) !== undefined) return false
-  return true
+  const { known, found } = findFor(context, uri)
+  return !known || found !== undefined
 }
 
 /** What `read` returned, as contents: text, bytes, or one or several of them in full. */
