@@ -8,7 +8,7 @@ import { isToolError } from '../failure.js'
 import type { Server } from '../server.js'
 import { MAX_LENGTH } from '../uri-template.js'
 import { foldUri, normalizeUri } from '../uri.js'
-import { UNCACHED, checkScopes, seenBy } from './definition.js'
+import { UNCACHED, checkScopes, seenBy, wellFormed } from './definition.js'
 
 /** Every resource that has an address of its own, also those that a template lists. */
 export async function allResources(context: Context): Promise<ResourceListing[]> {
@@ -57,7 +57,7 @@ export async function readResource(context: Context, { uri }: Params): Promise<R
   if (found === undefined || value === undefined)
     throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
   context.cache = { ...UNCACHED, ...found.definition.cache }
-  return { contents: contentsOf(value, uri, found.definition.mimeType) }
+  return wellFormed(`Resource ${found.definition.uri}`, context, () => resultOf(value, uri, found.definition.mimeType))
 }
 
 async function read({ definition, variables }: Found, { call, connection }: Context): Promise<unknown> {
@@ -140,16 +140,29 @@ export function mayWatch(context: Context, uri: string): boolean {
   return !known || found !== undefined
 }
 
-/** What `read` returned, as contents: text, bytes, or one or several of them in full. */
+/** What `read` returned, as a result: text, bytes, or one or several contents in full; a `ReadResourceResult` is taken as it is. */
+function resultOf(value: unknown, uri: string, mimeType: string | undefined): ReadResourceResult {
+  if (!isObject(value) || !('contents' in value)) return { contents: contentsOf(value, uri, mimeType) }
+  const { contents, _meta, ...others } = value
+  const [other] = Object.keys(others)
+  if (other !== undefined) throw new TypeError(`its result has "contents" and "${other}", which is no member of a ReadResourceResult`)
+  if (!Array.isArray(contents)) throw new TypeError('its result has "contents" that are not an array')
+  if (_meta !== undefined && !isObject(_meta)) throw new TypeError('its result has a "_meta" that is not an object')
+  return { contents: contentsOf(contents, uri, mimeType), ...(_meta === undefined ? {} : { _meta }) }
+}
+
 function contentsOf(value: unknown, uri: string, mimeType: string | undefined): ResourceContents[] {
   const items: unknown[] = Array.isArray(value) ? value : [value]
-  return items.map((item) => {
-    const type = mimeType === undefined ? {} : { mimeType }
+  const type = mimeType === undefined ? {} : { mimeType }
+  return items.map((item, index) => {
     if (typeof item === 'string') return { uri, ...type, text: item }
     if (item instanceof Uint8Array) return { uri, ...type, blob: base64(item) }
-    if (isObject(item) && (typeof item['text'] === 'string' || typeof item['blob'] === 'string')) return { uri, ...type, ...item }
-    if (isObject(item) && item['blob'] instanceof Uint8Array) return { uri, ...type, ...item, blob: base64(item['blob']) }
-    throw new TypeError('a resource must be read as text, bytes, or { text } or { blob }')
+    const { text, blob } = isObject(item) ? item : {}
+    if (!isObject(item) || (typeof text !== 'string' && typeof blob !== 'string' && !(blob instanceof Uint8Array)))
+      throw new TypeError(`contents[${index}] must be a string, bytes, or an object with a "text" or a "blob"`)
+    for (const name of ['uri', 'mimeType'])
+      if (item[name] !== undefined && typeof item[name] !== 'string') throw new TypeError(`contents[${index}].${name} must be a string`)
+    return blob instanceof Uint8Array ? { uri, ...type, ...item, blob: base64(blob) } : { uri, ...type, ...item }
   })
 }
 
