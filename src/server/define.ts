@@ -199,10 +199,15 @@ type Given<Name extends string, Needs> = { [Key in Name as IsOptional<Key, Needs
 }
 type IsOptional<Name, Needs> = Name extends keyof Needs ? (Needs[Name] extends false ? true : false) : false
 
+/** Arguments are strings: a schema says nothing here. */
+interface NoSchema {
+  readonly '~standard'?: never
+}
+
 // Names and needs are inferred apart: with one parameter for both, a `complete` whose parameters have no types would keep it from being inferred.
 export interface PromptDefinition<Name extends string, Needs> extends PromptFacts {
   /** By name: what people fill in. */
-  arguments?: { readonly [Key in Name]: PromptArgument } & { readonly [Key in keyof Needs]: { readonly required?: Needs[Key] } }
+  arguments?: { readonly [Key in Name]: PromptArgument & NoSchema } & { readonly [Key in keyof Needs]: { readonly required?: Needs[Key] } }
   /** Makes its messages: a text (said by the user), a content block, turns with a `role`, or `{ messages }`. */
   build: (given: Given<Name, Needs>, call: Call) => PromptValue | Promise<PromptValue>
 }

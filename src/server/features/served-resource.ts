@@ -1,3 +1,4 @@
+import { isObject } from '../../jsonrpc/message.js'
 import type { ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
 import { checkSlips } from '../../schema/names.js'
 import type { Resource } from '../define.js'
@@ -35,6 +36,7 @@ const MEMBERS = {
 } as const satisfies Record<keyof Resource, true>
 
 export function prepareResource(definition: Resource, others: Iterable<ServedResource>): ServedResource {
+  if (!isObject(definition)) throw new TypeError('A resource must be an object, as resource({ … }) makes it')
   const { uri, name, title, description, mimeType, size, annotations, icons, meta, read } = definition
   const fail = (problem: string) => new TypeError(`Resource ${JSON.stringify(uri)}: ${problem}`)
   if (typeof uri !== 'string' || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
