@@ -1,4 +1,4 @@
-import type { Authorization } from './auth/authorization.js'
+import { type Authorization, checkAuthorization } from './auth/authorization.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
 import { andThen } from './jsonrpc/hook.js'
 import type { Report } from './jsonrpc/report.js'
@@ -136,6 +136,7 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     idle = 30 * 60_000,
   } = limits
   checkNames('limits', limits, LIMITS)
+  checkAuthorization(auth)
   const numbers = { body, bodies, open, waiting, unread, sessions, idle, keepAlive, retry }
   for (const [name, value] of Object.entries(numbers))
     if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
@@ -228,6 +229,7 @@ export interface ListenOptions extends HttpOptions {
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
   checkNames('listen', options, LISTEN)
   const { port = 3000, host = '127.0.0.1', path = '/mcp', tls, auth, unauthenticated = false, signal, keepAlive = 15_000 } = options
+  checkAuthorization(auth)
   const local = isLoopback(host)
   if (!local && auth === undefined && !unauthenticated) {
     throw new TypeError(

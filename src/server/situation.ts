@@ -56,5 +56,5 @@ function definitionOf(server: Server, method: string, name: string): string {
     return JSON.stringify(prompt?.listing) + String(prompt?.definition.build)
   }
   const found = findResource(server, name)
-  return String(found?.definition.uri) + String(found?.definition.read)
+  return String(found?.uri) + String(found?.read)
 }

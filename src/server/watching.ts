@@ -5,13 +5,49 @@ import { type Id, type Params, encodeId, encodeNotification, isObject } from '..
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import type { Change } from './registry.js'
 import type { Server } from './server.js'
+import { normalizeUri } from './uri.js'
 
 type List = 'tools' | 'resources' | 'prompts'
+
+/** Resources by their normalized URI, each with the spellings that the client has used: it is told of changes by these. */
+class WatchedUris {
+  readonly #spellings = new Map<string, Set<string>>()
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  has(key: string): boolean {
+    return this.#spellings.has(key)
+  }
+
+  spellings(key: string): Iterable<string> {
+    return this.#spellings.get(key) ?? []
+  }
+
+  add(uri: string): void {
+    const { text } = normalizeUri(uri)
+    const known = this.#spellings.get(text)
+    if (known?.has(uri) === true) return
+    if (known === undefined) this.#spellings.set(text, new Set([uri]))
+    else known.add(uri)
+    this.#size++
+  }
+
+  delete(uri: string): void {
+    const { text } = normalizeUri(uri)
+    const known = this.#spellings.get(text)
+    if (known?.delete(uri) !== true) return
+    this.#size--
+    if (known.size === 0) this.#spellings.delete(text)
+  }
+}
 
 /** What one client wants to be told. */
 interface Filter {
   lists: ReadonlySet<List>
-  uris: ReadonlySet<string>
+  uris: WatchedUris
 }
 
 interface Stream {
@@ -40,7 +76,7 @@ export class Watching {
   readonly #congested: () => boolean
   #stop: (() => void) | undefined
   /** After a handshake: the lists that it was told of, and the resources it has subscribed to. */
-  #session: { lists: ReadonlySet<List>; uris: Set<string> } | undefined
+  #session: Filter | undefined
   readonly #streams = new Set<Stream>()
   /** Streams that were ended by the server, and whose end has not been told. */
   #ended: Id[] = []
@@ -57,7 +93,7 @@ export class Watching {
   /** The client has shaken hands and is ready to hear. */
   begin(): void {
     // What was not declared is not used: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#operation
-    this.#session ??= { lists: new Set(LISTS.filter((list) => this.#server[list].offered)), uris: new Set() }
+    this.#session ??= { lists: new Set(LISTS.filter((list) => this.#server[list].offered)), uris: new WatchedUris() }
     this.#watch()
   }
 
@@ -89,14 +125,20 @@ export class Watching {
       return known instanceof Promise ? handled(known) : known
     })
     // Of what is hidden nothing is told, not even that it is there.
-    const begin = (known: readonly boolean[]) => this.#begin(call, asked, new Set(uris.filter((_, index) => known[index])))
+    const begin = (known: readonly boolean[]) =>
+      this.#begin(
+        call,
+        asked,
+        uris.filter((_, index) => known[index]),
+      )
     return may.every((each) => typeof each === 'boolean') ? begin(may) : Promise.all(may).then(begin)
   }
 
-  #begin(call: Incoming, asked: Filter, uris: ReadonlySet<string>): Promise<object> {
+  #begin(call: Incoming, asked: ReturnType<typeof filterOf>, uris: readonly string[]): Promise<object> {
     // It may have been cancelled while that was found out.
     if (!call.open) return Promise.resolve({})
-    const filter = { lists: asked.lists, uris }
+    const filter = { lists: asked.lists, uris: new WatchedUris() }
+    for (const uri of uris) filter.uris.add(uri)
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
     if (asked.uris.size > 0) agreed['resourceSubscriptions'] = [...asked.uris]
@@ -164,17 +206,19 @@ export class Watching {
     if (this.#session !== undefined) {
       for (const list of lists)
         if (this.#session.lists.has(list)) this.#send(encodeNotification(`notifications/${list}/list_changed`, undefined))
-      for (const uri of uris) if (this.#session.uris.has(uri)) this.#send(encodeNotification('notifications/resources/updated', { uri }))
+      for (const key of uris)
+        for (const uri of this.#session.uris.spellings(key)) this.#send(encodeNotification('notifications/resources/updated', { uri }))
     }
     for (const { call, filter } of this.#streams) {
       for (const list of lists) if (filter.lists.has(list)) call.send(tagged(`notifications/${list}/list_changed`, call.id, {}))
-      for (const uri of uris) if (filter.uris.has(uri)) call.send(tagged('notifications/resources/updated', call.id, { uri }))
+      for (const key of uris)
+        for (const uri of filter.uris.spellings(key)) call.send(tagged('notifications/resources/updated', call.id, { uri }))
     }
   }
 }
 
 /** What of it can be honoured: nothing of a kind that the server does not have. */
-function filterOf(notifications: Params, server: Server): Filter {
+function filterOf(notifications: Params, server: Server): { lists: ReadonlySet<List>; uris: ReadonlySet<string> } {
   const { resourceSubscriptions: uris = [] } = notifications
   if (!Array.isArray(uris) || uris.length > MAX_URIS || !uris.every((uri): uri is string => typeof uri === 'string')) {
     throw new RpcError(INVALID_PARAMS, `Invalid params: "resourceSubscriptions" must be a list of at most ${MAX_URIS} URIs`)

@@ -233,21 +233,13 @@ describe('the README', () => {
     expect(lines).toHaveLength(5)
     for (const line of lines) expect(line).toMatch(/^memory, \d{4}-\d\d-\d\d \[ \{ type: 'text', text: '\{"sum":3\}' \} \]$/)
   })
-  it('has its features shown by a page whose code runs', async () => {
-    const [, code = ''] = /```js\n([\s\S]*?)```/.exec(readFileSync(join(root, 'docs', 'features.md'), 'utf8')) ?? []
-    const use = `import { connect, memory } from 'ccmcp/client'
-      const client = await connect(memory(server))
-      await client.callTool('add_note', { name: 'new', text: 'Hi' })
-      console.log(JSON.stringify([
-        (await client.request('resources/read', { uri: 'note://new' })).contents,
-        (await client.request('resources/list')).resources.length,
-        (await client.request('prompts/get', { name: 'summarize', arguments: { name: 'today' } })).messages[0].content.text,
-      ]))`
-    expect(JSON.parse(run('features.mjs', `${code}\n${use}`))).toEqual([
-      [{ uri: 'note://new', mimeType: 'text/plain', text: 'Hi' }],
-      2,
-      'Make a short summary of this note: Buy milk.',
-    ])
+  it('has the same server with zod, and it runs as pasted', () => {
+    const [, zod = ''] = /```ts\n(import \{ z \} from 'zod'[\s\S]*?)```/.exec(readme) ?? []
+    const definition = server.replace(/const add = [\s\S]*?\n\}\)\n/, zod).replace('await serveStdio(server)', '')
+    expect(definition).toContain('z.object')
+    mkdirSync(join(folder, 'node_modules'), { recursive: true })
+    symlinkSync(join(root, 'node_modules', 'zod'), join(folder, 'node_modules', 'zod'), 'dir')
+    expect(run('zod.mjs', `${definition}\n${scenario}`).match(/'\{"sum":3\}'/g)).toHaveLength(5)
   })
   it('names the commands that exist', () => {
     for (const command of ['npm run demo', 'npm test', './ccmcp']) expect(readme).toContain(command)

@@ -121,7 +121,10 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     for (const uri of ['nope://x', 'file:///../etc/passwd', 'file:///a/%2e%2e/b', 'user://..', 'user://a%00', 'user://a/b'])
       await expect(ask('resources/read', { uri })).rejects.toMatchObject({ code, message: `Resource not found: ${uri}`, data: { uri } })
     await expect(ask('resources/read', {})).rejects.toMatchObject({ code: -32602 })
-    await expect(ask('resources/read', { uri: 'bad://x' })).rejects.toMatchObject({ code: -32603, message: 'Internal error' })
+    await expect(ask('resources/read', { uri: 'bad://x' })).rejects.toMatchObject({
+      code: -32603,
+      message: 'Resource bad://x returned a malformed result',
+    })
   })
 
   it('prompts', async () => {

@@ -1,9 +1,11 @@
-import { RpcError } from '../../jsonrpc/errors.js'
+import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import { handled } from '../../jsonrpc/hook.js'
-import { isObject, isThenable } from '../../jsonrpc/message.js'
+import { type Id, isObject, isThenable } from '../../jsonrpc/message.js'
+import type { Report } from '../../jsonrpc/report.js'
 import { INSUFFICIENT_SCOPE } from '../../protocol/errors.js'
 import type { CacheHint } from '../../protocol/model.js'
 import type { Caller } from '../call.js'
+import { reference } from '../reference.js'
 
 /* What tools, resources and prompts have in common. */
 
@@ -139,4 +141,19 @@ export function checkScopes(
   const granted = principal?.scopes ?? []
   if (scopes.every((scope) => granted.includes(scope))) return
   throw new RpcError(INSUFFICIENT_SCOPE, `Insufficient scope: this needs a token with ${scopes.join(' ')}`, { requiredScopes: scopes })
+}
+
+/** What a handler returned, in the shape that is sent. Where it has another, the reason is logged, and the peer told that. */
+export function wellFormed<Value>(
+  what: string,
+  { remote, report, call }: { remote: boolean; report(report: Report): void; call: { readonly id: Id } },
+  convert: () => Value,
+): Value {
+  try {
+    return convert()
+  } catch (error) {
+    const message = `${what} returned a malformed result${remote ? ` (reference ${reference()})` : ''}`
+    report({ level: 'error', message, id: call.id, error })
+    throw new RpcError(INTERNAL_ERROR, message)
+  }
 }

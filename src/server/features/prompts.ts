@@ -6,7 +6,7 @@ import type { GetPromptResult, PromptListing, PromptMessage } from '../../protoc
 import type { Context } from '../context.js'
 import type { Prompt } from '../define.js'
 import { isToolError } from '../failure.js'
-import { allSeenBy, checkScopes, seenBy } from './definition.js'
+import { allSeenBy, checkScopes, seenBy, wellFormed } from './definition.js'
 import { blocksOf } from './result.js'
 
 export function allPrompts({ server, connection }: Context): PromptListing[] | Promise<PromptListing[]> {
@@ -21,8 +21,9 @@ export async function getPrompt(context: Context, { name, arguments: given = {} 
   checkScopes(served.definition, context)
   if (!isObject(given)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const { definition } = served
-  const messages = messagesOf(await build(definition, checkArguments(definition, given), context))
-  return definition.description === undefined ? { messages } : { description: definition.description, messages }
+  const built = await build(definition, checkArguments(definition, given), context)
+  const result = wellFormed(`Prompt ${name}`, context, () => resultOf(built))
+  return definition.description === undefined ? result : { description: definition.description, ...result }
 }
 
 async function build({ build: made }: Prompt, given: Record<string, string>, { call }: Context): Promise<unknown> {
@@ -50,11 +51,33 @@ function checkArguments({ name, arguments: declared = {} }: Prompt, given: Param
   return values
 }
 
-/** What `build` returned, as messages: text is what the user says. */
+/** What `build` returned, as a result: text is what the user says; a `GetPromptResult` is taken as it is. */
+function resultOf(built: unknown): GetPromptResult {
+  if (!isObject(built) || !('messages' in built)) return { messages: messagesOf(built) }
+  const { messages, description, _meta, ...others } = built
+  const [other] = Object.keys(others)
+  if (other !== undefined) throw new TypeError(`its result has "messages" and "${other}", which is no member of a GetPromptResult`)
+  if (!Array.isArray(messages)) throw new TypeError('its result has "messages" that are not an array')
+  if (description !== undefined && typeof description !== 'string')
+    throw new TypeError('its result has a "description" that is not a string')
+  if (_meta !== undefined && !isObject(_meta)) throw new TypeError('its result has a "_meta" that is not an object')
+  return {
+    messages: messagesOf(messages),
+    ...(description === undefined ? {} : { description }),
+    ...(_meta === undefined ? {} : { _meta }),
+  }
+}
+
 function messagesOf(built: unknown): PromptMessage[] {
-  if (Array.isArray(built) && built.every(isMessage)) return built.map(({ role, content }) => ({ role, content: blockOf(content) }))
-  if (isMessage(built)) return [{ role: built.role, content: blockOf(built.content) }]
-  return [{ role: 'user', content: blockOf(built) }]
+  if (!Array.isArray(built)) return isMessage(built) ? [messageOf(built)] : [{ role: 'user', content: blockOf(built) }]
+  return built.map((item: unknown, index) => {
+    if (!isMessage(item)) throw new TypeError(`messages[${index}] must have a "role", "user" or "assistant", and a "content"`)
+    return messageOf(item)
+  })
+}
+
+function messageOf({ role, content }: { role: PromptMessage['role']; content: unknown }): PromptMessage {
+  return { role, content: blockOf(content) }
 }
 
 function isMessage(value: unknown): value is { role: 'user' | 'assistant'; content: unknown } {

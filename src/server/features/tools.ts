@@ -11,7 +11,7 @@ import { Stay } from '../stay.js'
 import { reference } from '../reference.js'
 import { describeIssues, firstIssues } from '../issues.js'
 import { allSeenBy, checkScopes, seenBy } from './definition.js'
-import { resultOf } from './result.js'
+import { VALUE_HINT, isResultShaped, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
 export function allTools({ server, connection }: Context): ToolListing[] | Promise<ToolListing[]> {
@@ -111,8 +111,17 @@ function attempt(tool: ServedTool, input: unknown, context: Context): CallToolRe
   }
 }
 
-function finish(tool: ServedTool, returned: unknown, { server, connection }: Context): CallToolResult | Promise<CallToolResult> {
+/** Tools with an `output` schema that have returned what looks like a whole result: one warning is enough. */
+const warned = new WeakSet<ServedTool>()
+
+function finish(tool: ServedTool, returned: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
+  const { server, connection } = context
   const result = resultOf(returned, tool.output)
+  if (tool.output !== undefined && !warned.has(tool) && isResultShaped(returned)) {
+    warned.add(tool)
+    const message = `Tool ${tool.listing.name} returned what looks like a CallToolResult; it was taken for its value. ${VALUE_HINT}`
+    context.report({ level: 'warning', message, id: context.call.id })
+  }
   const { maxResult } = tool.definition
   if (maxResult === undefined) return result
   const limit = (whole: CallToolResult) => server.overflow.limit(tool.listing.name, whole, maxResult, connection.caller)
