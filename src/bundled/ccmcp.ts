@@ -55,7 +55,7 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
   const builtIn = new Set<string>()
   const registered = new RegisteredTools({
     builtIn,
-    file: persist === undefined ? undefined : new ToolFile(persist, warn),
+    file: persist === undefined ? undefined : new ToolFile(persist, { warn }),
   })
   const all = [...greetings, ...fileTools(rootAt(root), warn), ...registered.definitions]
   for (const { name } of all) builtIn.add(name)
