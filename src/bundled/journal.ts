@@ -21,7 +21,8 @@ export class Journal {
   readonly keep: Middleware = (call, next) => {
     this.#served++
     const { method, params, log } = call
-    const name = method === 'tools/call' ? String(params['name']).slice(0, 200) : undefined
+    const given = method === 'tools/call' ? params['name'] : undefined
+    const name = typeof given === 'string' ? given.slice(0, 200) : undefined
     if (name !== undefined) log.debug(`Calling tool: ${name}`, LOGGER)
     const served = (result: Result) => {
       if (result['isError'] === true) log.error(`Tool ${name} failed: ${textOf(result['content'])}`, LOGGER)

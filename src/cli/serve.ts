@@ -14,7 +14,12 @@ const MAX_MESSAGE = 1_048_576
 const OWN: readonly string[] = ['root', 'read-only', 'persist']
 
 const OPTIONS = {
-  root: { value: 'DIR', about: 'the folder whose files the server ccmcp gives access to (default: the working folder)' },
+  root: {
+    value: 'DIR',
+    paths: true,
+    about:
+      'a folder whose files the server ccmcp gives access to; may be given several times (default: the working folder and that for temporary files)',
+  },
   'read-only': { about: 'the server ccmcp changes no files' },
   persist: { value: 'FILE', about: 'where the server ccmcp keeps tools that were made at run time (default: nowhere)' },
   tools: { value: 'NAMES', list: true, about: 'only these tools, with commas between them' },

@@ -123,7 +123,7 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   it.each(swappers)(
     'nothing is read, listed or written outside (%s)',
     async (swapper) => {
-      const { done, escapes, swaps, untouched, refusals } = await race('ours', (root) => new Files({ real: root, given: root }), swapper)
+      const { done, escapes, swaps, untouched, refusals } = await race('ours', (root) => new Files([{ real: root, given: root }]), swapper)
       expect({ escapes, untouched }).toEqual({ escapes: 0, untouched: true })
       // Otherwise it would show nothing.
       expect(Math.min(done, swaps)).toBeGreaterThan(20)
@@ -157,7 +157,7 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   it.runIf(thorough).each(swappers)(
     'without /proc, some do as well: docs/files.md says so (%s)',
     async (swapper) => {
-      const { attempts } = await race('second look', (root) => new Files({ real: root, given: root }, { finding: 'real' }), swapper)
+      const { attempts } = await race('second look', (root) => new Files([{ real: root, given: root }], { finding: 'real' }), swapper)
       expect(attempts).toBeGreaterThan(20)
     },
     (SECONDS + 30) * 1000,
@@ -219,7 +219,7 @@ describe('whatever the tree and the path', () => {
     '%s: nothing comes from outside, and nothing gets there',
     async (finding) => {
       const root = join(folder, 'all-root')
-      const files = new Files({ real: root, given: root }, { finding })
+      const files = new Files([{ real: root, given: root }], { finding })
       const before = fingerprint(outside)
       let attempts = 0
       await fc.assert(

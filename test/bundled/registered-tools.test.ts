@@ -34,7 +34,7 @@ async function names(server: Server): Promise<string[]> {
   const found = (await all(server, [list()])).find(({ id }) => id === 'list')
   return found?.result?.tools.map(({ name }) => name) ?? []
 }
-const fresh = () => ccmcpServer({ root: folder })
+const fresh = () => ccmcpServer({ roots: [folder] })
 
 describe('register_tool', () => {
   it('adds a tool that can be listed and called at once', async () => {
@@ -146,7 +146,7 @@ describe('unregister_tool', () => {
     ])
   })
   it('does not remove a built-in tool that was left out, nor let it be replaced', async () => {
-    const server = ccmcpServer({ root: folder, excludeTools: ['hello'] })
+    const server = ccmcpServer({ roots: [folder], excludeTools: ['hello'] })
     expect(
       await texts(server, [call('unregister_tool', { name: 'hello' }, 1), call('register_tool', { ...greet, name: 'hello' }, 2)]),
     ).toEqual(['ERROR The tool hello is built in and cannot be removed', 'ERROR The tool hello is built in and cannot be replaced'])
@@ -180,7 +180,7 @@ describe('persist', () => {
   let count = 0
   const newFile = () => join(folder, `tools-${++count}.json`)
   const open = (file: string, warnings: string[] = []) =>
-    ccmcpServer({ root: folder, persist: file, warn: (message) => warnings.push(message) })
+    ccmcpServer({ roots: [folder], persist: file, warn: (message) => warnings.push(message) })
   const aside = (file: string) => readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.damaged-`))
 
   it('keeps tools across restarts, in a file with a version', async () => {
