@@ -358,6 +358,22 @@ describe('persist', () => {
       await expect(update(file, ['a'])).rejects.toThrow('something that is no lock file has its name')
     })
   })
+  it('is out of reach of the file tools, and so is its lock', async () => {
+    const file = newFile()
+    const server = open(file)
+    await texts(server, [call('register_tool', greet)])
+    const before = readdirSync(folder)
+    const name = basename(file)
+    const found = await texts(server, [
+      call('write_file', { path: `${name}.lock`, content: '' }, 1),
+      call('write_file', { path: file, content: '{}' }, 2),
+      call('read_file', { path: name.toUpperCase() }, 3),
+    ])
+    expect(found).toHaveLength(3)
+    for (const text of found) expect(text).toMatch(/^ERROR ".*" belongs to the server itself; name another file$/)
+    expect(readdirSync(folder)).toEqual(before)
+    expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([expect.stringContaining('Registered')])
+  })
   it('loses nothing that was answered where processes are killed', async () => {
     const file = newFile()
     const told = new Set<string>()
