@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { BigIntStats } from 'node:fs'
 import { type FileHandle, link, lstat, open, rename, unlink } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
+import { ToolError } from '../index.js'
 
 export interface LockOptions {
   /** Milliseconds after which a lock that nobody has touched counts as left by a killed process. Whoever holds one needs a few. */
@@ -9,11 +10,6 @@ export interface LockOptions {
   /** When to stop waiting, by `performance.now()`. */
   readonly deadline: number
   readonly signal?: AbortSignal | undefined
-}
-
-/** Why a lock could not be taken or used; the message is for callers. */
-export class LockError extends Error {
-  readonly code = 'EBUSY'
 }
 
 /**
@@ -43,7 +39,7 @@ export class LockFile {
         if (codeOf(error) !== 'EEXIST') throw error
       }
       const there = await look(path)
-      if (there !== undefined && !there.isFile()) throw new LockError('something that is no lock file has its name')
+      if (there !== undefined && !there.isFile()) throw notKept('something else has the name of its lock file')
       if (!isSame(seen, there)) {
         seen = there
         since = performance.now()
@@ -51,7 +47,7 @@ export class LockFile {
         await takeAway(path, seen)
         continue
       }
-      if (performance.now() > deadline) throw new LockError('another process holds the lock; try again')
+      if (performance.now() > deadline) throw notKept('another process holds its lock; try again')
       await delay(5 + Math.random() * 20, undefined, signal === undefined ? {} : { signal })
     }
   }
@@ -62,7 +58,7 @@ export class LockFile {
     await this.#handle.sync()
     const own = await this.#close()
     // This process may have been stopped for so long that another one has taken the lock for stale.
-    if (!isSame(own, await look(this.#path))) throw new LockError('another process has taken over the lock; try again')
+    if (!isSame(own, await look(this.#path))) throw notKept('another process has taken over its lock; try again')
     await rename(this.#path, file)
   }
 
@@ -104,6 +100,10 @@ async function look(path: string): Promise<BigIntStats | undefined> {
 /** An inode number alone can be used again at once; with its time of change it is not. */
 function isSame(one: BigIntStats | undefined, other: BigIntStats | undefined): boolean {
   return one?.ino === other?.ino && one?.dev === other?.dev && one?.mtimeNs === other?.mtimeNs && one?.size === other?.size
+}
+
+function notKept(reason: string): ToolError {
+  return new ToolError(`The change cannot be kept on disk, and nothing was changed: ${reason}`)
 }
 
 function codeOf(error: unknown): unknown {

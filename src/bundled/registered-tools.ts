@@ -1,5 +1,4 @@
 import { type Middleware, type Server, type Tool, ToolError, tool } from '../index.js'
-import { LockError } from './lock-file.js'
 import { type TextTool, checkTextTool, parametersOf, render } from './template.js'
 import type { ToolFile } from './tool-file.js'
 
@@ -77,7 +76,12 @@ export class RegisteredTools {
   readonly #inOrder: Middleware = ({ method, params }, next) => {
     const name = method === 'tools/call' ? params['name'] : undefined
     const writing = typeof name === 'string' ? this.#writing.get(name) : undefined
-    return writing === undefined ? next() : writing.then(next)
+    if (writing === undefined) return next()
+    const afterwards = async () => {
+      await writing
+      return next()
+    }
+    return afterwards()
   }
 
   #register(definition: TextTool, signal: AbortSignal): string | Promise<string> {
@@ -132,22 +136,24 @@ export class RegisteredTools {
       change.check()
       return change.apply()
     }
-    const since = performance.now()
-    const made = this.#last.then(async () => {
-      change.check()
-      await this.#keep(file, change, signal, since)
-      return change.apply()
-    })
+    const made = this.#makeAfter(this.#last, file, change, signal)
     const settled = made.then(
-      () => {},
-      () => {},
+      () => undefined,
+      () => undefined,
     )
     this.#last = settled
     this.#writing.set(change.name, settled)
-    void settled.then(() => {
+    return made.finally(() => {
       if (this.#writing.get(change.name) === settled) this.#writing.delete(change.name)
     })
-    return made
+  }
+
+  async #makeAfter(last: Promise<unknown>, file: ToolFile, change: Change, signal: AbortSignal): Promise<string> {
+    const since = performance.now()
+    await last
+    change.check()
+    await this.#keep(file, change, signal, since)
+    return change.apply()
   }
 
   /** Another process may have changed the file: what it did stays. */
@@ -156,9 +162,8 @@ export class RegisteredTools {
       await file.update({ change: keep, ifDamaged: () => [...this.#tools.values()], allowed: this.#allowed, signal, since })
     } catch (error) {
       if (error instanceof ToolError) throw error
-      const reason =
-        error instanceof LockError ? error.message : error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-      throw new ToolError(`The change cannot be kept on disk (${reason}); nothing was changed`)
+      const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+      throw new ToolError(`The change cannot be kept on disk (${code}); nothing was changed`)
     }
   }
 

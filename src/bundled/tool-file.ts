@@ -76,6 +76,7 @@ export class ToolFile {
     const { patience, stale } = this.#options
     const lock = await LockFile.take(`${this.path}.lock`, { stale, deadline: since + patience, signal })
     try {
+      signal?.throwIfAborted()
       const text = await this.#read()
       const { tools: kept, problem, damaged }: Content = text === undefined ? { tools: [] } : contentOf(text, allowed)
       if (problem !== undefined) await this.#copyAside(problem)

@@ -113,8 +113,10 @@ export function readVariables(environment: NodeJS.ProcessEnv, options: Options):
     const variable = variableOf(name)
     const value = environment[variable] ?? ''
     if (value === '' || name === 'help') continue
-    if (option.paths === true) given.set(name, value.split(delimiter).filter(Boolean).join(separatorOf(option)))
-    else if (option.value !== undefined) given.set(name, checked(variable, option, value))
+    const paths = option.paths === true ? value.split(delimiter).filter((path) => path !== '') : undefined
+    if (paths !== undefined) {
+      if (paths.length > 0) given.set(name, paths.join(separatorOf(option)))
+    } else if (option.value !== undefined) given.set(name, checked(variable, option, value))
     else if (TRUE.test(value)) given.set(name, 'true')
     else if (!FALSE.test(value)) throw new UsageError(`${variable} cannot be ${JSON.stringify(value)}; choose true, false`)
   }

@@ -1,5 +1,5 @@
 import { constants, openSync, writeSync } from 'node:fs'
-import { ccmcpServer } from '../bundled/ccmcp.js'
+import { ccmcpServer, warnOnStderr } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'
 import { type Command, HELP } from './command.js'
@@ -114,16 +114,18 @@ function stdioOptions(given: ReadonlyMap<string, string>, name: string): StdioOp
   }
 }
 
-const MAKERS: Readonly<Record<string, (settings: Settings) => Server | Promise<Server>>> = {
-  ccmcp: ccmcpServer,
-  grammar: async (settings) => (await import('../bundled/grammar.js')).grammarServer(settings),
-  text: async (settings) => (await import('../bundled/text.js')).textServer(settings),
+/** Makes a server that comes with ccmcp; what only some need is loaded only for them. */
+async function make(name: string, { persist, ...settings }: Settings): Promise<Server> {
+  if (name === 'grammar') return (await import('../bundled/grammar.js')).grammarServer(settings)
+  if (name === 'text') return (await import('../bundled/text.js')).textServer(settings)
+  if (persist === undefined) return ccmcpServer(settings)
+  const { ToolFile } = await import('../bundled/tool-file.js')
+  return ccmcpServer({ ...settings, toolFile: new ToolFile(persist, { warn: warnOnStderr }) })
 }
 
 async function bundled(name: string, settings: Settings): Promise<Server> {
-  const make = MAKERS[name] ?? ccmcpServer
   try {
-    return await make(settings)
+    return await make(name, settings)
   } catch (error) {
     // A TypeError is about an option that cannot be obeyed, and what the system refuses about a file that one names.
     if (error instanceof TypeError || (error instanceof Error && 'syscall' in error))

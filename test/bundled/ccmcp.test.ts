@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type CcmcpOptions, ccmcpServer } from '../../src/bundled/ccmcp.js'
+import { ToolFile } from '../../src/bundled/tool-file.js'
 import { connect, memory } from '../../src/client.js'
 import { matrix } from '../../src/testing.js'
 import { VERSION } from '../../src/version.js'
@@ -57,8 +58,8 @@ describe('options', () => {
     expect(() => server({ roots: [join(folder, 'nope')] })).toThrow(/^root: ".*nope" is not a directory; create it, or name another one$/)
     expect(() => server({ tools: ['hallo'] })).toThrow('tools: there is no tool "hallo"; there are hello, add')
     expect(() => server({ excludeTools: ['x'] })).toThrow('excludeTools: there is no tool "x"')
-    expect(() => server({ persist: join(folder, 'nope', 'tools.json') })).toThrow(/^persist: the directory of /)
-    expect(() => server({ persist: folder })).toThrow(/is not a regular file$/)
+    expect(() => new ToolFile(join(folder, 'nope', 'tools.json'), { warn: () => {} })).toThrow(/^persist: the directory of /)
+    expect(() => new ToolFile(folder, { warn: () => {} })).toThrow(/is not a regular file$/)
   })
   it('are passed on', async () => {
     expect(await answered([call('add', { a: 'x', b: 1 })], { invalidArguments: 'protocol' })).toMatchObject([{ error: { code: -32602 } }])
