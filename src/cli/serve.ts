@@ -1,5 +1,5 @@
 import { constants, openSync, writeSync } from 'node:fs'
-import { ccmcpServer } from '../bundled/ccmcp.js'
+import { ccmcpServer, warnOnStderr } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'
 import { standardError } from '../transports/stdio-log.js'
@@ -15,7 +15,12 @@ const MAX_MESSAGE = 1_048_576
 const OWN: readonly string[] = ['root', 'read-only', 'persist']
 
 const OPTIONS = {
-  root: { value: 'DIR', about: 'the folder whose files the server ccmcp gives access to (default: the working folder)' },
+  root: {
+    value: 'DIR',
+    paths: true,
+    about:
+      'a folder whose files the server ccmcp gives access to; may be given several times (default: the working folder and that for temporary files)',
+  },
   'read-only': { about: 'the server ccmcp changes no files' },
   persist: { value: 'FILE', about: 'where the server ccmcp keeps tools that were made at run time (default: nowhere)' },
   tools: { value: 'NAMES', list: true, about: 'only these tools, with commas between them' },
@@ -110,16 +115,18 @@ function stdioOptions(given: ReadonlyMap<string, string>, name: string): StdioOp
   }
 }
 
-const MAKERS: Readonly<Record<string, (settings: Settings) => Server | Promise<Server>>> = {
-  ccmcp: ccmcpServer,
-  grammar: async (settings) => (await import('../bundled/grammar.js')).grammarServer(settings),
-  text: async (settings) => (await import('../bundled/text.js')).textServer(settings),
+/** Makes a server that comes with ccmcp; what only some need is loaded only for them. */
+async function make(name: string, { persist, ...settings }: Settings): Promise<Server> {
+  if (name === 'grammar') return (await import('../bundled/grammar.js')).grammarServer(settings)
+  if (name === 'text') return (await import('../bundled/text.js')).textServer(settings)
+  if (persist === undefined) return ccmcpServer(settings)
+  const { ToolFile } = await import('../bundled/tool-file.js')
+  return ccmcpServer({ ...settings, toolFile: new ToolFile(persist, { warn: warnOnStderr }) })
 }
 
 async function bundled(name: string, settings: Settings): Promise<Server> {
-  const make = MAKERS[name] ?? ccmcpServer
   try {
-    return await make(settings)
+    return await make(name, settings)
   } catch (error) {
     // A TypeError is about an option that cannot be obeyed, and what the system refuses about a file that one names.
     if (error instanceof TypeError || (error instanceof Error && 'syscall' in error))
