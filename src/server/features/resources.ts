@@ -51,9 +51,13 @@ export function allTemplates({ server, connection }: Context): ResourceTemplateL
   return andThen(allSeenBy(templates, connection.caller), (seen) => seen.map(({ listing }) => listing as ResourceTemplateListing)) // a template has one
 }
 
-export async function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
+export function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
   if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
-  const { found } = await findFor(context, uri)
+  // Without a promise in between, the handler starts in the order in which requests came.
+  return Promise.resolve(andThen(findFor(context, uri), ({ found }) => readFound(found, uri, context)))
+}
+
+async function readFound(found: Found | undefined, uri: string, context: Context): Promise<ReadResourceResult> {
   const value = found === undefined ? undefined : await read(found, context)
   if (found === undefined || value === undefined)
     throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${truncate(uri)}`, {
