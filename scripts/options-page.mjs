@@ -66,7 +66,12 @@ const SECTIONS = [
       ['http.ts', 'HttpOptions'],
     ],
   ],
-  ['limits', 'Of `listen` and `httpHandler`.', [['http.ts', 'HttpLimits']]],
+  [
+    'nodeHandler(server, options)',
+    'From `ccmcp/http`: within Express, Fastify or `node:http`. It takes what `httpHandler` takes.',
+    [['http.ts', 'HttpHandlerOptions']],
+  ],
+  ['limits', 'Of `listen`, `httpHandler` and `nodeHandler`.', [['http.ts', 'HttpLimits']]],
   ['new MemorySessions(options)', 'From `ccmcp/http`: see [deploying](deploying.md).', [['stores/sessions.ts', 'MemorySessionsOptions']]],
   ['new MemoryReplay(options)', 'From `ccmcp/http`.', [['stores/replay.ts', 'MemoryReplayOptions']]],
   ['tokens([known, …])', 'From `ccmcp/http`: see [authorization](authorization.md).', [['auth/tokens.ts', 'KnownToken']]],
@@ -83,6 +88,11 @@ const SECTIONS = [
     'stdio(command, args, options)',
     'From `ccmcp/client`: a server that is started as a child process.',
     [['transports/stdio-client.ts', 'ProcessOptions']],
+  ],
+  [
+    'memory(server, options)',
+    'From `ccmcp/client`: a server of this same process. See [testing](testing.md).',
+    [['client.ts', 'MemoryOptions']],
   ],
   ['callTool(name, args, options)', 'And every other request of a client.', [['client/session.ts', 'CallOptions']]],
 ]

@@ -29,7 +29,7 @@ export interface HttpLimits {
   open?: number
   /** How many bytes may wait for a client that does not read (default 1 MiB). */
   waiting?: number
-  /** How many bytes of answers that have been given may wait to be read, with `listen` (default 256 MiB); the oldest are cut off. */
+  /** How many bytes of answers that have been given may wait to be read, with `listen` and `nodeHandler` (default 256 MiB); the oldest are cut off. */
   unread?: number
   /** How many sessions there may be (default 10,000). */
   sessions?: number
@@ -56,7 +56,7 @@ export interface HttpOptions {
   replay?: ReplayStore
   /** Where sessions are kept, to be taken up by a process that does not have them (default: in memory, no longer than this one lives). */
   sessions?: SessionStore
-  /** Where log lines go; `listen` writes them to stderr, `httpHandler` nowhere. */
+  /** Where log lines go; `listen` and `nodeHandler` write them to stderr, `httpHandler` nowhere. */
   log?: LogStream
   /** The lowest level that is logged (default `warning`). */
   logLevel?: LogLevel

@@ -6,7 +6,7 @@ import { type Id, type Message, type Request as RpcRequest, encodeError, isObjec
 import { PROTOCOL_VERSION } from '../protocol/meta.js'
 import { type HeaderParameter, mirrorsOf } from '../transports/http/mirrors.js'
 
-/** An HTTP endpoint within this process. */
+/** An HTTP endpoint, and how to reach it. */
 export interface HttpEndpoint {
   fetch(request: Request): Promise<Response>
   /** Headers that every request carries. */
@@ -19,7 +19,7 @@ export interface HttpEndpoint {
 const URL = 'http://localhost/mcp'
 const ACCEPT = 'application/json, text/event-stream'
 
-/** A client's end of Streamable HTTP, with and without sessions, over an endpoint in this process: for tests. */
+/** A client's end of Streamable HTTP, with and without sessions, as far as tests of our own servers need it. */
 export class HttpChannel implements TargetChannel {
   readonly #endpoint: HttpEndpoint
   readonly #closed = new AbortController()
@@ -28,6 +28,7 @@ export class HttpChannel implements TargetChannel {
   #receiver: Receiver | undefined
   /** What opens a session, and what has no answer, ends before the next message is sent. */
   #previous: Promise<void> = Promise.resolve()
+  #closing: Promise<void> | undefined
   #session: string | undefined
   #version: string | undefined
 
@@ -45,23 +46,31 @@ export class HttpChannel implements TargetChannel {
       // Without a session, closing the response is what cancels a request.
       return this.#open.get(message.params?.['requestId'] as Id)?.abort() // an id, or nothing is found
     }
-    this.#previous = this.#previous.then(async () => {
-      const answered = this.#post(frame, message).catch((error: unknown) => this.#fail(error))
-      if (message.kind !== 'request' || message.method === 'initialize') await answered
-    })
+    const controller = new AbortController()
+    if (message.kind === 'request') this.#open.set(message.id, controller)
+    this.#previous = this.#sendAfter(this.#previous, frame, message, AbortSignal.any([this.#closed.signal, controller.signal]))
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
     await this.#previous
     if (this.#session !== undefined) await this.#fetch('DELETE', {}, this.#closed.signal)
     this.#closed.abort()
     await this.#endpoint.close()
   }
 
-  async #post(frame: string, message: Message): Promise<void> {
-    const controller = new AbortController()
-    const signal = AbortSignal.any([this.#closed.signal, controller.signal])
-    if (message.kind === 'request') this.#open.set(message.id, controller)
+  async #sendAfter(previous: Promise<void>, frame: string, message: Message, signal: AbortSignal): Promise<void> {
+    await previous
+    if (signal.aborted) return
+    const answered = this.#post(frame, message, signal).catch((error: unknown) => this.#fail(error))
+    if (message.kind !== 'request' || message.method === 'initialize') await answered
+  }
+
+  async #post(frame: string, message: Message, signal: AbortSignal): Promise<void> {
     const headers = { 'Content-Type': 'application/json', Accept: ACCEPT, ...this.#mirrors(message) }
     try {
       const response = await this.#fetch('POST', headers, signal, frame)
@@ -113,8 +122,8 @@ export class HttpChannel implements TargetChannel {
   }
 
   /** Hears the events of a response; where it ends before the answer to its request, asks for the rest. */
-  async #stream(response: Response, request: RpcRequest | undefined, signal: AbortSignal): Promise<void> {
-    let last: string | undefined
+  async #stream(response: Response, request: RpcRequest | undefined, signal: AbortSignal, from?: string): Promise<void> {
+    let last = from
     let retry = 0
     let answered = request === undefined
     for await (const { data, id, retry: time } of eventsOf(response, signal)) {
@@ -128,7 +137,7 @@ export class HttpChannel implements TargetChannel {
     if (answered || last === undefined || signal.aborted) return
     await new Promise((resolve) => setTimeout(resolve, retry))
     const rest = await this.#fetch('GET', { Accept: 'text/event-stream', 'Last-Event-ID': last }, signal)
-    if (rest.ok) await this.#stream(rest, request, signal)
+    if (rest.ok) await this.#stream(rest, request, signal, last)
   }
 
   #fail(error: unknown): void {

@@ -44,6 +44,39 @@ describe('ccmcp play', () => {
     expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(`${file}: 3 messages written, nothing has changed\n`)
     expect(readFileSync(file, 'utf8')).toBe(recorded)
   })
+  it('remembers values and sends them back, also when it records', async () => {
+    const call = (id: number, a: string) =>
+      `> {"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"sum","arguments":{"a":${a},"b":1}}}`
+    const opening = FRESH.split('\n').slice(0, 2)
+    const summed = (id: number, text: string, value: string) =>
+      `< {"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":${text}}],"isError":false,"structuredContent":{"sum":${value}}}}`
+    const transcript = [
+      ...opening,
+      '< {"jsonrpc":"2.0","id":1,"result":*}',
+      call(2, '41'),
+      summed(2, '~"{\\"sum\\":*}"', '$sum'),
+      call(3, '$sum'),
+      summed(3, '*', '43'),
+      '',
+    ].join('\n')
+    writeFileSync(file, transcript)
+    const { code, stdout } = await ccmcp(['play', file, OFFER])
+    expect([code, stdout]).toEqual([0, `${file}: 3 messages sent, 3 came as expected\n`])
+    expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(`${file}: 3 messages written, nothing has changed\n`)
+
+    const lost = transcript.replace('"sum":$sum', '"total":$sum')
+    writeFileSync(file, lost)
+    const unsent = await ccmcp(['play', file, OFFER, '--record'])
+    expect([unsent.code, unsent.stderr]).toEqual([1, `ccmcp: ${file}, line 6: nothing came for $sum\n${file} was left as it is\n`])
+    expect(readFileSync(file, 'utf8')).toBe(lost)
+
+    writeFileSync(file, transcript.replace('$sum}}', '*}}'))
+    const unknown = await ccmcp(['play', file, OFFER])
+    expect([unknown.code, unknown.stderr]).toEqual([
+      2,
+      expect.stringContaining(`${file}, line 6 sends $sum, but no "<" line before it has it`),
+    ])
+  })
   it('shows what differs', async () => {
     writeFileSync(file, FRESH)
     await ccmcp(['play', file, OFFER, '--record'])

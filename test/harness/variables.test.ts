@@ -89,7 +89,7 @@ describe('an expected message', () => {
 
 describe('a sent message', () => {
   const sent = (line: string, values: Record<string, unknown>) => {
-    const steps = parseTranscript(`< [${Object.keys(values).map((name) => `$${name}`)}]\n> ${line}`)
+    const steps = parseTranscript(`< [$${Object.keys(values).join(',$')}]\n> ${line}`)
     const [, step] = steps
     return step === undefined ? undefined : fill(step, new Map(Object.entries(values)))
   }

@@ -223,3 +223,8 @@ export async function serving(server: Server, options: ListenOptions, use: (list
     await listening.close(0)
   }
 }
+
+/** The same request, with more headers. */
+export function withHeaders(sending: Sending, more: Record<string, string>): Sending {
+  return { ...sending, headers: Object.assign({}, sending.headers, more) }
+}

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
 import { type Authorization, type HttpHeaders, httpHandler, nodeHandler } from '../../src/http.js'
 import { type HttpRequest, type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
-import { Handshaken, described, message, send, serving } from './caller.js'
+import { Handshaken, described, message, send, serving, withHeaders } from './caller.js'
 import { onNode } from './embedding.js'
 
 /* What handlers see of the HTTP request that carried their call. */
@@ -34,10 +34,7 @@ function headersServer(): { server: Server; seen: (HttpHeaders | undefined)[] } 
   return { server, seen }
 }
 const CREDENTIALS = { authorization: 'Bearer secret', 'proxy-authorization': 'Basic secret', cookie: 'session=secret' }
-const tenant = (name: string) => {
-  const call = described('tools/call', { name: 'tenant' })
-  return { ...call, headers: { ...call.headers, ...CREDENTIALS, 'x-tenant': name } }
-}
+const tenant = (name: string) => withHeaders(described('tools/call', { name: 'tenant' }), { ...CREDENTIALS, 'x-tenant': name })
 
 describe('call.http', () => {
   const places: Record<string, (server: Server, use: (url: string) => Promise<void>) => Promise<void>> = {
@@ -87,7 +84,7 @@ describe('call.http', () => {
       const ask = (more: object, name: string) => {
         const _meta = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } } }
         const call = described('tools/call', { name: 'ask', _meta, ...more })
-        return send(url, { ...call, headers: { ...call.headers, 'x-tenant': name } })
+        return send(url, withHeaders(call, { 'x-tenant': name }))
       }
       const { json } = await ask({}, 'first')
       const { requestState } = (json as { result: { requestState: string } }).result

@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import express, { type ErrorRequestHandler } from 'express'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type HttpHandlerOptions, type NodeHandler, nodeHandler, tokens } from '../../src/http.js'
-import { Handshaken, POST, described, open, send } from './caller.js'
+import { Handshaken, POST, described, open, send, withHeaders } from './caller.js'
 import { onNode, parsed, unparsed } from './embedding.js'
 import { servedOverHttp } from './served.js'
 
@@ -77,16 +77,12 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
     await embed(mcp, async (origin) => {
       const url = `${origin}/mcp`
       const echo = call('echo', { text: 'hi' })
-      const statusWith = async (headers: Record<string, string>) =>
-        (await send(url, { ...echo, headers: { ...echo.headers, ...headers } })).status
+      const statusWith = async (headers: Record<string, string>) => (await send(url, withHeaders(echo, headers))).status
       expect(await statusWith({ host: 'evil.example' })).toBe(403)
       expect(await statusWith({ origin: 'https://evil.example' })).toBe(403)
       expect(await statusWith({ 'mcp-method': 'tools/list' })).toBe(400)
       expect((await send(url, call('echo', { text: 'x'.repeat(1000) }))).status).toBe(413)
-      expect(
-        (await send(url, { ...call('echo', { text: 'x'.repeat(1000) }), headers: { ...echo.headers, 'transfer-encoding': 'chunked' } }))
-          .status,
-      ).toBe(413)
+      expect((await send(url, withHeaders(call('echo', { text: 'x'.repeat(1000) }), { 'transfer-encoding': 'chunked' }))).status).toBe(413)
       for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE', 'PUT']) expect((await send(url, { method })).status).toBe(405)
     })
   })

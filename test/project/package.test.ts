@@ -230,8 +230,8 @@ describe('the README', () => {
   it('has a scenario for every revision that runs as pasted', () => {
     const definition = server.replace('await serveStdio(server)', '')
     const lines = run('scenario.mjs', `${definition}\n${scenario}`).trim().split('\n')
-    expect(lines).toHaveLength(5)
-    for (const line of lines) expect(line).toMatch(/^memory, \d{4}-\d\d-\d\d \[ \{ type: 'text', text: '\{"sum":3\}' \} \]$/)
+    expect(lines).toHaveLength(10)
+    for (const line of lines) expect(line).toMatch(/^(?:memory|http), \d{4}-\d\d-\d\d \[ \{ type: 'text', text: '\{"sum":3\}' \} \]$/)
   })
   it('has the same server with zod, and it runs as pasted', () => {
     const [, zod = ''] = /```ts\n(import \{ z \} from 'zod'[\s\S]*?)```/.exec(readme) ?? []

@@ -58,8 +58,8 @@ export function mirrorsOf(
   headers['Mcp-Name'] = encode(name)
   for (const parameter of method === 'tools/call' ? parametersOf(name) : []) {
     const value = valueAt(params['arguments'], parameter.path)
-    if (value !== undefined && value !== null && typeof value !== 'object')
-      headers[`Mcp-Param-${parameter.name}`] = encode(String(value as string | number | boolean))
+    if (value === undefined || value === null || typeof value === 'object') continue
+    headers[`Mcp-Param-${parameter.name}`] = encode(typeof value === 'string' ? value : JSON.stringify(value))
   }
   return headers
 }
