@@ -78,7 +78,7 @@ it('serves the official client over Streamable HTTP', async () => {
       child.on('exit', () => reject(new Error(said)))
     })
     const client = new OfficialClient({ name: 'c', version: '1' })
-    await client.connect(new StreamableHTTPClientTransport(new URL(url)) as Parameters<typeof client.connect>[0]) // its own types are not exact about undefined
+    await client.connect(new StreamableHTTPClientTransport(new URL(url)))
     const { structuredContent } = await client.callTool({ name: 'save_note', arguments: { title: 'A', text: 'B' } })
     expect(structuredContent).toEqual({ uri: 'note://notes/A', replaced: false })
     await client.close()

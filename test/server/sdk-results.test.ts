@@ -216,7 +216,7 @@ describe('what looks like a result and is none', () => {
     })
     const [method, params, what] =
       kind === 'read' ? ['resources/read', { uri: 'a://b' }, 'Resource a://b'] : ['prompts/get', { name: 'p' }, 'Prompt p']
-    const { answer, log } = await ask(server, String(method), params as Record<string, unknown>)
+    const { answer, log } = await ask(server, String(method), params)
     expect(answer).toEqual({ code: -32603, message: `${String(what)} returned a malformed result` })
     expect(log).toContain(`${String(what)} returned a malformed result`)
     expect(log).toContain(problem)

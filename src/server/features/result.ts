@@ -26,13 +26,13 @@ export function resultOf(returned: unknown, output: Checker | undefined): CallTo
 /** Told where a tool with an `output` schema returns what looks like a whole result. */
 export const VALUE_HINT = 'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
 
-const RESULT_MEMBERS = ['content', 'structuredContent', 'isError', '_meta']
+const RESULT_MEMBERS: ReadonlySet<string> = new Set(['content', 'structuredContent', 'isError', '_meta'])
 
 /** Whether a value looks like a `CallToolResult`, as handlers return it elsewhere: it has nothing but members of one. */
 export function isResultShaped(value: unknown): value is Record<string, unknown> {
   if (!isObject(value) || isBranded(value) || 'toJSON' in value) return false
   const names = Object.keys(value)
-  return names.length > 0 && names.every((name) => RESULT_MEMBERS.includes(name))
+  return names.length > 0 && names.every((name) => RESULT_MEMBERS.has(name))
 }
 
 function partsOf(returned: unknown): ToolResult {
