@@ -111,7 +111,9 @@ export class Files {
     return this.#at(path, 'listed', async ({ directory, name, stat }, location) => {
       if (name !== undefined) throw new ToolError(`${quoted(path)} ${stat === undefined ? 'does not exist' : 'is not a directory'}`)
       const found: Dirent<Buffer>[] = []
-      const reading = (await opendir(directory.at(), { encoding: 'buffer' as 'utf8' })) as unknown as AsyncIterable<Dirent<Buffer>> // the types do not know of bytes here
+      const reading = (await opendir(directory.at(), { encoding: 'buffer' as 'utf8', bufferSize: 512 })) as unknown as AsyncIterable<
+        Dirent<Buffer>
+      > // the types do not know of bytes here
       for await (const entry of reading) {
         if (found.push(entry) > MAX_ENTRIES) break
       }

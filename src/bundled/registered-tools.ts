@@ -68,7 +68,9 @@ export class RegisteredTools {
   /** Names the server that the tools are added to, and adds those that were kept. */
   attach(server: Server): void {
     this.#server = server
-    for (const each of this.#options.file?.load(this.#allowed) ?? []) this.#add(each)
+    const { file } = this.#options
+    if (file === undefined) return
+    for (const each of file.load(this.#allowed)) this.#add(each)
     server.use(this.#inOrder)
   }
 

@@ -1,7 +1,8 @@
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { type CcmcpOptions, ccmcpServer } from '../../src/bundled/ccmcp.js'
+import { Files } from '../../src/bundled/files.js'
 import { ToolFile } from '../../src/bundled/tool-file.js'
 import { connect, memory } from '../../src/client.js'
 import { matrix } from '../../src/testing.js'
@@ -61,6 +62,12 @@ describe('options', () => {
     expect(() => new ToolFile(join(folder, 'nope', 'tools.json'), { warn: () => {} })).toThrow(/^persist: the directory of /)
     expect(() => new ToolFile(folder, { warn: () => {} })).toThrow(/is not a regular file$/)
   })
+  it('calls of a tool whose name is no string are -32602, whatever it is', async () => {
+    const calls = ['5', 'null', '{"toString":1}', '["a"]', '{"__proto__":null}'].map(
+      (name, id) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":${name}}}`,
+    )
+    for (const each of await answered(calls)) expect(each).toMatchObject({ error: { code: -32602 } })
+  })
   it('are passed on', async () => {
     expect(await answered([call('add', { a: 'x', b: 1 })], { invalidArguments: 'protocol' })).toMatchObject([{ error: { code: -32602 } }])
     expect(await answered([call('add', { a: 'x', b: 1 })])).toMatchObject([{ result: { isError: true } }])
@@ -108,6 +115,19 @@ describe('files', () => {
       isError: false,
     })
     expect((await one('list_directory', { path: '.' }, options, '2025-03-26'))?.content?.[0]?.text).toBe('F a.txt\nD sub')
+  })
+  it('are not all read at once, whatever a client asks for', async () => {
+    let [running, most] = [0, 0]
+    const read = vi.spyOn(Files.prototype, 'read').mockImplementation(async () => {
+      most = Math.max(most, ++running)
+      await new Promise((resolve) => setImmediate(resolve))
+      running--
+      return 'text'
+    })
+    const reads = Array.from({ length: 50 }, (_, id) => call('read_file', { path: 'a.txt' }, id))
+    expect(await answered(reads, { roots: [root()] })).toHaveLength(50)
+    expect(most).toBe(8)
+    read.mockRestore()
   })
   it('that are not there, or not to be had, are errors for the model', async () => {
     const top = root()
