@@ -159,7 +159,10 @@ function failureOf(error: unknown, json: boolean): unknown {
     const { code, message, data } = error
     if (json) print(`${JSON.stringify({ error: { code, message, data } }, null, 2)}\n`)
     const detail = data === undefined || json ? '' : `\n${JSON.stringify(data, null, 2)}`
-    return new Failure(1, shown(`The server answered with error ${code}: ${truncate(message, MAX_ERROR)}${truncate(detail, MAX_ERROR)}`, process.stderr))
+    return new Failure(
+      1,
+      shown(`The server answered with error ${code}: ${truncate(message, MAX_ERROR)}${truncate(detail, MAX_ERROR)}`, process.stderr),
+    )
   }
   if (error instanceof ConnectionError || error instanceof ChannelClosed || error instanceof Timeout)
     return new Failure(3, shown(error.message, process.stderr))

@@ -82,7 +82,9 @@ export async function answerAll(
       return [key, await answer(answers, revision, request['method'], params, signal)] as const
     } catch (error) {
       if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND)) throw error
-      throw new TypeError(`${method} needs input that this client cannot give: "${truncate(key)}" by ${truncate(request['method'])}`, { cause: error })
+      throw new TypeError(`${method} needs input that this client cannot give: "${truncate(key)}" by ${truncate(request['method'])}`, {
+        cause: error,
+      })
     }
   })
   // Who gives up does not wait for an answer that does not come.

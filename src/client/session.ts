@@ -82,7 +82,8 @@ export class ClientSession {
         const { method, params = {} } = request
         if (method === 'ping') return {}
         const revision = this.agreed ?? this.describes
-        if (revision?.methods.serverRequests.includes(method) === false) throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
+        if (revision?.methods.serverRequests.includes(method) === false)
+          throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
         return this.#counted(answer(options.answers, revision, method, params, signal), signal)
       },
       notification: (notification) => this.#notified(notification),

@@ -90,7 +90,7 @@ export class Watching {
     })
     // Of what is hidden nothing is told, not even that it is there.
     const begin = (known: readonly boolean[]) => this.#begin(call, asked, new Set(uris.filter((_, index) => known[index])))
-    return may.every((each) => typeof each === 'boolean') ? begin(may) : Promise.all(may).then(begin)
+    return may.every((each) => typeof each === 'boolean') ? begin(may) : Promise.all(may.map((each) => Promise.resolve(each))).then(begin)
   }
 
   #begin(call: Incoming, asked: Filter, uris: ReadonlySet<string>): Promise<object> {

@@ -123,7 +123,7 @@ export function allSeenBy<Served extends { readonly definition: { visible?: Visi
   const served = [...all]
   const seen = served.map(({ definition }) => seenBy(definition, caller))
   if (!seen.some((each) => each instanceof Promise)) return served.filter((_, index) => seen[index] === true)
-  return Promise.all(seen).then((known) => served.filter((_, index) => known[index] === true))
+  return Promise.all(seen.map((each) => Promise.resolve(each))).then((known) => served.filter((_, index) => known[index] === true))
 }
 
 /** Throws where a remote caller's token does not grant what the definition asks for. On this machine there are no tokens. */

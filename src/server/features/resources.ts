@@ -17,8 +17,9 @@ const MAX_URI = 2048
 export async function allResources({ server, connection, call }: Context): Promise<ResourceListing[]> {
   // By URI: a page ends behind one, so that one that comes twice would lead back.
   const found = new Map<string, ResourceListing>()
+  const seen = allSeenBy(server.resources.values(), connection.caller)
   const add = (listing: ResourceListing) => found.has(listing.uri) || found.set(listing.uri, listing)
-  for (const { definition, template, listing } of await allSeenBy(server.resources.values(), connection.caller)) {
+  for (const { definition, template, listing } of seen instanceof Promise ? await seen : seen) {
     if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
     else if (definition.list !== undefined) for (const each of await definition.list(call)) add(checked(each, definition))
   }
@@ -35,9 +36,14 @@ export function allTemplates({ server, connection }: Context): ResourceTemplateL
   return andThen(allSeenBy(templates, connection.caller), (seen) => seen.map(({ listing }) => listing as ResourceTemplateListing)) // a template has one
 }
 
-export async function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
+export function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
   if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
-  const found = await findSeen(context, uri)
+  const found = findSeen(context, uri)
+  // Read in the order of the requests, unless `visible` takes its time.
+  return found instanceof Promise ? found.then((seen) => readFound(seen, uri, context)) : readFound(found, uri, context)
+}
+
+async function readFound(found: Found | undefined, uri: string, context: Context): Promise<ReadResourceResult> {
   if (found !== undefined) checkScopes(found.definition, context)
   const value = found === undefined ? undefined : await read(found, context)
   if (found === undefined || value === undefined)

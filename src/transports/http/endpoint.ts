@@ -85,7 +85,10 @@ export class Endpoint {
   readonly #refuse = (visit: Visit, refusal: Refusal, id?: Id, unreadable?: UnreadableId): void => {
     const { status, error } = refusal
     const level = status === 503 ? 'warning' : 'debug'
-    this.#options.report({ level, message: `${truncate(visit.method)} ${truncate(visit.path)} was refused with status ${status}: ${error.message}` })
+    this.#options.report({
+      level,
+      message: `${truncate(visit.method)} ${truncate(visit.path)} was refused with status ${status}: ${error.message}`,
+    })
     refuse(visit, refusal, id, unreadable)
   }
 

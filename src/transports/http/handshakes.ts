@@ -72,8 +72,7 @@ export class Handshakes {
     this.#find(arrival, visit.header('mcp-session-id') ?? '', (session) => {
       if (session === undefined) return this.#desk.refuse(visit, gone(headers))
       if (speaksOtherwise(visit, session)) return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
-      if (visit.method === 'DELETE')
-        return void this.#delete(arrival, session).catch((error: unknown) => this.#desk.fail(visit, error))
+      if (visit.method === 'DELETE') return void this.#delete(arrival, session).catch((error: unknown) => this.#desk.fail(visit, error))
       if (!accepts(visit, 'text/event-stream'))
         return this.#desk.refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
       if (this.#desk.full()) return this.#desk.refuse(visit, unavailable('too many streams are open', headers))

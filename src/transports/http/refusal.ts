@@ -36,5 +36,9 @@ export function notAllowed(allowed: string, headers: HeaderList): Refusal {
 }
 
 export function unsupportedVersion(agreed: string | undefined, headers: HeaderList): Refusal {
-  return new Refusal(400, `Bad Request: unsupported MCP-Protocol-Version; this session has agreed on ${truncate(agreed ?? 'none')}`, headers)
+  return new Refusal(
+    400,
+    `Bad Request: unsupported MCP-Protocol-Version; this session has agreed on ${truncate(agreed ?? 'none')}`,
+    headers,
+  )
 }
