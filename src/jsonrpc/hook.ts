@@ -24,8 +24,8 @@ export function handled<Value>(promise: Promise<Value>): Promise<Value> {
 }
 
 /** Goes on with a value: at once where it is there, otherwise when it comes. */
-export function andThen<Value, Next>(value: Value | Promise<Value>, next: (value: Value) => Next | Promise<Next>): Next | Promise<Next> {
-  return value instanceof Promise ? value.then(next) : next(value)
+export function andThen<Value, Next>(value: Value | Promise<Value>, use: (value: Value) => Next | Promise<Next>): Next | Promise<Next> {
+  return value instanceof Promise ? value.then(use) : use(value)
 }
 
 export function ignore(): void {}

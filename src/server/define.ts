@@ -37,7 +37,7 @@ interface ToolFacts {
   icons?: Icon[]
   /** Sent as `_meta` with its listing. */
   meta?: Meta
-  /** Who sees it. Those who do not cannot call it either. */
+  /** Who sees it, or a promise of that. Those who do not cannot call it either. */
   visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
@@ -113,7 +113,7 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
   name?: string
   /** Sent as `_meta` with its listing. */
   meta?: Meta
-  /** Who sees it. Those who do not cannot read it either. */
+  /** Who sees it, or a promise of that. Those who do not cannot read it either. */
   visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
@@ -175,7 +175,7 @@ interface PromptFacts {
   icons?: Icon[]
   /** Sent as `_meta` with its listing. */
   meta?: Meta
-  /** Who sees it. Those who do not cannot get it either. */
+  /** Who sees it, or a promise of that. Those who do not cannot get it either. */
   visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]

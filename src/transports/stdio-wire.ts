@@ -58,7 +58,7 @@ export function guardStdout(): () => void {
     if (done !== undefined) process.nextTick(done)
     return true
   }
-  stdout.write = Object.assign(divert, { [real]: ownWrite.bind(stdout) }) as Write // overloads
+  stdout.write = Object.assign(divert, { [real]: ownWrite.bind(stdout) })
   stdout.end = (...args: unknown[]) => {
     divert(...args)
     return stdout

@@ -57,11 +57,11 @@ export const turn = () => new Promise((resolve) => setImmediate(resolve))
 export async function outcome(promise: Promise<unknown>, hook: Hook, free: () => unknown = () => {}): Promise<string> {
   const words = promise.then(wordsOf, (error: unknown) => wordsOf(error))
   if (hook.mode !== 'never settles') return await words
-  let settled = false
-  void words.then(() => (settled = true))
+  const settled: string[] = []
+  void words.then((each) => settled.push(each))
   await Promise.race([hook.called, words])
-  for (let turns = 0; turns < 50 && !settled; turns++) await turn()
-  if (!settled) await free()
+  for (let turns = 0; turns < 50 && settled.length === 0; turns++) await turn()
+  if (settled.length === 0) await free()
   return await words
 }
 

@@ -182,7 +182,7 @@ describe('a client', () => {
     const reports: string[] = []
     await using client = await connect({ open }, { report: ({ message: text }) => void reports.push(text) })
     const failures: unknown[] = []
-    for await (const items of [client.tools(), client.prompts()])
+    for (const items of [client.tools(), client.prompts()])
       try {
         for await (const _ of items);
       } catch (error) {

@@ -125,7 +125,7 @@ export function allSeenBy<Served extends { readonly definition: { visible?: Visi
   const served = [...all]
   const seen = served.map(({ definition }) => seenBy(definition, caller))
   if (!seen.some((each) => each instanceof Promise)) return served.filter((_, index) => seen[index] === true)
-  return Promise.all(seen).then((known) => served.filter((_, index) => known[index] === true))
+  return Promise.all(seen.map((each) => Promise.resolve(each))).then((known) => served.filter((_, index) => known[index] === true))
 }
 
 /**

@@ -16,7 +16,8 @@ export function allPrompts({ server, connection }: Context): PromptListing[] | P
 export async function getPrompt(context: Context, { name, arguments: given = {} }: Params): Promise<GetPromptResult> {
   if (typeof name !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a prompt')
   const served = context.server.prompts.get(name)
-  if (served === undefined || !(await seenBy(served.definition, context.connection.caller)))
+  const seen = served !== undefined && seenBy(served.definition, context.connection.caller)
+  if (served === undefined || !(seen instanceof Promise ? await seen : seen))
     throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${truncate(name)}`)
   checkScopes(served.definition, context)
   if (!isObject(given)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')

@@ -20,12 +20,13 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
   const { server, connection, call } = context
   // By URI: a page ends behind one, so that one that comes twice would lead back.
   const found = new Map<string, ResourceListing>()
+  const seen = allSeenBy(server.resources.values(), connection.caller)
   const add = (listing: ResourceListing) => {
     const { text } = normalizeUri(listing.uri)
     if (!found.has(text)) found.set(text, listing)
   }
   const hides = Array.from(server.resources.entries()).some(({ definition, enabled }) => !enabled || definition.visible !== undefined)
-  for (const { definition, template, listing } of await allSeenBy(server.resources.values(), connection.caller)) {
+  for (const { definition, template, listing } of seen instanceof Promise ? await seen : seen) {
     if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
     else if (definition.list !== undefined) {
       for (const each of await definition.list(call)) {

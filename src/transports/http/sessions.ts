@@ -137,7 +137,7 @@ export class Sessions {
     const kept = this.#keeping.fetch(id)
     if (kept === undefined) return undefined
     if (this.#restoring.size >= this.#options.max) {
-      if (kept instanceof Promise) handled(kept)
+      if (kept instanceof Promise) void handled(kept)
       return 'unavailable'
     }
     const restored = this.#restore(id, kept, principal).finally(() => this.#restoring.delete(asked))
