@@ -19,9 +19,10 @@ export default defineConfig({
     reporters: [new QuietReporter()],
     // The output of a test is shown if it fails.
     silent: 'passed-only',
-    testTimeout: 30_000,
-    // As long as other waits in the tests: a busy machine may stand still for a second.
-    expect: { poll: { timeout: 10_000 } },
+    // Only for tests that hang: a busy machine may be many times slower than a quiet one.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 30_000 } },
     // Two cores are common; child processes need one of them.
     maxWorkers: 2,
   },

@@ -119,7 +119,7 @@ export class ServedCall implements Call {
 
   get log(): Log {
     this.#log ??= makeLog((message) => {
-      this.#connection.report({ ...reportOf(message), id: this.id })
+      this.#connection.report(reportOf(message, this.id))
       // Who does not read is not buried in messages.
       if (this.open && !this.#incoming.congested && isWanted(message.level, this.#connection.logLevel))
         this.#incoming.send(encodeLog(message))

@@ -18,7 +18,7 @@ import { servedOverHttp } from './served.js'
 
 const HANDSHAKES = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
 const NEWEST = HANDSHAKES.at(-1) ?? ''
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
 const said = (text: string) => ({ result: { content: [{ type: 'text', text }] } })
 const echo = (text: string) => ({ name: 'echo', arguments: { text } })
 

@@ -11,7 +11,7 @@ import { Handshaken, POST, type Sending, type Stream, described, message, open, 
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
 const echo = (text: string, id: string | number = 1) => described('tools/call', { name: 'echo', arguments: { text } }, id)
 const withHeaders = (sending: Sending, headers: Record<string, string>): Sending => ({
   ...sending,
@@ -331,7 +331,7 @@ describe('slow clients', () => {
         expect(closed).toBe(true)
       }
       // Not too often: that would be a sign of life.
-      await vi.waitFor(write, { timeout: 10_000, interval: 300 })
+      await vi.waitFor(write, { timeout: 30_000, interval: 300 })
       expect(socket.bytesRead).toBe(0)
     })
   })
