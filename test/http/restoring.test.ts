@@ -472,18 +472,15 @@ describe('a session is not taken up', () => {
   })
 
   it('where it was told too much to be remembered', async () => {
-    const large = (client: Handshaken) => client.request('resources/subscribe', { uri: `note:${'x'.repeat(70_000)}` })
+    const large = async (client: Handshaken) => {
+      for (let i = 0; i < 10; i++) await client.request('resources/subscribe', { uri: `note:${i}${'x'.repeat(7000)}` })
+    }
     const notes = createServer({
       name: 'notes',
       version: '1',
       resources: [resource({ uri: 'note:{+name}', name: 'notes', read: () => 'text' })],
     })
     expect(await after(notes, large)).toEqual({ status: 404, kept: 0, sessions: 0 })
-    const sessions = new MemorySessions()
-    const first = await start(notes, { sessions })
-    const wordy = await Handshaken.open(first.url, NEWEST, { experimental: { x: { text: 'x'.repeat(70_000) } } })
-    expect((await wordy.request('ping')).status).toBe(200)
-    expect(sessions.size).toBe(0)
     const again = async (client: Handshaken) => {
       for (let i = 0; i < 50; i++) {
         await client.request('resources/subscribe', { uri: `note:${'x'.repeat(5000)}` })

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Budget } from './budget.js'
+import type { Budget } from '../../jsonrpc/budget.js'
 import { type Unread, WORTH_COUNTING } from './unread.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
 

@@ -1,4 +1,4 @@
-import type { Budget } from './budget.js'
+import type { Budget } from '../../jsonrpc/budget.js'
 
 /** Names and values in turn: what both Node and the web take without a detour. */
 export type HeaderList = readonly string[]

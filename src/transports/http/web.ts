@@ -1,4 +1,4 @@
-import type { Budget } from './budget.js'
+import type { Budget } from '../../jsonrpc/budget.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
 
 /* The web's Request and Response, for every runtime that has them. */
