@@ -190,8 +190,7 @@ export class IncomingCalls implements Among {
 
   #refusal(id: Id, urgent: boolean): RpcError | undefined {
     const { maxInFlight = 10_000 } = this.#options
-    if (this.#open?.has(id) === true)
-      return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
+    if (this.#open?.has(id) === true) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
     if ((this.#open?.size ?? 0) >= maxInFlight)
       return new RpcError(INTERNAL_ERROR, `Too many requests at once: ${maxInFlight} are being served. Try again later`)
     if (urgent || !this.#side.pending.full) return undefined

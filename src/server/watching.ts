@@ -34,7 +34,7 @@ const PATIENCE = 50
 const MAX_URIS = 10_000
 /** The longest URI that can be subscribed to, in characters. */
 const MAX_URI = 8192
-/** The bytes that a subscription takes beside its URI, which is kept in two or three places. */
+/** The bytes that a subscription takes beside its URI. */
 const SUBSCRIPTION = 200
 /** The most streams of one client: each is a call under way, and those are limited. */
 const MAX_STREAMS = 100
@@ -202,11 +202,14 @@ function checkUri(uri: string): void {
 }
 
 function bytesOf(uri: string): number {
-  return SUBSCRIPTION + 4 * uri.length
+  return SUBSCRIPTION + 2 * uri.length
 }
 
 function tooMuch(): RpcError {
-  return new RpcError(INTERNAL_ERROR, 'Too many subscriptions: they take all the memory that they may. Unsubscribe from some, or try again later')
+  return new RpcError(
+    INTERNAL_ERROR,
+    'Too many subscriptions: they take all the memory that they may. Unsubscribe from some, or try again later',
+  )
 }
 
 /** A notification with the id of its stream, which is written by hand: its digits may not fit a number. */

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Framing } from '../framing/detect.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
+import { detached } from '../jsonrpc/weight.js'
 import { type Ending, explain } from './stdio-diagnosis.js'
 import { StreamChannel } from './streams.js'
 
@@ -98,7 +99,7 @@ export class ProcessChannel implements Channel {
 
   receive(receiver: Receiver): void {
     const note = (text: string) => {
-      if (this.#ending.garbage === undefined && !/^\s*[[{]/.test(text)) this.#ending.garbage = text.slice(0, 200)
+      if (this.#ending.garbage === undefined && !/^\s*[[{]/.test(text)) this.#ending.garbage = detached(text.slice(0, 200))
     }
     this.#streams.receive({
       frame(frame) {

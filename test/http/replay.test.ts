@@ -114,6 +114,28 @@ describe('a store that takes its time', () => {
     })
   })
 
+  it('has the stream open meanwhile: a second GET is refused', async () => {
+    const { server } = servedOverHttp()
+    const replay = new SlowReplay()
+    await serving(server, { replay }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const own = await client.listen()
+      await own.next()
+      own.cut()
+      await expect.poll(() => listening.open).toBe(0)
+      server.log.info('one')
+      const again = await client.listen('g.0')
+      await expect.poll(() => replay.asked).toBe(1)
+      const other = await client.listen()
+      expect(other.status).toBe(409)
+      replay.answer()
+      await again.has('one')
+      server.log.info('two')
+      await again.has('two')
+      again.cut()
+    })
+  })
+
   it('does not keep the place of a client that is gone before it has got what it asked for', async () => {
     const { server } = servedOverHttp()
     const replay = new SlowReplay()

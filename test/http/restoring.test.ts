@@ -446,6 +446,65 @@ describe('a store of sessions', () => {
   })
 })
 
+describe('a session that has just begun', () => {
+  const initialize = (url: string) =>
+    send(url, {
+      headers: POST,
+      body: message('initialize', { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } }, 1),
+    })
+
+  it('is in the store before its client hears of it', async () => {
+    const kept = new MemorySessions()
+    const waiting: (() => void)[] = []
+    const shared = { fetch: (name: string) => kept.fetch(name), drop: (name: string) => kept.drop(name) }
+    const slow: SessionStore = {
+      ...shared,
+      keep: async (name, session, ttl) => {
+        await new Promise<void>((resolve) => waiting.push(resolve))
+        kept.keep(name, session, ttl)
+      },
+    }
+    const first = await start(watched(), { sessions: slow })
+    let answered = false
+    const opening = initialize(first.url).then((answer) => {
+      answered = true
+      return answer
+    })
+    await until(() => expect(waiting.length).toBe(1))
+    await new Promise(setImmediate)
+    expect(answered).toBe(false)
+    waiting[0]?.()
+    const id = String((await opening).headers['mcp-session-id'])
+    // The process ends without having been told anything more.
+    const second = await start(watched(), { sessions: { ...shared, keep: (...session) => kept.keep(...session) } })
+    const moved = await send(second.url, { headers: { ...POST, 'mcp-session-id': id }, body: message('ping', undefined, 2) })
+    expect([moved.status, second.sessions]).toEqual([200, 1])
+  })
+
+  it('is answered also where the store fails', async () => {
+    const broken: SessionStore = { keep: () => Promise.reject(new Error('no connection')), fetch: () => undefined, drop: () => {} }
+    let log = ''
+    const first = await start(watched(), { sessions: broken, log: { write: (line) => void (log += line) } })
+    expect((await initialize(first.url)).status).toBe(200)
+    expect(log).toContain('could not be kept')
+  })
+
+  it('is answered also where the store does not answer, after a while', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const silent: SessionStore = { keep: () => new Promise(() => {}), fetch: () => undefined, drop: () => {} }
+      const handler = httpHandler(watched(), { sessions: silent })
+      const body = message('initialize', { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } }, 1)
+      const answer = handler(new Request('http://localhost/mcp', { method: 'POST', headers: POST, body }))
+      await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1))
+      await vi.advanceTimersByTimeAsync(2000)
+      expect((await answer).headers.get('mcp-session-id')).toMatch(/./)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
 describe('a session is not taken up', () => {
   const after = async (server: Server, change: (client: Handshaken) => Promise<unknown>, next: Server = server) => {
     const sessions = new MemorySessions()

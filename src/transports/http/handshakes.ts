@@ -51,7 +51,12 @@ export class Handshakes {
     this.#options = options
     this.#desk = desk
     this.#pulse = pulse
-    this.#sessions = new Sessions({ ...options.sessions, budgets: options.budgets, report: options.report, make: (facts) => this.#make(facts) })
+    this.#sessions = new Sessions({
+      ...options.sessions,
+      budgets: options.budgets,
+      report: options.report,
+      make: (facts) => this.#make(facts),
+    })
   }
 
   get size(): number {

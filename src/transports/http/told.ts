@@ -27,24 +27,27 @@ export function openingOf(params: Params | undefined): string {
 export class Told {
   readonly #budget: Budget
   #opening: string
-  /** What came behind it, by what it is about. */
-  readonly #frames = new Map<string, string>()
+  #initialized = false
+  #level: string | undefined
+  readonly #uris = new Set<string>()
   #size = 0
   #complete = true
 
   /** `opening` is an `initialize`, as `openingOf` writes it. What comes behind it is taken from the budget. */
   constructor(opening: string, budget: Budget) {
-    this.#budget = budget
     this.#opening = opening
+    this.#budget = budget
   }
 
   get opening(): string {
     return this.#opening
   }
 
-  /** What came behind it, in that order. */
+  /** What came behind it, as messages. */
   get frames(): readonly string[] {
-    return [...this.#frames.values()]
+    const subscribed = [...this.#uris].map((uri) => encodeRequest(ID, 'resources/subscribe', { uri }))
+    if (this.#level !== undefined) subscribed.unshift(encodeRequest(ID, 'logging/setLevel', { level: this.#level }))
+    return this.#initialized ? [INITIALIZED, ...subscribed] : subscribed
   }
 
   /** Whether that is all of it: it may have been too much. */
@@ -54,36 +57,47 @@ export class Told {
 
   /** Takes note of what a message has said; true where that was new. */
   note(facts: readonly Fact[]): boolean {
-    return facts.map((fact) => this.#noteOne(fact)).includes(true)
+    return facts.map((fact) => this.#complete && this.#noteOne(fact)).includes(true)
   }
 
   #noteOne(fact: Fact): boolean {
-    if (fact === 'initialized') return this.#set('initialized', INITIALIZED)
-    if ('level' in fact) return this.#set('level', encodeRequest(ID, 'logging/setLevel', fact))
-    if ('subscribe' in fact) return this.#set(`watches ${fact.subscribe}`, encodeRequest(ID, 'resources/subscribe', { uri: fact.subscribe }))
-    return this.#set(`watches ${fact.unsubscribe}`, '')
-  }
-
-  #set(key: string, frame: string): boolean {
-    const before = this.#frames.get(key) ?? ''
-    if (before === frame || !this.#complete) return false
-    this.#frames.delete(key)
-    this.#grow((frame === '' ? 0 : key.length + frame.length) - (before === '' ? 0 : key.length + before.length))
-    if (frame !== '' && this.complete) this.#frames.set(key, frame)
+    if (fact === 'initialized') {
+      const before = this.#initialized
+      this.#initialized = true
+      return !before
+    }
+    if ('level' in fact) {
+      const before = this.#level
+      this.#level = fact.level
+      return before !== fact.level
+    }
+    if ('unsubscribe' in fact) {
+      const known = this.#uris.delete(fact.unsubscribe)
+      if (known) this.#grow(-sizeOf(fact.unsubscribe))
+      return known
+    }
+    if (this.#uris.has(fact.subscribe)) return false
+    this.#uris.add(fact.subscribe)
+    this.#grow(sizeOf(fact.subscribe))
     return true
   }
 
-  /** Counts for what is kept here, and for the copy in a store. */
+  /** What is kept here is kept by the subscriptions as well: what counts is the copy in a store. */
   #grow(characters: number): void {
-    if (this.#size + characters <= MOST && this.#budget.take(4 * characters)) this.#size += characters
+    if (this.#size + characters <= MOST && this.#budget.take(2 * characters)) this.#size += characters
     else {
       this.#complete = false
       this.#opening = ''
-      this.#frames.clear()
-      this.#budget.give(4 * this.#size)
+      this.#uris.clear()
+      this.#budget.give(2 * this.#size)
       this.#size = 0
     }
   }
+}
+
+/** How many characters a subscription has as a message. */
+function sizeOf(uri: string): number {
+  return 80 + uri.length
 }
 
 /** What is to be remembered of a message, once it is answered. */
