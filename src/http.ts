@@ -26,7 +26,7 @@ export interface HttpLimits {
   open?: number
   /** How many bytes may wait for a client that does not read (default 1 MiB). */
   waiting?: number
-  /** How many bytes of answers that have been given may wait to be read, with `listen` (default 256 MiB); the oldest are cut off. */
+  /** How many bytes of answers and streams may wait to be read, of all clients, with `listen` (default 256 MiB); the oldest are cut off. */
   unread?: number
   /** How much memory requests in progress may hold, in bytes (default 128 MiB); more requests get 503. Counted is the text of each, and what was parsed from it. */
   pending?: number

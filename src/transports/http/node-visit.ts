@@ -142,7 +142,9 @@ class NodeSink implements Sink {
   }
 
   write(text: string): void {
-    if (!this.#response.destroyed) this.#response.write(text)
+    if (this.#response.destroyed) return
+    this.#response.write(text)
+    this.#unread.add(this.#response)
   }
 
   end(): void {
