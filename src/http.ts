@@ -9,7 +9,8 @@ import { type Server, checkServer } from './server/server.js'
 import { callerOf } from './server/connection.js'
 import { Session } from './server/session.js'
 import { MemoryReplay, type ReplayStore } from './stores/replay.js'
-import { MemorySessions, type SessionStore } from './stores/sessions.js'
+import type { SessionStore } from './stores/sessions.js'
+import { Budgets } from './transports/http/budgets.js'
 import { BearerGate } from './transports/http/bearer-gate.js'
 import { Endpoint } from './transports/http/endpoint.js'
 import type { Listening } from './transports/http/node.js'
@@ -29,8 +30,18 @@ export interface HttpLimits {
   open?: number
   /** How many bytes may wait for a client that does not read (default 1 MiB). */
   waiting?: number
-  /** How many bytes of answers that have been given may wait to be read, with `listen` and `nodeHandler` (default 256 MiB); the oldest are cut off. */
+  /** How many bytes of answers and streams may wait to be read, of all clients, with `listen` and `nodeHandler` (default 256 MiB); the oldest are cut off. */
   unread?: number
+  /** How much memory requests in progress may hold, in bytes (default 128 MiB); more requests get 503. Counted is the text of each, and what was parsed from it. */
+  pending?: number
+  /** The same of one principal, or without `auth` of one session (default: half of `pending`). */
+  pendingPerClient?: number
+  /** How much memory sessions and subscriptions may hold, in bytes (default 64 MiB). Then `initialize` gets 503, and subscriptions are refused. */
+  retained?: number
+  /** The same of one principal (default: half of `retained`). */
+  retainedPerPrincipal?: number
+  /** The same of one session, or of one `subscriptions/listen` (default 2 MiB). */
+  retainedPerSession?: number
   /** How many sessions there may be (default 10,000). */
   sessions?: number
   /** Milliseconds after which a session ends that nobody uses (default 30 minutes). */
@@ -52,9 +63,9 @@ export interface HttpOptions {
   retry?: number
   /** The name of this process among others behind a load balancer: what the ids of its sessions begin with, and a dot. */
   node?: string
-  /** Where the events of sessions are kept for clients whose connection broke (default: in memory, 64 Mi characters). */
+  /** Where the events of sessions are kept for clients whose connection broke (default: in memory, 64 MiB). */
   replay?: ReplayStore
-  /** Where sessions are kept, to be taken up by a process that does not have them (default: in memory, no longer than this one lives). */
+  /** Where sessions are kept, to be taken up by a process that does not have them (default: nowhere). */
   sessions?: SessionStore
   /** Where log lines go; `listen` and `nodeHandler` write them to stderr, `httpHandler` nowhere. */
   log?: LogStream
@@ -71,6 +82,11 @@ const LIMITS = {
   open: true,
   waiting: true,
   unread: true,
+  pending: true,
+  pendingPerClient: true,
+  retained: true,
+  retainedPerPrincipal: true,
+  retainedPerSession: true,
   sessions: true,
   idle: true,
 } as const satisfies Record<keyof HttpLimits, true>
@@ -132,12 +148,18 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     open = 20_000,
     waiting = 1024 * 1024,
     unread = UNREAD,
+    pending = 128 * 1024 * 1024,
+    pendingPerClient = pending / 2,
+    retained = 64 * 1024 * 1024,
+    retainedPerPrincipal = retained / 2,
+    retainedPerSession = 2 * 1024 * 1024,
     sessions = 10_000,
     idle = 30 * 60_000,
   } = limits
   checkNames('limits', limits, LIMITS)
   checkAuthorization(auth)
-  const numbers = { body, bodies, open, waiting, unread, sessions, idle, keepAlive, retry }
+  const budgets = { pending, pendingPerClient, retained, retainedPerPrincipal, retainedPerSession }
+  const numbers = { body, bodies, open, waiting, unread, ...budgets, sessions, idle, keepAlive, retry }
   for (const [name, value] of Object.entries(numbers))
     if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
   if (node !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(node)) throw new TypeError('"node" must be 1 to 32 letters, digits, _ and -')
@@ -165,7 +187,8 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     maxBodies: bodies,
     maxOpen: open,
     maxWaiting: waiting,
-    sessions: { max: sessions, idle, store: store ?? new MemorySessions({ max: sessions }) },
+    sessions: { max: sessions, idle, store },
+    budgets: new Budgets(budgets),
     keepAlive,
     retry,
     node,

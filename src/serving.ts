@@ -22,6 +22,10 @@ export interface ServingOptions {
   maxMessage?: number
   /** The deepest nesting of a message (default 512). */
   maxDepth?: number
+  /** How much memory requests in progress may hold, in bytes (default 128 MiB). Then reading pauses until one has ended; where none ends within a second, further requests are refused. */
+  maxPending?: number
+  /** How much memory subscriptions may hold, in bytes (default 8 MiB); more are refused. */
+  maxRetained?: number
   /** Where log lines go (default: of `serveStdio` to stderr, of `serve` nowhere). */
   log?: LogStream
   /** The lowest level that is logged (default `warning`). */
@@ -97,10 +101,10 @@ const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
 }
 
 /** A limit that is none would be no limit at all. */
-function checkOptions({ framing, logLevel, maxMessage, maxDepth }: ServingOptions): void {
+function checkOptions({ framing, logLevel, maxMessage, maxDepth, maxPending, maxRetained }: ServingOptions): void {
   for (const [option, value] of Object.entries({ framing, logLevel }))
     if (value !== undefined && CHOICES[option]?.includes(value) === false)
       throw new TypeError(`"${option}" must be one of ${CHOICES[option].join(', ')}, not ${JSON.stringify(value)}`)
-  for (const [option, value] of Object.entries({ maxMessage, maxDepth }))
+  for (const [option, value] of Object.entries({ maxMessage, maxDepth, maxPending, maxRetained }))
     if (value !== undefined && !(typeof value === 'number' && value >= 1)) throw new TypeError(`"${option}" must be a number above 0`)
 }

@@ -10,7 +10,16 @@ import type { Input, Output } from './transports/streams.js'
 /** How often a server looks whether its parent still lives. */
 const PARENT_CHECK = 2000
 
-const SERVING = { framing: true, maxMessage: true, maxDepth: true, log: true, logLevel: true, tap: true } as const
+const SERVING = {
+  framing: true,
+  maxMessage: true,
+  maxDepth: true,
+  maxPending: true,
+  maxRetained: true,
+  log: true,
+  logLevel: true,
+  tap: true,
+} as const
 const SERVE = { ...SERVING, input: true, output: true, signal: true } as const satisfies Record<keyof ServeOptions, true>
 const STDIO = { ...SERVING, wire: true, greeting: true, exit: true } as const satisfies Record<keyof StdioOptions, true>
 

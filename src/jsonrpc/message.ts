@@ -181,7 +181,14 @@ export function encodeId(id: Id): string {
 
 /** Throws where the result cannot be written as JSON. */
 export function encodeResult(id: Id, result: unknown): string {
-  return `{"jsonrpc":"2.0","id":${encodeId(id)},"result":${JSON.stringify(result) ?? '{}'}}`
+  const written = typeof id === 'bigint' ? stringifyWithId(id, result) : JSON.stringify(result)
+  return `{"jsonrpc":"2.0","id":${encodeId(id)},"result":${written ?? '{}'}}`
+}
+
+/** A result may name the id of its request, which JSON.stringify cannot write where it is a bigint. */
+function stringifyWithId(id: bigint, result: unknown): string | undefined {
+  const mark = crypto.randomUUID()
+  return JSON.stringify(result, (_, value: unknown) => (value === id ? mark : value))?.replaceAll(`"${mark}"`, String(id))
 }
 
 /** How an error is written whose request's id could not be read. */

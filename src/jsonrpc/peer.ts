@@ -1,3 +1,4 @@
+import { Budget } from './budget.js'
 import { type Channel, ChannelExchange, type Exchange, type Receiver, rerouted } from './channel.js'
 import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
 import { callHook, ignore } from './hook.js'
@@ -34,6 +35,10 @@ export interface PeerOptions extends IncomingOptions {
   maxDepth?: number
 }
 
+/** Where a channel has no budgets: the bytes of requests in progress, and of what is kept beyond them. */
+const MAX_PENDING = 128 * 1024 * 1024
+const MAX_RETAINED = 8 * 1024 * 1024
+
 /**
  * One end of a JSON-RPC conversation: requests in both directions over one
  * channel. It is what its parts need of it, and makes what is seldom needed when
@@ -50,6 +55,8 @@ export class Peer implements Receiver, Side {
   #closed: Error | undefined
   /** Why no answer can come any more. */
   #deaf: Error | undefined
+  #pending: Budget | undefined
+  #retained: Budget | undefined
 
   constructor(channel: Channel, options: PeerOptions) {
     this.#channel = channel
@@ -60,6 +67,10 @@ export class Peer implements Receiver, Side {
 
   frame(frame: string, exchange = this.#own(), message = this.#read(frame)): void {
     this.#receive(message, exchange, false)
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#incoming.ready()
   }
 
   garbage(error: RpcError, head: string, tail: string): void {
@@ -90,6 +101,23 @@ export class Peer implements Receiver, Side {
   /** Whether the other side does not read. */
   get congested(): boolean {
     return this.#channel.congested ?? false
+  }
+
+  /** The bytes that calls in progress may hold. */
+  get pending(): Budget {
+    this.#pending ??= this.#channel.pending ?? new Budget(MAX_PENDING)
+    return this.#pending
+  }
+
+  /** The bytes that may be kept for the other side beyond its requests. */
+  get retained(): Budget {
+    this.#retained ??= this.#channel.retained ?? new Budget(MAX_RETAINED)
+    return this.#retained
+  }
+
+  /** Whether a request of ours has not been answered. */
+  get asking(): boolean {
+    return (this.#outgoing?.size ?? 0) > 0
   }
 
   /** The id that the next request will have. */

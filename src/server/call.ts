@@ -55,6 +55,9 @@ export interface Call {
   readonly attempt: number
 }
 
+/** The longest progress token, in characters: as long as an id may be. */
+const MAX_TOKEN = 1024
+
 /** What a call needs of the connection it came over. */
 export interface Connection {
   readonly revision: Revision
@@ -219,7 +222,8 @@ export class ServedCall implements Call {
 
   #readToken(): Id | undefined {
     const token = this.meta['progressToken']
-    if (typeof token === 'string') return token
+    // It would be part of every notification.
+    if (typeof token === 'string') return token.length <= MAX_TOKEN ? token : undefined
     if (typeof token !== 'number') return undefined
     return exactInteger(token, this.#incoming.request.frame, ['params', '_meta', 'progressToken'])
   }

@@ -145,7 +145,7 @@ function setLevel({ setLogLevel }: Context, { level }: Params): object {
 }
 
 /** Serves a request that the revision knows; undefined where the server has nothing of the kind. */
-export function dispatch(name: string, context: Context, params: Params): unknown {
+export function dispatch(name: string, context: Context): unknown {
   const method = METHODS.get(name)
   if (method === undefined || method.offered?.(context) === false) return undefined
   const { revision } = context.connection
@@ -157,16 +157,18 @@ export function dispatch(name: string, context: Context, params: Params): unknow
     const projected = method.project?.(revision, result) ?? result
     return describeResult(revision, projected, context.server.info, hint(method, context, retried))
   }
-  const retried = isRetry(method, revision, params)
+  // Not held here: a call that lasts may let go of them.
+  const params = () => context.incoming.request.params ?? {}
+  const retried = isRetry(method, revision, params())
   const { middleware } = context.server
   const around = (serve: () => object | Promise<object>) => (middleware.length === 0 ? serve() : through(middleware, context.call, serve))
-  const serve = () => around(() => method.serve(context, params))
+  const serve = () => around(() => method.serve(context, params()))
   // Before the middleware: that may ask as well. It also sees that the state is refused.
   const refuse = (error: unknown) =>
     around(() => {
       throw error
     })
-  const result = retried ? context.call.resume(params).then(serve, refuse) : serve()
+  const result = retried ? context.call.resume(params()).then(serve, refuse) : serve()
   return result instanceof Promise ? result.then(finish) : finish(result)
 }
 

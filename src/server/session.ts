@@ -67,6 +67,8 @@ export class Session implements PeerOptions {
   /** Whether `onInitialized` has been called. */
   #greeted = false
   #logLevel: LogLevel
+  /** Nothing is logged to a client that has not said that it is ready. (A closure of `#initialize` would hold the whole request.) */
+  readonly #sessionLevel = () => (this.#initialized ? this.#logLevel : undefined)
   readonly #setLogLevel = (level: LogLevel) => void (this.#logLevel = level)
   /** Made when something is watched: most requests over HTTP watch nothing. */
   #watching: Watching | undefined
@@ -112,6 +114,7 @@ export class Session implements PeerOptions {
       this.#server,
       (frame) => this.#peer.sendFrame(frame),
       () => this.#peer.congested,
+      this.#peer.retained,
     )
     return this.#watching
   }
@@ -137,7 +140,7 @@ export class Session implements PeerOptions {
   request(call: Incoming): unknown {
     const { method, params } = call.request
     const description = identify(params)
-    if (description !== undefined) return this.#serve(call, this.#stateless(description, call.principal))
+    if (description !== undefined) return this.#serve(call, this.#stateless(description, call))
     if (this.#opening !== undefined) return this.#opening.then(() => this.request(call))
     if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
@@ -147,7 +150,7 @@ export class Session implements PeerOptions {
   }
 
   #serve(call: Incoming, connection: Connection): unknown {
-    const { method, params = {} } = call.request
+    const { method } = call.request
     if (!has(connection.revision, method)) throw unknown(method)
     const context = {
       server: this.#server,
@@ -159,7 +162,7 @@ export class Session implements PeerOptions {
       report: this.report,
       remote: this.#remote,
     }
-    const result = dispatch(method, context, params)
+    const result = dispatch(method, context)
     if (result === undefined) throw unknown(method)
     return result
   }
@@ -176,10 +179,10 @@ export class Session implements PeerOptions {
   }
 
   /** A request that describes itself is served by what it says, whatever came before. */
-  #stateless(description: Description, principal: Principal | undefined): Connection {
+  #stateless(description: Description, { principal, request }: Incoming): Connection {
     const { revision, logLevel } = description
     this.#described = revision
-    return new SpokenConnection(revision, callerOf(description, principal), () => logLevel, this.report)
+    return new SpokenConnection(revision, callerOf(description, principal, request.frame.length), () => logLevel, this.report)
   }
 
   /** Before `initialize` there is no revision to speak. */
@@ -194,8 +197,7 @@ export class Session implements PeerOptions {
 
   #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
     const { revision, caller, result } = open(this.#server, params, call.principal)
-    // Nothing is logged to a client that has not said that it is ready.
-    const connection = new SpokenConnection(revision, caller, () => (this.#initialized ? this.#logLevel : undefined), this.report)
+    const connection = new SpokenConnection(revision, caller, this.#sessionLevel, this.report)
     const begin = () => this.#begin(call, connection, result)
     const { middleware } = this.#server
     if (middleware.length === 0) return begin()

@@ -3,6 +3,7 @@ import type { Framing } from '../framing/detect.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import { truncate } from '../jsonrpc/truncate.js'
+import { detached } from '../jsonrpc/weight.js'
 import { type Ending, explain } from './stdio-diagnosis.js'
 import { StreamChannel } from './streams.js'
 
@@ -97,7 +98,7 @@ export class ProcessChannel implements Channel {
 
   receive(receiver: Receiver): void {
     const note = (text: string) => {
-      if (this.#ending.garbage === undefined && !/^\s*[[{]/.test(text)) this.#ending.garbage = truncate(text)
+      if (this.#ending.garbage === undefined && !/^\s*[[{]/.test(text)) this.#ending.garbage = detached(truncate(text))
     }
     this.#streams.receive({
       frame(frame) {

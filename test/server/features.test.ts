@@ -313,6 +313,18 @@ describe('a server', () => {
     ])
   })
 
+  it('ends them with every digit of their ids', async () => {
+    const { drive } = await import('../drive.js')
+    const meta = `{"io.modelcontextprotocol/protocolVersion":"${modern}","io.modelcontextprotocol/clientCapabilities":{}}`
+    const listen = `{"jsonrpc":"2.0","id":9007199254740993,"method":"subscriptions/listen","params":{"notifications":{},"_meta":${meta}}}\n`
+    const { output } = await drive(full(), listen)
+    expect(output.match(/"io.modelcontextprotocol\/subscriptionId":\d+/g)).toEqual([
+      '"io.modelcontextprotocol/subscriptionId":9007199254740993',
+      '"io.modelcontextprotocol/subscriptionId":9007199254740993',
+    ])
+    expect(output).not.toContain('9007199254740992')
+  })
+
   it.each<[string, () => unknown, string]>([
     ['a resource without a scheme', () => resource({ uri: 'x', read: () => '' }), 'Resource "x": its URI must begin with a scheme'],
     ['an ambiguous template', () => resource({ uri: 'x://{a}{b}', read: () => '' }), 'nothing tells its variables apart'],

@@ -4,7 +4,7 @@ import type { Id, Message, Request, UnreadableId } from '../../jsonrpc/message.j
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { Arrival } from './arrival.js'
 import { readBody } from './body.js'
-import { Budget } from './budget.js'
+import { Budget } from '../../jsonrpc/budget.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
 import { Described } from './described.js'
 import { checkDescription, describes, selfDescribingNamed } from './era.js'
@@ -51,7 +51,7 @@ export class Endpoint {
     this.#options = options
     this.#guards = new Guards(options)
     this.#pulse = new Pulse(options.keepAlive)
-    const desk = { refuse: this.#refuse, fail: this.#fail, full: () => this.#full(), challenge: this.#challenge }
+    const desk = { refuse: this.#refuse, fail: this.#fail, full: this.#full, challenge: this.#challenge }
     this.#handshakes = new Handshakes(options, desk, this.#pulse)
     this.#bodies = new Budget(options.maxBodies)
   }
@@ -201,22 +201,25 @@ export class Endpoint {
   }
 
   #serveChecked({ visit, principal, headers }: Arrival, message: Request): void {
-    if (this.#full()) return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
-    const described: Described = new Described({
+    if (this.#full(principal)) return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
+    const described = new Described({
       visit,
       principal,
       headers,
       pulse: this.#pulse,
       maxWaiting: this.#options.maxWaiting,
       challenge: this.#challenge,
-      ended: () => this.#described.delete(described),
+      ended: this.#ended,
+      budgets: this.#options.budgets,
     })
     if (described.serve(message, this.#options.open)) this.#described.add(described)
   }
 
-  #full(): boolean {
-    return this.#pulse.size >= this.#options.maxOpen
-  }
+  readonly #full = (principal: Principal | undefined): boolean =>
+    this.#pulse.size >= this.#options.maxOpen || this.#options.budgets.of(principal?.id).pending.full
+
+  /** No closure of its own for each: that would hold the whole request for as long as a stream lasts. */
+  readonly #ended = (described: Described): void => void this.#described.delete(described)
 
   readonly #challenge = (error: RpcError): HeaderList => this.#options.gate?.challenge(error) ?? []
 }

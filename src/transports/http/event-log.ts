@@ -19,8 +19,8 @@ export class EventLog {
   #count = 0
   #outlet: Outlet | undefined
   #ended = false
-  /** The connection that has come back last. */
-  #latest: Outlet | undefined
+  /** A connection that has come back, and is being sent what it has missed. */
+  #resuming: Outlet | undefined
 
   /** `session` is its name, which makes the stream's name unique among all. */
   constructor(session: string, name: string, store: ReplayStore, report: (report: Report) => void) {
@@ -31,7 +31,7 @@ export class EventLog {
   }
 
   get connected(): boolean {
-    return this.#outlet !== undefined
+    return this.#outlet !== undefined || this.#resuming !== undefined
   }
 
   get congested(): boolean {
@@ -76,6 +76,7 @@ export class EventLog {
   /** A connection is gone, whoever ended it. */
   disconnect(outlet: Outlet): void {
     if (this.#outlet === outlet) this.#outlet = undefined
+    if (this.#resuming === outlet) this.#resuming = undefined
   }
 
   /** Ends the connection, not the stream. */
@@ -87,7 +88,7 @@ export class EventLog {
   /** Sends over a new connection what came behind an event, and whatever will come. */
   async resume(outlet: Outlet, after: number): Promise<void> {
     this.release()
-    this.#latest = outlet
+    this.#resuming = outlet
     let sent = Math.min(after, this.#count)
     while (sent < this.#count) {
       const events = await this.#store.after(this.#key, sent)
@@ -97,9 +98,10 @@ export class EventLog {
       if (last === undefined || !(last > sent)) break
       sent = last
     }
-    if (this.#ended || this.#latest !== outlet) outlet.end()
-    else if (outlet.open) this.#outlet = outlet
-    if (this.#latest === outlet) this.#latest = undefined
+    const current = this.#resuming === outlet
+    if (current) this.#resuming = undefined
+    if (this.#ended || !current) outlet.end()
+    else this.#outlet = outlet
   }
 
   drop(): void {

@@ -1,6 +1,6 @@
 import type { HttpRequest } from '../../jsonrpc/channel.js'
 import { truncate } from '../../jsonrpc/truncate.js'
-import type { Budget } from './budget.js'
+import type { Budget } from '../../jsonrpc/budget.js'
 import { bodyReadBefore } from './node-body.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
 import { VisibleRequest } from './request-headers.js'
@@ -192,7 +192,9 @@ class NodeSink implements Sink {
   }
 
   write(text: string): void {
-    if (!isDestroyed(this.#response) && !this.#response.writableEnded) this.#response.write(text)
+    if (isDestroyed(this.#response) || this.#response.writableEnded) return
+    this.#response.write(text)
+    this.#unread.add(this.#response)
   }
 
   end(): void {

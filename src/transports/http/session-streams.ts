@@ -152,6 +152,7 @@ export class SessionStreams {
     } catch (error) {
       this.#settings.report({ level: 'error', message: 'The events of a stream could not be fetched', error })
       // Its client comes back, and asks for the same again.
+      log.disconnect(outlet)
       outlet.end()
     }
     if (log.ended) this.#finished(log)
