@@ -1,6 +1,6 @@
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { CallToolResult, ContentBlock } from '../../protocol/model.js'
-import type { Checker, Outcome } from '../../schema/standard.js'
+import { type Checker, type Outcome, describeIssues } from '../../schema/standard.js'
 import { type ToolResult, isBranded } from '../define.js'
 
 /**
@@ -36,8 +36,7 @@ function isPlainJson(value: unknown): boolean {
 
 function fitting(outcome: Outcome): unknown {
   if (outcome.issues === undefined) return outcome.value
-  const problems = outcome.issues.map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
-  throw new TypeError(`its result does not match its output schema: ${problems.join('; ')}`)
+  throw new TypeError(`its result does not match its output schema: ${describeIssues(outcome.issues)}`)
 }
 
 function assemble({ content, meta, isError }: ToolResult, value: unknown): CallToolResult {

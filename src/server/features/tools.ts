@@ -1,7 +1,7 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject, isThenable } from '../../jsonrpc/message.js'
 import type { CallToolResult, ToolListing } from '../../protocol/model.js'
-import type { Issue } from '../../schema/standard.js'
+import { type Issue, MAX_ISSUES, describeIssues } from '../../schema/standard.js'
 import type { Context } from '../context.js'
 import { Suspended } from '../ask.js'
 import { isToolError } from '../failure.js'
@@ -10,9 +10,6 @@ import { reference } from '../reference.js'
 import { checkScopes, seenBy } from './definition.js'
 import { resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
-
-/** A refusal names so many faults at most: it must not be larger than what it refuses. */
-const MAX_ISSUES = 20
 
 export function allTools({ server, connection }: Context): ToolListing[] {
   const found: ToolListing[] = []
@@ -38,11 +35,8 @@ export function callTool(context: Context, params: Params): CallToolResult | Pro
 }
 
 function refuse(tool: ServedTool, issues: readonly Issue[], { server }: Context): CallToolResult {
-  const shown = issues.slice(0, MAX_ISSUES)
-  const lines = shown.map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
-  if (issues.length > shown.length) lines.push(`and ${issues.length - shown.length} more`)
-  const text = `Invalid arguments for ${tool.listing.name}: ${lines.join('; ')}`
-  if (server.invalidArguments === 'protocol') throw new RpcError(INVALID_PARAMS, text, { issues: shown })
+  const text = `Invalid arguments for ${tool.listing.name}: ${describeIssues(issues)}`
+  if (server.invalidArguments === 'protocol') throw new RpcError(INVALID_PARAMS, text, { issues: issues.slice(0, MAX_ISSUES) })
   return failed(text)
 }
 
