@@ -92,7 +92,6 @@ describe('patterns', () => {
   it('gives up where there is too much to try at each place, and says so', () => {
     const heavy = '(a{0,90}){0,50}b'
     expect(matches(heavy, 'aaab')).toBe(true)
-    expect(matches(heavy, 'a'.repeat(20_000))).toBeUndefined()
     const named = { type: 'object', patternProperties: { [heavy]: { type: 'number' } } }
     const long = 'a'.repeat(20_000)
     expect(check({ type: 'string', pattern: heavy }, long)).toMatchObject({
