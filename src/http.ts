@@ -1,4 +1,5 @@
 import type { Authorization } from './auth/authorization.js'
+import { isLoopback } from './auth/loopback.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
 import type { Report } from './jsonrpc/report.js'
 import { identify } from './protocol/revisions/identify.js'
@@ -272,10 +273,6 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
     close,
     [Symbol.asyncDispose]: () => close(),
   }
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 }
 
 function urlHost(host: string): string {
