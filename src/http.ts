@@ -1,4 +1,5 @@
 import { type Authorization, checkAuthorization } from './auth/authorization.js'
+import { isLoopback } from './auth/loopback.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
 import { andThen } from './jsonrpc/hook.js'
 import type { Report } from './jsonrpc/report.js'
@@ -303,10 +304,6 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
 
 function checkPath(where: string, path: string): void {
   if (!path.startsWith('/')) throw new TypeError(`${where}: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 }
 
 function urlHost(host: string): string {

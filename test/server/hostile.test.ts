@@ -237,7 +237,7 @@ describe('a peer', () => {
     const args = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, 1]))
     const { output } = await drive(serverOf(strict), [...open, call('strict', args)].join('\n'))
     expect(output.length).toBeLessThan(20_000)
-    expect(output).toContain('and 19980 more')
+    expect(output).toContain('; and more')
   })
 
   it('gets no list for a cursor that was never given out', async () => {

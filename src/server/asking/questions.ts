@@ -2,8 +2,8 @@ import { isObject } from '../../jsonrpc/message.js'
 import type { CreateMessageParams, CreateMessageResult, Root, SamplingContent } from '../../protocol/model.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import { projectSampling } from '../../protocol/revisions/shapes.js'
+import { describeIssues } from '../../schema/standard.js'
 import type { Question } from '../ask.js'
-import { describeIssues } from '../issues.js'
 import { formChecker, projectForm } from './forms.js'
 
 /** A question as a request to the client, with the capabilities that it takes. */

@@ -1,8 +1,7 @@
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { CallToolResult, ContentBlock } from '../../protocol/model.js'
-import type { Checker, Outcome } from '../../schema/standard.js'
+import { type Checker, type Outcome, describeIssues } from '../../schema/standard.js'
 import { type ToolResult, isBranded } from '../define.js'
-import { describeIssues } from '../issues.js'
 
 /**
  * What a handler returned, as a result. With an `output` schema the return

@@ -3,13 +3,12 @@ import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, isObject, isThenable } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { CallToolResult, ToolListing } from '../../protocol/model.js'
-import type { Issue, Outcome } from '../../schema/standard.js'
+import { type Issue, MAX_ISSUES, type Outcome, describeIssues } from '../../schema/standard.js'
 import type { Context } from '../context.js'
 import { Suspended } from '../ask.js'
 import { isToolError } from '../failure.js'
 import { Stay } from '../stay.js'
 import { reference } from '../reference.js'
-import { describeIssues, firstIssues } from '../issues.js'
 import { allSeenBy, checkScopes, seenBy } from './definition.js'
 import { VALUE_HINT, isResultShaped, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
@@ -44,7 +43,7 @@ function unknown(name: string): RpcError {
 
 function refuse(tool: ServedTool, issues: readonly Issue[], { server }: Context): CallToolResult {
   const text = `Invalid arguments for ${tool.listing.name}: ${describeIssues(issues)}`
-  if (server.invalidArguments === 'protocol') throw new RpcError(INVALID_PARAMS, text, { issues: firstIssues(issues) })
+  if (server.invalidArguments === 'protocol') throw new RpcError(INVALID_PARAMS, text, { issues: issues.slice(0, MAX_ISSUES) })
   return failed(text)
 }
 
