@@ -15,20 +15,17 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
   const { server, connection, call } = context
   // By URI: a page ends behind one, so that one that comes twice would lead back.
   const found = new Map<string, ResourceListing>()
-  const add = (listing: ResourceListing) => {
-    const { text } = normalizeUri(listing.uri)
-    if (!found.has(text)) found.set(text, listing)
-  }
+  const add = (key: string, listing: ResourceListing) => found.has(key) || found.set(key, listing)
   const hides = Array.from(server.resources.entries()).some(({ definition, enabled }) => !enabled || definition.visible !== undefined)
-  for (const { definition, template, listing } of server.resources.values()) {
+  for (const { definition, template, listing, key } of server.resources.values()) {
     if (!seenBy(definition, connection.caller)) continue
-    if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
+    if (template === undefined) add(key, listing as ResourceListing) // a fixed one has a URI
     else if (definition.list !== undefined) {
       for (const each of await definition.list(call)) {
         const listed = checked(each, definition)
         // A template does not list what another definition hides from this caller.
         const claim = hides ? claimOn(server, listed.uri) : undefined
-        if (claim === undefined || !isHidden(claim, context)) add(listed)
+        if (claim === undefined || !isHidden(claim, context)) add(normalizeUri(listed.uri).text, listed)
       }
     }
   }
