@@ -21,19 +21,16 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
   // By URI: a page ends behind one, so that one that comes twice would lead back.
   const found = new Map<string, ResourceListing>()
   const seen = allSeenBy(server.resources.values(), connection.caller)
-  const add = (listing: ResourceListing) => {
-    const { text } = normalizeUri(listing.uri)
-    if (!found.has(text)) found.set(text, listing)
-  }
+  const add = (key: string, listing: ResourceListing) => found.has(key) || found.set(key, listing)
   const hides = Array.from(server.resources.entries()).some(({ definition, enabled }) => !enabled || definition.visible !== undefined)
-  for (const { definition, template, listing } of seen instanceof Promise ? await seen : seen) {
-    if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
+  for (const { definition, template, listing, key } of seen instanceof Promise ? await seen : seen) {
+    if (template === undefined) add(key, listing as ResourceListing) // a fixed one has a URI
     else if (definition.list !== undefined) {
       for (const each of await definition.list(call)) {
         const listed = checked(each, definition)
         // A template does not list what another definition hides from this caller.
         const claim = hides ? claimOn(server, listed.uri) : undefined
-        if (claim === undefined || !(await isHidden(claim, context))) add(listed)
+        if (claim === undefined || !(await isHidden(claim, context))) add(normalizeUri(listed.uri).text, listed)
       }
     }
   }

@@ -12,6 +12,8 @@ export interface ServedResource {
   /** Undefined where the URI is fixed. */
   readonly template: UriTemplate | undefined
   readonly listing: ResourceListing | ResourceTemplateListing
+  /** Of a fixed URI: its normal form. */
+  readonly key: string
   /** Of a fixed URI: as `foldUri` writes it. */
   readonly folded: string
 }
@@ -56,7 +58,7 @@ export function prepareResource(definition: Resource, others: Iterable<ServedRes
     template === undefined
       ? { uri, name: name ?? uri, ...shared, ...present({ size }) }
       : { uriTemplate: uri, name: name ?? uri, ...shared }
-  return { definition, template, listing: listable(listing, fail), folded: foldUri(normalized) }
+  return { definition, template, listing: listable(listing, fail), key: normalized.text, folded: foldUri(normalized) }
 }
 
 function makeTemplate(uri: string, fail: (problem: string) => Error): UriTemplate {
