@@ -55,8 +55,12 @@ export async function answer(
       return { roots: found.map((root) => projectRoot(revision, root)) }
     }
     default:
-      throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
+      throw unknownMethod(method)
   }
+}
+
+export function unknownMethod(method: string): RpcError {
+  return new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
 }
 
 /** What has to be sent beside the request when it is sent again: the answers to its questions, and its state. */

@@ -1,7 +1,7 @@
 import { Timeout } from '../jsonrpc/deadline.js'
 import { ChannelClosed, RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
-import { truncateJson } from '../jsonrpc/truncate.js'
+import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../protocol/errors.js'
 import { SERVER_INFO } from '../protocol/meta.js'
 import type { Implementation } from '../protocol/model.js'
@@ -55,7 +55,9 @@ function choose({ data }: RpcError, refused: Revision): Revision | undefined {
   const supported: unknown[] = isObject(data) && Array.isArray(data['supported']) ? data['supported'] : []
   const mutual = bySelfDescription.findLast(({ id }) => supported.includes(id) && id !== refused.id)
   if (mutual !== undefined || byHandshake.some(({ id }) => supported.includes(id))) return mutual
-  throw new ConnectionError(`The server and this client have no protocol revision in common: it serves ${truncateJson(supported)}`)
+  throw new ConnectionError(
+    `The server and this client have no protocol revision in common: it serves ${truncate(supported.filter((each) => typeof each === 'string').join(', ')) || 'none'}`,
+  )
 }
 
 /** The handshake. */

@@ -1,6 +1,5 @@
 import { type Channel, type Tapped, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
-import { METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
@@ -21,7 +20,7 @@ import type {
   ToolListing,
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import { type Answers, answer, answerAll } from './answering.js'
+import { type Answers, answer, answerAll, unknownMethod } from './answering.js'
 
 export interface Progress {
   progress: number
@@ -67,8 +66,8 @@ export class ClientSession {
   readonly #options: SessionOptions
   readonly #listeners = new Map<string, Set<(params: Params) => unknown>>()
   readonly #progress = new Map<unknown, (params: Params) => void>()
-  /** How many questions of the server are being answered. */
-  #answering = 0
+  /** The signals of questions that are being answered; one that has fired is not waited for any more. */
+  readonly #answering = new Set<AbortSignal>()
   /** The revision whose requests describe themselves; none after a handshake. */
   describes: Revision | undefined
   /** The revision that a handshake has agreed on. */
@@ -82,9 +81,9 @@ export class ClientSession {
         const { method, params = {} } = request
         if (method === 'ping') return {}
         const revision = this.agreed ?? this.describes
-        if (revision?.methods.serverRequests.includes(method) === false)
-          throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
-        return this.#counted(answer(options.answers, revision, method, params, signal), signal)
+        if (revision?.methods.serverRequests.includes(method) === false) throw unknownMethod(method)
+        this.#answering.add(signal)
+        return answer(options.answers, revision, method, params, signal).finally(() => this.#answering.delete(signal))
       },
       notification: (notification) => this.#notified(notification),
       // Garbage is reported, never answered.
@@ -110,7 +109,7 @@ export class ClientSession {
 
   async #requestOnce(method: string, params: Params | undefined, options: CallOptions): Promise<Params> {
     const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
-    const deadline = new Deadline({ idle: timeout, total: maxTimeout, busy: () => this.#answering > 0 })
+    const deadline = new Deadline({ idle: timeout, total: maxTimeout, busy: () => [...this.#answering].some(({ aborted }) => !aborted) })
     const token = onProgress === undefined ? undefined : this.peer.nextId
     if (onProgress !== undefined) {
       this.#progress.set(token, (progress) => {
@@ -125,18 +124,6 @@ export class ClientSession {
     } finally {
       if (token !== undefined) this.#progress.delete(token)
     }
-  }
-
-  /** Counts a question that is being answered, until it is answered or the server does not wait any more. */
-  #counted<Value>(answering: Promise<Value>, signal: AbortSignal): Promise<Value> {
-    this.#answering++
-    let counted = true
-    const done = () => {
-      if (counted) this.#answering--
-      counted = false
-    }
-    signal.addEventListener('abort', done)
-    return answering.finally(done)
   }
 
   on(method: string, listener: (params: Params) => unknown): () => void {
