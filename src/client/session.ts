@@ -94,18 +94,23 @@ export class ClientSession {
   }
 
   /** Sends a request; where the result asks for something, that is answered, and the request is sent again. */
-  async request(method: string, params: Params | undefined, options: CallOptions = {}): Promise<Params> {
-    let result = await this.#requestOnce(method, params, options)
-    for (let round = 0; this.describes !== undefined && result['resultType'] === 'input_required'; round++) {
+  async request(
+    method: string,
+    params: Params | undefined,
+    options: CallOptions = {},
+    describes: Revision | undefined = this.describes,
+  ): Promise<Params> {
+    let result = await this.#requestOnce(method, params, options, describes)
+    for (let round = 0; describes !== undefined && result['resultType'] === 'input_required'; round++) {
       if (round === MAX_ROUNDS) throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
       const { signal = new AbortController().signal } = options
-      const answered = await answerAll(this.#options.answers, this.describes, method, result, signal)
-      result = await this.#requestOnce(method, { ...params, ...answered }, options)
+      const answered = await answerAll(this.#options.answers, describes, method, result, signal)
+      result = await this.#requestOnce(method, { ...params, ...answered }, options, describes)
     }
     return result
   }
 
-  async #requestOnce(method: string, params: Params | undefined, options: CallOptions): Promise<Params> {
+  async #requestOnce(method: string, params: Params | undefined, options: CallOptions, describes: Revision | undefined): Promise<Params> {
     const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
     const deadline = new Deadline({ idle: timeout, total: maxTimeout, busy: () => this.#answering > 0 })
     const token = onProgress === undefined ? undefined : this.peer.nextId
@@ -116,9 +121,9 @@ export class ClientSession {
       })
     }
     try {
-      const described = this.#describe(params, token)
+      const described = this.#describe(params, token, describes)
       const result = await this.peer.request(method, described, { deadline, ...(signal === undefined ? {} : { signal }) })
-      return checkResult(method, result, this.describes !== undefined)
+      return checkResult(method, result, describes !== undefined)
     } finally {
       if (token !== undefined) this.#progress.delete(token)
     }
@@ -131,8 +136,7 @@ export class ClientSession {
   }
 
   /** Adds to `_meta` what the request must say of itself. */
-  #describe(params: Params | undefined, token: unknown): Params | undefined {
-    const revision = this.describes
+  #describe(params: Params | undefined, token: unknown, revision: Revision | undefined): Params | undefined {
     if (revision === undefined && token === undefined) return params
     const own = isObject(params?.['_meta']) ? params['_meta'] : {}
     const description =

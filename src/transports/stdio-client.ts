@@ -98,7 +98,8 @@ export class ProcessChannel implements Channel {
 
   receive(receiver: Receiver): void {
     const note = (text: string) => {
-      if (this.#ending.garbage === undefined && !/^\s*[[{]/.test(text)) this.#ending.garbage = text.slice(0, 200)
+      if (/^\s*[[{]/.test(text)) this.#ending.answered = true
+      else this.#ending.garbage ??= text.slice(0, 200)
     }
     this.#streams.receive({
       frame(frame) {

@@ -9,16 +9,19 @@ export interface Ending {
   signal?: NodeJS.Signals | null
   /** The first line on stdout that was no JSON. */
   garbage?: string
+  /** It has sent at least one message. */
+  answered?: boolean
 }
 
 /** The facts about the end of a process, its likely cause and what to do, in a few lines. */
 export function explain(ending: Ending): string {
-  const { command, stderr, error, code, signal, garbage } = ending
+  const { command, stderr, error, code, signal, garbage, answered } = ending
   const lines = [`Server: ${command}`]
   if (error !== undefined) lines.push(`It could not be started: ${error.message}`)
   else if (code !== undefined)
     lines.push(signal === null || signal === undefined ? `It exited with code ${String(code)}` : `It was ended by ${signal}`)
-  else lines.push('It is running, but does not answer, or has closed its output')
+  else if (answered === true) lines.push('It is running and has sent messages')
+  else lines.push('It is running, but has sent no message, or has closed its output')
   if (garbage !== undefined) lines.push(`First line on stdout that is not JSON: ${JSON.stringify(garbage)}`)
   const words = stderr.trim().split('\n')
   const tail = words.slice(-10)
@@ -31,7 +34,7 @@ export function explain(ending: Ending): string {
   return lines.join('\n')
 }
 
-function adviceFor({ stderr, error, code, garbage }: Ending): string | undefined {
+function adviceFor({ stderr, error, code, garbage, answered }: Ending): string | undefined {
   if (error !== undefined && 'code' in error) {
     if (error.code === 'ENOENT')
       return 'the command, or its working folder, is not there. Give an absolute path; graphical programs have a short PATH'
@@ -53,6 +56,6 @@ function adviceFor({ stderr, error, code, garbage }: Ending): string | undefined
   if (garbage !== undefined)
     return 'the server prints to stdout, which carries the protocol (console.log, a banner). Let it print to stderr instead'
   if (code === 0) return 'the command ends by itself; is it the server, or a tool that prints help?'
-  if (code === undefined) return 'it is still starting, or it is no MCP server on stdio'
+  if (code === undefined && answered !== true) return 'it is still starting, or it is no MCP server on stdio'
   return undefined
 }
