@@ -58,6 +58,8 @@ const TIMEOUT = 60_000
 const MAX_TIMEOUT = 600_000
 /** How often one request may be answered with questions. */
 const MAX_ROUNDS = 20
+/** How many pages a list may have. */
+const MAX_PAGES = 10_000
 
 /** A client's conversation with one server, below any revision's rules of opening. */
 export class ClientSession {
@@ -274,9 +276,10 @@ export class Client {
   }
 
   async *#list<Item>(method: string, member: string, options: CallOptions | undefined): AsyncIterableIterator<Item> {
-    const seen = new Set<unknown>()
     let cursor: unknown
-    do {
+    /** An earlier cursor, at ever greater distance: a circle of any size comes back to it. */
+    let earlier: unknown
+    for (let number = 1; number <= MAX_PAGES; number++) {
       const page = await this.request(method, cursor === undefined ? undefined : { cursor }, options)
       const items = page[member]
       if (!Array.isArray(items)) throw new TypeError(`The answer to ${method} has no list of ${member}`)
@@ -287,9 +290,12 @@ export class Client {
       }
       cursor = page['nextCursor'] ?? undefined
       if (cursor !== undefined && typeof cursor !== 'string') throw new TypeError(`The answer to ${method} has a cursor that is no string`)
+      if (cursor === undefined) return
       // A server that hands out the same cursor again would never end.
-      if (seen.has(cursor)) throw new TypeError(`${method} goes in circles: the cursor ${JSON.stringify(cursor)} came twice`)
-      seen.add(cursor)
-    } while (cursor !== undefined)
+      if (cursor === earlier)
+        throw new TypeError(`${method} goes in circles: the cursor ${JSON.stringify(cursor.slice(0, 200))} came twice`)
+      if ((number & (number - 1)) === 0) earlier = cursor
+    }
+    throw new TypeError(`${method} has no end: ${MAX_PAGES} pages came, and there are more`)
   }
 }

@@ -13,13 +13,13 @@ export interface ProcessOptions {
   stderr?: (text: string) => void
   /** How messages are told apart (default `lines`). */
   framing?: Framing
-  /** The longest message that is taken in, in bytes (default 256 MiB). */
+  /** The longest message that is taken in, in bytes (default 32 MiB). */
   maxMessage?: number
   /** Milliseconds that the server has to exit, after its input has ended and after SIGTERM (default 2 s each). */
   patience?: number
 }
 
-const MAX_MESSAGE = 256 * 1024 * 1024
+const MAX_MESSAGE = 32 * 1024 * 1024
 const PATIENCE = 2000
 const TAIL = 8192
 /** Milliseconds for what a process has written before its end. */

@@ -414,6 +414,23 @@ describe('a connected client', () => {
     await circle.close()
   })
 
+  it('notices larger circles, and lists without an end', async () => {
+    const paged = (cursorOf: (page: number) => string) => {
+      let page = 0
+      return serving((asked, server) => {
+        if (asked.method === 'tools/list') answer(server, asked, { tools: [], nextCursor: cursorOf(page++) })
+      })
+    }
+    const circle = paged((page) => `c${page < 5 ? page : 5 + (page % 7)}`)
+    const first = await connect(circle)
+    await expect(first.tools().next()).rejects.toThrow(/^tools\/list goes in circles: the cursor "c\d+" came twice$/)
+    expect(circle.asked.length).toBeLessThan(40)
+    await first.close()
+    const endless = await connect(paged(String))
+    await expect(endless.tools().next()).rejects.toThrow('tools/list has no end: 10000 pages came, and there are more')
+    await endless.close()
+  })
+
   it('extends its deadline on progress, up to a cap, and says which timer fired', async () => {
     const timers: ReturnType<typeof setInterval>[] = []
     const working = serving((asked, server) => {
