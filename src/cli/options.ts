@@ -121,6 +121,14 @@ export function listOf(name: string, given: string): string[] {
   return items
 }
 
+/** The bytes that an option says. */
+export function bytesOf(name: string, given: string): number {
+  const value = Number(given)
+  if (!/^\d+$/.test(given) || !Number.isSafeInteger(value) || value < 1)
+    throw new UsageError(`--${name} must be a number of bytes, not ${JSON.stringify(given)}`)
+  return value
+}
+
 export function describeOptions(options: Options): string {
   return columns(
     Object.entries(options).map(([name, option]) => [

@@ -20,6 +20,7 @@ import type {
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { type Answers, answer, answerAll } from './answering.js'
+import { listOf } from './pages.js'
 
 export interface Progress {
   progress: number
@@ -58,8 +59,6 @@ const TIMEOUT = 60_000
 const MAX_TIMEOUT = 600_000
 /** How often one request may be answered with questions. */
 const MAX_ROUNDS = 20
-/** How many pages a list may have. */
-const MAX_PAGES = 10_000
 
 /** A client's conversation with one server, below any revision's rules of opening. */
 export class ClientSession {
@@ -247,19 +246,19 @@ export class Client {
 
   /** Every tool, page after page. */
   tools(options?: CallOptions): AsyncIterableIterator<ToolListing> {
-    return this.#list<ToolListing>('tools/list', 'tools', options)
+    return listOf<ToolListing>(this.#session, 'tools/list', 'tools', options)
   }
 
   resources(options?: CallOptions): AsyncIterableIterator<ResourceListing> {
-    return this.#list<ResourceListing>('resources/list', 'resources', options)
+    return listOf<ResourceListing>(this.#session, 'resources/list', 'resources', options)
   }
 
   resourceTemplates(options?: CallOptions): AsyncIterableIterator<ResourceTemplateListing> {
-    return this.#list<ResourceTemplateListing>('resources/templates/list', 'resourceTemplates', options)
+    return listOf<ResourceTemplateListing>(this.#session, 'resources/templates/list', 'resourceTemplates', options)
   }
 
   prompts(options?: CallOptions): AsyncIterableIterator<PromptListing> {
-    return this.#list<PromptListing>('prompts/list', 'prompts', options)
+    return listOf<PromptListing>(this.#session, 'prompts/list', 'prompts', options)
   }
 
   /** Listens for a notification; the returned function ends that. */
@@ -273,29 +272,5 @@ export class Client {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
-  }
-
-  async *#list<Item>(method: string, member: string, options: CallOptions | undefined): AsyncIterableIterator<Item> {
-    let cursor: unknown
-    /** An earlier cursor, at ever greater distance: a circle of any size comes back to it. */
-    let earlier: unknown
-    for (let number = 1; number <= MAX_PAGES; number++) {
-      const page = await this.request(method, cursor === undefined ? undefined : { cursor }, options)
-      const items = page[member]
-      if (!Array.isArray(items)) throw new TypeError(`The answer to ${method} has no list of ${member}`)
-      for (const item of items as unknown[]) {
-        if (!isObject(item) || typeof item['name'] !== 'string')
-          throw new TypeError(`The answer to ${method} lists something without a name`)
-        yield item as Item // the rest is the server's word
-      }
-      cursor = page['nextCursor'] ?? undefined
-      if (cursor !== undefined && typeof cursor !== 'string') throw new TypeError(`The answer to ${method} has a cursor that is no string`)
-      if (cursor === undefined) return
-      // A server that hands out the same cursor again would never end.
-      if (cursor === earlier)
-        throw new TypeError(`${method} goes in circles: the cursor ${JSON.stringify(cursor.slice(0, 200))} came twice`)
-      if ((number & (number - 1)) === 0) earlier = cursor
-    }
-    throw new TypeError(`${method} has no end: ${MAX_PAGES} pages came, and there are more`)
   }
 }

@@ -23,7 +23,11 @@ export function explain(ending: Ending): string {
   else if (answered === true) lines.push('It is running and has sent messages')
   else lines.push('It is running, but has sent no message, or has closed its output')
   if (garbage !== undefined) lines.push(`First line on stdout that is not JSON: ${JSON.stringify(garbage)}`)
-  const words = stderr.trim().split('\n')
+  // Of a stack trace, Node's own part tells nothing about the server.
+  const words = stderr
+    .trim()
+    .split('\n')
+    .filter((line) => !/^\s+at .*\bnode:internal\/|^Node\.js v\d/.test(line))
   const tail = words.slice(-10)
   // Of a long stack trace, the line that says what it is about.
   const cause = words.slice(0, -10).findLast((line) => /^\w*Error\b|^\S*Exception\b/.test(line))
@@ -46,13 +50,9 @@ function adviceFor({ stderr, error, code, garbage, answered }: Ending): string |
   if (/Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND|can't open file|No such file or directory/i.test(stderr)) {
     return 'a wrong path, or packages that are not installed. Check the path and run the install step of the server'
   }
-  if (
-    /unsupported engine|requires? node|node(?:\.js)? version|SyntaxError: (?:Unexpected token|Invalid regular)|does not provide an export named/i.test(
-      stderr,
-    )
-  ) {
+  if (/unsupported engine|requires? node|node(?:\.js)? version|'node:\w+' does not provide an export named/i.test(stderr))
     return 'the server needs a newer Node than the one that started it'
-  }
+  if (/^SyntaxError\b/m.test(stderr)) return 'a mistake in the code of the server: its place and the error are above'
   if (garbage !== undefined)
     return 'the server prints to stdout, which carries the protocol (console.log, a banner). Let it print to stderr instead'
   if (code === 0) return 'the command ends by itself; is it the server, or a tool that prints help?'
