@@ -56,7 +56,7 @@ async function bundles() {
           name: 'core',
           test: /src[\\/](framing[\\/](?!event-stream)|(jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!http|memory|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
         },
-        { name: 'options', test: /src[\\/]cli[\\/](options|command|print|servers|settings)\.ts/ },
+        { name: 'options', test: /src[\\/]cli[\\/](options|command|servers|settings)\.ts/ },
         { name: 'connecting', test: /src[\\/](client[\\/]|client\.ts|transports[\\/]stdio-(client|diagnosis))/ },
       ],
     },

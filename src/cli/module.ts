@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { resolve } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Server } from '../index.js'
 import { standardError } from '../transports/stdio-log.js'
@@ -65,16 +66,28 @@ async function load(file: string): Promise<Record<string, unknown>> {
   }
 }
 
-/** Where a syntax error is: Node tells it only to whoever starts the file. */
+/** How many files are searched for a syntax error. */
+const MAX_SEARCHED = 50
+const RELATIVE_IMPORT = /\b(?:from|import)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g
+
+/** Where a syntax error is, which Node tells only when it starts a file: in this one, or in one that it imports. */
 function placeOf(file: string, error: SyntaxError): string {
-  const { stderr } = spawnSync(process.execPath, ['--check', resolve(file)], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'ignore', 'pipe'],
-    timeout: 10_000,
-  })
-  const told = stderr.replace(/\n\s+at [\s\S]*/, '').trim()
-  // It may be in a file that this one imports.
-  return told === '' ? stackOf(error) : told
+  const files = new Set([resolve(file)])
+  // What is found is added while the set is read.
+  for (const each of files) {
+    const { stderr } = spawnSync(process.execPath, ['--check', each], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'ignore', 'pipe'],
+      timeout: 10_000,
+    })
+    const told = stderr.replace(/\n\s+at [\s\S]*/, '').trim()
+    if (told.includes('SyntaxError')) return told
+    for (const [, path = ''] of readFileSync(each, 'utf8').matchAll(RELATIVE_IMPORT)) {
+      const imported = resolve(dirname(each), path)
+      if (files.size < MAX_SEARCHED && existsSync(imported)) files.add(imported)
+    }
+  }
+  return stackOf(error)
 }
 
 /** The server among the exports: a value, a promise of one, or a function that makes one. */

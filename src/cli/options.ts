@@ -138,6 +138,14 @@ export function pathsOf(given: string): string[] {
   return given.split('\0')
 }
 
+/** The bytes that an option says. */
+export function bytesOf(name: string, given: string): number {
+  const value = Number(given)
+  if (!/^\d+$/.test(given) || !Number.isSafeInteger(value) || value < 1)
+    throw new UsageError(`--${name} must be a number of bytes, not ${JSON.stringify(given)}`)
+  return value
+}
+
 export function describeOptions(options: Options): string {
   return columns(
     Object.entries(options).map(([name, option]) => [

@@ -2,10 +2,9 @@ import { constants, openSync, writeSync } from 'node:fs'
 import { ccmcpServer, warnOnStderr } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'
-import { standardError } from '../transports/stdio-log.js'
 import { type Command, HELP } from './command.js'
 import { HTTP_OPTIONS } from './http-options.js'
-import { type Arguments, type Options, UsageError, columns, readVariables, suggestion, variableOf } from './options.js'
+import { type Arguments, type Options, UsageError, bytesOf, columns, readVariables, suggestion, variableOf } from './options.js'
 import { BUNDLED, DEFAULT, kindOf } from './servers.js'
 import { type Settings, narrow, settingsOf } from './settings.js'
 
@@ -72,7 +71,7 @@ async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments
   const given = new Map([...readVariables(process.env, OPTIONS), ...typed])
   const idle = given.has('http') ? undefined : Object.keys(HTTP_OPTIONS).find((option) => typed.has(option))
   if (idle !== undefined) throw new UsageError(`--${idle} is for a server over HTTP: add --http`)
-  warnOfVariables()
+  await warnOfVariables()
   const options = stdioOptions(given, name)
   const settings = settingsOf(given, name)
   const server = await serverOf(name, isFile, settings, given)
@@ -94,11 +93,12 @@ async function serverOf(name: string, isFile: boolean, settings: Settings, given
 }
 
 /** A variable with a slip in its name would be ignored without a word. */
-function warnOfVariables(): void {
+async function warnOfVariables(): Promise<void> {
   const known = [...Object.keys(OPTIONS).map(variableOf), 'CCMCP_WIRE']
   for (const name of Object.keys(process.env)) {
-    if (name.startsWith('CCMCP_') && !known.includes(name))
-      standardError.write(`ccmcp: ${name} means nothing to ccmcp serve and is ignored${suggestion(name, known)}\n`)
+    if (!name.startsWith('CCMCP_') || known.includes(name)) continue
+    const { warn } = await import('./print.js')
+    warn(`${name} means nothing to ccmcp serve and is ignored${suggestion(name, known)}`)
   }
 }
 
@@ -110,7 +110,7 @@ function stdioOptions(given: ReadonlyMap<string, string>, name: string): StdioOp
     // Each of these was checked against the option's values.
     logLevel: (given.get('log-level') ?? 'info') as LogLevel,
     framing: (given.get('framing') ?? 'auto') as Framing,
-    ...(limit === undefined ? (name === DEFAULT ? { maxMessage: MAX_MESSAGE } : {}) : { maxMessage: bytes(limit) }),
+    ...(limit === undefined ? (name === DEFAULT ? { maxMessage: MAX_MESSAGE } : {}) : { maxMessage: bytesOf('max-message', limit) }),
     ...(file === undefined ? {} : { log: logFile(file) }),
   }
 }
@@ -133,13 +133,6 @@ async function bundled(name: string, settings: Settings): Promise<Server> {
       throw new UsageError(`The server ${name} cannot be made: ${error.message}`)
     throw error
   }
-}
-
-function bytes(text: string): number {
-  const value = Number(text)
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < 1)
-    throw new UsageError(`--max-message must be a number of bytes, not ${JSON.stringify(text)}`)
-  return value
 }
 
 /** Written at once: what is logged in the last moment is there as well. */

@@ -21,6 +21,7 @@ import type {
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { type Answers, answer, answerAll, unknownMethod } from './answering.js'
+import { listOf } from './pages.js'
 
 export interface Progress {
   progress: number
@@ -96,18 +97,23 @@ export class ClientSession {
   }
 
   /** Sends a request; where the result asks for something, that is answered, and the request is sent again. */
-  async request(method: string, params: Params | undefined, options: CallOptions = {}): Promise<Params> {
-    let result = await this.#requestOnce(method, params, options)
-    for (let round = 0; this.describes !== undefined && result['resultType'] === 'input_required'; round++) {
+  async request(
+    method: string,
+    params: Params | undefined,
+    options: CallOptions = {},
+    describes: Revision | undefined = this.describes,
+  ): Promise<Params> {
+    let result = await this.#requestOnce(method, params, options, describes)
+    for (let round = 0; describes !== undefined && result['resultType'] === 'input_required'; round++) {
       if (round === MAX_ROUNDS) throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
       const { signal = new AbortController().signal } = options
-      const answered = await answerAll(this.#options.answers, this.describes, method, result, signal)
-      result = await this.#requestOnce(method, { ...params, ...answered }, options)
+      const answered = await answerAll(this.#options.answers, describes, method, result, signal)
+      result = await this.#requestOnce(method, { ...params, ...answered }, options, describes)
     }
     return result
   }
 
-  async #requestOnce(method: string, params: Params | undefined, options: CallOptions): Promise<Params> {
+  async #requestOnce(method: string, params: Params | undefined, options: CallOptions, describes: Revision | undefined): Promise<Params> {
     const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
     const deadline = new Deadline({ idle: timeout, total: maxTimeout, busy: () => [...this.#answering].some(({ aborted }) => !aborted) })
     const token = onProgress === undefined ? undefined : this.peer.nextId
@@ -118,9 +124,9 @@ export class ClientSession {
       })
     }
     try {
-      const described = this.#describe(params, token)
+      const described = this.#describe(params, token, describes)
       const result = await this.peer.request(method, described, { deadline, ...(signal === undefined ? {} : { signal }) })
-      return checkResult(method, result, this.describes !== undefined)
+      return checkResult(method, result, describes !== undefined)
     } finally {
       if (token !== undefined) this.#progress.delete(token)
     }
@@ -133,8 +139,7 @@ export class ClientSession {
   }
 
   /** Adds to `_meta` what the request must say of itself. */
-  #describe(params: Params | undefined, token: unknown): Params | undefined {
-    const revision = this.describes
+  #describe(params: Params | undefined, token: unknown, revision: Revision | undefined): Params | undefined {
     if (revision === undefined && token === undefined) return params
     const own = isObject(params?.['_meta']) ? params['_meta'] : {}
     const description =
@@ -248,19 +253,19 @@ export class Client {
 
   /** Every tool, page after page. */
   tools(options?: CallOptions): AsyncIterableIterator<ToolListing> {
-    return this.#list<ToolListing>('tools/list', 'tools', options)
+    return listOf<ToolListing>(this.#session, 'tools/list', 'tools', options)
   }
 
   resources(options?: CallOptions): AsyncIterableIterator<ResourceListing> {
-    return this.#list<ResourceListing>('resources/list', 'resources', options)
+    return listOf<ResourceListing>(this.#session, 'resources/list', 'resources', options)
   }
 
   resourceTemplates(options?: CallOptions): AsyncIterableIterator<ResourceTemplateListing> {
-    return this.#list<ResourceTemplateListing>('resources/templates/list', 'resourceTemplates', options)
+    return listOf<ResourceTemplateListing>(this.#session, 'resources/templates/list', 'resourceTemplates', options)
   }
 
   prompts(options?: CallOptions): AsyncIterableIterator<PromptListing> {
-    return this.#list<PromptListing>('prompts/list', 'prompts', options)
+    return listOf<PromptListing>(this.#session, 'prompts/list', 'prompts', options)
   }
 
   /** Listens for a notification; the returned function ends that. */
@@ -274,25 +279,5 @@ export class Client {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
-  }
-
-  async *#list<Item>(method: string, member: string, options: CallOptions | undefined): AsyncIterableIterator<Item> {
-    const seen = new Set<unknown>()
-    let cursor: unknown
-    do {
-      const page = await this.request(method, cursor === undefined ? undefined : { cursor }, options)
-      const items = page[member]
-      if (!Array.isArray(items)) throw new TypeError(`The answer to ${method} has no list of ${member}`)
-      for (const item of items as unknown[]) {
-        if (!isObject(item) || typeof item['name'] !== 'string')
-          throw new TypeError(`The answer to ${method} lists something without a name`)
-        yield item as Item // the rest is the server's word
-      }
-      cursor = page['nextCursor'] ?? undefined
-      if (cursor !== undefined && typeof cursor !== 'string') throw new TypeError(`The answer to ${method} has a cursor that is no string`)
-      // A server that hands out the same cursor again would never end.
-      if (seen.has(cursor)) throw new TypeError(`${method} goes in circles: the cursor ${truncateJson(cursor)} came twice`)
-      seen.add(cursor)
-    } while (cursor !== undefined)
   }
 }

@@ -1,5 +1,5 @@
 import { INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError } from './errors.js'
-import { elements, faultPosition, isArray, isDeeperThan, memberNames, valueAt } from './scan.js'
+import { MAX_CONTAINERS, elements, faultPosition, isArray, memberNames, tooComplex, valueAt } from './scan.js'
 
 /** An integer beyond 2^53 is a bigint, so that its digits survive. */
 export type Id = string | number | bigint
@@ -47,17 +47,15 @@ const MAX_ID_LENGTH = 1024
 
 /** Reads one frame. Never throws: what is wrong comes back as `invalid`. */
 export function read(frame: string, maxDepth = MAX_DEPTH): Message {
-  if (isDeeperThan(frame, maxDepth)) {
-    return unread(
-      frame,
-      frame.slice(-MAX_ID_LENGTH - 100),
-      new RpcError(INVALID_REQUEST, `Invalid Request: the message is nested deeper than ${maxDepth} levels`),
-    )
-  }
   // Nobody takes so many, whatever they are: to parse them would cost a hundred times what was sent.
   if (isArray(frame)) {
     const frames = elements(frame, MAX_BATCH + 1)
     if (frames.length > MAX_BATCH) return { kind: 'batch', frames }
+  }
+  const problem = tooComplex(frame, maxDepth)
+  if (problem !== undefined) {
+    const reason = problem === 'depth' ? `is nested deeper than ${maxDepth} levels` : `has more than ${MAX_CONTAINERS} objects and arrays`
+    return unread(frame, frame.slice(-MAX_ID_LENGTH - 100), refusal(`the message ${reason}`))
   }
   let value: unknown
   try {

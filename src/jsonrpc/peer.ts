@@ -201,7 +201,8 @@ export class Peer implements Receiver, Side {
   #invalid({ id, error, mute }: Invalid, exchange: Exchange): void {
     const report: Report = { level: 'warning', message: error.message }
     this.tell(id === undefined ? report : { ...report, id })
-    if (mute && id !== undefined) this.#outgoing?.end(id, { error })
+    if (mute && id !== undefined)
+      this.#outgoing?.end(id, { error: new TypeError(`The answer cannot be read: ${error.message}`, { cause: error }) })
     if (mute || !this.#options.answersGarbage) return exchange.reply()
     exchange.reply(encodeError(id, error, this.#options.unreadableId?.() ?? 'null'), error)
   }

@@ -16,13 +16,13 @@ export interface ProcessOptions {
   stderr?: (text: string) => unknown
   /** How messages are told apart (default `lines`). */
   framing?: Framing
-  /** The longest message that is taken in, in bytes (default 256 MiB). */
+  /** The longest message that is taken in, in bytes (default 32 MiB). */
   maxMessage?: number
   /** Milliseconds that the server has to exit, after its input has ended and after SIGTERM (default 2 s each). */
   patience?: number
 }
 
-const MAX_MESSAGE = 256 * 1024 * 1024
+const MAX_MESSAGE = 32 * 1024 * 1024
 const PATIENCE = 2000
 const TAIL = 8192
 /** Milliseconds for what a process has written before its end. */
@@ -98,7 +98,8 @@ export class ProcessChannel implements Channel {
 
   receive(receiver: Receiver): void {
     const note = (text: string) => {
-      if (this.#ending.garbage === undefined && !/^\s*[[{]/.test(text)) this.#ending.garbage = detached(truncate(text))
+      if (/^\s*[[{]/.test(text)) this.#ending.answered = true
+      else this.#ending.garbage ??= detached(truncate(text))
     }
     this.#streams.receive({
       frame(frame) {
