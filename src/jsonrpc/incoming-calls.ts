@@ -49,7 +49,8 @@ export class IncomingCalls implements Among {
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
     if (this.#open !== undefined && this.#open.size > 0) {
       const refusal = this.#refusal(request.id, this.#open)
-      if (refusal !== undefined) return exchange.reply(encodeError(request.id, refusal, 'null'), refusal)
+      if (refusal !== undefined)
+        return exchange.reply(encodeError(request.id, refusal, 'null'), { kind: 'response', id: request.id, error: refusal })
     }
     const call = new Incoming(request, exchange, inBatch, this)
     // Calls start in the order in which they came: behind one that waits, all wait.
@@ -110,7 +111,7 @@ export class IncomingCalls implements Among {
   abandon(error: RpcError): void {
     this.#waiting?.clear()
     for (const call of this.#open?.values() ?? []) {
-      call.answer(encodeError(call.id, error, 'null'), error)
+      call.answer(encodeError(call.id, error, 'null'), undefined, error)
       call.abort(error)
       this.#end(call)
     }
@@ -192,16 +193,16 @@ export class IncomingCalls implements Among {
       const { id, request } = call
       this.#side.tell({ level: 'error', message: `The result of ${request.method} cannot be written as JSON`, id, error: cause })
       const error = new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON')
-      return call.answer(encodeError(id, error, 'null'), error)
+      return call.answer(encodeError(id, error, 'null'), undefined, error)
     }
-    call.answer(frame)
+    call.answer(frame, result)
   }
 
   /** Answers a call whose handler has thrown. Whatever it threw, there is an answer. */
   #fail(call: Incoming, thrown: unknown): void {
     if (!call.open) return
     try {
-      if (thrown instanceof RpcError && Number.isInteger(thrown.code)) return call.answer(encodeThrown(call.id, thrown), thrown)
+      if (thrown instanceof RpcError && Number.isInteger(thrown.code)) return call.answer(encodeThrown(call.id, thrown), undefined, thrown)
     } catch {
       // Not even that can be asked of it.
     }
@@ -209,6 +210,6 @@ export class IncomingCalls implements Among {
     const known = reference === undefined ? '' : ` (reference ${reference})`
     this.#side.tell({ level: 'error', message: `${call.request.method} failed${known}`, id: call.id, error: thrown })
     const error = new RpcError(INTERNAL_ERROR, `Internal error${known}`)
-    call.answer(encodeError(call.id, error, 'null'), error)
+    call.answer(encodeError(call.id, error, 'null'), undefined, error)
   }
 }

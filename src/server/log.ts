@@ -1,4 +1,4 @@
-import { encodeNotification } from '../jsonrpc/message.js'
+import { type Send, encodeNotification } from '../jsonrpc/message.js'
 import type { Report } from '../jsonrpc/report.js'
 import { LOG_LEVELS, type LogLevel } from '../protocol/model.js'
 import type { LogMessage } from './registry.js'
@@ -23,6 +23,8 @@ export function isWanted(level: LogLevel, lowest: LogLevel | undefined): boolean
   return lowest !== undefined && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(lowest)
 }
 
+const UNWRITABLE = 'a value that cannot be written as JSON'
+
 const SEVERITY: Readonly<Record<LogLevel, Report['level']>> = {
   debug: 'debug',
   info: 'info',
@@ -43,16 +45,20 @@ function textOf(data: unknown): string {
   try {
     return JSON.stringify(data) ?? 'null'
   } catch {
-    return 'a value that cannot be written as JSON'
+    return UNWRITABLE
   }
 }
 
-export function encodeLog({ level, data, logger }: LogMessage): string {
-  const written = (value: unknown) =>
-    encodeNotification('notifications/message', { level, ...(logger === undefined ? {} : { logger }), data: value ?? null })
+export function sendLog(send: Send, { level, data, logger }: LogMessage): void {
+  const method = 'notifications/message'
+  const paramsOf = (value: unknown) => ({ level, ...(logger === undefined ? {} : { logger }), data: value ?? null })
+  let params = paramsOf(data)
+  let frame: string
   try {
-    return written(data)
+    frame = encodeNotification(method, params)
   } catch {
-    return written('a value that cannot be written as JSON')
+    params = paramsOf(UNWRITABLE)
+    frame = encodeNotification(method, params)
   }
+  send(frame, { kind: 'notification', method, params })
 }
