@@ -117,7 +117,11 @@ export class ClientSession {
     }
     try {
       const described = this.#describe(params, token)
-      const result = await this.peer.request(method, described, { deadline, ...(signal === undefined ? {} : { signal }) })
+      const result = await this.peer.request(method, described, {
+        deadline,
+        ...(signal === undefined ? {} : { signal }),
+        ...(this.describes === undefined ? {} : { protocolVersion: this.describes.id }),
+      })
       return checkResult(method, result, this.describes !== undefined)
     } finally {
       if (token !== undefined) this.#progress.delete(token)

@@ -53,6 +53,8 @@ export interface SentRequest {
   readonly params: unknown
   /** The protocol version that the request is sent in, where the sender has one. */
   readonly protocolVersion?: string | undefined
+  /** Arguments that HTTP repeats in headers `Mcp-Param-…`, by the name of the header. */
+  readonly headerParams?: Readonly<Record<string, string | number | boolean>> | undefined
 }
 export interface SentNotification {
   readonly kind: 'notification'

@@ -1,6 +1,6 @@
 import { type Deadline, Timeout } from './deadline.js'
 import { asError } from './errors.js'
-import { type Id, type Response, type Send, encodeRequest } from './message.js'
+import { type Id, type Response, type Send, type SentRequest, encodeRequest } from './message.js'
 
 export interface RequestOptions {
   signal?: AbortSignal
@@ -10,6 +10,8 @@ export interface RequestOptions {
   send?: Send
   /** The protocol version that the request is sent in, for the transport. */
   protocolVersion?: string
+  /** Arguments that HTTP repeats in headers. */
+  headerParams?: SentRequest['headerParams']
   /** Shown the response as it came, before the promise settles. */
   onResponse?: (response: Response) => void
 }
@@ -42,7 +44,7 @@ export class OutgoingCalls {
   }
 
   request(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
-    const { signal, deadline, send = this.#options.send, protocolVersion, onResponse } = options
+    const { signal, deadline, send = this.#options.send, protocolVersion, headerParams, onResponse } = options
     if (signal?.aborted === true) return Promise.reject(asError(signal.reason))
     const id = this.#nextId++
     const frame = encodeRequest(id, method, params)
@@ -65,7 +67,7 @@ export class OutgoingCalls {
         reject: (error) => (settle(), reject(error)),
         onResponse,
       })
-      send(frame, { kind: 'request', id, method, params, protocolVersion })
+      send(frame, { kind: 'request', id, method, params, protocolVersion, headerParams })
     })
   }
 

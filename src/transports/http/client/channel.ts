@@ -1,0 +1,393 @@
+import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
+import { RequestFailed, RpcError } from '../../../jsonrpc/errors.js'
+import { type Id, type Message, type SentMessage, type SentRequest, isObject, read } from '../../../jsonrpc/message.js'
+import type { Report } from '../../../jsonrpc/report.js'
+import { bySelfDescription } from '../../../protocol/revisions/index.js'
+import { type Authorizer, MAX_CHALLENGES } from './authorizer.js'
+import type { HttpResponse, SendRequest } from './http-request.js'
+import { encodeHeaderValue } from './parameter-headers.js'
+import { type Cursor, isTemporary, retryDelay, waitFor } from './reconnecting.js'
+import { failure, refused } from './request-errors.js'
+import { mediaType, readEvents, readText } from './response-body.js'
+
+export interface HttpChannelOptions {
+  url: URL
+  send: SendRequest
+  /** Headers of every request. */
+  headers: Readonly<Record<string, string>>
+  authorizer?: Authorizer | undefined
+  /** The longest message that is taken in, in bytes. */
+  maxMessage: number
+  /** The parameter of a method that `Mcp-Name` repeats. */
+  nameParam(method: string): string | undefined
+  report(report: Report): void
+}
+
+/** A request that waits for its response. */
+interface InFlight {
+  readonly request: SentRequest
+  readonly controller: AbortController
+  /** The session it was sent in. */
+  session: string | undefined
+  answered: boolean
+}
+
+const JSON_TYPE = 'application/json'
+const EVENT_STREAM = 'text/event-stream'
+/** The body of an error that is looked at, in bytes. */
+const MAX_ERROR_BODY = 64 * 1024
+/** How often a stream is re-opened in vain before it is given up. */
+const MAX_FAILURES = 5
+/** Milliseconds for the end of a stream after the response, and for the DELETE of a session. */
+const LINGER = 2000
+
+/**
+ * The client's end of Streamable HTTP, of every revision: each message is a POST. With a handshake there may be a
+ * session, a GET stream for what belongs to no request, and resumption; stateless requests have none of these.
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+ * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
+ */
+export class HttpClientChannel implements Channel {
+  readonly #options: HttpChannelOptions
+  readonly #inFlight = new Map<Id, InFlight>()
+  #receiver: Receiver | undefined
+  #session: string | undefined
+  /** The version that requests are sent in: that of the last stateless request, or what `initialize` agreed on. */
+  #version: string | undefined
+  /** Nothing overtakes `initialize` and `notifications/initialized`. */
+  #opening: Promise<void> | undefined
+  /** Ends the GET stream. */
+  #listening: AbortController | undefined
+  #closed = false
+
+  constructor(options: HttpChannelOptions) {
+    this.#options = options
+  }
+
+  receive(receiver: Receiver): void {
+    this.#receiver = receiver
+  }
+
+  send(frame: string, message: SentMessage | undefined = sentMessage(frame)): void {
+    if (this.#closed) return
+    if (message?.kind === 'request') this.#sendRequest(frame, message)
+    else void this.#sendOther(frame, message)
+  }
+
+  /** In a stateless revision, closing the stream cancels; `initialize` is never cancelled by a notification. */
+  cancel(id: Id): boolean {
+    const flight = this.#inFlight.get(id)
+    if (flight === undefined) return true
+    const { method, protocolVersion } = flight.request
+    if (method !== 'initialize' && !isStateless(protocolVersion)) return false
+    flight.controller.abort()
+    return true
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.#listening?.abort()
+    for (const { controller } of this.#inFlight.values()) controller.abort()
+    if (this.#session === undefined) return
+    try {
+      const response = await this.#exchange('DELETE', {}, undefined, AbortSignal.timeout(LINGER))
+      response.cancel()
+    } catch {
+      // The session expires by itself.
+    }
+  }
+
+  #sendRequest(frame: string, request: SentRequest): void {
+    const flight: InFlight = { request, controller: new AbortController(), session: undefined, answered: false }
+    this.#inFlight.set(request.id, flight)
+    const done = this.#request(frame, flight)
+    if (request.method === 'initialize') this.#opening = done
+  }
+
+  async #request(frame: string, flight: InFlight): Promise<void> {
+    const { request, controller } = flight
+    try {
+      if (request.method === 'initialize') {
+        this.#forgetSession()
+        this.#version = undefined
+      } else if (this.#opening !== undefined) await this.#opening
+      if (isStateless(request.protocolVersion)) this.#version = request.protocolVersion
+      flight.session = this.#session
+      const response = await this.#exchange('POST', this.#headersOf(request), frame, controller.signal)
+      await this.#receiveResponse(response, flight)
+    } catch (error) {
+      this.#fail(flight, failure(error))
+    } finally {
+      if (this.#inFlight.get(request.id) === flight) this.#inFlight.delete(request.id)
+    }
+  }
+
+  #fail(flight: InFlight, error: Error): void {
+    if (flight.answered || this.#closed) return
+    flight.answered = true
+    this.#receiver?.failed?.(flight.request.id, error)
+  }
+
+  /** A notification, or the response to a request of the server. */
+  async #sendOther(frame: string, message: SentMessage | undefined): Promise<void> {
+    const initialized = message?.kind === 'notification' && message.method === 'notifications/initialized'
+    const posted = this.#post(frame, message, this.#opening)
+    if (initialized) this.#opening = posted
+    await posted
+    if (initialized) void this.#listen()
+  }
+
+  async #post(frame: string, message: SentMessage | undefined, opening: Promise<void> | undefined): Promise<void> {
+    const session = this.#session
+    try {
+      await opening
+      const response = await this.#exchange('POST', this.#headersOf(message), frame, new AbortController().signal)
+      response.cancel()
+      if (response.status >= 300) this.#refusedOther(response.status, session)
+    } catch (error) {
+      if (!this.#closed) this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
+    }
+    // The server is told; its stream is of no use any more.
+    if (message?.kind === 'notification' && message.method === 'notifications/cancelled' && isObject(message.params))
+      this.#inFlight.get(message.params['requestId'] as Id)?.controller.abort() // an id of ours
+  }
+
+  #refusedOther(status: number, session: string | undefined): void {
+    this.#options.report({ level: 'warning', message: `The server refused a message with HTTP ${status}` })
+    if (status === 404 && session !== undefined) this.#expire(session)
+  }
+
+  #headersOf(message: SentMessage | undefined): Record<string, string> {
+    const headers: Record<string, string> = { 'content-type': JSON_TYPE, accept: `${JSON_TYPE}, ${EVENT_STREAM}` }
+    if (!isStateless(this.#version) || message === undefined || message.kind === 'response') return headers
+    const { method, params } = message
+    headers['mcp-method'] = method
+    const param = this.#options.nameParam(method)
+    const name = param === undefined || !isObject(params) ? undefined : params[param]
+    if (typeof name === 'string') headers['mcp-name'] = encodeHeaderValue(name)
+    const mirrored = message.kind === 'request' ? message.headerParams : undefined
+    for (const [header, value] of Object.entries(mirrored ?? {})) headers[`mcp-param-${header.toLowerCase()}`] = encodeHeaderValue(value)
+    return headers
+  }
+
+  /** Sends one HTTP request; a challenge goes to the authorizer, and the request is sent again. */
+  async #exchange(
+    method: 'POST' | 'GET' | 'DELETE',
+    own: Readonly<Record<string, string>>,
+    body: string | undefined,
+    signal: AbortSignal,
+  ): Promise<HttpResponse> {
+    const { url, send, headers, authorizer } = this.#options
+    const common: Record<string, string> = { ...headers, ...own }
+    if (this.#version !== undefined) common['mcp-protocol-version'] = this.#version
+    if (this.#session !== undefined && !isStateless(this.#version)) common['mcp-session-id'] = this.#session
+    for (let challenges = 0; ; challenges++) {
+      const authorization = await authorizer?.headers({ method, url })
+      const response = await send({
+        method,
+        url,
+        headers: { ...common, ...authorization },
+        signal,
+        ...(body === undefined ? {} : { body }),
+      })
+      const { status } = response
+      const header = response.header('www-authenticate')
+      const challenged = status === 401 || (status === 403 && header !== undefined)
+      if (!challenged || authorizer === undefined || challenges >= MAX_CHALLENGES) return response
+      const challenge = { status, url, header, nonce: response.header('dpop-nonce') }
+      if (!(await authorizer.challenged(challenge, signal))) return response
+      response.cancel()
+    }
+  }
+
+  async #receiveResponse(response: HttpResponse, flight: InFlight): Promise<void> {
+    const { status } = response
+    const type = mediaType(response)
+    if (status < 200 || status >= 300) return await this.#refused(response, flight)
+    if (flight.request.method === 'initialize') this.#session = sessionOf(response)
+    if (type === EVENT_STREAM) return await this.#receiveStream(response, flight)
+    if (type === JSON_TYPE) this.#deliver(await readText(response, this.#options.maxMessage))
+    else response.cancel()
+    if (flight.answered) return
+    const what = type === JSON_TYPE ? 'a body that is not its response' : `HTTP ${status} and Content-Type "${type}"`
+    throw new RequestFailed('INVALID_RESPONSE', `The server answered the request with ${what}`, { status, executed: 'maybe' })
+  }
+
+  async #refused(response: HttpResponse, flight: InFlight): Promise<void> {
+    const { status } = response
+    if (status === 404 && flight.session !== undefined) {
+      response.cancel()
+      this.#expire(flight.session, flight)
+      return
+    }
+    const text = await readText(response, MAX_ERROR_BODY).catch(() => '')
+    const message: Message = read(text)
+    const error = message.kind === 'response' && 'error' in message.outcome ? message.outcome.error : errorOf(text)
+    if (error === undefined) throw refused(status, text)
+    // These say something of the way to the server, or of who asks: not of the request itself.
+    if (isInconclusive(status))
+      throw new RequestFailed('HTTP_STATUS', `The server answered HTTP ${status}: ${error.message}`, {
+        status,
+        executed: status >= 500 ? 'maybe' : 'no',
+        cause: error,
+      })
+    this.#fail(flight, error)
+  }
+
+  /** Reads the stream of a request, and where it breaks, what the server kept of it. */
+  async #receiveStream(response: HttpResponse, flight: InFlight): Promise<void> {
+    const { request, controller } = flight
+    const cursor: Cursor = {}
+    const broken = await this.#readStream(response, cursor, flight)
+    const resumable = !isStateless(request.protocolVersion)
+    let failures = 0
+    while (resumable && cursor.id !== undefined && !this.#isDone(flight) && failures < MAX_FAILURES) {
+      await waitFor(retryDelay(cursor, failures), controller.signal)
+      const status = await this.#resume(cursor, flight)
+      if (status === 'read') failures = 0
+      else if (status === 'temporary') failures++
+      else break
+    }
+    if (!flight.answered)
+      throw new RequestFailed('STREAM_ENDED', 'The stream of the request ended without its response', { executed: 'maybe', cause: broken })
+  }
+
+  /** Asks for what came behind the last event. */
+  async #resume(
+    cursor: Cursor,
+    flight: InFlight | undefined,
+    signal = flight?.controller.signal,
+  ): Promise<'read' | 'temporary' | 'refused'> {
+    const headers: Record<string, string> = { accept: EVENT_STREAM }
+    if (cursor.id !== undefined) headers['last-event-id'] = cursor.id
+    let response: HttpResponse
+    try {
+      response = await this.#exchange('GET', headers, undefined, signal ?? new AbortController().signal)
+    } catch {
+      return 'temporary'
+    }
+    if (response.status === 200 && mediaType(response) === EVENT_STREAM) {
+      await this.#readStream(response, cursor, flight)
+      return 'read'
+    }
+    response.cancel()
+    return isTemporary(response.status) ? 'temporary' : 'refused'
+  }
+
+  /** Delivers every message of a stream; returns why it broke, where it did. */
+  async #readStream(response: HttpResponse, cursor: Cursor, flight: InFlight | undefined): Promise<unknown> {
+    let linger: ReturnType<typeof setTimeout> | undefined
+    try {
+      for await (const { id, retry, event = 'message', data = '' } of readEvents(response, this.#options.maxMessage)) {
+        if (id !== undefined) cursor.id = id
+        if (retry !== undefined) cursor.retry = retry
+        if (event === 'message' && data !== '') this.#deliver(data)
+        // The stream should end now; one that does not is not waited for.
+        if (flight?.answered === true) linger ??= setTimeout(() => response.cancel(), LINGER)
+      }
+      return undefined
+    } catch (error) {
+      if (error instanceof Error && error.name === 'EventTooLong' && flight !== undefined) throw error
+      return error
+    } finally {
+      clearTimeout(linger)
+    }
+  }
+
+  #isDone(flight: InFlight): boolean {
+    return flight.answered || flight.controller.signal.aborted || this.#closed
+  }
+
+  #deliver(text: string): void {
+    if (this.#closed) return
+    const message = read(text)
+    if (message.kind === 'response') {
+      const flight = this.#inFlight.get(message.id)
+      if (flight !== undefined) {
+        flight.answered = true
+        if (flight.request.method === 'initialize') this.#version = agreedVersion(message)
+      }
+    }
+    this.#receiver?.frame(text, undefined, message)
+  }
+
+  /** Opens the stream for what belongs to no request. A server need not have one: nothing depends on it. */
+  async #listen(): Promise<void> {
+    this.#listening?.abort()
+    const controller = new AbortController()
+    this.#listening = controller
+    const { signal } = controller
+    const cursor: Cursor = {}
+    try {
+      for (let failures = 0; failures < MAX_FAILURES && !signal.aborted && !this.#closed;) {
+        const status = await this.#resume(cursor, undefined, signal)
+        if (status === 'refused') return
+        failures = status === 'read' ? 0 : failures + 1
+        await waitFor(retryDelay(cursor, failures), signal)
+      }
+    } catch {
+      // The channel was closed, or the session has ended.
+    }
+  }
+
+  /** The server does not know the session any more. What it has refused was not executed; of the rest nobody knows. */
+  #expire(session: string, refusedOne?: InFlight): void {
+    if (this.#session === session) this.#forgetSession()
+    const message = 'The server has ended the session'
+    if (refusedOne !== undefined) this.#fail(refusedOne, new RequestFailed('SESSION_EXPIRED', message, { status: 404, executed: 'no' }))
+    for (const flight of this.#inFlight.values()) {
+      if (flight.session !== session || flight === refusedOne) continue
+      this.#fail(flight, new RequestFailed('SESSION_EXPIRED', `${message} while the request was executed`, { executed: 'maybe' }))
+      flight.controller.abort()
+    }
+  }
+
+  #forgetSession(): void {
+    this.#session = undefined
+    this.#listening?.abort()
+    this.#listening = undefined
+  }
+}
+
+function isStateless(version: string | undefined): boolean {
+  return version !== undefined && bySelfDescription.some(({ id }) => id === version)
+}
+
+/** Statuses that do not say which protocol a server speaks, nor whether it would serve the request. */
+function isInconclusive(status: number): boolean {
+  return status === 401 || status === 403 || status === 407 || status === 408 || status === 429 || status >= 500
+}
+
+function sessionOf(response: HttpResponse): string | undefined {
+  const id = response.header('mcp-session-id')
+  if (id === undefined || /^[!-~]+$/.test(id)) return id
+  throw new RequestFailed('INVALID_RESPONSE', 'The server sent a Mcp-Session-Id with characters that are not visible ASCII', {
+    executed: 'maybe',
+  })
+}
+
+function agreedVersion(message: Message): string | undefined {
+  const result = message.kind === 'response' && 'result' in message.outcome ? message.outcome.result : undefined
+  const version = isObject(result) ? result['protocolVersion'] : undefined
+  return typeof version === 'string' ? version : undefined
+}
+
+/** An error response without an id, which HTTP allows. */
+function errorOf(text: string): RpcError | undefined {
+  try {
+    const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown; data?: unknown } }
+    return typeof error?.code === 'number' && typeof error.message === 'string'
+      ? new RpcError(error.code, error.message, error.data)
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Text that nobody has described: it is sent as what it looks like. */
+function sentMessage(frame: string): SentMessage | undefined {
+  const message = read(frame)
+  if (message.kind === 'request' || message.kind === 'notification') return message
+  return message.kind === 'response' ? { kind: 'response', id: message.id } : undefined
+}
