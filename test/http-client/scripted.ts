@@ -5,6 +5,7 @@ import type { Channel } from '../../src/jsonrpc/channel.js'
 import { Peer } from '../../src/jsonrpc/peer.js'
 import type { Report } from '../../src/jsonrpc/report.js'
 import { METHODS } from '../../src/protocol/methods.js'
+import { type Authorizer, withAuthorization } from '../../src/transports/http/client/authorizer.js'
 import { HttpClientChannel, type HttpChannelOptions } from '../../src/transports/http/client/channel.js'
 import { followRedirects } from '../../src/transports/http/client/http-request.js'
 import { nodeRequest } from '../../src/transports/http/client/node-request.js'
@@ -97,10 +98,18 @@ export function target(url: string, send = nodeRequest({})) {
 }
 
 /** A peer on a channel; with `open`, after the handshake. */
-export async function peerTo(url: string, { open = true, ...options }: Partial<HttpChannelOptions> & { open?: boolean } = {}) {
+export async function peerTo(
+  url: string,
+  { open = true, authorizer, ...options }: Partial<HttpChannelOptions> & { open?: boolean; authorizer?: Authorizer } = {},
+) {
   const reports: Report[] = []
   const notifications: string[] = []
-  const channel = channelTo(url, { report: (report) => reports.push(report), ...options })
+  const send = followRedirects(nodeRequest({}))
+  const channel = channelTo(url, {
+    report: (report) => reports.push(report),
+    send: authorizer === undefined ? send : withAuthorization(send, authorizer),
+    ...options,
+  })
   const peer = new Peer(channel, {
     request: ({ request }) => ({ echoed: request.method }),
     notification: ({ method }) => void notifications.push(method),

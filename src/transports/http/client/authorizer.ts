@@ -1,3 +1,5 @@
+import type { SendRequest } from './http-request.js'
+
 /** A response that asks for authorization: 401, or 403 with a challenge. */
 export interface Challenge {
   readonly status: number
@@ -18,4 +20,22 @@ export interface Authorizer {
 }
 
 /** How often one request may be challenged: a new token, then more scopes for it. */
-export const MAX_CHALLENGES = 3
+const MAX_CHALLENGES = 3
+
+/** Adds what requests are authorized with; one that is challenged is sent again if the authorizer says so. */
+export function withAuthorization(send: SendRequest, authorizer: Authorizer): SendRequest {
+  return async (request) => {
+    const { method, url, signal } = request
+    for (let challenges = 0; ; challenges++) {
+      const authorization = await authorizer.headers({ method, url })
+      const response = await send({ ...request, headers: { ...request.headers, ...authorization } })
+      const { status } = response
+      const header = response.header('www-authenticate')
+      const challenged = status === 401 || (status === 403 && header !== undefined)
+      if (!challenged || challenges >= MAX_CHALLENGES) return response
+      const challenge = { status, url, header, nonce: response.header('dpop-nonce') }
+      if (!(await authorizer.challenged(challenge, signal))) return response
+      response.cancel()
+    }
+  }
+}

@@ -3,7 +3,6 @@ import { RequestFailed, RpcError } from '../../../jsonrpc/errors.js'
 import { type Id, type Message, type SentMessage, type SentRequest, isObject, read } from '../../../jsonrpc/message.js'
 import type { Report } from '../../../jsonrpc/report.js'
 import { bySelfDescription } from '../../../protocol/revisions/index.js'
-import { type Authorizer, MAX_CHALLENGES } from './authorizer.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
 import { encodeHeaderValue } from './parameter-headers.js'
 import { type Cursor, isTemporary, retryDelay, waitFor } from './reconnecting.js'
@@ -12,10 +11,10 @@ import { mediaType, readEvents, readText } from './response-body.js'
 
 export interface HttpChannelOptions {
   url: URL
+  /** Sends one HTTP request: redirects and authorization are its business. */
   send: SendRequest
   /** Headers of every request. */
   headers: Readonly<Record<string, string>>
-  authorizer?: Authorizer | undefined
   /** The longest message that is taken in, in bytes. */
   maxMessage: number
   /** The parameter of a method that `Mcp-Name` repeats. */
@@ -171,34 +170,17 @@ export class HttpClientChannel implements Channel {
     return headers
   }
 
-  /** Sends one HTTP request; a challenge goes to the authorizer, and the request is sent again. */
-  async #exchange(
+  #exchange(
     method: 'POST' | 'GET' | 'DELETE',
     own: Readonly<Record<string, string>>,
     body: string | undefined,
     signal: AbortSignal,
   ): Promise<HttpResponse> {
-    const { url, send, headers, authorizer } = this.#options
-    const common: Record<string, string> = { ...headers, ...own }
-    if (this.#version !== undefined) common['mcp-protocol-version'] = this.#version
-    if (this.#session !== undefined && !isStateless(this.#version)) common['mcp-session-id'] = this.#session
-    for (let challenges = 0; ; challenges++) {
-      const authorization = await authorizer?.headers({ method, url })
-      const response = await send({
-        method,
-        url,
-        headers: { ...common, ...authorization },
-        signal,
-        ...(body === undefined ? {} : { body }),
-      })
-      const { status } = response
-      const header = response.header('www-authenticate')
-      const challenged = status === 401 || (status === 403 && header !== undefined)
-      if (!challenged || authorizer === undefined || challenges >= MAX_CHALLENGES) return response
-      const challenge = { status, url, header, nonce: response.header('dpop-nonce') }
-      if (!(await authorizer.challenged(challenge, signal))) return response
-      response.cancel()
-    }
+    const { url, send, headers: common } = this.#options
+    const headers: Record<string, string> = { ...common, ...own }
+    if (this.#version !== undefined) headers['mcp-protocol-version'] = this.#version
+    if (this.#session !== undefined && !isStateless(this.#version)) headers['mcp-session-id'] = this.#session
+    return send({ method, url, headers, signal, ...(body === undefined ? {} : { body }) })
   }
 
   async #receiveResponse(response: HttpResponse, flight: InFlight): Promise<void> {
@@ -222,8 +204,7 @@ export class HttpClientChannel implements Channel {
       return
     }
     const text = await readText(response, MAX_ERROR_BODY).catch(() => '')
-    const message: Message = read(text)
-    const error = message.kind === 'response' && 'error' in message.outcome ? message.outcome.error : errorOf(text)
+    const error = errorOf(text)
     if (error === undefined) throw refused(status, text)
     // These say something of the way to the server, or of who asks: not of the request itself.
     if (isInconclusive(status))
@@ -373,7 +354,7 @@ function agreedVersion(message: Message): string | undefined {
   return typeof version === 'string' ? version : undefined
 }
 
-/** An error response without an id, which HTTP allows. */
+/** The error of a JSON-RPC error response; over HTTP it may have no id. */
 function errorOf(text: string): RpcError | undefined {
   try {
     const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown; data?: unknown } }
