@@ -106,6 +106,19 @@ describe('the handshake', () => {
     expect(await peer.request('tools/list')).toEqual({})
   })
 
+  it('does not wait for the end of the stream that answers initialize', async () => {
+    const { url, received } = await scripted(({ message, method }, response) => {
+      if (method === 'GET') return void response.writeHead(405).end()
+      if (message.id === undefined) return void response.writeHead(202).end()
+      stream(response, event(result(message.id, { protocolVersion: '2025-11-25' })))
+    })
+    const { peer } = await peerTo(url)
+    const started = performance.now()
+    expect(await peer.request('tools/list')).toEqual({ protocolVersion: '2025-11-25' })
+    expect(performance.now() - started).toBeLessThan(1500)
+    expect(received.map(({ message }) => message.method).slice(0, 2)).toEqual(['initialize', 'notifications/initialized'])
+  })
+
   it('refuses a session id with characters that a header must not have', async () => {
     const { url } = await scripted(inSession(() => {}, { session: 'a b' }))
     expect(await failed(peerTo(url))).toMatchObject({ code: 'INVALID_RESPONSE' })

@@ -5,6 +5,7 @@ import type { Report } from '../../../jsonrpc/report.js'
 import { bySelfDescription } from '../../../protocol/revisions/index.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
 import { encodeHeaderValue } from './parameter-headers.js'
+import { PendingRequest } from './pending-request.js'
 import { type Cursor, isTemporary, retryDelay, waitFor } from './reconnecting.js'
 import { failure, refused } from './request-errors.js'
 import { mediaType, readEvents, readText } from './response-body.js'
@@ -20,15 +21,6 @@ export interface HttpChannelOptions {
   /** The parameter of a method that `Mcp-Name` repeats. */
   nameParam(method: string): string | undefined
   report(report: Report): void
-}
-
-/** A request that waits for its response. */
-interface InFlight {
-  readonly request: SentRequest
-  readonly controller: AbortController
-  /** The session it was sent in. */
-  session: string | undefined
-  answered: boolean
 }
 
 const JSON_TYPE = 'application/json'
@@ -48,7 +40,7 @@ const LINGER = 2000
  */
 export class HttpClientChannel implements Channel {
   readonly #options: HttpChannelOptions
-  readonly #inFlight = new Map<Id, InFlight>()
+  readonly #pending = new Map<Id, PendingRequest>()
   #receiver: Receiver | undefined
   #session: string | undefined
   /** The version that requests are sent in: that of the last stateless request, or what `initialize` agreed on. */
@@ -75,11 +67,11 @@ export class HttpClientChannel implements Channel {
 
   /** In a stateless revision, closing the stream cancels; `initialize` is never cancelled by a notification. */
   cancel(id: Id): boolean {
-    const flight = this.#inFlight.get(id)
-    if (flight === undefined) return true
-    const { method, protocolVersion } = flight.request
+    const pending = this.#pending.get(id)
+    if (pending === undefined) return true
+    const { method, protocolVersion } = pending.request
     if (method !== 'initialize' && !isStateless(protocolVersion)) return false
-    flight.controller.abort()
+    pending.controller.abort()
     return true
   }
 
@@ -87,7 +79,7 @@ export class HttpClientChannel implements Channel {
     if (this.#closed) return
     this.#closed = true
     this.#listening?.abort()
-    for (const { controller } of this.#inFlight.values()) controller.abort()
+    for (const { controller } of this.#pending.values()) controller.abort()
     if (this.#session === undefined) return
     try {
       const response = await this.#exchange('DELETE', {}, undefined, AbortSignal.timeout(LINGER))
@@ -98,34 +90,32 @@ export class HttpClientChannel implements Channel {
   }
 
   #sendRequest(frame: string, request: SentRequest): void {
-    const flight: InFlight = { request, controller: new AbortController(), session: undefined, answered: false }
-    this.#inFlight.set(request.id, flight)
-    const done = this.#request(frame, flight)
-    if (request.method === 'initialize') this.#opening = done
+    const pending = new PendingRequest(request)
+    this.#pending.set(request.id, pending)
+    void this.#request(frame, pending)
+    if (request.method === 'initialize') this.#opening = pending.settled
   }
 
-  async #request(frame: string, flight: InFlight): Promise<void> {
-    const { request, controller } = flight
+  async #request(frame: string, pending: PendingRequest): Promise<void> {
+    const { request, controller } = pending
     try {
       if (request.method === 'initialize') {
         this.#forgetSession()
         this.#version = undefined
       } else if (this.#opening !== undefined) await this.#opening
       if (isStateless(request.protocolVersion)) this.#version = request.protocolVersion
-      flight.session = this.#session
+      pending.session = this.#session
       const response = await this.#exchange('POST', this.#headersOf(request), frame, controller.signal)
-      await this.#receiveResponse(response, flight)
+      await this.#receiveResponse(response, pending)
     } catch (error) {
-      this.#fail(flight, failure(error))
+      this.#fail(pending, failure(error))
     } finally {
-      if (this.#inFlight.get(request.id) === flight) this.#inFlight.delete(request.id)
+      if (this.#pending.get(request.id) === pending) this.#pending.delete(request.id)
     }
   }
 
-  #fail(flight: InFlight, error: Error): void {
-    if (flight.answered || this.#closed) return
-    flight.answered = true
-    this.#receiver?.failed?.(flight.request.id, error)
+  #fail(pending: PendingRequest, error: Error): void {
+    if (pending.settle() && !this.#closed) this.#receiver?.failed?.(pending.id, error)
   }
 
   /** A notification, or the response to a request of the server. */
@@ -149,7 +139,7 @@ export class HttpClientChannel implements Channel {
     }
     // The server is told; its stream is of no use any more.
     if (message?.kind === 'notification' && message.method === 'notifications/cancelled' && isObject(message.params))
-      this.#inFlight.get(message.params['requestId'] as Id)?.controller.abort() // an id of ours
+      this.#pending.get(message.params['requestId'] as Id)?.controller.abort() // an id of ours
   }
 
   #refusedOther(status: number, session: string | undefined): void {
@@ -183,24 +173,24 @@ export class HttpClientChannel implements Channel {
     return send({ method, url, headers, signal, ...(body === undefined ? {} : { body }) })
   }
 
-  async #receiveResponse(response: HttpResponse, flight: InFlight): Promise<void> {
+  async #receiveResponse(response: HttpResponse, pending: PendingRequest): Promise<void> {
     const { status } = response
     const type = mediaType(response)
-    if (status < 200 || status >= 300) return await this.#refused(response, flight)
-    if (flight.request.method === 'initialize') this.#session = sessionOf(response)
-    if (type === EVENT_STREAM) return await this.#receiveStream(response, flight)
+    if (status < 200 || status >= 300) return await this.#refused(response, pending)
+    if (pending.request.method === 'initialize') this.#session = sessionOf(response)
+    if (type === EVENT_STREAM) return await this.#receiveStream(response, pending)
     if (type === JSON_TYPE) this.#deliver(await readText(response, this.#options.maxMessage))
     else response.cancel()
-    if (flight.answered) return
+    if (pending.answered) return
     const what = type === JSON_TYPE ? 'a body that is not its response' : `HTTP ${status} and Content-Type "${type}"`
     throw new RequestFailed('INVALID_RESPONSE', `The server answered the request with ${what}`, { status, executed: 'maybe' })
   }
 
-  async #refused(response: HttpResponse, flight: InFlight): Promise<void> {
+  async #refused(response: HttpResponse, pending: PendingRequest): Promise<void> {
     const { status } = response
-    if (status === 404 && flight.session !== undefined) {
+    if (status === 404 && pending.session !== undefined) {
       response.cancel()
-      this.#expire(flight.session, flight)
+      this.#expire(pending.session, pending)
       return
     }
     const text = await readText(response, MAX_ERROR_BODY).catch(() => '')
@@ -213,32 +203,32 @@ export class HttpClientChannel implements Channel {
         executed: status >= 500 ? 'maybe' : 'no',
         cause: error,
       })
-    this.#fail(flight, error)
+    this.#fail(pending, error)
   }
 
   /** Reads the stream of a request, and where it breaks, what the server kept of it. */
-  async #receiveStream(response: HttpResponse, flight: InFlight): Promise<void> {
-    const { request, controller } = flight
+  async #receiveStream(response: HttpResponse, pending: PendingRequest): Promise<void> {
+    const { request, controller } = pending
     const cursor: Cursor = {}
-    const broken = await this.#readStream(response, cursor, flight)
+    const broken = await this.#readStream(response, cursor, pending)
     const resumable = !isStateless(request.protocolVersion)
     let failures = 0
-    while (resumable && cursor.id !== undefined && !this.#isDone(flight) && failures < MAX_FAILURES) {
+    while (resumable && cursor.id !== undefined && !this.#isDone(pending) && failures < MAX_FAILURES) {
       await waitFor(retryDelay(cursor, failures), controller.signal)
-      const status = await this.#resume(cursor, flight)
+      const status = await this.#resume(cursor, pending)
       if (status === 'read') failures = 0
       else if (status === 'temporary') failures++
       else break
     }
-    if (!flight.answered)
+    if (!pending.answered)
       throw new RequestFailed('STREAM_ENDED', 'The stream of the request ended without its response', { executed: 'maybe', cause: broken })
   }
 
   /** Asks for what came behind the last event. */
   async #resume(
     cursor: Cursor,
-    flight: InFlight | undefined,
-    signal = flight?.controller.signal,
+    pending: PendingRequest | undefined,
+    signal = pending?.controller.signal,
   ): Promise<'read' | 'temporary' | 'refused'> {
     const headers: Record<string, string> = { accept: EVENT_STREAM }
     if (cursor.id !== undefined) headers['last-event-id'] = cursor.id
@@ -249,7 +239,7 @@ export class HttpClientChannel implements Channel {
       return 'temporary'
     }
     if (response.status === 200 && mediaType(response) === EVENT_STREAM) {
-      await this.#readStream(response, cursor, flight)
+      await this.#readStream(response, cursor, pending)
       return 'read'
     }
     response.cancel()
@@ -257,7 +247,7 @@ export class HttpClientChannel implements Channel {
   }
 
   /** Delivers every message of a stream; returns why it broke, where it did. */
-  async #readStream(response: HttpResponse, cursor: Cursor, flight: InFlight | undefined): Promise<unknown> {
+  async #readStream(response: HttpResponse, cursor: Cursor, pending: PendingRequest | undefined): Promise<unknown> {
     let linger: ReturnType<typeof setTimeout> | undefined
     try {
       for await (const { id, retry, event = 'message', data = '' } of readEvents(response, this.#options.maxMessage)) {
@@ -265,30 +255,28 @@ export class HttpClientChannel implements Channel {
         if (retry !== undefined) cursor.retry = retry
         if (event === 'message' && data !== '') this.#deliver(data)
         // The stream should end now; one that does not is not waited for.
-        if (flight?.answered === true) linger ??= setTimeout(() => response.cancel(), LINGER)
+        if (pending?.answered === true) linger ??= setTimeout(() => response.cancel(), LINGER)
       }
       return undefined
     } catch (error) {
-      if (error instanceof Error && error.name === 'EventTooLong' && flight !== undefined) throw error
+      if (error instanceof Error && error.name === 'EventTooLong' && pending !== undefined) throw error
       return error
     } finally {
       clearTimeout(linger)
     }
   }
 
-  #isDone(flight: InFlight): boolean {
-    return flight.answered || flight.controller.signal.aborted || this.#closed
+  #isDone(pending: PendingRequest): boolean {
+    return pending.answered || pending.aborted || this.#closed
   }
 
   #deliver(text: string): void {
     if (this.#closed) return
     const message = read(text)
     if (message.kind === 'response') {
-      const flight = this.#inFlight.get(message.id)
-      if (flight !== undefined) {
-        flight.answered = true
-        if (flight.request.method === 'initialize') this.#version = agreedVersion(message)
-      }
+      const pending = this.#pending.get(message.id)
+      if (pending?.request.method === 'initialize') this.#version = agreedVersion(message)
+      pending?.settle()
     }
     this.#receiver?.frame(text, undefined, message)
   }
@@ -313,14 +301,14 @@ export class HttpClientChannel implements Channel {
   }
 
   /** The server does not know the session any more. What it has refused was not executed; of the rest nobody knows. */
-  #expire(session: string, refusedOne?: InFlight): void {
+  #expire(session: string, refusedOne?: PendingRequest): void {
     if (this.#session === session) this.#forgetSession()
     const message = 'The server has ended the session'
     if (refusedOne !== undefined) this.#fail(refusedOne, new RequestFailed('SESSION_EXPIRED', message, { status: 404, executed: 'no' }))
-    for (const flight of this.#inFlight.values()) {
-      if (flight.session !== session || flight === refusedOne) continue
-      this.#fail(flight, new RequestFailed('SESSION_EXPIRED', `${message} while the request was executed`, { executed: 'maybe' }))
-      flight.controller.abort()
+    for (const pending of this.#pending.values()) {
+      if (pending.session !== session || pending === refusedOne) continue
+      this.#fail(pending, new RequestFailed('SESSION_EXPIRED', `${message} while the request was executed`, { executed: 'maybe' }))
+      pending.controller.abort()
     }
   }
 
