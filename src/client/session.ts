@@ -125,7 +125,11 @@ export class ClientSession {
     }
     try {
       const described = this.#describe(params, token, describes)
-      const result = await this.peer.request(method, described, { deadline, ...(signal === undefined ? {} : { signal }) })
+      const result = await this.peer.request(method, described, {
+        deadline,
+        ...(signal === undefined ? {} : { signal }),
+        ...(describes === undefined ? {} : { protocolVersion: describes.id }),
+      })
       return checkResult(method, result, describes !== undefined)
     } finally {
       if (token !== undefined) this.#progress.delete(token)

@@ -1,12 +1,20 @@
 import type { Budget } from './budget.js'
 import type { RpcError } from './errors.js'
 import { callHook, ignore } from './hook.js'
-import type { Message } from './message.js'
+import type { Id, Message, SentMessage, SentResponse } from './message.js'
 
 /** A pipe of messages between two peers. What crosses it is their text. */
 export interface Channel {
-  /** Sends one message. A channel that is closed drops it. */
-  send(frame: string): void
+  /**
+   * Sends one message: its text, and what it is where the sender knows (not for text that is relayed or made up by a
+   * test). A closed channel drops it.
+   */
+  send(frame: string, message?: SentMessage): void
+  /**
+   * Cancels a request that was sent, where the transport has a way of its own, such as closing the stream of an HTTP
+   * response. False: a notification is to be sent instead.
+   */
+  cancel?(id: Id): boolean
   /** Whether the other side does not read: what is sent now has to wait. */
   readonly congested?: boolean
   /** What the other side may make this one hold, in bytes: until a request is answered, and beyond that. */
@@ -24,9 +32,9 @@ export interface Channel {
  */
 export interface Exchange {
   /** Sends what belongs to a request before its answer: progress, a log message, a question. */
-  send(frame: string): void
-  /** Called once, at the end: with the answer, or without one where there is none. An error is also given as such. */
-  reply(frame?: string, error?: RpcError): void
+  send(frame: string, message?: SentMessage): void
+  /** Called once, at the end: with the response, or without one where there is none. A batch has only a frame. */
+  reply(frame?: string, response?: SentResponse): void
   /** Whether the other side does not read. */
   readonly congested?: boolean
   /** Lets go of the connection before the answer: the other side will come back for the rest. Where that is not possible, nothing happens. */
@@ -69,6 +77,8 @@ export interface Receiver {
   ready?(): Promise<void> | undefined
   /** Bytes that were no message: why, and the ends of them where they may tell more. */
   garbage(error: RpcError, head: string, tail: string): void
+  /** A request that was sent gets no response; the channel goes on. HTTP: a status of 401, 404 or 5xx, a broken stream. */
+  failed?(id: Id, error: Error): void
   /** Nothing more will come. With an error, the channel broke. */
   closed(error?: Error): void
 }
@@ -86,10 +96,11 @@ export interface Tapped {
 export function tap(channel: Channel, observe: (tapped: Tapped) => unknown, failed: (error: unknown) => void = ignore): Channel {
   const watch = (tapped: Tapped) => callHook(() => observe(tapped), failed)
   return {
-    send(frame) {
+    send(frame, message) {
       watch({ direction: 'out', frame })
-      channel.send(frame)
+      channel.send(frame, message)
     },
+    cancel: (id) => channel.cancel?.(id) ?? false,
     receive(receiver) {
       channel.receive({
         frame(frame, exchange, message) {
@@ -101,6 +112,7 @@ export function tap(channel: Channel, observe: (tapped: Tapped) => unknown, fail
           receiver.garbage(error, head, tail)
         },
         ready: () => receiver.ready?.(),
+        failed: (id, error) => receiver.failed?.(id, error),
         closed: (error) => receiver.closed(error),
       })
     },
@@ -118,13 +130,13 @@ export function tap(channel: Channel, observe: (tapped: Tapped) => unknown, fail
 }
 
 function tapExchange(exchange: Exchange, watch: (tapped: Tapped) => void): Exchange {
-  const seen = (frame: string) => {
+  const seen = (frame: string, message?: SentMessage) => {
     watch({ direction: 'out', frame })
-    exchange.send(frame)
+    exchange.send(frame, message)
   }
-  return rerouted(exchange, seen, (frame, error) => {
+  return rerouted(exchange, seen, (frame, response) => {
     if (frame !== undefined) watch({ direction: 'out', frame })
-    exchange.reply(frame, error)
+    exchange.reply(frame, response)
   })
 }
 
@@ -175,11 +187,11 @@ export class ChannelExchange implements Exchange {
     return this.#channel.congested ?? false
   }
 
-  send(frame: string): void {
-    this.#channel.send(frame)
+  send(frame: string, message?: SentMessage): void {
+    this.#channel.send(frame, message)
   }
 
-  reply(frame?: string): void {
-    if (frame !== undefined) this.#channel.send(frame)
+  reply(frame?: string, response?: SentResponse): void {
+    if (frame !== undefined) this.#channel.send(frame, response)
   }
 }

@@ -34,3 +34,21 @@ export class ChannelClosed extends Error {
 export function asError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(typeof reason === 'string' ? reason : 'The request was aborted')
 }
+
+/** A request that was sent and gets no response, though the channel goes on. */
+export class RequestFailed extends Error {
+  override readonly name = 'RequestFailed'
+  /** `HTTP_STATUS`, `NETWORK`, `TOO_LARGE`, `STREAM_ENDED`, `SESSION_EXPIRED` or `INVALID_RESPONSE`. */
+  readonly code: string
+  /** Whether the server may have executed it. Only a request that was not executed is safe to repeat. */
+  readonly executed: 'no' | 'maybe'
+  /** The HTTP status, where there was one. */
+  readonly status: number | undefined
+
+  constructor(code: string, message: string, facts: { executed: 'no' | 'maybe'; status?: number; cause?: unknown }) {
+    super(message, facts.cause === undefined ? {} : { cause: facts.cause })
+    this.code = code
+    this.executed = facts.executed
+    this.status = facts.status
+  }
+}

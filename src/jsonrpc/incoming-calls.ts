@@ -63,7 +63,8 @@ export class IncomingCalls implements Among {
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
     const urgent = this.#options.urgent?.(request) === true
     const refusal = this.#refusal(request.id, urgent)
-    if (refusal !== undefined) return exchange.reply(encodeError(request.id, refusal, 'null'), refusal)
+    if (refusal !== undefined)
+      return exchange.reply(encodeError(request.id, refusal, 'null'), { kind: 'response', id: request.id, error: refusal })
     const call = new Incoming(request, exchange, inBatch, this)
     // Calls start in the order in which they came: behind one that waits, all wait.
     if (((this.#waiting?.size ?? 0) === 0 && this.#hasRoom()) || urgent) return this.#start(call)
@@ -168,7 +169,7 @@ export class IncomingCalls implements Among {
   abandon(error: RpcError): void {
     this.#forgetWaiting()
     for (const call of this.#open?.values() ?? []) {
-      call.answer(encodeError(call.id, error, 'null'), error)
+      call.answer(encodeError(call.id, error, 'null'), undefined, error)
       call.abort(error)
       this.#end(call)
     }
@@ -262,16 +263,16 @@ export class IncomingCalls implements Among {
       const { id, request } = call
       this.#side.tell({ level: 'error', message: `The result of ${truncate(request.method)} cannot be written as JSON`, id, error: cause })
       const error = new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON')
-      return call.answer(encodeError(id, error, 'null'), error)
+      return call.answer(encodeError(id, error, 'null'), undefined, error)
     }
-    call.answer(frame)
+    call.answer(frame, result)
   }
 
   /** Answers a call whose handler has thrown. Whatever it threw, there is an answer. */
   #fail(call: Incoming, thrown: unknown): void {
     if (!call.open) return
     try {
-      if (thrown instanceof RpcError && Number.isInteger(thrown.code)) return call.answer(encodeThrown(call.id, thrown), thrown)
+      if (thrown instanceof RpcError && Number.isInteger(thrown.code)) return call.answer(encodeThrown(call.id, thrown), undefined, thrown)
     } catch {
       // Not even that can be asked of it.
     }
@@ -279,6 +280,6 @@ export class IncomingCalls implements Among {
     const known = reference === undefined ? '' : ` (reference ${reference})`
     this.#side.tell({ level: 'error', message: `${truncate(call.request.method)} failed${known}`, id: call.id, error: thrown })
     const error = new RpcError(INTERNAL_ERROR, `Internal error${known}`)
-    call.answer(encodeError(call.id, error, 'null'), error)
+    call.answer(encodeError(call.id, error, 'null'), undefined, error)
   }
 }

@@ -1,6 +1,6 @@
 import type { Exchange, HttpRequest, Principal } from './channel.js'
 import type { RpcError } from './errors.js'
-import type { Id, Request } from './message.js'
+import type { Id, Request, SentMessage, SentResponse } from './message.js'
 import type { RequestOptions } from './outgoing.js'
 
 /** What a call needs of those it is among. */
@@ -11,14 +11,18 @@ export interface Among {
   settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void
 }
 
-/** One request that this side is serving. */
-export class Incoming {
+/** One request that this side is serving. Once answered, it also says what the response was. */
+export class Incoming implements SentResponse {
+  readonly kind = 'response'
   request: Request
   /** How many bytes it is charged with. */
   bytes = 0
   readonly inBatch: boolean
   /** Whether it takes the place of another one. */
   running = false
+  /** What it was answered with. */
+  result: unknown
+  error: RpcError | undefined
   readonly #exchange: Exchange
   readonly #calls: Among
   #controller: AbortController | undefined
@@ -75,8 +79,8 @@ export class Incoming {
   }
 
   /** Sends what belongs to this call. After its answer there is no such thing. */
-  send(frame: string): void {
-    if (this.open) this.#exchange.send(frame)
+  send(frame: string, message: SentMessage): void {
+    if (this.open) this.#exchange.send(frame, message)
   }
 
   /** Lets go of the connection it came over, where the caller can come back for the answer. */
@@ -91,7 +95,7 @@ export class Incoming {
     const signals = [this.signal, this.#questions.signal]
     if (options.signal !== undefined) signals.push(options.signal)
     // Not `send`: a question is cancelled after its call was.
-    const send = (frame: string) => this.#exchange.send(frame)
+    const send = (frame: string, message: SentMessage) => this.#exchange.send(frame, message)
     return this.#calls.ask(method, params, { ...options, signal: AbortSignal.any(signals), send })
   }
 
@@ -125,12 +129,17 @@ export class Incoming {
     this.#next = next
   }
 
-  answer(frame: string, error?: RpcError): void {
+  /** Sends the response: `result`, or `error` where there is one. */
+  answer(frame: string, result: unknown, error?: RpcError): void {
     if (!this.open) return
+    this.result = result
+    this.error = error
     this.#last?.()
     this.#questions?.abort(new Error('The call has been answered'))
     this.#state = 'answered'
-    this.#exchange.reply(frame, error)
+    this.#exchange.reply(frame, this)
+    // Its handler may never return, and would keep it.
+    this.result = undefined
     this.#next?.()
   }
 

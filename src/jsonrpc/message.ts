@@ -23,6 +23,8 @@ export interface Response {
   kind: 'response'
   id: Id
   outcome: { result: unknown } | { error: RpcError }
+  /** The text it came as: a relay forwards large numbers and unknown members untouched. */
+  frame: string
 }
 /** The texts of its messages: each is read by itself. Of more than MAX_BATCH, only one more. */
 export interface Batch {
@@ -39,6 +41,35 @@ export interface Invalid {
   mute: boolean
 }
 export type Message = Request | Notification | Response | Batch | Invalid
+
+/*
+ * What a frame that is sent contains. A transport is given it beside the frame, so that none has to parse what was
+ * encoded just before: HTTP needs it for headers and for the choice of a stream.
+ */
+export interface SentRequest {
+  readonly kind: 'request'
+  readonly id: Id
+  readonly method: string
+  readonly params: unknown
+  /** The protocol version that the request is sent in, where the sender has one. */
+  readonly protocolVersion?: string | undefined
+  /** Arguments that HTTP repeats in headers `Mcp-Param-…`, by the name of the header. */
+  readonly headerParams?: Readonly<Record<string, string | number | boolean>> | undefined
+}
+export interface SentNotification {
+  readonly kind: 'notification'
+  readonly method: string
+  readonly params?: unknown
+}
+export interface SentResponse {
+  readonly kind: 'response'
+  /** None where the id of the request could not be read. */
+  readonly id: Id | undefined
+  readonly result?: unknown
+  readonly error?: RpcError | undefined
+}
+export type SentMessage = SentRequest | SentNotification | SentResponse
+export type Send = (frame: string, message: SentMessage) => void
 
 const MAX_DEPTH = 512
 /** Whoever serves batches takes fewer. */
@@ -99,21 +130,21 @@ function classify(value: Params, frame: string): Message {
     return { kind: 'request', id, method, params, frame }
   }
   if (method !== undefined) return invalid(id, refusal('"method" must be a string'))
-  if ('result' in value || 'error' in value) return response(value, id)
+  if ('result' in value || 'error' in value) return response(value, id, frame)
   return invalid(id, refusal('"method" is missing'))
 }
 
-function response(value: Params, id: Id | undefined): Message {
+function response(value: Params, id: Id | undefined, frame: string): Message {
   const { result, error } = value
   const both = 'result' in value && 'error' in value
   if (id === undefined || both || value['jsonrpc'] !== '2.0') {
     return { kind: 'invalid', id, error: refusal('this is not a valid answer'), mute: true }
   }
-  if (!('error' in value)) return { kind: 'response', id, outcome: { result } }
+  if (!('error' in value)) return { kind: 'response', id, outcome: { result }, frame }
   const { code, message, data } = isObject(error) ? error : {}
   const known = typeof code === 'number' && typeof message === 'string'
   if (!known) return { kind: 'invalid', id, error: refusal('an error needs a code and a message'), mute: true }
-  return { kind: 'response', id, outcome: { error: new RpcError(code, message, data) } }
+  return { kind: 'response', id, outcome: { error: new RpcError(code, message, data) }, frame }
 }
 
 /** The id as it is to be echoed, or undefined where no answer could carry it. */
@@ -212,12 +243,11 @@ export function encodeRequest(id: Id, method: string, params: unknown): string {
   return params === undefined ? `${head}}` : `${head},"params":${JSON.stringify(params)}}`
 }
 
-/** Whether a frame that was encoded here is a request: it has an id, and asks. */
-export function isQuestion(frame: string): boolean {
-  return /^\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*"),"method"/.test(frame)
-}
-
 export function encodeNotification(method: string, params: unknown): string {
   const head = `{"jsonrpc":"2.0","method":${JSON.stringify(method)}`
   return params === undefined ? `${head}}` : `${head},"params":${JSON.stringify(params)}}`
+}
+
+export function sendNotification(send: Send, method: string, params?: unknown): void {
+  send(encodeNotification(method, params), { kind: 'notification', method, params })
 }

@@ -1,24 +1,31 @@
 import { type Deadline, Timeout } from './deadline.js'
 import { asError } from './errors.js'
-import { type Id, encodeRequest } from './message.js'
+import { type Id, type Response, type Send, type SentRequest, encodeRequest } from './message.js'
 
 export interface RequestOptions {
   signal?: AbortSignal
   /** When the request is given up. */
   deadline?: Deadline
   /** The way to send it, where that is not the channel's own. */
-  send?: (frame: string) => void
+  send?: Send
+  /** The protocol version that the request is sent in, for the transport. */
+  protocolVersion?: string
+  /** Arguments that HTTP repeats in headers. */
+  headerParams?: SentRequest['headerParams']
+  /** Shown the response as it came, before the promise settles. */
+  onResponse?: (response: Response) => void
 }
 
 export interface OutgoingOptions {
-  send(frame: string): void
+  send: Send
   /** Tells the other side that a request is not wanted any more. */
-  cancelled(id: Id, reason: string, method: string, send: (frame: string) => void): void
+  cancelled(id: Id, reason: string, method: string, send: Send): void
 }
 
 interface Waiting {
   resolve(result: unknown): void
   reject(error: Error): void
+  readonly onResponse: RequestOptions['onResponse']
 }
 
 /** Every request that this side has sent and waits for: each ends, by an answer or by an error. */
@@ -41,7 +48,8 @@ export class OutgoingCalls {
     return this.#waiting.size
   }
 
-  request(method: string, params: unknown, { signal, deadline, send = this.#options.send }: RequestOptions): Promise<unknown> {
+  request(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
+    const { signal, deadline, send = this.#options.send, protocolVersion, headerParams, onResponse } = options
     if (signal?.aborted === true) return Promise.reject(asError(signal.reason))
     const id = this.#nextId++
     const frame = encodeRequest(id, method, params)
@@ -62,18 +70,26 @@ export class OutgoingCalls {
       this.#waiting.set(id, {
         resolve: (result) => (settle(), resolve(result)),
         reject: (error) => (settle(), reject(error)),
+        onResponse,
       })
-      send(frame)
+      send(frame, { kind: 'request', id, method, params, protocolVersion, headerParams })
     })
   }
 
-  /** Ends the request with that id; false where there is none. */
-  end(id: Id, outcome: { result: unknown } | { error: Error }): boolean {
-    const waiting = this.#waiting.get(id)
+  /** Ends the request that a response belongs to; false where there is none. */
+  respond(response: Response): boolean {
+    const waiting = this.#waiting.get(response.id)
     if (waiting === undefined) return false
+    waiting.onResponse?.(response)
+    const { outcome } = response
     if ('error' in outcome) waiting.reject(outcome.error)
     else waiting.resolve(outcome.result)
     return true
+  }
+
+  /** Ends a request that gets no response. */
+  fail(id: Id, error: Error): void {
+    this.#waiting.get(id)?.reject(error)
   }
 
   /** No answer will come any more. */

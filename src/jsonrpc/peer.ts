@@ -11,10 +11,12 @@ import {
   type Message,
   type Notification,
   type Response,
+  type Send,
+  type SentMessage,
   type UnreadableId,
   encodeError,
-  encodeNotification,
   read,
+  sendNotification,
   unread,
 } from './message.js'
 import { OutgoingCalls, type RequestOptions } from './outgoing.js'
@@ -29,7 +31,7 @@ export interface PeerOptions extends IncomingOptions {
   batchLimit?(): number
   unreadableId?(): UnreadableId
   /** Tells the other side that a request of ours is not wanted any more. */
-  cancelled?(id: Id, reason: string, method: string, send: (frame: string) => void): void
+  cancelled?(id: Id, reason: string, method: string, send: Send): void
   report(report: Report): void
   closed?(error?: Error): void
   maxDepth?: number
@@ -77,6 +79,10 @@ export class Peer implements Receiver, Side {
     this.#invalid(unread(head, tail, error), this.#own())
   }
 
+  failed(id: Id, error: Error): void {
+    this.#outgoing?.fail(id, error)
+  }
+
   closed(error?: Error): void {
     if (this.#closed !== undefined) return
     this.#closed = new ChannelClosed(error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`)
@@ -92,8 +98,10 @@ export class Peer implements Receiver, Side {
 
   #calls(): OutgoingCalls {
     this.#outgoing ??= new OutgoingCalls({
-      send: (frame) => this.#channel.send(frame),
-      cancelled: (id, reason, method, send) => this.#options.cancelled?.(id, reason, method, send),
+      send: (frame, message) => this.#channel.send(frame, message),
+      cancelled: (id, reason, method, send) => {
+        if (this.#channel.cancel?.(id) !== true) this.#options.cancelled?.(id, reason, method, send)
+      },
     })
     return this.#outgoing
   }
@@ -131,12 +139,12 @@ export class Peer implements Receiver, Side {
   }
 
   notify(method: string, params?: unknown): void {
-    this.#channel.send(encodeNotification(method, params))
+    sendNotification((frame, message) => this.#channel.send(frame, message), method, params)
   }
 
   /** Sends a message that is already encoded. */
-  sendFrame(frame: string): void {
-    this.#channel.send(frame)
+  sendFrame(frame: string, message: SentMessage): void {
+    this.#channel.send(frame, message)
   }
 
   /** The other side does not want this call's answer any more. */
@@ -194,17 +202,18 @@ export class Peer implements Receiver, Side {
     }
   }
 
-  #answered({ id, outcome }: Response): void {
-    if (this.#outgoing?.end(id, outcome) !== true) this.tell({ level: 'debug', message: 'An answer to no request of ours was ignored', id })
+  #answered(response: Response): void {
+    if (this.#outgoing?.respond(response) === true) return
+    this.tell({ level: 'debug', message: 'An answer to no request of ours was ignored', id: response.id })
   }
 
   #invalid({ id, error, mute }: Invalid, exchange: Exchange): void {
     const report: Report = { level: 'warning', message: error.message }
     this.tell(id === undefined ? report : { ...report, id })
-    if (mute && id !== undefined)
-      this.#outgoing?.end(id, { error: new TypeError(`The answer cannot be read: ${error.message}`, { cause: error }) })
+    if (mute && id !== undefined) this.#outgoing?.fail(id, new TypeError(`The answer cannot be read: ${error.message}`, { cause: error }))
     if (mute || !this.#options.answersGarbage) return exchange.reply()
-    exchange.reply(encodeError(id, error, this.#options.unreadableId?.() ?? 'null'), error)
+    const frame = encodeError(id, error, this.#options.unreadableId?.() ?? 'null')
+    exchange.reply(frame, { kind: 'response', id, error })
   }
 
   #batch({ frames }: Batch, exchange: Exchange, inBatch: boolean): void {
@@ -227,7 +236,7 @@ export class Peer implements Receiver, Side {
       if (answer !== undefined) answers.push(answer)
       if (--owed === 0) exchange.reply(answers.length === 0 ? undefined : `[${answers.join(',')}]`)
     }
-    const each = rerouted(exchange, (frame) => exchange.send(frame), collect)
+    const each = rerouted(exchange, (frame, part) => exchange.send(frame, part), collect)
     for (const frame of frames) this.#receive(this.#read(frame), each, true)
   }
 

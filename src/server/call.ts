@@ -7,7 +7,7 @@ import type { Implementation, LogLevel, ProgressParams } from '../protocol/model
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectProgress } from '../protocol/revisions/shapes.js'
 import type { Answers, Asking, Json, Question, Situation } from './ask.js'
-import { type Log, encodeLog, isWanted, makeLog, reportOf } from './log.js'
+import { type Log, isWanted, makeLog, reportOf, sendLog } from './log.js'
 import type { Stay } from './stay.js'
 
 /** Who is calling, as far as it has said. */
@@ -125,7 +125,7 @@ export class ServedCall implements Call {
       this.#connection.report(reportOf(message, this.id))
       // Who does not read is not buried in messages.
       if (this.open && !this.#incoming.congested && isWanted(message.level, this.#connection.logLevel))
-        this.#incoming.send(encodeLog(message))
+        sendLog((frame, sent) => this.#incoming.send(frame, sent), message)
     })
     return this.#log
   }
@@ -214,10 +214,11 @@ export class ServedCall implements Call {
     this.#progress = undefined
     if (latest === undefined || token === undefined || token === false || !this.open) return
     // The token is written by hand: its digits may not fit a number.
-    const params = JSON.stringify(projectProgress(this.#connection.revision, latest))
-    this.#incoming.send(
-      `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${encodeId(token)},${params.slice(1)}}`,
-    )
+    const method = 'notifications/progress'
+    const params = projectProgress(this.#connection.revision, latest)
+    const rest = JSON.stringify(params).slice(1)
+    const frame = `{"jsonrpc":"2.0","method":"${method}","params":{"progressToken":${encodeId(token)},${rest}}`
+    this.#incoming.send(frame, { kind: 'notification', method, params: { progressToken: token, ...params } })
   }
 
   #readToken(): Id | undefined {

@@ -1,4 +1,4 @@
-import { type Id, encodeNotification } from '../jsonrpc/message.js'
+import { type Id, type Send, encodeNotification } from '../jsonrpc/message.js'
 import type { Report } from '../jsonrpc/report.js'
 import { LOG_LEVELS, type LogLevel } from '../protocol/model.js'
 import type { LogMessage } from './registry.js'
@@ -33,6 +33,8 @@ export function isWanted(level: LogLevel, lowest: LogLevel | undefined): boolean
   return lowest !== undefined && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(lowest)
 }
 
+const UNWRITABLE = 'a value that cannot be written as JSON'
+
 const SEVERITY: Readonly<Record<LogLevel, Report['level']>> = {
   debug: 'debug',
   info: 'info',
@@ -55,15 +57,20 @@ function textOf(data: unknown): string {
   try {
     return JSON.stringify(data) ?? 'null'
   } catch {
-    return 'a value that cannot be written as JSON'
+    return UNWRITABLE
   }
 }
 
-export function encodeLog({ level, data = null, logger }: LogMessage): string {
-  // JSON leaves out what is undefined.
+export function sendLog(send: Send, { level, data, logger }: LogMessage): void {
+  const method = 'notifications/message'
+  const paramsOf = (value: unknown) => ({ level, ...(logger === undefined ? {} : { logger }), data: value ?? null })
+  let params = paramsOf(data)
+  let frame: string
   try {
-    return encodeNotification('notifications/message', { level, logger, data })
+    frame = encodeNotification(method, params)
   } catch {
-    return encodeNotification('notifications/message', { level, logger, data: 'a value that cannot be written as JSON' })
+    params = paramsOf(UNWRITABLE)
+    frame = encodeNotification(method, params)
   }
+  send(frame, { kind: 'notification', method, params })
 }

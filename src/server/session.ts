@@ -2,7 +2,7 @@ import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Id, type Notification, type Request, type UnreadableId, encodeNotification, isThenable } from '../jsonrpc/message.js'
+import { type Id, type Notification, type Request, type Send, type UnreadableId, isThenable, sendNotification } from '../jsonrpc/message.js'
 import { Peer, type PeerOptions } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
 import { truncate } from '../jsonrpc/truncate.js'
@@ -14,7 +14,7 @@ import { type Revision, byHandshake, bySelfDescription } from '../protocol/revis
 import { type Caller, type Connection, ServedCall } from './call.js'
 import { SpokenConnection, callerOf } from './connection.js'
 import { dispatch } from './dispatch.js'
-import { encodeLog, isWanted, makeLog, reportOf } from './log.js'
+import { isWanted, makeLog, reportOf, sendLog } from './log.js'
 import { through } from './middleware.js'
 import { open } from './opening.js'
 import { reference } from './reference.js'
@@ -91,8 +91,8 @@ export class Session implements PeerOptions {
     return method === 'ping'
   }
 
-  cancelled(requestId: Id, reason: string, _method: string, send: (frame: string) => void): void {
-    send(encodeNotification('notifications/cancelled', { requestId, reason }))
+  cancelled(requestId: Id, reason: string, _method: string, send: Send): void {
+    sendNotification(send, 'notifications/cancelled', { requestId, reason })
   }
 
   batchLimit(): number {
@@ -112,7 +112,7 @@ export class Session implements PeerOptions {
   readonly #watch = (): Watching => {
     this.#watching ??= new Watching(
       this.#server,
-      (frame) => this.#peer.sendFrame(frame),
+      (frame, message) => this.#peer.sendFrame(frame, message),
       () => this.#peer.congested,
       this.#peer.retained,
     )
@@ -243,7 +243,8 @@ export class Session implements PeerOptions {
 
   #sendLog(message: LogMessage): void {
     // Who does not read is not buried in messages.
-    if (this.#initialized && !this.#peer.congested && isWanted(message.level, this.#logLevel)) this.#peer.sendFrame(encodeLog(message))
+    if (this.#initialized && !this.#peer.congested && isWanted(message.level, this.#logLevel))
+      sendLog((frame, sent) => this.#peer.sendFrame(frame, sent), message)
   }
 
   #warnEarly(call: Incoming): void {

@@ -2,7 +2,7 @@ import type { Budget } from '../jsonrpc/budget.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import { handled } from '../jsonrpc/hook.js'
-import { type Id, type Params, encodeId, encodeNotification, isObject } from '../jsonrpc/message.js'
+import { type Id, type Params, type Send, encodeId, isObject, sendNotification } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import type { Change } from './registry.js'
 import type { Server } from './server.js'
@@ -85,7 +85,7 @@ const MAX_STREAMS = 100
 /** Tells one client about changes of the server, as its revision does it. What changes several times in a turn is told once. */
 export class Watching {
   readonly #server: Server
-  readonly #send: (frame: string) => void
+  readonly #send: Send
   readonly #congested: () => boolean
   /** The bytes that may be kept for the client. */
   readonly #retained: Budget
@@ -99,7 +99,7 @@ export class Watching {
   #lists = new Set<List>()
   #uris = new Set<string>()
 
-  constructor(server: Server, send: (frame: string) => void, congested: () => boolean, retained: Budget) {
+  constructor(server: Server, send: Send, congested: () => boolean, retained: Budget) {
     this.#server = server
     this.#send = send
     this.#congested = congested
@@ -170,7 +170,7 @@ export class Watching {
     if (!this.#retained.take(bytes)) throw tooMuch()
     call.forgetParams()
     this.#watch()
-    call.send(tagged('notifications/subscriptions/acknowledged', call.id, { notifications: agreed }))
+    sendTagged(call, 'notifications/subscriptions/acknowledged', { notifications: agreed })
     const ended = new Promise<object>((resolve) => {
       const stream: Stream = { call, filter, bytes, end: resolve }
       this.#streams.add(stream)
@@ -199,8 +199,13 @@ export class Watching {
    * https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation
    */
   closeStreams(): void {
-    for (const id of this.#ended.splice(0))
-      this.#send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${encodeId(id)}}}`)
+    const method = 'notifications/cancelled'
+    for (const requestId of this.#ended.splice(0))
+      this.#send(`{"jsonrpc":"2.0","method":"${method}","params":{"requestId":${encodeId(requestId)}}}`, {
+        kind: 'notification',
+        method,
+        params: { requestId },
+      })
   }
 
   stop(): void {
@@ -236,15 +241,13 @@ export class Watching {
     this.#lists = new Set()
     this.#uris = new Set()
     if (this.#session !== undefined) {
-      for (const list of lists)
-        if (this.#session.lists.has(list)) this.#send(encodeNotification(`notifications/${list}/list_changed`, undefined))
+      for (const list of lists) if (this.#session.lists.has(list)) sendNotification(this.#send, `notifications/${list}/list_changed`)
       for (const key of uris)
-        for (const uri of this.#session.uris.spellings(key)) this.#send(encodeNotification('notifications/resources/updated', { uri }))
+        for (const uri of this.#session.uris.spellings(key)) sendNotification(this.#send, 'notifications/resources/updated', { uri })
     }
     for (const { call, filter } of this.#streams) {
-      for (const list of lists) if (filter.lists.has(list)) call.send(tagged(`notifications/${list}/list_changed`, call.id, {}))
-      for (const key of uris)
-        for (const uri of filter.uris.spellings(key)) call.send(tagged('notifications/resources/updated', call.id, { uri }))
+      for (const list of lists) if (filter.lists.has(list)) sendTagged(call, `notifications/${list}/list_changed`, {})
+      for (const key of uris) for (const uri of filter.uris.spellings(key)) sendTagged(call, 'notifications/resources/updated', { uri })
     }
   }
 }
@@ -276,9 +279,10 @@ function tooMuch(): RpcError {
   )
 }
 
-/** A notification with the id of its stream, which is written by hand: its digits may not fit a number. */
-function tagged(method: string, id: Id, params: object): string {
+/** Sends a notification with the id of its stream, which is written by hand: its digits may not fit a number. */
+function sendTagged(call: Incoming, method: string, params: object): void {
   const rest = JSON.stringify(params).slice(1)
-  const meta = `{"_meta":{"${SUBSCRIPTION_ID}":${encodeId(id)}}`
-  return `{"jsonrpc":"2.0","method":"${method}","params":${meta}${rest === '}' ? '}' : `,${rest}`}}`
+  const meta = `{"_meta":{"${SUBSCRIPTION_ID}":${encodeId(call.id)}}`
+  const frame = `{"jsonrpc":"2.0","method":"${method}","params":${meta}${rest === '}' ? '}' : `,${rest}`}}`
+  call.send(frame, { kind: 'notification', method, params: { _meta: { [SUBSCRIPTION_ID]: call.id }, ...params } })
 }

@@ -21,13 +21,13 @@ function judgeOf(channel: Channel): Judge {
 /** What is answered on a way of its own is heard as well. */
 function heard(exchange: Exchange | undefined, judge: Judge): Exchange | undefined {
   if (exchange === undefined) return undefined
-  const send = (frame: string) => {
+  const send: Exchange['send'] = (frame, message) => {
     judge.hear('sent', frame)
-    exchange.send(frame)
+    exchange.send(frame, message)
   }
-  return rerouted(exchange, send, (frame, error) => {
+  return rerouted(exchange, send, (frame, response) => {
     if (frame !== undefined) judge.hear('sent', frame)
-    exchange.reply(frame, error)
+    exchange.reply(frame, response)
   })
 }
 
@@ -35,9 +35,9 @@ for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Describe
   const { send, receive } = prototype
   // The one request of this channel is answered by its exchange, which is heard.
   if (prototype !== Described.prototype) {
-    prototype.send = function (this: Channel, frame) {
+    prototype.send = function (this: Channel, frame, message) {
       judgeOf(this).hear('sent', frame)
-      send.call(this, frame)
+      send.call(this, frame, message)
     }
   }
   prototype.receive = function (this: Channel, receiver) {
@@ -49,6 +49,7 @@ for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Describe
       },
       garbage: (error, head, tail) => receiver.garbage(error, head, tail),
       ready: () => receiver.ready?.(),
+      failed: (id, error) => receiver.failed?.(id, error),
       closed: (error) => receiver.closed(error),
     })
   }

@@ -1,7 +1,7 @@
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, Exchange, HttpRequest, Principal, Receiver } from '../../jsonrpc/channel.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
-import type { Request } from '../../jsonrpc/message.js'
+import type { Request, SentResponse } from '../../jsonrpc/message.js'
 import type { Budgets } from './budgets.js'
 import type { Conversation } from './conversation.js'
 import { Outlet, type OutletOptions } from './outlet.js'
@@ -90,11 +90,11 @@ export class Described implements Channel, Exchange, Beating {
     this.#stream().send({ data: frame })
   }
 
-  reply(frame?: string, error?: RpcError): void {
+  reply(frame?: string, response?: SentResponse): void {
     if (this.#state === 'ended') return
     const pending = this.#state === 'pending'
     this.#state = 'ended'
-    this.#answer(frame, error)
+    this.#answer(frame, response?.error)
     if (!pending) return
     this.#options.pulse.remove(this)
     this.#receiver?.closed()

@@ -1,6 +1,6 @@
 import type { Exchange, HttpRequest, Principal } from '../../jsonrpc/channel.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
-import { type Invalid, type Message, isQuestion } from '../../jsonrpc/message.js'
+import type { Invalid, Message, SentMessage, SentResponse } from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import type { EventLog } from './event-log.js'
 import { STREAM_HEADERS } from './outlet.js'
@@ -30,7 +30,7 @@ export interface PostOptions {
   /** Headers of an answer that tells an error. */
   challenge(error: RpcError): HeaderList
   /** Headers of the answer that opens a session, which may have to be kept first. None where there is no answer, or nobody to have it. */
-  opening?: (answer: string | undefined) => HeaderList | Promise<HeaderList>
+  opening?: (response: SentResponse | undefined) => HeaderList | Promise<HeaderList>
 }
 
 /**
@@ -84,24 +84,24 @@ export class PostExchange implements Exchange, Beating {
     visit.onGone(() => this.#lost())
   }
 
-  send(frame: string): void {
+  send(frame: string, message?: SentMessage): void {
     const { home } = this.#options
     if (this.#answered) return
     const broken = this.#gone || (this.#log !== undefined && !this.#log.connected && !this.#released)
     // Somebody waits for the answer to a question: it must not wait for a client that may never ask again.
-    if (broken && isQuestion(frame) && home.sendElsewhere(frame)) return
+    if (broken && message?.kind === 'request' && home.sendElsewhere(frame)) return
     if (!this.#gone) this.#stream().push(frame)
   }
 
-  reply(frame?: string, error?: RpcError): void {
+  reply(frame?: string, response?: SentResponse): void {
     if (this.#answered) return
     this.#answered = true
-    this.#failed = error !== undefined
+    this.#failed = response?.error !== undefined
     const { home } = this.#options
     if (this.#log !== undefined) {
       if (frame !== undefined) this.#log.push(frame)
       home.finish(this.#log)
-    } else if (!this.#gone) this.#answer(frame, error)
+    } else if (!this.#gone) this.#answer(frame, response)
     else this.#options.opening?.(undefined)
     if (this.#done === undefined) return
     home.pulse.remove(this)
@@ -120,9 +120,10 @@ export class PostExchange implements Exchange, Beating {
     if (this.#options.opening === undefined) this.#stream()
   }
 
-  #answer(frame: string | undefined, error: RpcError | undefined): void {
+  #answer(frame: string | undefined, response: SentResponse | undefined): void {
+    const error = response?.error
     const { headers, opening } = this.#options
-    const more = opening?.(frame) ?? []
+    const more = opening?.(response) ?? []
     if (more instanceof Promise) void more.then((opened) => this.#write(frame, error, [...headers, ...opened]))
     else this.#write(frame, error, more.length === 0 ? headers : [...headers, ...more])
   }

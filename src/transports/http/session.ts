@@ -1,6 +1,6 @@
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
-import { type Message, read } from '../../jsonrpc/message.js'
+import { type Message, type SentResponse, read } from '../../jsonrpc/message.js'
 import { type Revision, byHandshake, newestHandshake } from '../../protocol/revisions/index.js'
 import type { Conversation } from './conversation.js'
 import type { EventId, EventLog } from './event-log.js'
@@ -114,10 +114,10 @@ export class HttpSession implements Channel, Home {
   }
 
   /** `initialize` was answered: with a revision it has begun. */
-  begin(answer: string): boolean {
-    const { result } = JSON.parse(answer) as { result?: { protocolVersion?: string; capabilities?: object } } // our own answer
-    this.#agreed = result?.protocolVersion
-    this.#offers = JSON.stringify(result?.capabilities)
+  begin({ result }: SentResponse): boolean {
+    const { protocolVersion, capabilities } = (result ?? {}) as { protocolVersion?: string; capabilities?: object } // our own result
+    this.#agreed = protocolVersion
+    this.#offers = JSON.stringify(capabilities)
     this.#revision = byHandshake.find(({ id }) => id === this.#agreed) ?? newestHandshake
     return this.#agreed !== undefined
   }
@@ -134,9 +134,10 @@ export class HttpSession implements Channel, Home {
   }
 
   /** Serves a message that came before. Nobody hears the answer: it was given then. */
-  #repeat(frame: string, principal: Principal | undefined): Promise<string | undefined> {
+  #repeat(frame: string, principal: Principal | undefined): Promise<SentResponse | undefined> {
     return new Promise((resolve) => {
-      const exchange = { send: () => {}, reply: resolve }
+      const reply = (_frame?: string, response?: SentResponse) => resolve(response)
+      const exchange = { send: () => {}, reply }
       this.#receiver?.frame(frame, principal === undefined ? exchange : { ...exchange, principal })
     })
   }

@@ -1,0 +1,362 @@
+import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
+import { RequestFailed, RpcError } from '../../../jsonrpc/errors.js'
+import { type Id, type Message, type SentMessage, type SentRequest, isObject, read } from '../../../jsonrpc/message.js'
+import type { Report } from '../../../jsonrpc/report.js'
+import { bySelfDescription } from '../../../protocol/revisions/index.js'
+import type { HttpResponse, SendRequest } from './http-request.js'
+import { encodeHeaderValue } from './parameter-headers.js'
+import { PendingRequest } from './pending-request.js'
+import { type Cursor, isTemporary, retryDelay, waitFor } from './reconnecting.js'
+import { failure, refused } from './request-errors.js'
+import { mediaType, readEvents, readText } from './response-body.js'
+
+export interface HttpChannelOptions {
+  url: URL
+  /** Sends one HTTP request: redirects and authorization are its business. */
+  send: SendRequest
+  /** Headers of every request. */
+  headers: Readonly<Record<string, string>>
+  /** The longest message that is taken in, in bytes. */
+  maxMessage: number
+  /** The parameter of a method that `Mcp-Name` repeats. */
+  nameParam(method: string): string | undefined
+  report(report: Report): void
+}
+
+const JSON_TYPE = 'application/json'
+const EVENT_STREAM = 'text/event-stream'
+/** The body of an error that is looked at, in bytes. */
+const MAX_ERROR_BODY = 64 * 1024
+/** How often a stream is re-opened in vain before it is given up. */
+const MAX_FAILURES = 5
+/** Milliseconds for the end of a stream after the response, and for the DELETE of a session. */
+const LINGER = 2000
+
+/**
+ * The client's end of Streamable HTTP, of every revision: each message is a POST. With a handshake there may be a
+ * session, a GET stream for what belongs to no request, and resumption; stateless requests have none of these.
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+ * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
+ */
+export class HttpClientChannel implements Channel {
+  readonly #options: HttpChannelOptions
+  readonly #pending = new Map<Id, PendingRequest>()
+  #receiver: Receiver | undefined
+  #session: string | undefined
+  /** The version that requests are sent in: that of the last stateless request, or what `initialize` agreed on. */
+  #version: string | undefined
+  /** Nothing overtakes `initialize` and `notifications/initialized`. */
+  #opening: Promise<void> | undefined
+  /** Ends the GET stream. */
+  #listening: AbortController | undefined
+  #closed = false
+
+  constructor(options: HttpChannelOptions) {
+    this.#options = options
+  }
+
+  receive(receiver: Receiver): void {
+    this.#receiver = receiver
+  }
+
+  send(frame: string, message: SentMessage | undefined = sentMessage(frame)): void {
+    if (this.#closed) return
+    if (message?.kind === 'request') this.#sendRequest(frame, message)
+    else void this.#sendOther(frame, message)
+  }
+
+  /** In a stateless revision, closing the stream cancels; `initialize` is never cancelled by a notification. */
+  cancel(id: Id): boolean {
+    const pending = this.#pending.get(id)
+    if (pending === undefined) return true
+    const { method, protocolVersion } = pending.request
+    if (method !== 'initialize' && !isStateless(protocolVersion)) return false
+    pending.controller.abort()
+    return true
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.#listening?.abort()
+    for (const { controller } of this.#pending.values()) controller.abort()
+    if (this.#session === undefined) return
+    try {
+      const response = await this.#exchange('DELETE', {}, undefined, AbortSignal.timeout(LINGER))
+      response.cancel()
+    } catch {
+      // The session expires by itself.
+    }
+  }
+
+  #sendRequest(frame: string, request: SentRequest): void {
+    const pending = new PendingRequest(request)
+    this.#pending.set(request.id, pending)
+    void this.#request(frame, pending)
+    if (request.method === 'initialize') this.#opening = pending.settled
+  }
+
+  async #request(frame: string, pending: PendingRequest): Promise<void> {
+    const { request, controller } = pending
+    try {
+      if (request.method === 'initialize') {
+        this.#forgetSession()
+        this.#version = undefined
+      } else if (this.#opening !== undefined) await this.#opening
+      if (isStateless(request.protocolVersion)) this.#version = request.protocolVersion
+      pending.session = this.#session
+      const response = await this.#exchange('POST', this.#headersOf(request), frame, controller.signal)
+      await this.#receiveResponse(response, pending)
+    } catch (error) {
+      this.#fail(pending, failure(error))
+    } finally {
+      if (this.#pending.get(request.id) === pending) this.#pending.delete(request.id)
+    }
+  }
+
+  #fail(pending: PendingRequest, error: Error): void {
+    if (pending.settle() && !this.#closed) this.#receiver?.failed?.(pending.id, error)
+  }
+
+  /** A notification, or the response to a request of the server. */
+  async #sendOther(frame: string, message: SentMessage | undefined): Promise<void> {
+    const initialized = message?.kind === 'notification' && message.method === 'notifications/initialized'
+    const posted = this.#post(frame, message, this.#opening)
+    if (initialized) this.#opening = posted
+    await posted
+    if (initialized) void this.#listen()
+  }
+
+  async #post(frame: string, message: SentMessage | undefined, opening: Promise<void> | undefined): Promise<void> {
+    const session = this.#session
+    try {
+      await opening
+      const response = await this.#exchange('POST', this.#headersOf(message), frame, new AbortController().signal)
+      response.cancel()
+      if (response.status >= 300) this.#refusedOther(response.status, session)
+    } catch (error) {
+      if (!this.#closed) this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
+    }
+    // The server is told; its stream is of no use any more.
+    if (message?.kind === 'notification' && message.method === 'notifications/cancelled' && isObject(message.params))
+      this.#pending.get(message.params['requestId'] as Id)?.controller.abort() // an id of ours
+  }
+
+  #refusedOther(status: number, session: string | undefined): void {
+    this.#options.report({ level: 'warning', message: `The server refused a message with HTTP ${status}` })
+    if (status === 404 && session !== undefined) this.#expire(session)
+  }
+
+  #headersOf(message: SentMessage | undefined): Record<string, string> {
+    const headers: Record<string, string> = { 'content-type': JSON_TYPE, accept: `${JSON_TYPE}, ${EVENT_STREAM}` }
+    if (!isStateless(this.#version) || message === undefined || message.kind === 'response') return headers
+    const { method, params } = message
+    headers['mcp-method'] = method
+    const param = this.#options.nameParam(method)
+    const name = param === undefined || !isObject(params) ? undefined : params[param]
+    if (typeof name === 'string') headers['mcp-name'] = encodeHeaderValue(name)
+    const mirrored = message.kind === 'request' ? message.headerParams : undefined
+    for (const [header, value] of Object.entries(mirrored ?? {})) headers[`mcp-param-${header.toLowerCase()}`] = encodeHeaderValue(value)
+    return headers
+  }
+
+  #exchange(
+    method: 'POST' | 'GET' | 'DELETE',
+    own: Readonly<Record<string, string>>,
+    body: string | undefined,
+    signal: AbortSignal,
+  ): Promise<HttpResponse> {
+    const { url, send, headers: common } = this.#options
+    const headers: Record<string, string> = { ...common, ...own }
+    if (this.#version !== undefined) headers['mcp-protocol-version'] = this.#version
+    if (this.#session !== undefined && !isStateless(this.#version)) headers['mcp-session-id'] = this.#session
+    return send({ method, url, headers, signal, ...(body === undefined ? {} : { body }) })
+  }
+
+  async #receiveResponse(response: HttpResponse, pending: PendingRequest): Promise<void> {
+    const { status } = response
+    const type = mediaType(response)
+    if (status < 200 || status >= 300) return await this.#refused(response, pending)
+    if (pending.request.method === 'initialize') this.#session = sessionOf(response)
+    if (type === EVENT_STREAM) return await this.#receiveStream(response, pending)
+    if (type === JSON_TYPE) this.#deliver(await readText(response, this.#options.maxMessage))
+    else response.cancel()
+    if (pending.answered) return
+    const what = type === JSON_TYPE ? 'a body that is not its response' : `HTTP ${status} and Content-Type "${type}"`
+    throw new RequestFailed('INVALID_RESPONSE', `The server answered the request with ${what}`, { status, executed: 'maybe' })
+  }
+
+  async #refused(response: HttpResponse, pending: PendingRequest): Promise<void> {
+    const { status } = response
+    if (status === 404 && pending.session !== undefined) {
+      response.cancel()
+      this.#expire(pending.session, pending)
+      return
+    }
+    const text = await readText(response, MAX_ERROR_BODY).catch(() => '')
+    const error = errorOf(text)
+    if (error === undefined) throw refused(status, text)
+    // These say something of the way to the server, or of who asks: not of the request itself.
+    if (isInconclusive(status))
+      throw new RequestFailed('HTTP_STATUS', `The server answered HTTP ${status}: ${error.message}`, {
+        status,
+        executed: status >= 500 ? 'maybe' : 'no',
+        cause: error,
+      })
+    this.#fail(pending, error)
+  }
+
+  /** Reads the stream of a request, and where it breaks, what the server kept of it. */
+  async #receiveStream(response: HttpResponse, pending: PendingRequest): Promise<void> {
+    const { request, controller } = pending
+    const cursor: Cursor = {}
+    const broken = await this.#readStream(response, cursor, pending)
+    const resumable = !isStateless(request.protocolVersion)
+    let failures = 0
+    while (resumable && cursor.id !== undefined && !this.#isDone(pending) && failures < MAX_FAILURES) {
+      await waitFor(retryDelay(cursor, failures), controller.signal)
+      const status = await this.#resume(cursor, pending)
+      if (status === 'read') failures = 0
+      else if (status === 'temporary') failures++
+      else break
+    }
+    if (!pending.answered)
+      throw new RequestFailed('STREAM_ENDED', 'The stream of the request ended without its response', { executed: 'maybe', cause: broken })
+  }
+
+  /** Asks for what came behind the last event. */
+  async #resume(
+    cursor: Cursor,
+    pending: PendingRequest | undefined,
+    signal = pending?.controller.signal,
+  ): Promise<'read' | 'temporary' | 'refused'> {
+    const headers: Record<string, string> = { accept: EVENT_STREAM }
+    if (cursor.id !== undefined) headers['last-event-id'] = cursor.id
+    let response: HttpResponse
+    try {
+      response = await this.#exchange('GET', headers, undefined, signal ?? new AbortController().signal)
+    } catch {
+      return 'temporary'
+    }
+    if (response.status === 200 && mediaType(response) === EVENT_STREAM) {
+      await this.#readStream(response, cursor, pending)
+      return 'read'
+    }
+    response.cancel()
+    return isTemporary(response.status) ? 'temporary' : 'refused'
+  }
+
+  /** Delivers every message of a stream; returns why it broke, where it did. */
+  async #readStream(response: HttpResponse, cursor: Cursor, pending: PendingRequest | undefined): Promise<unknown> {
+    let linger: ReturnType<typeof setTimeout> | undefined
+    try {
+      for await (const { id, retry, event = 'message', data = '' } of readEvents(response, this.#options.maxMessage)) {
+        if (id !== undefined) cursor.id = id
+        if (retry !== undefined) cursor.retry = retry
+        if (event === 'message' && data !== '') this.#deliver(data)
+        // The stream should end now; one that does not is not waited for.
+        if (pending?.answered === true) linger ??= setTimeout(() => response.cancel(), LINGER)
+      }
+      return undefined
+    } catch (error) {
+      if (error instanceof Error && error.name === 'EventTooLong' && pending !== undefined) throw error
+      return error
+    } finally {
+      clearTimeout(linger)
+    }
+  }
+
+  #isDone(pending: PendingRequest): boolean {
+    return pending.answered || pending.aborted || this.#closed
+  }
+
+  #deliver(text: string): void {
+    if (this.#closed) return
+    const message = read(text)
+    if (message.kind === 'response') {
+      const pending = this.#pending.get(message.id)
+      if (pending?.request.method === 'initialize') this.#version = agreedVersion(message)
+      pending?.settle()
+    }
+    this.#receiver?.frame(text, undefined, message)
+  }
+
+  /** Opens the stream for what belongs to no request. A server need not have one: nothing depends on it. */
+  async #listen(): Promise<void> {
+    this.#listening?.abort()
+    const controller = new AbortController()
+    this.#listening = controller
+    const { signal } = controller
+    const cursor: Cursor = {}
+    try {
+      for (let failures = 0; failures < MAX_FAILURES && !signal.aborted && !this.#closed;) {
+        const status = await this.#resume(cursor, undefined, signal)
+        if (status === 'refused') return
+        failures = status === 'read' ? 0 : failures + 1
+        await waitFor(retryDelay(cursor, failures), signal)
+      }
+    } catch {
+      // The channel was closed, or the session has ended.
+    }
+  }
+
+  /** The server does not know the session any more. What it has refused was not executed; of the rest nobody knows. */
+  #expire(session: string, refusedOne?: PendingRequest): void {
+    if (this.#session === session) this.#forgetSession()
+    const message = 'The server has ended the session'
+    if (refusedOne !== undefined) this.#fail(refusedOne, new RequestFailed('SESSION_EXPIRED', message, { status: 404, executed: 'no' }))
+    for (const pending of this.#pending.values()) {
+      if (pending.session !== session || pending === refusedOne) continue
+      this.#fail(pending, new RequestFailed('SESSION_EXPIRED', `${message} while the request was executed`, { executed: 'maybe' }))
+      pending.controller.abort()
+    }
+  }
+
+  #forgetSession(): void {
+    this.#session = undefined
+    this.#listening?.abort()
+    this.#listening = undefined
+  }
+}
+
+function isStateless(version: string | undefined): boolean {
+  return version !== undefined && bySelfDescription.some(({ id }) => id === version)
+}
+
+/** Statuses that do not say which protocol a server speaks, nor whether it would serve the request. */
+function isInconclusive(status: number): boolean {
+  return status === 401 || status === 403 || status === 407 || status === 408 || status === 429 || status >= 500
+}
+
+function sessionOf(response: HttpResponse): string | undefined {
+  const id = response.header('mcp-session-id')
+  if (id === undefined || /^[!-~]+$/.test(id)) return id
+  throw new RequestFailed('INVALID_RESPONSE', 'The server sent a Mcp-Session-Id with characters that are not visible ASCII', {
+    executed: 'maybe',
+  })
+}
+
+function agreedVersion(message: Message): string | undefined {
+  const result = message.kind === 'response' && 'result' in message.outcome ? message.outcome.result : undefined
+  const version = isObject(result) ? result['protocolVersion'] : undefined
+  return typeof version === 'string' ? version : undefined
+}
+
+/** The error of a JSON-RPC error response; over HTTP it may have no id. */
+function errorOf(text: string): RpcError | undefined {
+  try {
+    const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown; data?: unknown } }
+    return typeof error?.code === 'number' && typeof error.message === 'string'
+      ? new RpcError(error.code, error.message, error.data)
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Text that nobody has described: it is sent as what it looks like. */
+function sentMessage(frame: string): SentMessage | undefined {
+  const message = read(frame)
+  if (message.kind === 'request' || message.kind === 'notification') return message
+  return message.kind === 'response' ? { kind: 'response', id: message.id } : undefined
+}

@@ -1,0 +1,103 @@
+/** One HTTP request, as the client's transport makes it. */
+export interface HttpRequest {
+  readonly method: 'POST' | 'GET' | 'DELETE'
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly signal: AbortSignal
+}
+
+export interface HttpResponse {
+  readonly status: number
+  /** The value of a header, by its name in lower case. */
+  header(name: string): string | undefined
+  /** The decoded body, piece by piece. It must be read to its end or cancelled. */
+  readonly body: AsyncIterable<Uint8Array>
+  /** Gives the rest of the body up, and its connection with it where that is needed. */
+  cancel(): void
+}
+
+/** Sends a request. Rejects where there is no response; it never follows a redirect. */
+export type SendRequest = (request: HttpRequest) => Promise<HttpResponse>
+
+const MAX_REDIRECTS = 5
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+/** What a server answered that the transport cannot go on with. */
+export class UnexpectedResponse extends Error {
+  override readonly name = 'UnexpectedResponse'
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/**
+ * Follows redirects within the origin: a token or a session id never goes to another one. A redirected POST keeps its
+ * method and body only with 307 and 308.
+ */
+export function followRedirects(send: SendRequest): SendRequest {
+  return async (request) => {
+    let { url } = request
+    for (let hops = 0; ; hops++) {
+      const response = await send({ ...request, url })
+      if (!REDIRECTS.has(response.status)) return response
+      response.cancel()
+      url = redirectTarget(request.method, url, response, hops)
+    }
+  }
+}
+
+function redirectTarget(method: string, url: URL, response: HttpResponse, hops: number): URL {
+  const { status } = response
+  const refuse = (reason: string) =>
+    new UnexpectedResponse(status, `The server redirects (HTTP ${status}) ${reason}. Connect to the final URL instead`)
+  const location = response.header('location')
+  if (location === undefined || !URL.canParse(location, url.href)) throw refuse('without a valid Location header')
+  const target = new URL(location, url)
+  if (target.origin !== url.origin) throw refuse(`to another origin, ${target.origin}, which is not followed`)
+  if (method !== 'GET' && status !== 307 && status !== 308) throw refuse(`a ${method} request, which would become a GET request`)
+  if (hops >= MAX_REDIRECTS) throw refuse(`more than ${MAX_REDIRECTS} times`)
+  return target
+}
+
+/** Sends requests by the web's `fetch`. */
+export function webRequest(fetch: typeof globalThis.fetch): SendRequest {
+  return async ({ method, url, headers, body, signal }) => {
+    const response = await fetch(url, {
+      method,
+      headers,
+      signal,
+      redirect: 'manual',
+      ...(body === undefined ? {} : { body }),
+    })
+    if (response.type === 'opaqueredirect')
+      throw new UnexpectedResponse(0, 'The server redirects, and a browser does not say where to. Connect to the final URL instead')
+    const stream = response.body
+    return {
+      status: response.status,
+      header: (name) => response.headers.get(name) ?? undefined,
+      body: stream === null ? noBody() : chunks(stream),
+      cancel: () => void stream?.cancel().catch(() => {}),
+    }
+  }
+}
+
+async function* noBody(): AsyncGenerator<Uint8Array> {}
+
+/** Not every runtime has streams that can be iterated. */
+async function* chunks(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    // Also where the reader stops early: the connection is not needed any more.
+    reader.cancel().catch(() => {})
+  }
+}

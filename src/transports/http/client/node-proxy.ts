@@ -1,0 +1,64 @@
+import { type Agent, type RequestOptions, request } from 'node:http'
+import type { Socket } from 'node:net'
+import { connect } from 'node:tls'
+
+/** A proxy of `HTTP_PROXY` or `HTTPS_PROXY`. */
+export interface Proxy {
+  readonly url: URL
+  readonly target: Pick<RequestOptions, 'host' | 'port'>
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The proxy for a URL, by the variables that curl and others obey; lower case wins. */
+export function proxyOf(url: URL, env: Readonly<Record<string, string | undefined>>): Proxy | undefined {
+  const variable = (name: string) => env[name.toLowerCase()] ?? env[name]
+  const given = variable(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY') ?? variable('ALL_PROXY')
+  if (given === undefined || given === '' || isExcluded(url, variable('NO_PROXY') ?? '')) return undefined
+  const href = given.includes('://') ? given : `http://${given}`
+  if (!URL.canParse(href)) throw new TypeError(`The proxy ${JSON.stringify(given)} is not a valid URL`)
+  const proxy = new URL(href)
+  if (proxy.protocol !== 'http:') throw new TypeError(`The proxy ${proxy.origin} must be reached over http:, not ${proxy.protocol}`)
+  const credentials = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`
+  return {
+    url: proxy,
+    target: { host: unbracketed(proxy.hostname), port: proxy.port === '' ? 80 : Number(proxy.port) },
+    headers: credentials === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` },
+  }
+}
+
+function isExcluded({ hostname, port }: URL, list: string): boolean {
+  return list.split(/[\s,]+/).some((entry) => {
+    if (entry === '*') return true
+    const [, name = '', only] = /^(\[.*\]|[^:]*)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
+    if (name === '' || (only !== undefined && only !== port)) return false
+    const suffix = name.replace(/^\*?\./, '')
+    return hostname === suffix || hostname.endsWith(`.${suffix}`)
+  })
+}
+
+/** Makes an agent for https connect through the proxy. */
+export function tunnel(agent: Agent, proxy: Proxy): void {
+  const createConnection = (options: TunnelOptions, done: (error: Error | null, socket?: Socket) => void) => {
+    const host = options.host ?? ''
+    const authority = `${host.includes(':') ? `[${host}]` : host}:${options.port ?? 443}`
+    const asked = request({ ...proxy.target, method: 'CONNECT', path: authority, headers: { host: authority, ...proxy.headers } })
+    asked.on('error', done)
+    asked.on('connect', (response, socket) => {
+      if (response.statusCode === 200) return done(null, connect({ ...options, socket, servername: options.servername ?? host }))
+      socket.destroy()
+      done(new Error(`The proxy ${proxy.url.host} answered HTTP ${response.statusCode} to CONNECT ${authority}`))
+    })
+    asked.end()
+  }
+  Object.assign(agent, { createConnection })
+}
+
+interface TunnelOptions {
+  host?: string
+  port?: number
+  servername?: string
+}
+
+function unbracketed(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}

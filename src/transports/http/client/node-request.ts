@@ -1,0 +1,93 @@
+import { type IncomingMessage, Agent as HttpAgent, request as httpRequest } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import type { Socket } from 'node:net'
+import { createGunzip, createInflate, createBrotliDecompress } from 'node:zlib'
+import { type Readable, pipeline } from 'node:stream'
+import type { HttpResponse, SendRequest } from './http-request.js'
+import { type Proxy, proxyOf, tunnel } from './node-proxy.js'
+
+/*
+ * HTTP by Node's own modules instead of its fetch, which gives up after five minutes of silence: a tool may take longer,
+ * and a stream may be silent for hours. Half-open connections are noticed by TCP keep-alive.
+ */
+
+/** Milliseconds after which the system asks whether the other side of a silent connection still is there. */
+const TCP_KEEP_ALIVE = 30_000
+
+const KEPT = { keepAlive: true, keepAliveInitialDelay: TCP_KEEP_ALIVE, noDelay: true } as const
+
+/** Sends requests through Node; the proxy variables of `env` are obeyed. */
+export function nodeRequest(env: Readonly<Record<string, string | undefined>> = process.env): SendRequest {
+  const agents = new Map<string, HttpAgent>()
+  const agentFor = (secure: boolean, proxy: Proxy | undefined): HttpAgent => {
+    const key = `${secure} ${proxy?.url.href ?? ''}`
+    let agent = agents.get(key)
+    if (agent === undefined) {
+      agent = secure ? new HttpsAgent(KEPT) : new HttpAgent(KEPT)
+      if (secure && proxy !== undefined) tunnel(agent, proxy)
+      agents.set(key, agent)
+    }
+    return agent
+  }
+  return ({ method, url, headers, body, signal }) =>
+    new Promise<HttpResponse>((resolve, reject) => {
+      const secure = url.protocol === 'https:'
+      const proxy = proxyOf(url, env)
+      const agent = agentFor(secure, proxy)
+      const all: Record<string, string> = { 'accept-encoding': 'gzip, deflate, br', ...headers }
+      if (body !== undefined) all['content-length'] = String(Buffer.byteLength(body))
+      let response: IncomingMessage | undefined
+      const respond = (message: IncomingMessage) => {
+        response = message
+        resolve(responseOf(message))
+      }
+      const request =
+        proxy !== undefined && !secure
+          ? httpRequest({ ...proxy.target, agent, method, path: url.href, headers: { ...all, host: url.host, ...proxy.headers } }, respond)
+          : (secure ? httpsRequest : httpRequest)(url, { agent, method, headers: all }, respond)
+      // Not by the `signal` option: it may destroy a connection that another request has by then.
+      const abort = () => (response ?? request).destroy(new Error('The request was aborted'))
+      signal.addEventListener('abort', abort, { once: true })
+      request.on('close', () => signal.removeEventListener('abort', abort))
+      request.on('error', reject)
+      request.on('socket', (socket: Socket) => socket.setKeepAlive(true, TCP_KEEP_ALIVE))
+      if (signal.aborted) abort()
+      else request.end(body)
+    })
+}
+
+function responseOf(message: IncomingMessage): HttpResponse {
+  // Whoever reads the body is told; where nobody reads it any more, nobody needs to be.
+  message.on('error', () => {})
+  return {
+    status: message.statusCode ?? 0,
+    header: (name) => {
+      const value = message.headers[name]
+      return Array.isArray(value) ? value.join(', ') : value
+    },
+    body: decoded(message),
+    cancel: () => void message.destroy(),
+  }
+}
+
+function decoded(message: IncomingMessage): AsyncIterable<Uint8Array> {
+  const decoder = decoderOf(message.headers['content-encoding'])
+  if (decoder === undefined) return message
+  // Errors come out of the decoder, which is what is read.
+  pipeline(message, decoder, () => {})
+  return decoder
+}
+
+function decoderOf(encoding: string | undefined): (Readable & NodeJS.WritableStream) | undefined {
+  switch (encoding?.trim().toLowerCase()) {
+    case 'gzip':
+    case 'x-gzip':
+      return createGunzip()
+    case 'deflate':
+      return createInflate()
+    case 'br':
+      return createBrotliDecompress()
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,41 @@
+import type { Id, SentRequest } from '../../../jsonrpc/message.js'
+
+/** A request that was sent and waits for its response. */
+export class PendingRequest {
+  readonly request: SentRequest
+  readonly controller = new AbortController()
+  /** The session that it was sent in. */
+  session: string | undefined
+  /** Resolves when there is a response, or when it is certain that there will be none. */
+  readonly settled: Promise<void>
+  #answered = false
+  #settle: () => void = () => {}
+
+  constructor(request: SentRequest) {
+    this.request = request
+    this.settled = new Promise((resolve) => {
+      this.#settle = resolve
+    })
+  }
+
+  get id(): Id {
+    return this.request.id
+  }
+
+  /** Whether its response was delivered, or its failure. */
+  get answered(): boolean {
+    return this.#answered
+  }
+
+  get aborted(): boolean {
+    return this.controller.signal.aborted
+  }
+
+  /** True the first time. */
+  settle(): boolean {
+    const first = !this.#answered
+    this.#answered = true
+    this.#settle()
+    return first
+  }
+}
