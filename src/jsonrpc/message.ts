@@ -62,6 +62,7 @@ export interface SentNotification {
   readonly params?: unknown
 }
 export interface SentResponse {
+  /** What follows holds until it was sent: the result is not kept for the channel. */
   readonly kind: 'response'
   /** None where the id of the request could not be read. */
   readonly id: Id | undefined

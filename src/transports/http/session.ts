@@ -136,7 +136,9 @@ export class HttpSession implements Channel, Home {
   /** Serves a message that came before. Nobody hears the answer: it was given then. */
   #repeat(frame: string, principal: Principal | undefined): Promise<SentResponse | undefined> {
     return new Promise((resolve) => {
-      const reply = (_frame?: string, response?: SentResponse) => resolve(response)
+      // A response says what it is only until it was sent.
+      const reply = (_frame?: string, response?: SentResponse) =>
+        resolve(response && { kind: 'response', id: response.id, result: response.result, error: response.error })
       const exchange = { send: () => {}, reply }
       this.#receiver?.frame(frame, principal === undefined ? exchange : { ...exchange, principal })
     })
