@@ -1,10 +1,28 @@
 import { defineConfig } from 'vitest/config'
+import { DefaultReporter, type TestCase, type TestModule } from 'vitest/node'
+
+/** Prints what failed, and the counts at the end; on a terminal also how far it is. */
+class QuietReporter extends DefaultReporter {
+  protected override printTestModule(module: TestModule): void {
+    if (module.state() === 'failed') super.printTestModule(module)
+  }
+
+  protected override printTestCase(state: ReturnType<TestModule['state']>, test: TestCase): void {
+    if (test.result().state === 'failed') super.printTestCase(state, test)
+  }
+}
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    setupFiles: ['test/official/setup.ts'],
-    testTimeout: 30_000,
+    setupFiles: ['test/quiet.ts', 'test/official/setup.ts'],
+    reporters: [new QuietReporter()],
+    // The output of a test is shown if it fails.
+    silent: 'passed-only',
+    // Only for tests that hang: a busy machine may be many times slower than a quiet one.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 30_000 } },
     // Two cores are common; child processes need one of them.
     maxWorkers: 2,
   },

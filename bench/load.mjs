@@ -76,6 +76,26 @@ export class Load {
     return times.sort((one, other) => one - other)
   }
 
+  /** Calls of which so many are always under way. */
+  async inFlight(count, width) {
+    const messages = Array.from({ length: count }, (_, i) => call(++this.#id, `hello number ${i}`))
+    const first = this.#seen
+    await new Promise((resolve) => {
+      let sent = 0
+      const fill = () => {
+        const until = Math.min(count, this.#seen - first + width)
+        if (sent < until) this.#child.stdin.write(messages.slice(sent, until).join(''))
+        sent = until
+        this.#wanted = this.#seen + 1
+        if (this.#seen - first >= count) resolve()
+      }
+      this.#reached = fill
+      void this.exited.then(resolve)
+      fill()
+    })
+    this.#wanted = Infinity
+  }
+
   /** Milliseconds for a message of that many bytes there and back. */
   async large(bytes) {
     const message = Buffer.from(call(++this.#id, 'x'.repeat(bytes)))

@@ -73,6 +73,7 @@ async function measure(name) {
   row['ping-pong p99, ms'] = times[Math.floor(times.length * 0.99)]
   row['peak memory under calls, MB'] = load.memory(true)
   await load.close()
+  await warmUp(file, row)
   // A fresh process, so that the size of one message does not change the figures above.
   const large = new Load(file)
   await large.open()
@@ -82,6 +83,22 @@ async function measure(name) {
   row['peak memory at 64 MB, MB'] = row['64 MB message, ms'] === undefined ? undefined : large.memory(true)
   await large.close()
   return row
+}
+
+/** What a fresh process does before V8 has compiled its code, and how much memory it takes under a steady load. */
+async function warmUp(file, row) {
+  const cold = new Load(file)
+  await cold.open()
+  const first = await cold.pingPong(2000)
+  row['p99 of the first 2,000, ms'] = first[Math.floor(first.length * 0.99)]
+  const all = [...first, ...(await cold.pingPong(18_000))].sort((one, other) => one - other)
+  row['p99 of the first 20,000, ms'] = all[Math.floor(all.length * 0.99)]
+  await cold.close()
+  const busy = new Load(file)
+  await busy.open()
+  await busy.inFlight(30_000, 64)
+  row['peak memory, 64 in flight, MB'] = busy.memory(true)
+  await busy.close()
 }
 
 /** Packages and megabytes of a fresh install. */
@@ -139,6 +156,12 @@ function show(table) {
 }
 
 prepare()
+// The load must not warm up while the first server is measured.
+const rehearsal = new Load(join(here, 'servers', 'bare.mjs'))
+await rehearsal.open()
+await rehearsal.pingPong(4000)
+await rehearsal.inFlight(4000, 64)
+await rehearsal.close()
 const results = Object.fromEntries(names.map((name) => [name, []]))
 for (let round = 1; round <= rounds; round++) {
   for (const name of names) results[name].push(await measure(name))

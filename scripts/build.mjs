@@ -7,7 +7,6 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
-import { accelerate } from './accelerate.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const aside = join(root, `dist.${process.pid}`)
@@ -21,23 +20,14 @@ function declarations() {
   if (status !== 0) throw new Error('tsc failed')
 }
 
-/** What stands for src/schema/full.ts in the core: it loads that file when it is needed. */
-const LATER = `
-  let full
-  const load = () => (full ??= process.getBuiltinModule('node:module').createRequire(import.meta.url)('./schemas.cjs'))
-  export const check = (schema, value) => load().check(schema, value)
-  export const lint = (schema, options) => load().lint(schema, options)
-  export const headerParameters = (schema) => load().headerParameters(schema)
-`
+/**
+ * Local names are shortened, so that less is to be read at the start. Line breaks
+ * and the names of functions and classes stay: Node prints a source line and a
+ * stack for an error, and both must be readable.
+ */
+const minify = { compress: true, mangle: { keepNames: { function: true, class: true } }, codegen: { removeWhitespace: false } }
 
-async function schemas() {
-  const bundle = await rolldown({ input: { schemas: join(root, 'src', 'schema', 'full.ts') }, platform: 'node' })
-  await bundle.write({ dir: aside, format: 'cjs', entryFileNames: '[name].cjs', minify: true, sourcemap: true })
-  await bundle.close()
-}
-
-/** All bundles; with `later`, the core leaves the larger part of JSON Schema to a file that it loads when it needs it. */
-async function bundles(folder, later) {
+async function bundles() {
   const entry = (name) => join(root, 'src', `${name}.ts`)
   const bundle = await rolldown({
     input: {
@@ -50,15 +40,14 @@ async function bundles(folder, later) {
     },
     external: [/^node:/, 'jose'],
     platform: 'node',
-    plugins: [{ name: 'load-later', load: (id) => (later && id.endsWith('full.ts') ? LATER : undefined) }],
   })
   await bundle.write({
-    dir: folder,
+    dir: aside,
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
-    // Half the start-up cost is reading the code: less of it, and in few files.
-    minify: true,
+    minify,
+    comments: { legal: true, annotation: false, jsdoc: false },
     sourcemap: true,
     minifyInternalExports: false,
     codeSplitting: {
@@ -67,7 +56,7 @@ async function bundles(folder, later) {
           name: 'core',
           test: /src[\\/](framing[\\/](?!event-stream)|(jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!http|memory|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
         },
-        { name: 'options', test: /src[\\/]cli[\\/](options|command|print|servers|settings)\.ts/ },
+        { name: 'options', test: /src[\\/]cli[\\/](options|command|servers|settings)\.ts/ },
         { name: 'connecting', test: /src[\\/](client[\\/]|client\.ts|transports[\\/]stdio-(client|diagnosis))/ },
       ],
     },
@@ -93,11 +82,7 @@ const started = new Date().toISOString()
 rmSync(aside, { recursive: true, force: true })
 mkdirSync(aside, { recursive: true })
 try {
-  await bundles(aside, false)
-  await bundles(join(aside, 'node'), true)
-  await schemas()
-  accelerate(aside, join(aside, 'node', 'core.js'))
-  rmSync(join(aside, 'node'), { recursive: true })
+  await bundles()
   declarations()
   chmodSync(join(aside, 'cli.js'), 0o755)
   writeFileSync(join(aside, '.built'), started)

@@ -5,10 +5,14 @@ import { fileURLToPath } from 'node:url'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const env = { CONFINEMENT_SECONDS: '60', ...process.env }
-const { status } = spawnSync('npx', ['--no-install', 'vitest', 'run', 'test/bundled/confinement.test.ts'], {
-  cwd: root,
-  stdio: 'inherit',
-  env,
-  shell: process.platform === 'win32',
-})
+const { status } = spawnSync(
+  'npx',
+  ['--no-install', 'vitest', 'run', 'test/bundled/confinement.test.ts', '--reporter=default', '--silent=false'],
+  {
+    cwd: root,
+    stdio: 'inherit',
+    env,
+    shell: process.platform === 'win32',
+  },
+)
 process.exitCode = status ?? 1

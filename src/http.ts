@@ -1,5 +1,7 @@
-import type { Authorization } from './auth/authorization.js'
+import { type Authorization, checkAuthorization } from './auth/authorization.js'
+import { isLoopback } from './auth/loopback.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
+import { andThen } from './jsonrpc/hook.js'
 import type { Report } from './jsonrpc/report.js'
 import { identify } from './protocol/revisions/identify.js'
 import { checkNames } from './schema/names.js'
@@ -8,14 +10,15 @@ import { type Server, checkServer } from './server/server.js'
 import { callerOf } from './server/connection.js'
 import { Session } from './server/session.js'
 import { MemoryReplay, type ReplayStore } from './stores/replay.js'
-import { MemorySessions, type SessionStore } from './stores/sessions.js'
+import type { SessionStore } from './stores/sessions.js'
+import { Budgets } from './transports/http/budgets.js'
 import { BearerGate } from './transports/http/bearer-gate.js'
 import { Endpoint } from './transports/http/endpoint.js'
 import type { Listening } from './transports/http/node.js'
 import { type NodeHandler, nodeHandlerOf } from './transports/http/node-handler.js'
 import { Unread } from './transports/http/unread.js'
 import { type HttpHandler, webVisit } from './transports/http/web.js'
-import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
+import { type LogLevel, type LogStream, logTo, standardError } from './transports/stdio-log.js'
 
 export interface HttpLimits {
   /** The longest body of a request, in bytes (default 4 MiB). */
@@ -28,8 +31,18 @@ export interface HttpLimits {
   open?: number
   /** How many bytes may wait for a client that does not read (default 1 MiB). */
   waiting?: number
-  /** How many bytes of answers that have been given may wait to be read, with `listen` and `nodeHandler` (default 256 MiB); the oldest are cut off. */
+  /** How many bytes of answers and streams may wait to be read, of all clients, with `listen` and `nodeHandler` (default 256 MiB); the oldest are cut off. */
   unread?: number
+  /** How much memory requests in progress may hold, in bytes (default 128 MiB); more requests get 503. Counted is the text of each, and what was parsed from it. */
+  pending?: number
+  /** The same of one principal, or without `auth` of one session (default: half of `pending`). */
+  pendingPerClient?: number
+  /** How much memory sessions and subscriptions may hold, in bytes (default 64 MiB). Then `initialize` gets 503, and subscriptions are refused. */
+  retained?: number
+  /** The same of one principal (default: half of `retained`). */
+  retainedPerPrincipal?: number
+  /** The same of one session, or of one `subscriptions/listen` (default 2 MiB). */
+  retainedPerSession?: number
   /** How many sessions there may be (default 10,000). */
   sessions?: number
   /** Milliseconds after which a session ends that nobody uses (default 30 minutes). */
@@ -51,9 +64,9 @@ export interface HttpOptions {
   retry?: number
   /** The name of this process among others behind a load balancer: what the ids of its sessions begin with, and a dot. */
   node?: string
-  /** Where the events of sessions are kept for clients whose connection broke (default: in memory, 64 Mi characters). */
+  /** Where the events of sessions are kept for clients whose connection broke (default: in memory, 64 MiB). */
   replay?: ReplayStore
-  /** Where sessions are kept, to be taken up by a process that does not have them (default: in memory, no longer than this one lives). */
+  /** Where sessions are kept, to be taken up by a process that does not have them (default: nowhere). */
   sessions?: SessionStore
   /** Where log lines go; `listen` and `nodeHandler` write them to stderr, `httpHandler` nowhere. */
   log?: LogStream
@@ -70,6 +83,11 @@ const LIMITS = {
   open: true,
   waiting: true,
   unread: true,
+  pending: true,
+  pendingPerClient: true,
+  retained: true,
+  retainedPerPrincipal: true,
+  retainedPerSession: true,
   sessions: true,
   idle: true,
 } as const satisfies Record<keyof HttpLimits, true>
@@ -131,28 +149,37 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     open = 20_000,
     waiting = 1024 * 1024,
     unread = UNREAD,
+    pending = 128 * 1024 * 1024,
+    pendingPerClient = pending / 2,
+    retained = 64 * 1024 * 1024,
+    retainedPerPrincipal = retained / 2,
+    retainedPerSession = 2 * 1024 * 1024,
     sessions = 10_000,
     idle = 30 * 60_000,
   } = limits
   checkNames('limits', limits, LIMITS)
-  const numbers = { body, bodies, open, waiting, unread, sessions, idle, keepAlive, retry }
+  checkAuthorization(auth)
+  const budgets = { pending, pendingPerClient, retained, retainedPerPrincipal, retainedPerSession }
+  const numbers = { body, bodies, open, waiting, unread, ...budgets, sessions, idle, keepAlive, retry }
   for (const [name, value] of Object.entries(numbers))
     if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
   if (node !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(node)) throw new TypeError('"node" must be 1 to 32 letters, digits, _ and -')
   const report: (report: Report) => void = log === undefined ? () => {} : logTo(log, logLevel)
+  const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
   return new Endpoint({
     ...place,
     hosts,
     origins,
     report,
-    open: (channel) => new Session(server, watch === undefined ? channel : tap(channel, watch), settings),
+    open: (channel) => new Session(server, watch === undefined ? channel : tap(channel, watch, tapFailed), settings),
     headerParameters: (name, { params }, principal) => {
       const tool = server.tools.get(name)
       if (tool === undefined || tool.headers.length === 0) return []
       const description = identify(params)
+      if (description === undefined) return []
       // Of a tool that the caller cannot see, it is told nothing.
-      return description !== undefined && seenBy(tool.definition, callerOf(description, principal)) ? tool.headers : []
+      return andThen(seenBy(tool.definition, callerOf(description, principal)), (seen) => (seen ? tool.headers : []))
     },
     gate: auth === undefined ? undefined : new BearerGate(auth, report),
     store: replay ?? new MemoryReplay(),
@@ -161,7 +188,8 @@ function endpointOf(server: Server, options: HttpOptions, place: { path?: string
     maxBodies: bodies,
     maxOpen: open,
     maxWaiting: waiting,
-    sessions: { max: sessions, idle, store: store ?? new MemorySessions({ max: sessions }) },
+    sessions: { max: sessions, idle, store },
+    budgets: new Budgets(budgets),
     keepAlive,
     retry,
     node,
@@ -225,6 +253,7 @@ export interface ListenOptions extends HttpOptions {
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
   checkNames('listen', options, LISTEN)
   const { port = 3000, host = '127.0.0.1', path = '/mcp', tls, auth, unauthenticated = false, signal, keepAlive = 15_000 } = options
+  checkAuthorization(auth)
   const local = isLoopback(host)
   if (!local && auth === undefined && !unauthenticated) {
     throw new TypeError(
@@ -233,7 +262,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   }
   checkPath('listen', path)
   await auth?.prepare?.()
-  const log = options.log ?? globalThis.process?.stderr
+  const log = options.log ?? standardError
   const endpoint = endpointOf(server, { ...options, log }, { path, addresses: !local })
   const { NodeServer } = await import('./transports/http/node.js')
   const { requestTimeout = 30_000, headTimeout = requestTimeout === 0 ? 10_000 : Math.min(10_000, requestTimeout) } = options
@@ -275,10 +304,6 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
 
 function checkPath(where: string, path: string): void {
   if (!path.startsWith('/')) throw new TypeError(`${where}: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 }
 
 function urlHost(host: string): string {

@@ -1,5 +1,7 @@
 import type { Framing } from './framing/detect.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
+import { ignore } from './jsonrpc/hook.js'
+import type { Report } from './jsonrpc/report.js'
 import { type Server, checkServer } from './server/server.js'
 import { Session } from './server/session.js'
 import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
@@ -20,6 +22,10 @@ export interface ServingOptions {
   maxMessage?: number
   /** The deepest nesting of a message (default 512). */
   maxDepth?: number
+  /** How much memory requests in progress may hold, in bytes (default 128 MiB). Then reading pauses until one has ended; where none ends within a second, further requests are refused. */
+  maxPending?: number
+  /** How much memory subscriptions may hold, in bytes (default 8 MiB); more are refused. */
+  maxRetained?: number
   /** Where log lines go (default: of `serveStdio` to stderr, of `serve` nowhere). */
   log?: LogStream
   /** The lowest level that is logged (default `warning`). */
@@ -48,8 +54,10 @@ export class Serving {
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
     checkOptions(options)
     this.#channel = new StreamChannel(options)
-    this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch), {
-      ...(log === undefined ? {} : { report: logTo(log, logLevel) }),
+    const report: (report: Report) => void = log === undefined ? ignore : logTo(log, logLevel)
+    const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
+    this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch, tapFailed), {
+      report,
       ...(maxDepth === undefined ? {} : { maxDepth }),
       closed: (error) => {
         this.#broken = error
@@ -93,10 +101,10 @@ const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
 }
 
 /** A limit that is none would be no limit at all. */
-function checkOptions({ framing, logLevel, maxMessage, maxDepth }: ServingOptions): void {
+function checkOptions({ framing, logLevel, maxMessage, maxDepth, maxPending, maxRetained }: ServingOptions): void {
   for (const [option, value] of Object.entries({ framing, logLevel }))
     if (value !== undefined && CHOICES[option]?.includes(value) === false)
       throw new TypeError(`"${option}" must be one of ${CHOICES[option].join(', ')}, not ${JSON.stringify(value)}`)
-  for (const [option, value] of Object.entries({ maxMessage, maxDepth }))
+  for (const [option, value] of Object.entries({ maxMessage, maxDepth, maxPending, maxRetained }))
     if (value !== undefined && !(typeof value === 'number' && value >= 1)) throw new TypeError(`"${option}" must be a number above 0`)
 }

@@ -3,14 +3,23 @@ import type { Tapped } from './jsonrpc/channel.js'
 import { checkNames } from './schema/names.js'
 import type { Server } from './server/server.js'
 import { Serving, type ServingOptions } from './serving.js'
-import type { LogLevel, LogStream } from './transports/stdio-log.js'
+import { type LogLevel, type LogStream, standardError } from './transports/stdio-log.js'
 import { type Descriptors, descriptorsFromEnvironment, standardWire } from './transports/stdio-wire.js'
 import type { Input, Output } from './transports/streams.js'
 
 /** How often a server looks whether its parent still lives. */
 const PARENT_CHECK = 2000
 
-const SERVING = { framing: true, maxMessage: true, maxDepth: true, log: true, logLevel: true, tap: true } as const
+const SERVING = {
+  framing: true,
+  maxMessage: true,
+  maxDepth: true,
+  maxPending: true,
+  maxRetained: true,
+  log: true,
+  logLevel: true,
+  tap: true,
+} as const
 const SERVE = { ...SERVING, input: true, output: true, signal: true } as const satisfies Record<keyof ServeOptions, true>
 const STDIO = { ...SERVING, wire: true, greeting: true, exit: true } as const satisfies Record<keyof StdioOptions, true>
 
@@ -54,20 +63,19 @@ export interface StdioOptions extends Omit<ServingOptions, 'input' | 'output'> {
  */
 export async function serveStdio(server: Server, options: StdioOptions = {}): Promise<void> {
   checkNames('serveStdio', options, STDIO)
-  const errors = new StandardError()
-  const { log = errors, exit = true, wire: asked, greeting, ...common } = options
+  const { log = standardError, exit = true, wire: asked, greeting, ...common } = options
   const named = descriptorsFromEnvironment()
   const descriptors = asked ?? named
   // Loaded only where it is needed: what comes before the first answer counts.
   const wire = descriptors === undefined ? standardWire() : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
-  if (wire.interactive && greeting !== undefined) errors.write(`${greeting}\n`)
+  if (wire.interactive && greeting !== undefined) standardError.write(`${greeting}\n`)
   const serving = new Serving(server, { ...common, log, input: wire.input, output: wire.output })
   // The second signal means now.
   const stop = () => serving.stop()
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   const unwatch = afterFirstTurn(() => {
-    errors.open()
+    standardError.open()
     return watchParent(() => {
       if (!serving.stopped) serving.stop()
     })
@@ -79,41 +87,11 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
     if (!isClosedPipe(error)) throw error
   } finally {
     unwatch()
-    errors.release()
     process.off('SIGTERM', stop)
     process.off('SIGINT', stop)
     wire.release()
   }
   if (exit) process.exit()
-}
-
-/** So many characters of log lines wait for a host that does not read them; more are not kept. */
-const UNREAD = 1_048_576
-
-/** Our stderr. A host may close it, or never read it: a line that cannot be logged is no reason to end, or to fill the memory. */
-class StandardError implements LogStream {
-  #opened = false
-  readonly #unheard = () => {}
-
-  get isTTY(): boolean {
-    return process.stderr.isTTY
-  }
-
-  /** Making the stream costs, so it is not made before it is needed. */
-  open(): void {
-    if (this.#opened) return
-    this.#opened = true
-    process.stderr.on('error', this.#unheard)
-  }
-
-  write(line: string): void {
-    this.open()
-    if (process.stderr.writableLength < UNREAD) process.stderr.write(line)
-  }
-
-  release(): void {
-    if (this.#opened) process.stderr.off('error', this.#unheard)
-  }
 }
 
 /** Begins something that can wait for the first answer; returns how to end it. */

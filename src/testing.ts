@@ -8,11 +8,16 @@ import { checkNames } from './schema/names.js'
 import type { Server } from './server/server.js'
 import { Session, type SessionOptions } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
+import { callHook, ignore } from './jsonrpc/hook.js'
 
 /** A client's end of a connection to a server, in memory. */
-export function connectInMemory(server: Server, options?: SessionOptions): Channel {
+export function connectInMemory(server: Server, { report, closed, ...options }: SessionOptions = {}): Channel {
   const [client, other] = memoryChannels()
-  void new Session(server, other, options)
+  void new Session(server, other, {
+    ...options,
+    ...(report && { report: (each) => callHook(() => report(each), ignore) }),
+    ...(closed && { closed: (error) => callHook(() => closed(error), ignore) }),
+  })
   return client
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-// What 'ccmcp' and 'ccmcp/stdio' are in Node.
-import { createServer, serveStdio, tool } from '../../dist/core.node.js'
+// What 'ccmcp' and 'ccmcp/stdio' are.
+import { createServer, serveStdio, tool } from '../../dist/core.js'
 
 const echo = tool({
   name: 'echo',

@@ -1,5 +1,5 @@
-// What 'ccmcp' and 'ccmcp/stdio' are in Node.
-import { createServer, serveStdio, tool } from '../../dist/core.node.js'
+// What 'ccmcp' and 'ccmcp/stdio' are.
+import { createServer, serveStdio, tool } from '../../dist/core.js'
 
 const input = { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] }
 const echo = tool({ name: 'echo', description: 'Return the message.', input, run: ({ message }) => message })

@@ -1,6 +1,9 @@
-import type { JWTPayload, JWTVerifyGetKey } from 'jose'
+import type { CryptoKey, JWTPayload, JWTVerifyGetKey, JWTVerifyOptions } from 'jose'
 import type { Principal } from '../jsonrpc/channel.js'
+import { truncateJson } from '../jsonrpc/truncate.js'
 import type { Authorization } from './authorization.js'
+import { Backoff } from './backoff.js'
+import { isLoopback } from './loopback.js'
 
 export interface OAuthOptions {
   /** The URL of the endpoint, as its clients know it. Tokens must have been made for it. */
@@ -24,6 +27,8 @@ const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256
 /** No honest token is longer. */
 const MAX_TOKEN = 16 * 1024
 const METADATA_TIMEOUT = 5000
+/** So many keys are tried for a token that does not name one. */
+const MAX_KEYS_TRIED = 16
 
 /**
  * Tokens of an OAuth 2.1 authorization server: signed, of this issuer, made for
@@ -38,8 +43,9 @@ export function oauth(options: OAuthOptions): Authorization {
   checkSafe('issuer', issuer)
   if (options.jwksUri !== undefined) checkSafe('jwksUri', options.jwksUri)
   let keys: Promise<JWTVerifyGetKey> | undefined
+  const backoff = new Backoff()
   const getKeys = () => {
-    keys ??= keysOf(options).catch((error: unknown) => {
+    keys ??= keysOf(options, backoff).catch((error: unknown) => {
       keys = undefined
       throw error
     })
@@ -55,12 +61,12 @@ export function oauth(options: OAuthOptions): Authorization {
     },
     async verify(token) {
       if (token.length > MAX_TOKEN || token.split('.').length !== 3) return undefined
-      const { jwtVerify, errors } = await jose()
+      const { errors } = await jose()
       const key = await getKeys()
       try {
         const checks = { issuer, audience: resource, algorithms: ALGORITHMS, requiredClaims: ['exp'], clockTolerance }
-        const { payload } = await jwtVerify(token, key, checks)
-        return principalOf(payload, issuer, options.implied ?? {})
+        const claims = await claimsOf(token, key, checks)
+        return principalOf(claims, issuer, options.implied ?? {})
       } catch (error) {
         // Whether the keys could not be fetched, or the token is not good: only the latter is the caller's fault.
         const notFetched = [errors.JWKSTimeout.code, errors.JWKSInvalid.code, errors.JOSEError.code]
@@ -74,8 +80,7 @@ export function oauth(options: OAuthOptions): Authorization {
 /** https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/security-considerations#communication-security */
 function checkSafe(name: string, url: string): void {
   const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
-  const local = hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d+){3}$/.test(hostname)
-  if (protocol !== 'https:' && !(protocol === 'http:' && local))
+  if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
     throw new TypeError(`oauth: "${name}" must be an https URL (http only on this machine), not ${JSON.stringify(url)}`)
 }
 
@@ -87,9 +92,37 @@ async function jose(): Promise<typeof import('jose')> {
   }
 }
 
-async function keysOf({ issuer, jwksUri }: OAuthOptions): Promise<JWTVerifyGetKey> {
-  const { createRemoteJWKSet } = await jose()
-  return createRemoteJWKSet(new URL(jwksUri ?? (await jwksUriOf(issuer))))
+async function keysOf({ issuer, jwksUri }: OAuthOptions, backoff: Backoff): Promise<JWTVerifyGetKey> {
+  const { createRemoteJWKSet, customFetch } = await jose()
+  const uri = jwksUri ?? (await backoff.run(() => jwksUriOf(issuer)))
+  const fetchKeys = async (url: string, options: RequestInit) => {
+    const response = await fetch(url, options)
+    if (response.status !== 200) throw new Error(`The keys of ${issuer} cannot be read: ${url} answers ${response.status}`)
+    // Read here, so that what is no JSON counts as a failure.
+    return Response.json(await response.json())
+  }
+  return createRemoteJWKSet(new URL(uri), {
+    [customFetch]: (url: string, options: RequestInit) => backoff.run(() => fetchKeys(url, options)),
+  })
+}
+
+/** The claims of a token that is good. Where it does not say which key has signed it, every key that could have is tried. */
+async function claimsOf(token: string, key: JWTVerifyGetKey, checks: JWTVerifyOptions): Promise<JWTPayload> {
+  const { jwtVerify, errors } = await jose()
+  try {
+    return (await jwtVerify(token, key, checks)).payload
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+    let tried = 0
+    for await (const each of error as AsyncIterable<CryptoKey>) {
+      const verified = await jwtVerify(token, each, checks).catch((reason: unknown) => {
+        if (!(reason instanceof errors.JWSSignatureVerificationFailed)) throw reason
+      })
+      if (verified !== undefined) return verified.payload
+      if (++tried === MAX_KEYS_TRIED) break
+    }
+    throw error
+  }
 }
 
 /** https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/authorization-server-discovery */
@@ -106,7 +139,7 @@ async function jwksUriOf(issuer: string): Promise<string> {
     const metadata = await metadataAt(place).catch((error: unknown) => void (cause ??= error))
     if (metadata === undefined) continue
     const { issuer: named, jwks_uri: found } = metadata
-    if (named !== issuer) throw new Error(`The metadata at ${place} is that of the issuer ${JSON.stringify(named)}, not of ${issuer}`)
+    if (named !== issuer) throw new Error(`The metadata at ${place} is that of the issuer ${truncateJson(named)}, not of ${issuer}`)
     if (typeof found !== 'string') continue
     checkSafe('jwks_uri', found)
     return found
@@ -127,14 +160,25 @@ async function metadataAt(place: string): Promise<{ issuer?: unknown; jwks_uri?:
 }
 
 function principalOf(claims: JWTPayload, issuer: string, implied: Readonly<Record<string, readonly string[]>>): Principal | undefined {
-  const { sub, client_id: client, scope, scp, exp } = claims
-  const subject = sub ?? client
-  if (typeof subject !== 'string' || subject === '') return undefined
+  const { scope, scp, exp } = claims
+  const id = identityOf(claims, issuer)
+  if (id === undefined) return undefined
   // The standard is one text in `scope`; several authorization servers have `scp`, or a list.
   const granted = new Set([scope, scp].flatMap(words))
   for (const each of granted) for (const more of (Object.hasOwn(implied, each) ? implied[each] : undefined) ?? []) granted.add(more)
-  // A subject is unique for its issuer only.
-  return { id: `${issuer} ${subject}`, scopes: [...granted], claims, ...(exp === undefined ? {} : { expires: exp * 1000 }) }
+  return { id, scopes: [...granted], claims, ...(exp === undefined ? {} : { expires: exp * 1000 }) }
+}
+
+/**
+ * A user, or a client that calls in its own name: then there is no `sub`, or it is the client's id
+ * (https://datatracker.ietf.org/doc/html/rfc9068#section-2.2). Clients may choose their ids, so the two are kept apart.
+ */
+function identityOf({ sub, client_id: client }: JWTPayload, issuer: string): string | undefined {
+  const isClient = sub === undefined || sub === client
+  const subject = isClient ? client : sub
+  if (typeof subject !== 'string' || subject === '') return undefined
+  // Both are unique for their issuer only, whose URL has no fragment.
+  return `${issuer}${isClient ? '#client' : ''} ${subject}`
 }
 
 function words(scope: unknown): string[] {

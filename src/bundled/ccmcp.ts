@@ -1,18 +1,20 @@
 import { type LogLevel, type Resource, type Server, type ServerOptions, type Tool, createServer, resource, tool } from '../index.js'
 import { VERSION } from '../version.js'
-import { fileTools, rootAt } from './file-tools.js'
+import { fileTools, rootsAt } from './file-tools.js'
 import { Journal, LOGGER } from './journal.js'
 import { prompts } from './prompts.js'
 import { RegisteredTools } from './registered-tools.js'
-import { ToolFile } from './tool-file.js'
+import type { ToolFile } from './tool-file.js'
 
 export interface CcmcpOptions extends Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'> {
-  /** The directory that the file tools work in (default the working directory). */
-  root?: string
+  /** The directories that the file tools work in (default the working directory and that for temporary files); relative paths begin in the first. */
+  roots?: readonly string[]
   /** Leaves `write_file` out. */
   readOnly?: boolean
-  /** A file that keeps registered tools; without it they end with the process. */
-  persist?: string
+  /** Keeps registered tools; without it they end with the process. */
+  toolFile?: ToolFile
+  /** Other files of the server that no file tool may touch, such as its log. */
+  ownFiles?: readonly string[]
   /** Only these tools. */
   tools?: readonly string[]
   excludeTools?: readonly string[]
@@ -49,15 +51,13 @@ const greetings: readonly Tool[] = [
 
 /** The ready-to-run server of `ccmcp serve`. Throws a TypeError where an option cannot be obeyed. */
 export function ccmcpServer(options: CcmcpOptions = {}): Server {
-  const { root, readOnly = false, persist, logLevel = 'debug', warn = warnOnStderr } = options
+  const { roots, readOnly = false, toolFile: file, ownFiles = [], logLevel = 'debug', warn = warnOnStderr } = options
   const { unsupportedRevision, invalidArguments, unexpectedErrors } = options
   const journal = new Journal()
   const builtIn = new Set<string>()
-  const registered = new RegisteredTools({
-    builtIn,
-    file: persist === undefined ? undefined : new ToolFile(persist, warn),
-  })
-  const all = [...greetings, ...fileTools(rootAt(root), warn), ...registered.definitions]
+  const registered = new RegisteredTools({ builtIn, file })
+  const own = file === undefined ? ownFiles : [file.path, ...ownFiles]
+  const all = [...greetings, ...fileTools({ roots: rootsAt(roots, warn), own, warn }), ...registered.definitions]
   for (const { name } of all) builtIn.add(name)
   const server = createServer({
     name: 'ccmcp',
@@ -116,6 +116,8 @@ function about(server: () => Server, journal: Journal, readOnly: boolean): Resou
   ]
 }
 
-function warnOnStderr(message: string): void {
-  process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), level: 'warning', message })}\n`)
+/** For what is to be known before any client is there. */
+export function warnOnStderr(message: string): void {
+  // Not process.stderr.write: that ends the process where nobody reads stderr any more.
+  console.error(JSON.stringify({ time: new Date().toISOString(), level: 'warning', message }))
 }

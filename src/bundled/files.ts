@@ -3,8 +3,10 @@ import { type Dirent, type Stats, constants, existsSync } from 'node:fs'
 import { type FileHandle, open, opendir, rename, statfs, unlink } from 'node:fs/promises'
 import { ToolError } from '../index.js'
 import { findHeld, hasCode } from './held-directory.js'
-import { type Directory, type Find, type Place, type Root, partsOf, quoted } from './place.js'
+import { OwnFiles } from './own-files.js'
+import { type Directory, type Find, PathProblem, type Place, locationOf, quoted } from './place.js'
 import { findReal } from './real-directory.js'
+import { type Location, type RootList, Roots } from './roots.js'
 
 // Some of them are missing elsewhere, and count as 0 in a sum of bits.
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
@@ -34,26 +36,30 @@ export interface Listing {
 }
 
 const BY_NAME =
-  'This system has no /proc/self/fd: files are found by name and looked at twice. Whoever renames beneath the root at the same moment may lead a caller out of it'
+  'This system has no /proc/self/fd: files are found by name and looked at twice. Whoever renames beneath a root at the same moment may lead a caller out of it'
 
 export interface FilesOptions {
   /** How places are found: by descriptors (`held`, Linux), or by name and a second look (`real`). */
   finding?: 'held' | 'real'
+  /** Files that belong to the server itself, and to no caller. */
+  own?: readonly string[]
   /** Takes what whoever runs the server should know. */
   warn?: (message: string) => void
 }
 
-/** Reads, writes and lists what is beneath one directory, and nothing else. Every failure is a ToolError. */
+/** Reads, writes and lists what is beneath the roots, and nothing else. Every failure is a ToolError. */
 export class Files {
-  readonly #root: Root
+  readonly #roots: Roots
+  readonly #own: OwnFiles
   readonly #find: Find
   /** Whether a device holds a pseudo file system. */
   readonly #pseudo = new Map<number, boolean>()
 
-  constructor(root: Root, { finding = existsSync('/proc/self/fd') ? 'held' : 'real', warn }: FilesOptions = {}) {
+  constructor(roots: RootList, { finding = existsSync('/proc/self/fd') ? 'held' : 'real', own = [], warn }: FilesOptions = {}) {
     if (finding === 'real') warn?.(BY_NAME)
-    this.#root = root
-    this.#find = finding === 'held' ? findHeld(root) : findReal(root)
+    this.#roots = new Roots(roots)
+    this.#own = new OwnFiles(own)
+    this.#find = (finding === 'held' ? findHeld : findReal)(this.#roots, this.#own)
   }
 
   read(path: string): Promise<string> {
@@ -102,16 +108,18 @@ export class Files {
   }
 
   list(path: string): Promise<Listing> {
-    return this.#at(path, 'listed', async ({ directory, name, stat }) => {
+    return this.#at(path, 'listed', async ({ directory, name, stat }, location) => {
       if (name !== undefined) throw new ToolError(`${quoted(path)} ${stat === undefined ? 'does not exist' : 'is not a directory'}`)
       const found: Dirent<Buffer>[] = []
-      const reading = (await opendir(directory.at(), { encoding: 'buffer' as 'utf8' })) as unknown as AsyncIterable<Dirent<Buffer>> // the types do not know of bytes here
+      const reading = (await opendir(directory.at(), { encoding: 'buffer' as 'utf8', bufferSize: 512 })) as unknown as AsyncIterable<
+        Dirent<Buffer>
+      > // the types do not know of bytes here
       for await (const entry of reading) {
         if (found.push(entry) > MAX_ENTRIES) break
       }
       await directory.verifySelf()
       const entries = found.slice(0, MAX_ENTRIES).map(entryOf)
-      await this.#lookBehind(path, entries)
+      await this.#lookBehind(location, entries)
       return {
         entries: entries.toSorted((one, other) => (one.shown < other.shown ? -1 : 1)),
         more: found.length > MAX_ENTRIES,
@@ -120,11 +128,10 @@ export class Files {
   }
 
   /** Links that lead to directories inside are directories to a caller. */
-  async #lookBehind(path: string, entries: { type: 'F' | 'D'; name: string; link: boolean }[]): Promise<void> {
-    const parts = partsOf(path, this.#root)
+  async #lookBehind({ root, names }: Location, entries: { type: 'F' | 'D'; name: string; link: boolean }[]): Promise<void> {
     for (const entry of entries.filter(({ link }) => link).slice(0, MAX_LINKS_SHOWN)) {
       try {
-        const { directory, name } = await this.#find([...parts, entry.name])
+        const { directory, name } = await this.#find({ root, names: [...names, entry.name] })
         if (name === undefined) entry.type = 'D'
         await directory.close()
       } catch {
@@ -133,12 +140,12 @@ export class Files {
     }
   }
 
-  async #at<Result>(path: string, done: string, use: (place: Place) => Promise<Result>): Promise<Result> {
-    const parts = partsOf(path, this.#root)
+  async #at<Result>(path: string, done: string, use: (place: Place, location: Location) => Promise<Result>): Promise<Result> {
+    const location = locationOf(path, this.#roots)
     let place: Place | undefined
     try {
-      place = await this.#find(parts)
-      return await use(place)
+      place = await this.#find(location)
+      return await use(place, location)
     } catch (error) {
       throw error instanceof ToolError ? error : new ToolError(`${quoted(path)} ${why(error, done)}`)
     } finally {
@@ -161,6 +168,7 @@ export class Files {
     const stat = await handle.stat()
     if (!stat.isFile() || (await this.#isPseudo(handle, stat))) throw notRegular(path)
     await directory.verify(name, stat)
+    if (await this.#own.includes(stat)) throw new PathProblem('OWN_FILE')
     return stat
   }
 
@@ -233,7 +241,9 @@ function visible(name: string, bytes?: 'x'): string {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  OUTSIDE: 'leads out of the directory that this server works in (its --root)',
+  OUTSIDE: 'leads out of the directories that this server works in (its --root)',
+  OWN_FILE: 'belongs to the server itself; name another file',
+  FOREIGN_LINK: 'goes through a link that another user has put into a shared directory',
   SWAPPED: 'was replaced while it was being opened; try again',
   UNREADABLE_LINK: 'leads to a name that is not valid UTF-8',
   ENOENT: 'does not exist',

@@ -1,12 +1,14 @@
 import { type Stats, constants } from 'node:fs'
 import { type FileHandle, lstat, open, readlink } from 'node:fs/promises'
-import { type Directory, type Find, PathProblem, type Place, type Root } from './place.js'
+import type { OwnFiles } from './own-files.js'
+import { type Directory, type Find, PathProblem, type Place } from './place.js'
+import { type Location, type Roots, namesOf } from './roots.js'
 
 /*
  * Linux: every directory on the way is held open, and the next name is looked
  * up in the one that is held, through /proc/self/fd. No link is ever followed
  * by the system: links are read, and walked over here. So it does not matter
- * who renames what meanwhile: a walk cannot leave the root.
+ * who renames what meanwhile: a walk cannot leave the roots.
  */
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants
@@ -14,6 +16,7 @@ const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants
 const MAX_LINKS = 40
 /** The most parts of a path, those of links included. */
 const MAX_STEPS = 1000
+const STICKY_AND_WRITABLE = 0o1002
 
 class HeldDirectory implements Directory {
   readonly #handle: FileHandle
@@ -49,6 +52,20 @@ class HeldDirectory implements Directory {
     }
   }
 
+  stat(): Promise<Stats> {
+    return this.#handle.stat()
+  }
+
+  /**
+   * As Linux itself (fs.protected_symlinks): in a directory where everybody may
+   * write, such as /tmp, a link of another user may be there to mislead.
+   */
+  async trusts(link: Stats): Promise<boolean> {
+    if (link.uid === process.geteuid?.()) return true
+    const { mode, uid } = await this.stat()
+    return (mode & STICKY_AND_WRITABLE) !== STICKY_AND_WRITABLE || link.uid === uid
+  }
+
   /** Where a link leads; undefined where it is none any more. */
   async target(name: string): Promise<string | undefined> {
     const bytes = await readlink(this.at(name), { encoding: 'buffer' }).catch((error: unknown) => {
@@ -81,26 +98,30 @@ class HeldDirectory implements Directory {
   }
 }
 
-/** One way from the root to a place. */
+/** One way from a root to a place. */
 class Walk {
-  readonly #root: Root
+  readonly #roots: Roots
+  readonly #own: OwnFiles
+  #root: string
   /** What is still to be walked. */
-  readonly #pending: string[]
+  #pending: string[]
   /** The directories that were entered, from the root. */
   #passed: string[] = []
   #directory: HeldDirectory | undefined
   #steps = 0
   #links = 0
 
-  constructor(root: Root, parts: readonly string[]) {
+  constructor({ root, names }: Location, roots: Roots, own: OwnFiles) {
+    this.#roots = roots
+    this.#own = own
     this.#root = root
-    this.#pending = [...parts]
+    this.#pending = [...names]
   }
 
   async go(): Promise<Place> {
     try {
       for (;;) {
-        const directory = (this.#directory ??= await HeldDirectory.open(this.#root.real))
+        const directory = (this.#directory ??= await HeldDirectory.open(this.#root))
         if (++this.#steps > MAX_STEPS) throw new PathProblem('ELOOP')
         const name = this.#pending.shift()
         if (name === undefined) return { directory, name, stat: undefined }
@@ -115,6 +136,7 @@ class Walk {
 
   /** Enters a directory or takes up a link; a place where the walk ends here. */
   async #step(directory: HeldDirectory, name: string): Promise<Place | undefined> {
+    if (await this.#own.has(name, () => directory.stat())) throw new PathProblem('OWN_FILE')
     const next = await directory.enter(name)
     if (next !== undefined) {
       this.#directory = next
@@ -124,7 +146,8 @@ class Walk {
     }
     const stat = await directory.look(name)
     const target = stat?.isSymbolicLink() === true ? await directory.target(name) : undefined
-    if (target !== undefined) {
+    if (stat !== undefined && target !== undefined) {
+      if (!(await directory.trusts(stat))) throw new PathProblem('FOREIGN_LINK')
       await this.#follow(target)
       return undefined
     }
@@ -139,22 +162,33 @@ class Walk {
 
   async #follow(target: string): Promise<void> {
     if (++this.#links > MAX_LINKS) throw new PathProblem('ELOOP')
-    const absolute = target.startsWith('/')
-    const written = target.split('/').filter((part) => part !== '' && part !== '.')
-    const parts = absolute ? rootedParts(written, this.#root) : written
-    if (parts === undefined) throw new PathProblem('OUTSIDE')
-    this.#pending.unshift(...parts)
-    if (absolute) await this.#restart([])
+    const names = [...namesOf(target), ...this.#pending]
+    if (target.startsWith('/')) await this.#enterRoot(names)
+    else this.#pending = names
   }
 
   /** Only links have `..`: it leads to the directory that was passed before, which is looked up anew. */
   async #up(): Promise<undefined> {
-    if (this.#passed.length === 0) throw new PathProblem('OUTSIDE')
-    await this.#restart(this.#passed.slice(0, -1))
+    if (this.#passed.length > 0) return this.#restart([...this.#passed.slice(0, -1), ...this.#pending])
+    // Above a root nothing is looked at: the way must lead into a root by its name, which has no links in it.
+    const above = namesOf(this.#root).slice(0, -1)
+    while (this.#pending[0] === '..') {
+      this.#pending.shift()
+      above.pop()
+    }
+    await this.#enterRoot([...above, ...this.#pending])
   }
 
-  async #restart(parts: readonly string[]): Promise<void> {
-    this.#pending.unshift(...parts)
+  /** Goes on at an absolute path. A `..` behind the name of the root stays for the walk: what it means depends on the links before it. */
+  async #enterRoot(names: readonly string[]): Promise<void> {
+    const location = this.#roots.locate(names)
+    if (location === undefined) throw new PathProblem('OUTSIDE')
+    this.#root = location.root
+    await this.#restart(location.names)
+  }
+
+  async #restart(names: readonly string[]): Promise<undefined> {
+    this.#pending = [...names]
     this.#passed = []
     const directory = this.#directory
     this.#directory = undefined
@@ -162,17 +196,8 @@ class Walk {
   }
 }
 
-/** The rest of an absolute path behind the root's. A `..` in it stays for the walk: what it means depends on the links before it. */
-function rootedParts(written: readonly string[], { real, given }: Root): string[] | undefined {
-  for (const root of [real, given]) {
-    const above = root.split('/').filter((part) => part !== '')
-    if (above.every((part, index) => part === written[index])) return written.slice(above.length)
-  }
-  return undefined
-}
-
-export function findHeld(root: Root): Find {
-  return (parts) => new Walk(root, parts).go()
+export function findHeld(roots: Roots, own: OwnFiles): Find {
+  return (location) => new Walk(location, roots, own).go()
 }
 
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {

@@ -1,14 +1,9 @@
 import type { Stats } from 'node:fs'
-import { isAbsolute, relative, sep } from 'node:path'
+import { isAbsolute } from 'node:path'
 import { ToolError } from '../index.js'
+import { type Location, type Roots, namesOf } from './roots.js'
 
-/** The directory that a server works in: its name without links, and as it was given. */
-export interface Root {
-  readonly real: string
-  readonly given: string
-}
-
-/** A directory that was found beneath the root. */
+/** A directory that was found beneath a root. */
 export interface Directory {
   /** The path of one of its entries, or its own, for the functions of node:fs. */
   at(name?: string): string
@@ -29,12 +24,12 @@ export interface Place {
   readonly stat: Stats | undefined
 }
 
-export type Find = (parts: readonly string[]) => Promise<Place>
+export type Find = (location: Location) => Promise<Place>
 
 /** Why a path was not followed; `code` is the system's or one of ours. */
 export class PathProblem extends Error {
   readonly code: string
-  constructor(code: 'OUTSIDE' | 'ELOOP' | 'ENOENT' | 'ENOTDIR' | 'SWAPPED' | 'UNREADABLE_LINK') {
+  constructor(code: 'OUTSIDE' | 'OWN_FILE' | 'FOREIGN_LINK' | 'ELOOP' | 'ENOENT' | 'ENOTDIR' | 'SWAPPED' | 'UNREADABLE_LINK') {
     super(code)
     this.code = code
   }
@@ -50,8 +45,8 @@ export function quoted(path: string): string {
   )
 }
 
-/** A caller's path in parts beneath the root. Only the text is looked at: what is there is for the walk. */
-export function partsOf(path: string, root: Root): string[] {
+/** Where a caller's path leads: an absolute one from the root that it names, any other from the first. Only the text is looked at. */
+export function locationOf(path: string, roots: Roots): Location {
   const refuse = (problem: string) => new ToolError(`${quoted(path)} ${problem}`)
   if (path === '') throw new ToolError('The path is empty; use "." for the top directory')
   if (path.includes('\0')) throw refuse('has a NUL character, which no path can have')
@@ -60,18 +55,13 @@ export function partsOf(path: string, root: Root): string[] {
   const written = path.split(/[\\/]/)
   if (written.includes('..')) throw refuse('has a ".." in it, which is not allowed; name the path from the top directory')
   if (written[0] === '~') throw refuse('begins with "~", which stands for nothing here; name the path from the top directory')
-  const inside = beneath(path, root)
-  if (inside === undefined) throw refuse('is outside of the directory that this server works in (its --root)')
-  return inside
+  const location = isAbsolute(path) ? roots.locate(namesOf(path)) : roots.fromFirst(namesOf(path))
+  if (location === undefined) throw refuse(`is outside of ${described(roots)}`)
+  return location
 }
 
-/** The parts of a path beneath the root; undefined where an absolute path names something else. */
-export function beneath(path: string, root: Root): string[] | undefined {
-  const split = (text: string) => text.split(sep).filter((part) => part !== '' && part !== '.')
-  if (!isAbsolute(path)) return sep === '/' ? split(path) : split(path.replaceAll('/', sep))
-  for (const each of [root.real, root.given]) {
-    const rest = relative(each, path)
-    if (!isAbsolute(rest) && rest.split(sep)[0] !== '..') return split(rest)
-  }
-  return undefined
+/** With several roots a caller must know their names, since only absolute paths lead to all of them. A single one need not be known. */
+function described({ given }: Roots): string {
+  if (given.length === 1) return 'the directory that this server works in (its --root); name a path from there, such as "notes/today.txt"'
+  return `the directories that this server works in: ${given.map(quoted).join(', ')}`
 }

@@ -2,7 +2,9 @@ import type { Stats } from 'node:fs'
 import { lstat, realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { hasCode } from './held-directory.js'
-import { type Directory, type Find, PathProblem, type Root, beneath } from './place.js'
+import type { OwnFiles } from './own-files.js'
+import { type Directory, type Find, PathProblem } from './place.js'
+import { type Roots, namesOf } from './roots.js'
 
 /*
  * Where there is no /proc: links are resolved by the system first, and what
@@ -12,12 +14,12 @@ import { type Directory, type Find, PathProblem, type Root, beneath } from './pl
 
 class RealDirectory implements Directory {
   readonly #path: string
-  readonly #root: Root
+  readonly #roots: Roots
   readonly #found: Stats
 
-  constructor(path: string, root: Root, found: Stats) {
+  constructor(path: string, roots: Roots, found: Stats) {
     this.#path = path
-    this.#root = root
+    this.#roots = roots
     this.#found = found
   }
 
@@ -37,7 +39,7 @@ class RealDirectory implements Directory {
   async #compare(path: string, { ino, dev }: Stats): Promise<void> {
     const real = await realpath(path)
     const there = await lstat(real)
-    if (beneath(real, this.#root) === undefined || there.ino !== ino || there.dev !== dev) throw new PathProblem('SWAPPED')
+    if (this.#roots.locate(namesOf(real)) === undefined || there.ino !== ino || there.dev !== dev) throw new PathProblem('SWAPPED')
   }
 
   sync(): Promise<void> {
@@ -49,15 +51,22 @@ class RealDirectory implements Directory {
   }
 }
 
-export function findReal(root: Root): Find {
-  return async (parts) => {
-    const path = await resolve(join(root.real, ...parts))
-    if (beneath(path, root) === undefined) throw new PathProblem('OUTSIDE')
+export function findReal(roots: Roots, own: OwnFiles): Find {
+  return async ({ root, names }) => {
+    const path = await resolve(join(root, ...names))
+    if (roots.locate(namesOf(path)) === undefined) throw new PathProblem('OUTSIDE')
+    await refuseOwn(path, own)
     const stat = await look(path)
-    if (stat?.isDirectory() === true) return { directory: new RealDirectory(path, root, stat), name: undefined, stat: undefined }
+    if (stat?.isDirectory() === true) return { directory: new RealDirectory(path, roots, stat), name: undefined, stat: undefined }
     const directory = dirname(path)
-    return { directory: new RealDirectory(directory, root, await lstat(directory)), name: basename(path), stat }
+    return { directory: new RealDirectory(directory, roots, await lstat(directory)), name: basename(path), stat }
   }
+}
+
+/** Throws where the path, or a directory on the way, is a file of the server itself. */
+async function refuseOwn(path: string, own: OwnFiles): Promise<void> {
+  for (let at = path; dirname(at) !== at; at = dirname(at))
+    if (await own.has(basename(at), () => lstat(dirname(at)))) throw new PathProblem('OWN_FILE')
 }
 
 /** The path without links. Its last part may be missing; a link that leads nowhere is as if it were not to be had. */

@@ -1,147 +1,153 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { copyFile, open } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { LockFile } from './lock-file.js'
 import { type TextTool, checkTextTool } from './template.js'
 
 /** The format of the file; a later one is not guessed at. */
 const FORMAT = 1
 /** No file of ours is larger. */
 const MAX_BYTES = 16 * 1024 * 1024
-/** Milliseconds: so long the lock of another process is waited for. */
-const PATIENCE = 1000
-/** Milliseconds: a lock that is so old was left by a process that has died. */
-const STALE = 10_000
+/** A pipe that has come in the place of the file must not be waited for. */
+const READING = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
+
+export interface ToolFileOptions {
+  /** Takes what whoever runs the server should know. */
+  warn: (message: string) => void
+  /** Milliseconds that a change waits for the lock of another process. A server that ends gives its calls five seconds. */
+  patience?: number
+  /** Milliseconds after which an untouched lock is that of a killed process. */
+  stale?: number
+}
+
+/** How one change is made. */
+export interface Update {
+  /** The tools to keep, made from those that are kept now. */
+  change: (kept: readonly TextTool[]) => TextTool[]
+  /** What is kept now, where the file is damaged. */
+  ifDamaged: () => readonly TextTool[]
+  /** Throws where a tool must not be in the file. */
+  allowed: (tool: TextTool, index: number) => void
+  signal?: AbortSignal | undefined
+  /** When the caller asked for it, by `performance.now()`. */
+  since: number
+}
+
+interface Content {
+  readonly tools: readonly TextTool[]
+  /** Why a part of the file, or all of it (`damaged`), could not be used. */
+  readonly problem?: unknown
+  readonly damaged?: true
+}
 
 /**
  * Keeps registered tools on disk. The file is replaced as a whole, so it is
- * never half written; one that cannot be read is set aside under another name.
+ * never half written; before a change, one that cannot be read is copied aside.
  */
 export class ToolFile {
-  readonly #path: string
-  readonly #warn: (message: string) => void
+  /** Its absolute path, without links. */
+  readonly path: string
+  readonly #options: Required<ToolFileOptions>
 
-  constructor(path: string, warn: (message: string) => void) {
+  constructor(path: string, { warn, patience = 4000, stale = 1500 }: ToolFileOptions) {
     const directory = dirname(resolve(path))
     if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true)
       throw new TypeError(`persist: the directory of ${JSON.stringify(path)} does not exist; create it first`)
     const stat = statSync(path, { throwIfNoEntry: false })
     if (stat !== undefined && !stat.isFile()) throw notRegular(path)
-    this.#path = stat === undefined ? join(realpathSync(directory), basename(path)) : realpathSync(path)
-    this.#warn = warn
+    this.path = stat === undefined ? join(realpathSync(directory), basename(path)) : realpathSync(path)
+    this.#options = { warn, patience, stale }
   }
 
-  /** What is in the file; undefined where it was damaged. Tools that are not allowed are left out, and the file is set aside as well. */
-  load(allowed: (tool: TextTool) => void): TextTool[] | undefined {
-    const text = this.#read()
+  /** The tools in the file, for the start of a server. Nothing is changed: another process may be using the file. */
+  load(allowed: Update['allowed']): readonly TextTool[] {
+    const text = this.#readSync()
     if (text === undefined) return []
-    let tools: unknown[]
-    try {
-      tools = toolsIn(text)
-    } catch (error) {
-      this.#setAside(error)
-      return undefined
-    }
-    const good: TextTool[] = []
-    let problem: unknown
-    for (const tool of tools) {
-      try {
-        const checked = textTool(tool)
-        checkTextTool(checked)
-        if (good.some(({ name }) => name === checked.name)) throw new TypeError(`${checked.name} is there twice`)
-        allowed(checked)
-        good.push(checked)
-      } catch (error) {
-        problem ??= error
-      }
-    }
-    if (problem !== undefined) {
-      this.#setAside(problem)
-      this.#save(good)
-    }
-    return good
+    const { tools, problem } = contentOf(text, allowed)
+    if (problem !== undefined)
+      this.#options.warn(
+        `The registered tools in ${this.path} could not all be read (${messageOf(problem)}); the next change keeps a copy of the file`,
+      )
+    return tools
   }
 
-  /** Replaces what is kept, one process at a time, so that nobody undoes what another one keeps meanwhile. */
-  update(change: (kept: readonly TextTool[]) => TextTool[], ifDamaged: () => TextTool[]): void {
-    const lock = `${this.#path}.lock`
-    take(lock)
+  /** Replaces what is kept, one process at a time, so that no process undoes the change of another. */
+  async update({ change, ifDamaged, allowed, signal, since }: Update): Promise<void> {
+    const { patience, stale } = this.#options
+    const lock = await LockFile.take(`${this.path}.lock`, { stale, deadline: since + patience, signal })
     try {
-      this.#save(change(this.load(() => {}) ?? ifDamaged()))
-    } finally {
-      rmSync(lock, { force: true })
-    }
-  }
-
-  #save(tools: readonly TextTool[]): void {
-    const temporary = `${this.#path}.${process.pid}-${Date.now()}.tmp`
-    const text = `${JSON.stringify({ version: FORMAT, tools }, undefined, 2)}\n`
-    try {
-      const descriptor = openSync(temporary, 'wx', 0o600)
-      try {
-        writeFileSync(descriptor, text)
-        fsyncSync(descriptor)
-      } finally {
-        closeSync(descriptor)
-      }
-      renameSync(temporary, this.#path)
+      signal?.throwIfAborted()
+      const text = await this.#read()
+      const { tools: kept, problem, damaged }: Content = text === undefined ? { tools: [] } : contentOf(text, allowed)
+      if (problem !== undefined) await this.#copyAside(problem)
+      const tools = change(damaged === true ? ifDamaged() : kept)
+      await lock.replace(this.path, `${JSON.stringify({ version: FORMAT, tools }, undefined, 2)}\n`)
     } catch (error) {
-      rmSync(temporary, { force: true })
+      await lock.release().catch(() => {})
       throw error
     }
   }
 
-  /** Without waiting, whatever has come in the place of the file: a pipe would hold up the whole server. */
-  #read(): string | undefined {
+  async #read(): Promise<string | undefined> {
+    const handle = await open(this.path, READING).catch(missing)
+    if (handle === undefined) return undefined
+    try {
+      const stat = await handle.stat()
+      if (!stat.isFile()) throw notRegular(this.path)
+      return stat.size > MAX_BYTES ? '' : await handle.readFile('utf8')
+    } finally {
+      await handle.close()
+    }
+  }
+
+  #readSync(): string | undefined {
     let descriptor: number
     try {
-      descriptor = openSync(this.#path, constants.O_RDONLY | constants.O_NONBLOCK)
+      descriptor = openSync(this.path, READING)
     } catch (error) {
-      if (codeOf(error) === 'ENOENT') return undefined
-      throw error
+      return missing(error)
     }
     try {
       const stat = fstatSync(descriptor)
-      if (!stat.isFile()) throw notRegular(this.#path)
+      if (!stat.isFile()) throw notRegular(this.path)
       return stat.size > MAX_BYTES ? '' : readFileSync(descriptor, 'utf8')
     } finally {
       closeSync(descriptor)
     }
   }
 
-  #setAside(error: unknown): void {
-    const aside = `${this.#path}.damaged-${Date.now()}`
-    renameSync(this.#path, aside)
-    this.#warn(`The registered tools in ${this.#path} could not all be read (${messageOf(error)}); the file is kept as ${aside}`)
+  async #copyAside(problem: unknown): Promise<void> {
+    const aside = `${this.path}.damaged-${Date.now()}`
+    await copyFile(this.path, aside, constants.COPYFILE_EXCL)
+    this.#options.warn(`The registered tools in ${this.path} could not all be read (${messageOf(problem)}); a copy of the file is ${aside}`)
   }
 }
 
-/** Makes a lock file, when the one that is there is gone. */
-function take(lock: string): void {
-  const begun = Date.now()
-  for (;;) {
-    try {
-      closeSync(openSync(lock, 'wx', 0o600))
-      return
-    } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error
-      const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now())
-      if (age > STALE) rmSync(lock, { force: true })
-      else if (Date.now() - begun > PATIENCE) throw Object.assign(new Error('Another process is at it'), { code: 'EBUSY' })
-    }
-    // Other processes need a few milliseconds each.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
+function contentOf(text: string, allowed: Update['allowed']): Content {
+  let found: unknown[]
+  try {
+    found = toolsIn(text)
+  } catch (problem) {
+    return { tools: [], problem, damaged: true }
   }
+  const tools: TextTool[] = []
+  let problem: unknown
+  for (const each of found) {
+    try {
+      const checked = textTool(each)
+      checkTextTool(checked)
+      if (tools.some(({ name }) => name === checked.name)) throw new TypeError(`${checked.name} is there twice`)
+      allowed(checked, tools.length)
+      tools.push(checked)
+    } catch (error) {
+      problem ??= error
+    }
+  }
+  return { tools, problem }
+}
+
+function missing(error: unknown): undefined {
+  if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
 }
 
 function notRegular(path: string): TypeError {
@@ -166,8 +172,4 @@ function textTool(value: unknown): TextTool {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
 }

@@ -1,5 +1,4 @@
 import { type Arguments, type Options, UsageError, describeOptions, readArguments } from './options.js'
-import { print } from './print.js'
 
 /** A command of the command line. */
 export interface Command {
@@ -24,8 +23,10 @@ function helpOf({ usage, about, notes, options }: Command): string {
 }
 
 export async function runCommand(command: Command, args: readonly string[]): Promise<void> {
+  if (command.takesCommand === true) (await import('./hints.js')).suggestCommand(command, args)
   const found = readArguments(args, command.options)
   if (found.given.has('help')) {
+    const { print } = await import('./print.js')
     print(helpOf(command))
     return
   }

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { type Client, connect, stdio } from '../client.js'
 import { newestHandshake } from '../protocol/revisions/index.js'
+import { standardError } from '../transports/stdio-log.js'
 import { VERSION } from '../version.js'
 import { type Command, HELP } from './command.js'
 import { print } from './print.js'
@@ -16,7 +17,7 @@ export const demo: Command = {
 
 async function show(signal: AbortSignal): Promise<void> {
   const command = [fileURLToPath(new URL('cli.js', import.meta.url)), 'serve', '--log-level', 'warning']
-  const target = stdio(process.execPath, command, { stderr: (text) => process.stderr.write(text) })
+  const target = stdio(process.execPath, command, { stderr: (text) => void standardError.write(text) })
   const options = {
     info: { name: 'ccmcp-demo', version: VERSION },
     signal,

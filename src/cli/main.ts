@@ -1,7 +1,6 @@
 import { VERSION } from '../version.js'
 import { type Command, runCommand } from './command.js'
 import { Failure, UsageError, columns, suggestion } from './options.js'
-import { print, quiet } from './print.js'
 import { serve } from './serve.js'
 import { BUNDLED } from './servers.js'
 
@@ -25,6 +24,8 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   },
 }
 
+const VERSION_WORDS: ReadonlySet<string> = new Set(['--version', '-V', '-v', 'version'])
+
 function help(): string {
   return `ccmcp ${VERSION}: a Model Context Protocol toolkit
 
@@ -34,7 +35,7 @@ ${columns(Object.entries(COMMANDS).map(([name, { about }]) => [name, about]))}
 
 ${columns([
   ['--help', 'this help; "ccmcp call --help" for that of a command'],
-  ['--version', ''],
+  ['--version', 'the version of ccmcp; also -V, "ccmcp version"'],
 ])}
 
 A server is one that comes with ccmcp (${Object.keys(BUNDLED).join(', ')}), a file that exports one, or,
@@ -53,11 +54,17 @@ function find(name: string): Entry {
   throw new UsageError(`Unknown command ${JSON.stringify(name)}${meant}`)
 }
 
+/** A server that is started does not need it. */
+async function print(text: string): Promise<void> {
+  const printing = await import('./print.js')
+  printing.print(text)
+}
+
 async function main([first, ...rest]: readonly string[]): Promise<void> {
   const asked = first === 'help' ? rest[0] : undefined
   if (asked !== undefined) await runCommand(await find(asked).load(), ['--help'])
-  else if (first === '--help' || first === '-h' || first === 'help') print(help())
-  else if (first === '--version' || first === '-v') print(`${VERSION}\n`)
+  else if (first === '--help' || first === '-h' || first === 'help') await print(help())
+  else if (first !== undefined && VERSION_WORDS.has(first)) await print(`${VERSION}\n`)
   else if (first === undefined) await runCommand(serve, [])
   else if (first.startsWith('-')) await runCommand(serve, [first, ...rest])
   else await runCommand(await find(first).load(), rest)
@@ -78,8 +85,8 @@ async function start(args: readonly string[]): Promise<void> {
   try {
     await main(args)
   } catch (error) {
-    process.stderr.on('error', quiet)
-    process.stderr.write(`ccmcp: ${explain(error, args[0])}\n`)
+    const { complain, styled } = await import('./print.js')
+    complain(styled('error', 'ccmcp:'), ` ${explain(error, args[0])}\n`)
     process.exitCode = error instanceof Failure ? error.exitCode : 1
   }
 }

@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { resolve } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Server } from '../index.js'
+import { standardError } from '../transports/stdio-log.js'
 import { guardStdout } from '../transports/stdio-wire.js'
 import { Failure, UsageError } from './options.js'
 import { checkFile } from './servers.js'
@@ -17,7 +19,7 @@ export async function serverOf(file: string, settings: Settings, elsewhere: bool
   // What it prints while it is loaded must not reach the wire either, unless that is elsewhere.
   if ((process.env['CCMCP_WIRE'] ?? '') === '') guardStdout()
   const hung = () => {
-    process.stderr.write(`ccmcp: ${file} never finishes loading: it awaits what does not come\n`)
+    standardError.write(`ccmcp: ${file} never finishes loading: it awaits what does not come\n`)
     process.exitCode = 1
   }
   // There is nothing left to do, and yet there is no server.
@@ -33,7 +35,7 @@ export async function serverOf(file: string, settings: Settings, elsewhere: bool
 /** A program that serves by itself is never done with loading, or ends the process; nobody would know why. Returns how to stop waiting. */
 function expectExport(file: string): () => void {
   const tell = (what: string) => () => {
-    process.stderr.write(
+    standardError.write(
       `ccmcp: ${file} ${what}. If it serves by itself (serveStdio, listen), export its server instead, or start it with node\n`,
     )
   }
@@ -64,16 +66,28 @@ async function load(file: string): Promise<Record<string, unknown>> {
   }
 }
 
-/** Where a syntax error is: Node tells it only to whoever starts the file. */
+/** How many files are searched for a syntax error. */
+const MAX_SEARCHED = 50
+const RELATIVE_IMPORT = /\b(?:from|import)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g
+
+/** Where a syntax error is, which Node tells only when it starts a file: in this one, or in one that it imports. */
 function placeOf(file: string, error: SyntaxError): string {
-  const { stderr } = spawnSync(process.execPath, ['--check', resolve(file)], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'ignore', 'pipe'],
-    timeout: 10_000,
-  })
-  const told = stderr.replace(/\n\s+at [\s\S]*/, '').trim()
-  // It may be in a file that this one imports.
-  return told === '' ? stackOf(error) : told
+  const files = new Set([resolve(file)])
+  // What is found is added while the set is read.
+  for (const each of files) {
+    const { stderr } = spawnSync(process.execPath, ['--check', each], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'ignore', 'pipe'],
+      timeout: 10_000,
+    })
+    const told = stderr.replace(/\n\s+at [\s\S]*/, '').trim()
+    if (told.includes('SyntaxError')) return told
+    for (const [, path = ''] of readFileSync(each, 'utf8').matchAll(RELATIVE_IMPORT)) {
+      const imported = resolve(dirname(each), path)
+      if (files.size < MAX_SEARCHED && existsSync(imported)) files.add(imported)
+    }
+  }
+  return stackOf(error)
 }
 
 /** The server among the exports: a value, a promise of one, or a function that makes one. */

@@ -1,3 +1,4 @@
+import { delimiter } from 'node:path'
 import { nearest } from '../schema/names.js'
 
 /** One option of a command, as `--help` shows it. */
@@ -6,6 +7,8 @@ interface Option {
   value?: readonly string[] | string
   /** Several values with commas; it may be given several times. */
   list?: true
+  /** A path; it may be given several times. Its variable holds several with the separator of `PATH` between them. */
+  paths?: true
   about: string
 }
 
@@ -63,10 +66,16 @@ export function readArguments(args: readonly string[], options: Options): Argume
     // What looks like the next option is one; `--name=--value` says otherwise.
     const value = inline ?? (next?.startsWith('--') === true ? undefined : args[++i])
     if (value === undefined) throw new UsageError(`--${name} needs a value: ${valuesOf(option, ', ')}`)
-    const before = option.list === true ? found.given.get(name) : undefined
-    found.given.set(name, checked(`--${name}`, option, before === undefined ? value : `${before},${value}`))
+    const separator = separatorOf(option)
+    const before = separator === undefined ? undefined : found.given.get(name)
+    found.given.set(name, checked(`--${name}`, option, before === undefined ? value : `${before}${separator}${value}`))
   }
   return found
+}
+
+/** What stands between several values of one option: no path has a NUL in it. */
+function separatorOf({ list, paths }: Option): string | undefined {
+  return paths === true ? '\0' : list === true ? ',' : undefined
 }
 
 function find(arg: string, options: Options): [name: string, option: Option, inline: string | undefined] {
@@ -104,7 +113,10 @@ export function readVariables(environment: NodeJS.ProcessEnv, options: Options):
     const variable = variableOf(name)
     const value = environment[variable] ?? ''
     if (value === '' || name === 'help') continue
-    if (option.value !== undefined) given.set(name, checked(variable, option, value))
+    const paths = option.paths === true ? value.split(delimiter).filter((path) => path !== '') : undefined
+    if (paths !== undefined) {
+      if (paths.length > 0) given.set(name, paths.join(separatorOf(option)))
+    } else if (option.value !== undefined) given.set(name, checked(variable, option, value))
     else if (TRUE.test(value)) given.set(name, 'true')
     else if (!FALSE.test(value)) throw new UsageError(`${variable} cannot be ${JSON.stringify(value)}; choose true, false`)
   }
@@ -119,6 +131,19 @@ export function listOf(name: string, given: string): string[] {
     .filter((item) => item !== '')
   if (items.length === 0) throw new UsageError(`--${name} needs at least one name`)
   return items
+}
+
+/** The paths of an option that takes several. */
+export function pathsOf(given: string): string[] {
+  return given.split('\0')
+}
+
+/** The bytes that an option says. */
+export function bytesOf(name: string, given: string): number {
+  const value = Number(given)
+  if (!/^\d+$/.test(given) || !Number.isSafeInteger(value) || value < 1)
+    throw new UsageError(`--${name} must be a number of bytes, not ${JSON.stringify(given)}`)
+  return value
 }
 
 export function describeOptions(options: Options): string {

@@ -7,8 +7,7 @@ import { tap } from '../jsonrpc/channel.js'
 import { type Command, HELP } from './command.js'
 import { type Arguments, Failure, UsageError } from './options.js'
 import { print } from './print.js'
-import { shown } from './show.js'
-import { TARGET_NOTES, TARGET_OPTIONS, complain, interruptible, targetOf, timeoutOf } from './target.js'
+import { TARGET_NOTES, TARGET_OPTIONS, interruptible, showFrame, targetOf, timeoutOf } from './target.js'
 
 export const playCommand: Command = {
   usage: 'play FILE [SERVER | -- COMMAND] [options]',
@@ -80,7 +79,7 @@ function openChannel({ given }: Arguments, target: ReturnType<typeof targetOf>):
     throw new Failure(3, `The server could not be started: ${error instanceof Error ? error.message : String(error)}`)
   }
   if (!given.has('verbose')) return channel
-  return tap(channel, ({ direction, frame }) => complain(`${direction === 'out' ? '>' : '<'} ${frame}\n`))
+  return tap(channel, showFrame)
 }
 
 async function compare({ file, transcript, channel, signal, options }: Playing): Promise<void> {
@@ -92,8 +91,8 @@ async function compare({ file, transcript, channel, signal, options }: Playing):
   }
   signal.throwIfAborted() // what did not come then is no difference
   const { differences, broken } = played
-  for (const difference of differences) print(shown(`${file}, ${difference}\n`, process.stdout))
-  if (broken !== undefined) throw new Failure(3, shown(broken.message, process.stderr))
+  for (const difference of differences) print(`${file}, ${difference}\n`)
+  if (broken !== undefined) throw new Failure(3, broken.message)
   if (differences.length > 0) throw new Failure(1, `${file}: ${count(differences.length, 'difference')}`)
   const steps = parseTranscript(transcript)
   const sent = steps.filter(({ direction }) => direction === 'send').length
@@ -104,12 +103,9 @@ async function recordInto({ file, transcript, channel, signal, options }: Playin
   const { transcript: recorded, unanswered, broken, garbage, unsent } = await record(transcript, channel, options)
   // Half a conversation must not replace a whole one.
   signal.throwIfAborted()
-  if (broken !== undefined) throw new Failure(3, shown(`${broken.message}\n${file} was left as it is`, process.stderr))
+  if (broken !== undefined) throw new Failure(3, `${broken.message}\n${file} was left as it is`)
   if (garbage !== undefined)
-    throw new Failure(
-      1,
-      shown(`The server prints what is no message: ${JSON.stringify(garbage.slice(0, 200))}\n${file} was left as it is`, process.stderr),
-    )
+    throw new Failure(1, `The server prints what is no message: ${JSON.stringify(garbage.slice(0, 200))}\n${file} was left as it is`)
   if (unsent !== undefined) throw new Failure(1, `${file}, ${unsent}\n${file} was left as it is`)
   writeFileSync(file, recorded)
   const came = parseTranscript(recorded).filter(({ direction }) => direction === 'expect').length

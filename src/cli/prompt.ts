@@ -1,8 +1,9 @@
 import { isObject } from '../jsonrpc/message.js'
 import { type Command, HELP } from './command.js'
 import { UsageError } from './options.js'
-import { print } from './print.js'
-import { contentText, shown } from './show.js'
+import { print, printJson } from './print.js'
+import { contentText } from './show.js'
+import { QUICK, didYouMean } from './suggest.js'
 import { ARGS_OPTION, CLIENT_OPTIONS, TARGET_NOTES, argsOf, withClient } from './target.js'
 
 export const prompt: Command = {
@@ -16,11 +17,12 @@ export const prompt: Command = {
     const [name = '', word] = args.words
     const given = textsOf(await argsOf(args))
     await withClient(args, word, async (client, options) => {
-      const result = await client.getPrompt(name, given, options)
+      const result = await client.getPrompt(name, given, options).catch(didYouMean(name, client.prompts(QUICK), (each) => each.name))
+      if (args.given.has('json')) return printJson(result)
       const messages = result.messages.map((message) =>
         isObject(message) ? `${message.role}: ${contentText([message.content])}\n` : `${JSON.stringify(message)}\n`,
       )
-      print(shown(args.given.has('json') ? `${JSON.stringify(result, null, 2)}\n` : messages.join('\n'), process.stdout))
+      print(messages.join('\n'))
     })
   },
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type Authorization, type KnownToken, type ListenOptions, listen, tokens } from '../http.js'
 import type { Server } from '../index.js'
+import { standardError } from '../transports/stdio-log.js'
 import { UsageError } from './options.js'
 
 /** Serves over HTTP until a signal ends it: then what is under way is finished. */
@@ -10,13 +11,12 @@ export async function serveHttp(
   { maxMessage, log, logLevel }: Pick<ListenOptions, 'log' | 'logLevel'> & { maxMessage?: number },
 ): Promise<void> {
   const listening = await start(server, {
-    log: process.stderr,
     ...(log === undefined ? {} : { log }),
     ...(logLevel === undefined ? {} : { logLevel }),
     ...listenOptions(given),
     ...(maxMessage === undefined ? {} : { limits: { body: maxMessage } }),
   })
-  process.stderr.write(`ccmcp: serving ${listening.url}\n`)
+  standardError.write(`ccmcp: serving ${listening.url}\n`)
   await new Promise<void>((resolve) => {
     const stop = () => {
       // The second signal means now.

@@ -1,10 +1,10 @@
 import { constants, openSync, writeSync } from 'node:fs'
-import { ccmcpServer } from '../bundled/ccmcp.js'
+import { ccmcpServer, warnOnStderr } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'
 import { type Command, HELP } from './command.js'
 import { HTTP_OPTIONS } from './http-options.js'
-import { type Arguments, type Options, UsageError, columns, readVariables, suggestion, variableOf } from './options.js'
+import { type Arguments, type Options, UsageError, bytesOf, columns, readVariables, suggestion, variableOf } from './options.js'
 import { BUNDLED, DEFAULT, kindOf } from './servers.js'
 import { type Settings, narrow, settingsOf } from './settings.js'
 
@@ -14,7 +14,12 @@ const MAX_MESSAGE = 1_048_576
 const OWN: readonly string[] = ['root', 'read-only', 'persist']
 
 const OPTIONS = {
-  root: { value: 'DIR', about: 'the folder whose files the server ccmcp gives access to (default: the working folder)' },
+  root: {
+    value: 'DIR',
+    paths: true,
+    about:
+      'a folder whose files the server ccmcp gives access to; may be given several times (default: the working folder and that for temporary files)',
+  },
   'read-only': { about: 'the server ccmcp changes no files' },
   persist: { value: 'FILE', about: 'where the server ccmcp keeps tools that were made at run time (default: nowhere)' },
   tools: { value: 'NAMES', list: true, about: 'only these tools, with commas between them' },
@@ -66,7 +71,7 @@ async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments
   const given = new Map([...readVariables(process.env, OPTIONS), ...typed])
   const idle = given.has('http') ? undefined : Object.keys(HTTP_OPTIONS).find((option) => typed.has(option))
   if (idle !== undefined) throw new UsageError(`--${idle} is for a server over HTTP: add --http`)
-  warnOfVariables()
+  await warnOfVariables()
   const options = stdioOptions(given, name)
   const settings = settingsOf(given, name)
   const server = await serverOf(name, isFile, settings, given)
@@ -88,11 +93,12 @@ async function serverOf(name: string, isFile: boolean, settings: Settings, given
 }
 
 /** A variable with a slip in its name would be ignored without a word. */
-function warnOfVariables(): void {
+async function warnOfVariables(): Promise<void> {
   const known = [...Object.keys(OPTIONS).map(variableOf), 'CCMCP_WIRE']
   for (const name of Object.keys(process.env)) {
-    if (name.startsWith('CCMCP_') && !known.includes(name))
-      process.stderr.write(`ccmcp: ${name} means nothing to ccmcp serve and is ignored${suggestion(name, known)}\n`)
+    if (!name.startsWith('CCMCP_') || known.includes(name)) continue
+    const { warn } = await import('./print.js')
+    warn(`${name} means nothing to ccmcp serve and is ignored${suggestion(name, known)}`)
   }
 }
 
@@ -104,34 +110,29 @@ function stdioOptions(given: ReadonlyMap<string, string>, name: string): StdioOp
     // Each of these was checked against the option's values.
     logLevel: (given.get('log-level') ?? 'info') as LogLevel,
     framing: (given.get('framing') ?? 'auto') as Framing,
-    ...(limit === undefined ? (name === DEFAULT ? { maxMessage: MAX_MESSAGE } : {}) : { maxMessage: bytes(limit) }),
+    ...(limit === undefined ? (name === DEFAULT ? { maxMessage: MAX_MESSAGE } : {}) : { maxMessage: bytesOf('max-message', limit) }),
     ...(file === undefined ? {} : { log: logFile(file) }),
   }
 }
 
-const MAKERS: Readonly<Record<string, (settings: Settings) => Server | Promise<Server>>> = {
-  ccmcp: ccmcpServer,
-  grammar: async (settings) => (await import('../bundled/grammar.js')).grammarServer(settings),
-  text: async (settings) => (await import('../bundled/text.js')).textServer(settings),
+/** Makes a server that comes with ccmcp; what only some need is loaded only for them. */
+async function make(name: string, { persist, ...settings }: Settings): Promise<Server> {
+  if (name === 'grammar') return (await import('../bundled/grammar.js')).grammarServer(settings)
+  if (name === 'text') return (await import('../bundled/text.js')).textServer(settings)
+  if (persist === undefined) return ccmcpServer(settings)
+  const { ToolFile } = await import('../bundled/tool-file.js')
+  return ccmcpServer({ ...settings, toolFile: new ToolFile(persist, { warn: warnOnStderr }) })
 }
 
 async function bundled(name: string, settings: Settings): Promise<Server> {
-  const make = MAKERS[name] ?? ccmcpServer
   try {
-    return await make(settings)
+    return await make(name, settings)
   } catch (error) {
     // A TypeError is about an option that cannot be obeyed, and what the system refuses about a file that one names.
     if (error instanceof TypeError || (error instanceof Error && 'syscall' in error))
       throw new UsageError(`The server ${name} cannot be made: ${error.message}`)
     throw error
   }
-}
-
-function bytes(text: string): number {
-  const value = Number(text)
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < 1)
-    throw new UsageError(`--max-message must be a number of bytes, not ${JSON.stringify(text)}`)
-  return value
 }
 
 /** Written at once: what is logged in the last moment is there as well. */
@@ -145,11 +146,7 @@ function logFile(path: string): LogStream {
   }
   return {
     write(line) {
-      try {
-        writeSync(descriptor, line)
-      } catch {
-        // The disk is full, or its reader is gone: no reason to end.
-      }
+      writeSync(descriptor, line)
     },
   }
 }

@@ -9,14 +9,14 @@ export const BUNDLED: Readonly<Record<string, string>> = {
 }
 export const DEFAULT = 'ccmcp'
 
-/** Whether a word means one of those, or a file. */
-export function kindOf(word: string): 'bundled' | 'file' {
+/** Whether a word means one of those, or a file; `also` says what else could be given. */
+export function kindOf(word: string, also = ''): 'bundled' | 'file' {
   if (Object.hasOwn(BUNDLED, word)) return 'bundled'
   if (/[\\/]|^\.|\.[cm]?[jt]sx?$/.test(word) || existsSync(word)) return 'file'
   const names = Object.keys(BUNDLED)
   const meant = suggestion(word, names)
   throw new UsageError(
-    `There is no server ${JSON.stringify(word)}${meant === '' ? `; there are ${names.join(', ')}, or give a file such as ./server.js` : meant}`,
+    `There is no server ${JSON.stringify(word)}${meant === '' ? `; there are ${names.join(', ')}, or give a file such as ./server.js${also}` : meant}`,
   )
 }
 

@@ -1,14 +1,18 @@
 import { statSync } from 'node:fs'
 import type { Server, ServerOptions } from '../index.js'
-import { UsageError, listOf, suggestion } from './options.js'
+import { UsageError, listOf, pathsOf, suggestion } from './options.js'
 import { DEFAULT } from './servers.js'
 
 /** What the servers of ccmcp can be told. */
 export interface Settings extends Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'> {
-  root?: string
+  roots?: string[]
   readOnly?: boolean
   persist?: string
+  ownFiles?: string[]
 }
+
+/** Options that name a file which callers must neither read nor change. */
+const OWN_FILES = ['log-file', 'tokens', 'tls-cert', 'tls-key'] as const
 
 export function settingsOf(given: ReadonlyMap<string, string>, name: string): Settings {
   const settings: Settings = {}
@@ -21,9 +25,10 @@ export function settingsOf(given: ReadonlyMap<string, string>, name: string): Se
   if (unexpectedErrors !== undefined) settings.unexpectedErrors = unexpectedErrors
   if (name !== DEFAULT) return settings
   const [root, persist] = [given.get('root'), given.get('persist')]
-  if (root !== undefined) settings.root = folder(root)
+  if (root !== undefined) settings.roots = pathsOf(root).map(folder)
   if (persist !== undefined) settings.persist = persist
   if (given.has('read-only')) settings.readOnly = true
+  settings.ownFiles = OWN_FILES.flatMap((option) => given.get(option) ?? [])
   return settings
 }
 

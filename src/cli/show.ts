@@ -1,16 +1,9 @@
 import { isObject } from '../jsonrpc/message.js'
 import type { ContentBlock, ResourceContents } from '../protocol/model.js'
 
-/**
- * Text of a stranger as it can be shown: at a terminal, control characters
- * become escapes, so that a server cannot steer it. Elsewhere it stays as it is.
- */
-export function shown(text: string, { isTTY }: { isTTY?: boolean }): string {
-  if (isTTY !== true) return text
-  return text.replaceAll(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+/** The beginning of a text, and how long it is, where that is longer than `most` characters. */
+export function cut(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most)}… (${text.length} characters)`
 }
 
 /** Content blocks in words: text as it is, the rest by what it is. */

@@ -1,19 +1,36 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type CallOptions, ChannelClosed, type Client, ConnectionError, RpcError, type Target, Timeout, connect, stdio } from '../client.js'
+import {
+  type CallOptions,
+  ChannelClosed,
+  type Client,
+  ConnectionError,
+  RpcError,
+  type Tapped,
+  type Target,
+  Timeout,
+  connect,
+  stdio,
+} from '../client.js'
 import { isObject } from '../jsonrpc/message.js'
 import { revisions } from '../protocol/revisions/index.js'
 import type { Framing } from '../stdio.js'
 import { VERSION } from '../version.js'
-import { type Arguments, Failure, type Options, UsageError } from './options.js'
-import { print, quiet } from './print.js'
+import { type Arguments, Failure, type Options, UsageError, bytesOf } from './options.js'
+import { complain, printJson, styled, warn } from './print.js'
 import { DEFAULT, checkFile, kindOf } from './servers.js'
-import { shown } from './show.js'
+import { cut } from './show.js'
+
+/** How many lines of a server that are no messages are shown. */
+const MAX_NOISE = 5
+/** Characters of a server's error that are shown. */
+const MAX_ERROR = 10_000
 
 /** The options of every command that talks to a server. */
 export const TARGET_OPTIONS = {
   timeout: { value: 'SECONDS', about: 'how long to wait for an answer (default 60; 30 for the first one)' },
   framing: { value: ['lines', 'content-length'], about: 'how messages are told apart (default lines)' },
+  'max-message': { value: 'BYTES', about: 'the longest message taken in (default 33554432)' },
   verbose: { about: 'show every message and what the server logs, on stderr' },
 } as const satisfies Options
 
@@ -35,13 +52,19 @@ Exit codes: 0 success, 1 an error from the server, 2 a wrong command line, 3 no 
 /** The server that a command line means: what follows `--`, or one that we serve ourselves. */
 export function targetOf({ given, command }: Arguments, word: string | undefined): Target {
   if (command !== undefined && word !== undefined) throw new UsageError(`Name one server: ${JSON.stringify(word)}, or what follows "--"`)
+  const limit = given.get('max-message')
   const [program, ...args] = command ?? bundledCommand(word ?? DEFAULT)
   if (program === undefined || program === '') throw new UsageError('No command follows "--"')
+  if (command === undefined && word === undefined)
+    warn(
+      `no server is named, so this is the bundled server ${DEFAULT}, which can write files. Another one is a file (./server.js) or a command after "--"`,
+    )
   return stdio(program, args, {
     // Whoever types a command expects it to see the variables of the shell. Where our own wire is does not concern it.
     env: { ...process.env, CCMCP_WIRE: undefined },
     framing: (given.get('framing') ?? 'lines') as Framing, // checked against the option's values
-    ...(given.has('verbose') ? { stderr: complain } : {}),
+    ...(limit === undefined ? {} : { maxMessage: bytesOf('max-message', limit) }),
+    ...(given.has('verbose') ? { stderr: (text) => complain(text) } : {}),
   })
 }
 
@@ -50,7 +73,7 @@ function bundledCommand(word: string): string[] {
     throw new UsageError(
       `${JSON.stringify(word)} is a URL, and only servers on stdio can be talked to so far: name one, or a command after "--"`,
     )
-  if (kindOf(word) === 'file') checkFile(word)
+  if (kindOf(word, ', or a command after "--"') === 'file') checkFile(word)
   return [process.execPath, fileURLToPath(new URL('cli.js', import.meta.url)), 'serve', word]
 }
 
@@ -93,10 +116,27 @@ async function textOf(text: string): Promise<string> {
   }
 }
 
-/** Writes to stderr for the person who watches. */
-export function complain(text: string): void {
-  if (process.stderr.listenerCount('error') === 0) process.stderr.on('error', quiet)
-  process.stderr.write(shown(text, process.stderr))
+/** For `--verbose`. */
+export function showFrame({ direction, frame }: Tapped): void {
+  complain(direction === 'out' ? styled('sent', '>') : styled('received', '<'), ` ${frame}\n`)
+}
+
+/** Warns of what a server prints to stdout that is no message of the protocol. */
+class Noise {
+  #line = ''
+  #count = 0
+
+  /** The line that is being read. */
+  read(line: string): void {
+    this.#line = line
+  }
+
+  warn(reason: string): void {
+    if (++this.#count > MAX_NOISE) return
+    warn(`the server printed a line on stdout that is no protocol message: ${JSON.stringify(cut(this.#line, 200))} (${reason})`)
+    if (this.#count === 1) warn('stdout carries the protocol; a server logs to stderr')
+    if (this.#count === MAX_NOISE) warn('further lines of this kind are not shown')
+  }
 }
 
 /** Connects, does what is to be done, and ends the server, whatever happens. */
@@ -108,6 +148,8 @@ export async function withClient(
   const target = targetOf(args, word)
   const timeout = timeoutOf(args)
   const revision = args.given.get('revision')
+  const verbose = args.given.has('verbose')
+  const noise = new Noise()
   await interruptible(async (signal) => {
     try {
       const client = await connect(target, {
@@ -115,7 +157,11 @@ export async function withClient(
         signal,
         ...(timeout === undefined ? {} : { timeout, probeTimeout: Math.min(timeout, 2000) }),
         ...(revision === undefined ? {} : { revision }),
-        ...(args.given.has('verbose') ? { tap: ({ direction, frame }) => complain(`${direction === 'out' ? '>' : '<'} ${frame}\n`) } : {}),
+        tap(tapped) {
+          if (tapped.direction === 'in') noise.read(tapped.frame)
+          if (verbose) showFrame(tapped)
+        },
+        report: ({ level, message }) => level === 'warning' && noise.warn(message),
       })
       try {
         const times = timeout === undefined ? {} : { timeout, maxTimeout: Math.max(timeout, 600_000) }
@@ -153,12 +199,15 @@ export async function interruptible(run: (signal: AbortSignal) => Promise<void>)
 function failureOf(error: unknown, json: boolean): unknown {
   if (error instanceof RpcError) {
     const { code, message, data } = error
-    if (json) print(`${JSON.stringify({ error: { code, message, data } }, null, 2)}\n`)
+    if (json) printJson({ error: { code, message, data } })
     const detail = data === undefined || json ? '' : `\n${JSON.stringify(data, null, 2)}`
-    return new Failure(1, shown(`The server answered with error ${code}: ${message}${detail}`, process.stderr))
+    return new Failure(1, cut(`The server answered with error ${code}: ${message}${detail}`, MAX_ERROR))
   }
-  if (error instanceof ConnectionError || error instanceof ChannelClosed || error instanceof Timeout)
-    return new Failure(3, shown(error.message, process.stderr))
+  if (isConnectionLost(error)) return new Failure(3, error.message)
   // What the server said does not make sense.
-  return error instanceof TypeError ? new Failure(1, shown(error.message, process.stderr)) : error
+  return error instanceof TypeError ? new Failure(1, error.message) : error
+}
+
+export function isConnectionLost(error: unknown): error is Error {
+  return error instanceof ConnectionError || error instanceof ChannelClosed || error instanceof Timeout
 }

@@ -1,5 +1,6 @@
-import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
+import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, asError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
+import { truncate } from '../jsonrpc/truncate.js'
 import type { CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Root } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectCompletion, projectElicitation, projectRoot } from '../protocol/revisions/shapes.js'
@@ -54,8 +55,12 @@ export async function answer(
       return { roots: found.map((root) => projectRoot(revision, root)) }
     }
     default:
-      throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${method}`)
+      throw unknownMethod(method)
   }
+}
+
+export function unknownMethod(method: string): RpcError {
+  return new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
 }
 
 /** What has to be sent beside the request when it is sent again: the answers to its questions, and its state. */
@@ -69,22 +74,29 @@ export async function answerAll(
   const state = requestState === undefined ? {} : { requestState }
   if (inputRequests === undefined) return state
   if (!isObject(inputRequests)) throw new TypeError(`${method} asks for input in a way that cannot be read`)
+  given.throwIfAborted()
   // When one of them fails, the others are not wanted any more.
   const controller = new AbortController()
   const signal = AbortSignal.any([given, controller.signal])
   const entries = Object.entries(inputRequests).map(async ([key, request]) => {
     if (!isObject(request) || typeof request['method'] !== 'string')
-      throw new TypeError(`${method} asks for "${key}" in a way that cannot be read`)
+      throw new TypeError(`${method} asks for "${truncate(key)}" in a way that cannot be read`)
     const params = isObject(request['params']) ? request['params'] : {}
     try {
       return [key, await answer(answers, revision, request['method'], params, signal)] as const
     } catch (error) {
       if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND)) throw error
-      throw new TypeError(`${method} needs input that this client cannot give: "${key}" by ${request['method']}`, { cause: error })
+      throw new TypeError(`${method} needs input that this client cannot give: "${truncate(key)}" by ${truncate(request['method'])}`, {
+        cause: error,
+      })
     }
   })
+  // Who gives up does not wait for an answer that does not come.
+  const aborted = new Promise<never>((_, reject) => {
+    given.addEventListener('abort', () => reject(asError(given.reason)), { signal: controller.signal })
+  })
   try {
-    return { inputResponses: Object.fromEntries(await Promise.all(entries)), ...state }
+    return { inputResponses: Object.fromEntries(await Promise.race([Promise.all(entries), aborted])), ...state }
   } catch (error) {
     controller.abort(error)
     throw error

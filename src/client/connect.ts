@@ -1,15 +1,15 @@
 import type { Tapped } from '../jsonrpc/channel.js'
-import { ChannelClosed } from '../jsonrpc/errors.js'
 import type { Params } from '../jsonrpc/message.js'
 import type { Report } from '../jsonrpc/report.js'
 import type { Implementation } from '../protocol/model.js'
-import { type Revision, newest, revisions } from '../protocol/revisions/index.js'
+import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames } from '../schema/names.js'
 import { VERSION } from '../version.js'
 import { type Answers, capabilitiesOf } from './answering.js'
-import { type Verdict, probe, shakeHands } from './opening.js'
-import { type CallOptions, Client, ClientSession, type Reached, type SessionOptions } from './session.js'
-import { ConnectionError, type Target, type TargetChannel } from './target.js'
+import { Attempt } from './attempt.js'
+import type { Verdict } from './opening.js'
+import { Client, type SessionOptions } from './session.js'
+import { ConnectionError, type Target } from './target.js'
 
 export interface ConnectOptions extends Answers {
   /** A protocol revision to insist on; by default the newest that the server knows. */
@@ -20,7 +20,10 @@ export interface ConnectOptions extends Answers {
   capabilities?: Params
   /** Milliseconds for the server's first answer (default 30 s). */
   timeout?: number
-  /** Milliseconds for the question whether requests may describe themselves (default 2 s). */
+  /**
+   * Milliseconds to wait for the answer to `server/discover` (default 2 s). After them the server is sent a `ping`; when that is
+   * answered, or after five times as long, `initialize`. A later answer to `server/discover` still counts.
+   */
   probeTimeout?: number
   /** Gives the attempt up. */
   signal?: AbortSignal
@@ -74,6 +77,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     verdicts.set(target, reached.revision.opening)
     return new Client(attempt.session, reached)
   } catch (error) {
+    verdicts.delete(target)
     throw await attempt.fail(error)
   }
 }
@@ -86,71 +90,6 @@ function start(target: Target, options: SessionOptions): Attempt {
       cause: error,
     })
   }
-}
-
-interface Times {
-  timeout: number
-  probeTimeout: number
-  signal: AbortSignal | undefined
-}
-
-class Attempt {
-  readonly #target: Target
-  readonly #options: SessionOptions
-  #channel: TargetChannel
-  session: ClientSession
-
-  constructor(target: Target, options: SessionOptions) {
-    this.#target = target
-    this.#options = options
-    this.#channel = target.open()
-    this.session = new ClientSession(this.#channel, options)
-  }
-
-  async open(wanted: Revision | undefined, verdict: Verdict | undefined, times: Times): Promise<Reached> {
-    const { timeout, probeTimeout, signal } = times
-    if ((wanted?.opening ?? verdict) === 'handshake') return await this.#shakeHands(wanted, times)
-    // A server that is known to answer gets all the time it needs.
-    const patience = wanted === undefined && verdict === undefined ? Math.min(probeTimeout, timeout) : timeout
-    const found = await probe(this.session, wanted ?? newest, withSignal(patience, signal))
-    if (typeof found === 'object' && (wanted === undefined || found.revision === wanted)) return found
-    if (wanted !== undefined)
-      throw new ConnectionError(
-        `The server ${found === 'ended' ? 'has ended when asked for' : found === 'silent' ? 'does not answer in' : 'does not serve'} ${wanted.id}`,
-      )
-    if (found === 'ended') this.#reopen()
-    try {
-      return await this.#shakeHands(undefined, times)
-    } catch (error) {
-      // It may have read the probe only now, and ended of it.
-      if (!(found === 'silent' && error instanceof ChannelClosed)) throw error
-      this.#reopen()
-      return await this.#shakeHands(undefined, times)
-    }
-  }
-
-  #shakeHands(wanted: Revision | undefined, { timeout, signal }: Times): Promise<Reached> {
-    return shakeHands(this.session, wanted, this.#options, withSignal(timeout, signal))
-  }
-
-  #reopen(): void {
-    this.#channel = this.#target.open()
-    this.session = new ClientSession(this.#channel, this.#options)
-  }
-
-  /** Ends what was begun and says why it did not work. */
-  async fail(error: unknown): Promise<Error> {
-    const reason = error instanceof Error ? error.message : String(error)
-    // What the process does now counts, not what it does when it is ended.
-    const diagnosis = this.#channel.diagnose?.() ?? ''
-    await this.session.peer.close()
-    const said = diagnosis === '' || reason.includes(diagnosis)
-    return new ConnectionError(said ? reason : `${reason}\n${diagnosis}`, { cause: error })
-  }
-}
-
-function withSignal(timeout: number, signal: AbortSignal | undefined): CallOptions {
-  return signal === undefined ? { timeout } : { timeout, signal }
 }
 
 function known(id: string): Revision {

@@ -1,7 +1,7 @@
-import { Timeout } from '../jsonrpc/deadline.js'
-import { ChannelClosed, RpcError } from '../jsonrpc/errors.js'
+import { RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
-import { UNSUPPORTED_PROTOCOL_VERSION } from '../protocol/errors.js'
+import { truncate, truncateJson } from '../jsonrpc/truncate.js'
+import { HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION } from '../protocol/errors.js'
 import { SERVER_INFO } from '../protocol/meta.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
@@ -9,38 +9,58 @@ import { projectClientCapabilities, projectImplementation } from '../protocol/re
 import type { CallOptions, ClientSession, Reached, SessionOptions } from './session.js'
 import { ConnectionError } from './target.js'
 
+const MODERN_ERRORS: ReadonlySet<number> = new Set([HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION])
+/** Characters of a server's error that are repeated. */
+const MAX_SHOWN = 1000
+
 /** How a server wants to be opened. */
 export type Verdict = Revision['opening']
 
-/** What a probe shows: what was reached, or that the server is of the old kind, says nothing, or has ended of it. */
-export type Probed = Reached | 'handshake' | 'silent' | 'ended'
+/**
+ * What the answer to `server/discover` says about a server: it is modern; it is
+ * legacy, since it answered with something else; or there will be no answer.
+ */
+export type Probed =
+  | { kind: 'modern'; reached: Reached }
+  | { kind: 'legacy'; answer: RpcError | TypeError }
+  | { kind: 'failed'; error: unknown }
 
 /**
- * Asks with `server/discover` whether requests may describe themselves.
+ * Asks with `server/discover` whether the server is modern. Never rejects.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility
  */
 export async function probe(session: ClientSession, revision: Revision, options: CallOptions): Promise<Probed> {
-  session.describes = revision
   try {
-    return discovered(session, await session.request('server/discover', undefined, options))
+    return { kind: 'modern', reached: discovered(await session.request('server/discover', undefined, options, revision)) }
   } catch (error) {
-    session.describes = undefined
-    if (error instanceof ChannelClosed) return 'ended'
-    if (error instanceof Timeout) return 'silent'
     if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION) {
-      const mutual = choose(error, revision)
-      return mutual === undefined ? 'handshake' : await probe(session, mutual, options)
+      const supported = isObject(error.data) ? error.data['supported'] : undefined
+      const mutual = newestOf(supported, revision)
+      if (mutual !== undefined) return await probe(session, mutual, options)
+      return hasHandshake(supported) ? { kind: 'legacy', answer: error } : { kind: 'failed', error: nothingInCommon(supported) }
     }
-    if (error instanceof RpcError || error instanceof TypeError) return 'handshake'
-    throw error
+    if (isModern(error)) return { kind: 'failed', error: new ConnectionError(refusalOf('server/discover', error), { cause: error }) }
+    return error instanceof RpcError || error instanceof TypeError ? { kind: 'legacy', answer: error } : { kind: 'failed', error }
   }
 }
 
-function discovered(session: ClientSession, result: Params): Reached {
-  const { supportedVersions, capabilities, instructions, _meta: meta } = result
-  const revision = bySelfDescription.findLast(({ id }) => Array.isArray(supportedVersions) && supportedVersions.includes(id))
-  if (revision === undefined) throw new TypeError('server/discover lists no revision that this client knows')
-  session.describes = revision
+/** Whether an error is one that only modern servers answer with. */
+export function isModern(error: unknown): error is RpcError {
+  return error instanceof RpcError && MODERN_ERRORS.has(error.code)
+}
+
+/** A server's error in words. */
+export function refusalOf(method: string, { code, message, data }: RpcError): string {
+  const detail = data === undefined ? '' : ` ${JSON.stringify(data)}`
+  return `The server answered ${method} with error ${code}: ${truncate(`${message}${detail}`, MAX_SHOWN)}`
+}
+
+function discovered({ supportedVersions, capabilities, instructions, _meta: meta }: Params): Reached {
+  const revision = newestOf(supportedVersions)
+  if (revision === undefined) {
+    const legacy = !Array.isArray(supportedVersions) || hasHandshake(supportedVersions)
+    throw legacy ? new TypeError('The answer to server/discover names no modern protocol revision') : nothingInCommon(supportedVersions)
+  }
   return {
     revision,
     server: infoOf(isObject(meta) ? meta[SERVER_INFO] : undefined),
@@ -49,16 +69,22 @@ function discovered(session: ClientSession, result: Params): Reached {
   }
 }
 
-/** The server does know self-describing requests, but not of this revision; undefined: only handshakes are left. */
-function choose({ data }: RpcError, refused: Revision): Revision | undefined {
-  const supported: unknown[] = isObject(data) && Array.isArray(data['supported']) ? data['supported'] : []
-  const mutual = bySelfDescription.findLast(({ id }) => supported.includes(id) && id !== refused.id)
-  if (mutual !== undefined || byHandshake.some(({ id }) => supported.includes(id))) return mutual
-  throw new ConnectionError(`The server and this client have no protocol revision in common: it serves ${supported.join(', ') || 'none'}`)
+/** The newest modern revision that the server supports as well, other than one that it has refused. */
+function newestOf(supported: unknown, refused?: Revision): Revision | undefined {
+  return bySelfDescription.findLast((each) => each !== refused && Array.isArray(supported) && supported.includes(each.id))
 }
 
-/** The handshake. */
-export async function shakeHands(
+function hasHandshake(supported: unknown): boolean {
+  return byHandshake.some(({ id }) => Array.isArray(supported) && supported.includes(id))
+}
+
+function nothingInCommon(supported: unknown): ConnectionError {
+  const listed = Array.isArray(supported) ? truncate(supported.filter((each) => typeof each === 'string').join(', '), MAX_SHOWN) : ''
+  return new ConnectionError(`The server and this client have no protocol revision in common: it serves ${listed || 'none'}`)
+}
+
+/** The `initialize` handshake. */
+export async function initialize(
   session: ClientSession,
   proposed: Revision | undefined,
   { info, capabilities }: SessionOptions,
@@ -75,7 +101,7 @@ export async function shakeHands(
   const reached = byHandshake.find(({ id }) => id === protocolVersion)
   if (reached === undefined || (proposed !== undefined && reached !== proposed)) {
     throw new ConnectionError(
-      `The server answered ${revision.id} with protocol revision ${JSON.stringify(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,
+      `The server answered ${revision.id} with protocol revision ${truncateJson(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,
     )
   }
   session.agreed = reached

@@ -1,9 +1,10 @@
 import { type Channel, type Tapped, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
-import { METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
+import { callHook } from '../jsonrpc/hook.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
+import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import { MAY_ASK } from '../protocol/asking.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
@@ -19,7 +20,8 @@ import type {
   ToolListing,
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import { type Answers, answer, answerAll } from './answering.js'
+import { type Answers, answer, answerAll, unknownMethod } from './answering.js'
+import { listOf } from './pages.js'
 
 export interface Progress {
   progress: number
@@ -35,7 +37,7 @@ export interface CallOptions {
   /** Milliseconds in all, however much progress there is (default 10 min). */
   maxTimeout?: number
   /** Asks the server for progress. */
-  onProgress?: (progress: Progress) => void
+  onProgress?: (progress: Progress) => unknown
 }
 
 export interface SessionOptions {
@@ -63,10 +65,10 @@ const MAX_ROUNDS = 20
 export class ClientSession {
   readonly peer: Peer
   readonly #options: SessionOptions
-  readonly #listeners = new Map<string, Set<(params: Params) => void>>()
+  readonly #listeners = new Map<string, Set<(params: Params) => unknown>>()
   readonly #progress = new Map<unknown, (params: Params) => void>()
-  /** How many questions of the server are being answered. */
-  #answering = 0
+  /** The signals of questions that are being answered; one that has fired is not waited for any more. */
+  readonly #answering = new Set<AbortSignal>()
   /** The revision whose requests describe themselves; none after a handshake. */
   describes: Revision | undefined
   /** The revision that a handshake has agreed on. */
@@ -74,14 +76,15 @@ export class ClientSession {
 
   constructor(channel: Channel, options: SessionOptions) {
     this.#options = options
-    this.peer = new Peer(options.tap === undefined ? channel : tap(channel, options.tap), {
+    const tapFailed = (error: unknown) => options.report({ level: 'error', message: 'tap failed', error })
+    this.peer = new Peer(options.tap === undefined ? channel : tap(channel, options.tap, tapFailed), {
       request: ({ request, signal }) => {
         const { method, params = {} } = request
         if (method === 'ping') return {}
         const revision = this.agreed ?? this.describes
-        if (revision?.methods.serverRequests.includes(method) === false) throw new RpcError(METHOD_NOT_FOUND, `Method not found: ${method}`)
-        this.#answering++
-        return answer(options.answers, revision, method, params, signal).finally(() => this.#answering--)
+        if (revision?.methods.serverRequests.includes(method) === false) throw unknownMethod(method)
+        this.#answering.add(signal)
+        return answer(options.answers, revision, method, params, signal).finally(() => this.#answering.delete(signal))
       },
       notification: (notification) => this.#notified(notification),
       // Garbage is reported, never answered.
@@ -94,45 +97,49 @@ export class ClientSession {
   }
 
   /** Sends a request; where the result asks for something, that is answered, and the request is sent again. */
-  async request(method: string, params: Params | undefined, options: CallOptions = {}): Promise<Params> {
-    let result = await this.#requestOnce(method, params, options)
-    for (let round = 0; this.describes !== undefined && result['resultType'] === 'input_required'; round++) {
+  async request(
+    method: string,
+    params: Params | undefined,
+    options: CallOptions = {},
+    describes: Revision | undefined = this.describes,
+  ): Promise<Params> {
+    let result = await this.#requestOnce(method, params, options, describes)
+    for (let round = 0; describes !== undefined && result['resultType'] === 'input_required'; round++) {
       if (round === MAX_ROUNDS) throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
       const { signal = new AbortController().signal } = options
-      const answered = await answerAll(this.#options.answers, this.describes, method, result, signal)
-      result = await this.#requestOnce(method, { ...params, ...answered }, options)
+      const answered = await answerAll(this.#options.answers, describes, method, result, signal)
+      result = await this.#requestOnce(method, { ...params, ...answered }, options, describes)
     }
     return result
   }
 
-  async #requestOnce(method: string, params: Params | undefined, options: CallOptions): Promise<Params> {
+  async #requestOnce(method: string, params: Params | undefined, options: CallOptions, describes: Revision | undefined): Promise<Params> {
     const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
-    const deadline = new Deadline({ idle: timeout, total: maxTimeout, busy: () => this.#answering > 0 })
+    const deadline = new Deadline({ idle: timeout, total: maxTimeout, busy: () => [...this.#answering].some(({ aborted }) => !aborted) })
     const token = onProgress === undefined ? undefined : this.peer.nextId
     if (onProgress !== undefined) {
       this.#progress.set(token, (progress) => {
         deadline.extend()
-        onProgress(progress as unknown as Progress) // checked for its number when it came
+        this.#tell('onProgress', () => onProgress(progress as unknown as Progress)) // checked for its number when it came
       })
     }
     try {
-      const described = this.#describe(params, token)
+      const described = this.#describe(params, token, describes)
       const result = await this.peer.request(method, described, { deadline, ...(signal === undefined ? {} : { signal }) })
-      return checkResult(method, result, this.describes !== undefined)
+      return checkResult(method, result, describes !== undefined)
     } finally {
       if (token !== undefined) this.#progress.delete(token)
     }
   }
 
-  on(method: string, listener: (params: Params) => void): () => void {
+  on(method: string, listener: (params: Params) => unknown): () => void {
     const listeners = this.#listeners.get(method) ?? new Set()
     this.#listeners.set(method, listeners.add(listener))
     return () => void listeners.delete(listener)
   }
 
   /** Adds to `_meta` what the request must say of itself. */
-  #describe(params: Params | undefined, token: unknown): Params | undefined {
-    const revision = this.describes
+  #describe(params: Params | undefined, token: unknown, revision: Revision | undefined): Params | undefined {
     if (revision === undefined && token === undefined) return params
     const own = isObject(params?.['_meta']) ? params['_meta'] : {}
     const description =
@@ -152,7 +159,12 @@ export class ClientSession {
       const { progressToken, ...progress } = params
       this.#progress.get(progressToken)?.(progress)
     }
-    for (const listener of this.#listeners.get(method) ?? []) listener(params)
+    for (const listener of this.#listeners.get(method) ?? []) this.#tell(`A listener for ${truncate(method)}`, () => listener(params))
+  }
+
+  /** A listener that fails keeps nothing from the others, and ends nothing. */
+  #tell(name: string, listener: () => unknown): void {
+    callHook(listener, (error) => this.peer.tell({ level: 'error', message: `${name} failed`, error }))
   }
 }
 
@@ -165,7 +177,7 @@ function checkResult(method: string, result: unknown, described: boolean): Param
   const asks = result['inputRequests'] !== undefined || result['requestState'] !== undefined
   if (resultType === 'input_required' && MAY_ASK.has(method) && asks) return result
   if (resultType === 'input_required') throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
-  throw new TypeError(`The answer to ${method} has the unknown type ${JSON.stringify(resultType)}`)
+  throw new TypeError(`The answer to ${method} has the unknown type ${truncateJson(resultType)}`)
 }
 
 /** A connected client. */
@@ -241,23 +253,23 @@ export class Client {
 
   /** Every tool, page after page. */
   tools(options?: CallOptions): AsyncIterableIterator<ToolListing> {
-    return this.#list<ToolListing>('tools/list', 'tools', options)
+    return listOf<ToolListing>(this.#session, 'tools/list', 'tools', options)
   }
 
   resources(options?: CallOptions): AsyncIterableIterator<ResourceListing> {
-    return this.#list<ResourceListing>('resources/list', 'resources', options)
+    return listOf<ResourceListing>(this.#session, 'resources/list', 'resources', options)
   }
 
   resourceTemplates(options?: CallOptions): AsyncIterableIterator<ResourceTemplateListing> {
-    return this.#list<ResourceTemplateListing>('resources/templates/list', 'resourceTemplates', options)
+    return listOf<ResourceTemplateListing>(this.#session, 'resources/templates/list', 'resourceTemplates', options)
   }
 
   prompts(options?: CallOptions): AsyncIterableIterator<PromptListing> {
-    return this.#list<PromptListing>('prompts/list', 'prompts', options)
+    return listOf<PromptListing>(this.#session, 'prompts/list', 'prompts', options)
   }
 
   /** Listens for a notification; the returned function ends that. */
-  on(method: string, listener: (params: Params) => void): () => void {
+  on(method: string, listener: (params: Params) => unknown): () => void {
     return this.#session.on(method, listener)
   }
 
@@ -267,25 +279,5 @@ export class Client {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
-  }
-
-  async *#list<Item>(method: string, member: string, options: CallOptions | undefined): AsyncIterableIterator<Item> {
-    const seen = new Set<unknown>()
-    let cursor: unknown
-    do {
-      const page = await this.request(method, cursor === undefined ? undefined : { cursor }, options)
-      const items = page[member]
-      if (!Array.isArray(items)) throw new TypeError(`The answer to ${method} has no list of ${member}`)
-      for (const item of items as unknown[]) {
-        if (!isObject(item) || typeof item['name'] !== 'string')
-          throw new TypeError(`The answer to ${method} lists something without a name`)
-        yield item as Item // the rest is the server's word
-      }
-      cursor = page['nextCursor'] ?? undefined
-      if (cursor !== undefined && typeof cursor !== 'string') throw new TypeError(`The answer to ${method} has a cursor that is no string`)
-      // A server that hands out the same cursor again would never end.
-      if (seen.has(cursor)) throw new TypeError(`${method} goes in circles: the cursor ${JSON.stringify(cursor)} came twice`)
-      seen.add(cursor)
-    } while (cursor !== undefined)
   }
 }

@@ -1,4 +1,6 @@
+import type { Budget } from './budget.js'
 import type { RpcError } from './errors.js'
+import { callHook, ignore } from './hook.js'
 import type { Message } from './message.js'
 
 /** A pipe of messages between two peers. What crosses it is their text. */
@@ -7,6 +9,9 @@ export interface Channel {
   send(frame: string): void
   /** Whether the other side does not read: what is sent now has to wait. */
   readonly congested?: boolean
+  /** What the other side may make this one hold, in bytes: until a request is answered, and beyond that. */
+  readonly pending?: Budget | undefined
+  readonly retained?: Budget | undefined
   /** Starts delivery; called once. */
   receive(receiver: Receiver): void
   /** Sends what is queued, then closes. */
@@ -60,6 +65,8 @@ export function checkPrincipal(source: string, principal: Principal): void {
 export interface Receiver {
   /** With what was read of it, where the channel had to look into it already. */
   frame(frame: string, exchange?: Exchange, message?: Message): void
+  /** Resolves when more messages can be taken in; undefined where they can be now. Where it is not heeded, requests are refused instead. */
+  ready?(): Promise<void> | undefined
   /** Bytes that were no message: why, and the ends of them where they may tell more. */
   garbage(error: RpcError, head: string, tail: string): void
   /** Nothing more will come. With an error, the channel broke. */
@@ -72,10 +79,12 @@ export interface Tapped {
 }
 
 /**
- * The same channel, with every frame shown to `watch` as it passes. A channel
- * that nobody taps has no trace of this.
+ * The same channel, with every frame shown to `observe` as it passes. Where that
+ * fails, the frame passes all the same, and `failed` is told. A channel that
+ * nobody taps has no trace of this.
  */
-export function tap(channel: Channel, watch: (tapped: Tapped) => void): Channel {
+export function tap(channel: Channel, observe: (tapped: Tapped) => unknown, failed: (error: unknown) => void = ignore): Channel {
+  const watch = (tapped: Tapped) => callHook(() => observe(tapped), failed)
   return {
     send(frame) {
       watch({ direction: 'out', frame })
@@ -91,11 +100,18 @@ export function tap(channel: Channel, watch: (tapped: Tapped) => void): Channel 
           watch({ direction: 'in', frame: head })
           receiver.garbage(error, head, tail)
         },
+        ready: () => receiver.ready?.(),
         closed: (error) => receiver.closed(error),
       })
     },
     get congested() {
       return channel.congested ?? false
+    },
+    get pending() {
+      return channel.pending
+    },
+    get retained() {
+      return channel.retained
     },
     close: () => channel.close(),
   }

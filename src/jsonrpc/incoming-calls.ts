@@ -1,9 +1,13 @@
+import type { Budget } from './budget.js'
 import type { Exchange } from './channel.js'
+import { Deadline } from './deadline.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
 import { type Among, Incoming } from './incoming.js'
 import { type Id, type Request, encodeError, encodeResult, encodeThrown, isThenable } from './message.js'
 import type { RequestOptions } from './outgoing.js'
 import type { Report } from './report.js'
+import { truncate } from './truncate.js'
+import { detached, weightOf } from './weight.js'
 
 export interface IncomingOptions {
   /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
@@ -20,6 +24,10 @@ export interface IncomingOptions {
 export interface Side {
   /** Whether answers have to wait, because the other side does not read. */
   readonly congested: boolean
+  /** The bytes that calls in progress may hold. */
+  readonly pending: Budget
+  /** Whether a request of our own has not been answered. */
+  readonly asking: boolean
   /** Sends a request of our own. */
   request(method: string, params: unknown, options: RequestOptions): Promise<unknown>
   /** Takes what concerns no caller. */
@@ -28,6 +36,8 @@ export interface Side {
 
 /** The most handlers that run at once; other calls wait their turn. */
 const MAX_RUNNING = 256
+/** How many milliseconds nothing is read because too much is in progress, unless a call ends. */
+const PATIENCE = 1000
 
 /** Every request that this side is serving: each gets exactly one answer, unless it is cancelled. */
 export class IncomingCalls implements Among {
@@ -40,6 +50,10 @@ export class IncomingCalls implements Among {
   /** Calls whose handlers have not returned, unless they only wait or were cancelled: what nobody waits for keeps nobody out. */
   #running = 0
   #idle: (() => void)[] = []
+  /** Resolves `ready`; starts its timeout anew. */
+  #paused: { resume(): void; extend(): void } | undefined
+  /** Whether it was waited in vain for calls to end. */
+  #impatient = false
 
   constructor(options: IncomingOptions, side: Side) {
     this.#options = options
@@ -47,16 +61,58 @@ export class IncomingCalls implements Among {
   }
 
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
-    if (this.#open !== undefined && this.#open.size > 0) {
-      const refusal = this.#refusal(request.id, this.#open)
-      if (refusal !== undefined) return exchange.reply(encodeError(request.id, refusal, 'null'), refusal)
-    }
+    const urgent = this.#options.urgent?.(request) === true
+    const refusal = this.#refusal(request.id, urgent)
+    if (refusal !== undefined) return exchange.reply(encodeError(request.id, refusal, 'null'), refusal)
     const call = new Incoming(request, exchange, inBatch, this)
     // Calls start in the order in which they came: behind one that waits, all wait.
-    if (((this.#waiting?.size ?? 0) === 0 && this.#hasRoom()) || this.#options.urgent?.(request) === true) return this.#start(call)
+    if (((this.#waiting?.size ?? 0) === 0 && this.#hasRoom()) || urgent) return this.#start(call)
+    this.#hold(call)
     this.#keep(call)
     this.#waiting ??= new Set()
     this.#waiting.add(call)
+  }
+
+  /**
+   * Resolves when more calls can be taken in. What is not read cannot be answered either: therefore it is not waited for
+   * long unless calls end, and not at all while a question to the client is open, whose answer may be the next message.
+   */
+  ready(): Promise<void> | undefined {
+    if (!this.#side.pending.full) this.#impatient = false
+    else if (!this.#impatient && !this.#side.asking) return this.#pause()
+    return undefined
+  }
+
+  #pause(): Promise<void> {
+    const deadline = new Deadline({ idle: PATIENCE })
+    return new Promise((resolve) => {
+      const resume = () => {
+        deadline.stop()
+        this.#paused = undefined
+        resolve()
+      }
+      deadline.start(() => {
+        this.#impatient = true
+        resume()
+      })
+      this.#paused = { resume, extend: () => deadline.extend() }
+    })
+  }
+
+  /** A call that is not answered at once counts, until its handler has returned: also one that was cancelled. */
+  #hold(call: Incoming): void {
+    if (call.bytes > 0) return
+    call.bytes = weightOf(call.request.frame)
+    this.#side.pending.charge(call.bytes)
+    call.request.frame = detached(call.request.frame)
+  }
+
+  #letGo(call: Incoming): void {
+    if (call.bytes === 0) return
+    this.#side.pending.give(call.bytes)
+    call.bytes = 0
+    if (this.#side.pending.full) this.#paused?.extend()
+    else this.#paused?.resume()
   }
 
   #keep(call: Incoming): void {
@@ -68,7 +124,7 @@ export class IncomingCalls implements Among {
   cancel(id: Id, reason: Error): void {
     const call = this.#open?.get(id)
     if (call === undefined) return
-    this.#waiting?.delete(call)
+    if (this.#waiting?.delete(call) === true) this.#letGo(call)
     call.cancel(reason)
     this.#end(call)
     this.#place(call, false)
@@ -76,7 +132,9 @@ export class IncomingCalls implements Among {
   }
 
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
-    return this.#side.request(method, params, options)
+    const answer = this.#side.request(method, params, options)
+    this.#paused?.resume()
+    return answer
   }
 
   park(call: Incoming): void {
@@ -108,7 +166,7 @@ export class IncomingCalls implements Among {
 
   /** Answers everything still under way with an error and tells the handlers to stop. */
   abandon(error: RpcError): void {
-    this.#waiting?.clear()
+    this.#forgetWaiting()
     for (const call of this.#open?.values() ?? []) {
       call.answer(encodeError(call.id, error, 'null'), error)
       call.abort(error)
@@ -118,18 +176,26 @@ export class IncomingCalls implements Among {
 
   /** Nobody is left to answer. */
   drop(reason: Error): void {
-    this.#waiting?.clear()
+    this.#forgetWaiting()
     for (const call of this.#open?.values() ?? []) {
       call.cancel(reason)
       this.#end(call)
     }
+    this.#paused?.resume()
   }
 
-  #refusal(id: Id, open: ReadonlyMap<Id, Incoming>): RpcError | undefined {
+  #forgetWaiting(): void {
+    for (const call of this.#waiting ?? []) this.#letGo(call)
+    this.#waiting?.clear()
+  }
+
+  #refusal(id: Id, urgent: boolean): RpcError | undefined {
     const { maxInFlight = 10_000 } = this.#options
-    if (open.has(id)) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
-    if (open.size < maxInFlight) return undefined
-    return new RpcError(INTERNAL_ERROR, `Too many requests at once: ${maxInFlight} are being served. Try again later`)
+    if (this.#open?.has(id) === true) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
+    if ((this.#open?.size ?? 0) >= maxInFlight)
+      return new RpcError(INTERNAL_ERROR, `Too many requests at once: ${maxInFlight} are being served. Try again later`)
+    if (urgent || !this.#side.pending.full) return undefined
+    return new RpcError(INTERNAL_ERROR, 'Too many requests at once: those in progress take all the memory that they may. Try again later')
   }
 
   /** Whether one more may run: not too many at once, and none beside others while answers pile up. */
@@ -144,14 +210,17 @@ export class IncomingCalls implements Among {
       result = this.#options.request(call)
       later = isThenable(result)
     } catch (error) {
+      this.#letGo(call)
       this.#fail(call, error)
       return this.#end(call)
     }
     // No promise, no bookkeeping: the answer goes out before the next message is looked at.
     if (!later) {
+      this.#letGo(call)
       this.#answer(call, result)
       return this.#end(call)
     }
+    this.#hold(call)
     if (call.open) {
       this.#place(call, !call.waits)
       this.#keep(call)
@@ -160,6 +229,7 @@ export class IncomingCalls implements Among {
       .then((value) => this.#answer(call, value))
       .catch((error: unknown) => this.#fail(call, error))
       .finally(() => {
+        this.#letGo(call)
         this.#place(call, false)
         this.#end(call)
         this.#startWaiting()
@@ -190,7 +260,7 @@ export class IncomingCalls implements Among {
       frame = encodeResult(call.id, result)
     } catch (cause) {
       const { id, request } = call
-      this.#side.tell({ level: 'error', message: `The result of ${request.method} cannot be written as JSON`, id, error: cause })
+      this.#side.tell({ level: 'error', message: `The result of ${truncate(request.method)} cannot be written as JSON`, id, error: cause })
       const error = new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON')
       return call.answer(encodeError(id, error, 'null'), error)
     }
@@ -207,7 +277,7 @@ export class IncomingCalls implements Among {
     }
     const reference = this.#options.reference?.()
     const known = reference === undefined ? '' : ` (reference ${reference})`
-    this.#side.tell({ level: 'error', message: `${call.request.method} failed${known}`, id: call.id, error: thrown })
+    this.#side.tell({ level: 'error', message: `${truncate(call.request.method)} failed${known}`, id: call.id, error: thrown })
     const error = new RpcError(INTERNAL_ERROR, `Internal error${known}`)
     call.answer(encodeError(call.id, error, 'null'), error)
   }

@@ -13,7 +13,9 @@ export interface Among {
 
 /** One request that this side is serving. */
 export class Incoming {
-  readonly request: Request
+  request: Request
+  /** How many bytes it is charged with. */
+  bytes = 0
   readonly inBatch: boolean
   /** Whether it takes the place of another one. */
   running = false
@@ -91,6 +93,12 @@ export class Incoming {
     // Not `send`: a question is cancelled after its call was.
     const send = (frame: string) => this.#exchange.send(frame)
     return this.#calls.ask(method, params, { ...options, signal: AbortSignal.any(signals), send })
+  }
+
+  /** Lets go of what it was called with: a call that lasts for hours needs it no more. */
+  forgetParams(): void {
+    const { kind, id, method } = this.request
+    this.request = { kind, id, method, params: undefined, frame: '' }
   }
 
   get waits(): boolean {

@@ -1,5 +1,5 @@
 import { INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError } from './errors.js'
-import { elements, faultPosition, isArray, isDeeperThan, memberNames, valueAt } from './scan.js'
+import { MAX_CONTAINERS, elements, faultPosition, isArray, memberNames, tooComplex, valueAt } from './scan.js'
 
 /** An integer beyond 2^53 is a bigint, so that its digits survive. */
 export type Id = string | number | bigint
@@ -47,17 +47,15 @@ const MAX_ID_LENGTH = 1024
 
 /** Reads one frame. Never throws: what is wrong comes back as `invalid`. */
 export function read(frame: string, maxDepth = MAX_DEPTH): Message {
-  if (isDeeperThan(frame, maxDepth)) {
-    return unread(
-      frame,
-      frame.slice(-MAX_ID_LENGTH - 100),
-      new RpcError(INVALID_REQUEST, `Invalid Request: the message is nested deeper than ${maxDepth} levels`),
-    )
-  }
   // Nobody takes so many, whatever they are: to parse them would cost a hundred times what was sent.
   if (isArray(frame)) {
     const frames = elements(frame, MAX_BATCH + 1)
     if (frames.length > MAX_BATCH) return { kind: 'batch', frames }
+  }
+  const problem = tooComplex(frame, maxDepth)
+  if (problem !== undefined) {
+    const reason = problem === 'depth' ? `is nested deeper than ${maxDepth} levels` : `has more than ${MAX_CONTAINERS} objects and arrays`
+    return unread(frame, frame.slice(-MAX_ID_LENGTH - 100), refusal(`the message ${reason}`))
   }
   let value: unknown
   try {
@@ -166,8 +164,11 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Whether `await` would wait for it. Throws where reading its `then` does. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+  return (
+    ((typeof value === 'object' && value !== null) || typeof value === 'function') && 'then' in value && typeof value.then === 'function'
+  )
 }
 
 // Encoding. The id is written by hand, since JSON.stringify knows no bigint.
@@ -178,7 +179,14 @@ export function encodeId(id: Id): string {
 
 /** Throws where the result cannot be written as JSON. */
 export function encodeResult(id: Id, result: unknown): string {
-  return `{"jsonrpc":"2.0","id":${encodeId(id)},"result":${JSON.stringify(result) ?? '{}'}}`
+  const written = typeof id === 'bigint' ? stringifyWithId(id, result) : JSON.stringify(result)
+  return `{"jsonrpc":"2.0","id":${encodeId(id)},"result":${written ?? '{}'}}`
+}
+
+/** A result may name the id of its request, which JSON.stringify cannot write where it is a bigint. */
+function stringifyWithId(id: bigint, result: unknown): string | undefined {
+  const mark = crypto.randomUUID()
+  return JSON.stringify(result, (_, value: unknown) => (value === id ? mark : value))?.replaceAll(`"${mark}"`, String(id))
 }
 
 /** How an error is written whose request's id could not be read. */

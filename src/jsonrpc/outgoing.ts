@@ -36,6 +36,11 @@ export class OutgoingCalls {
     return this.#nextId
   }
 
+  /** How many have not been answered. */
+  get size(): number {
+    return this.#waiting.size
+  }
+
   request(method: string, params: unknown, { signal, deadline, send = this.#options.send }: RequestOptions): Promise<unknown> {
     if (signal?.aborted === true) return Promise.reject(asError(signal.reason))
     const id = this.#nextId++

@@ -1,5 +1,7 @@
+import { Budget } from './budget.js'
 import { type Channel, ChannelExchange, type Exchange, type Receiver, rerouted } from './channel.js'
 import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
+import { callHook, ignore } from './hook.js'
 import { IncomingCalls, type IncomingOptions, type Side } from './incoming-calls.js'
 import {
   type Batch,
@@ -17,6 +19,7 @@ import {
 } from './message.js'
 import { OutgoingCalls, type RequestOptions } from './outgoing.js'
 import type { Report } from './report.js'
+import { truncate } from './truncate.js'
 
 export interface PeerOptions extends IncomingOptions {
   notification(notification: Notification): void
@@ -31,6 +34,10 @@ export interface PeerOptions extends IncomingOptions {
   closed?(error?: Error): void
   maxDepth?: number
 }
+
+/** Where a channel has no budgets: the bytes of requests in progress, and of what is kept beyond them. */
+const MAX_PENDING = 128 * 1024 * 1024
+const MAX_RETAINED = 8 * 1024 * 1024
 
 /**
  * One end of a JSON-RPC conversation: requests in both directions over one
@@ -48,6 +55,8 @@ export class Peer implements Receiver, Side {
   #closed: Error | undefined
   /** Why no answer can come any more. */
   #deaf: Error | undefined
+  #pending: Budget | undefined
+  #retained: Budget | undefined
 
   constructor(channel: Channel, options: PeerOptions) {
     this.#channel = channel
@@ -58,6 +67,10 @@ export class Peer implements Receiver, Side {
 
   frame(frame: string, exchange = this.#own(), message = this.#read(frame)): void {
     this.#receive(message, exchange, false)
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#incoming.ready()
   }
 
   garbage(error: RpcError, head: string, tail: string): void {
@@ -88,6 +101,23 @@ export class Peer implements Receiver, Side {
   /** Whether the other side does not read. */
   get congested(): boolean {
     return this.#channel.congested ?? false
+  }
+
+  /** The bytes that calls in progress may hold. */
+  get pending(): Budget {
+    this.#pending ??= this.#channel.pending ?? new Budget(MAX_PENDING)
+    return this.#pending
+  }
+
+  /** The bytes that may be kept for the other side beyond its requests. */
+  get retained(): Budget {
+    this.#retained ??= this.#channel.retained ?? new Budget(MAX_RETAINED)
+    return this.#retained
+  }
+
+  /** Whether a request of ours has not been answered. */
+  get asking(): boolean {
+    return (this.#outgoing?.size ?? 0) > 0
   }
 
   /** The id that the next request will have. */
@@ -160,7 +190,7 @@ export class Peer implements Receiver, Side {
     try {
       this.#options.notification(notification)
     } catch (error) {
-      this.tell({ level: 'error', message: `${notification.method} failed`, error })
+      this.tell({ level: 'error', message: `${truncate(notification.method)} failed`, error })
     }
   }
 
@@ -171,7 +201,8 @@ export class Peer implements Receiver, Side {
   #invalid({ id, error, mute }: Invalid, exchange: Exchange): void {
     const report: Report = { level: 'warning', message: error.message }
     this.tell(id === undefined ? report : { ...report, id })
-    if (mute && id !== undefined) this.#outgoing?.end(id, { error })
+    if (mute && id !== undefined)
+      this.#outgoing?.end(id, { error: new TypeError(`The answer cannot be read: ${error.message}`, { cause: error }) })
     if (mute || !this.#options.answersGarbage) return exchange.reply()
     exchange.reply(encodeError(id, error, this.#options.unreadableId?.() ?? 'null'), error)
   }
@@ -202,10 +233,6 @@ export class Peer implements Receiver, Side {
 
   /** A log that fails must not fail the call. */
   tell(report: Report): void {
-    try {
-      this.#options.report(report)
-    } catch {
-      // There is nobody left to tell.
-    }
+    callHook(() => this.#options.report(report), ignore)
   }
 }

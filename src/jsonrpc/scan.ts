@@ -14,19 +14,30 @@ const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** Whether arrays and objects are nested in each other more than `limit` times. */
-export function isDeeperThan(text: string, limit: number): boolean {
+/** So many objects and arrays are always parsed; more of them only in a text with this many characters for each. */
+export const MAX_CONTAINERS = 1_000_000
+const CHARACTERS_PER_CONTAINER = 16
+
+/**
+ * Why a text should not be parsed: its objects and arrays are nested in each
+ * other more than `maxDepth` times, or there are too many of them. An empty
+ * object takes three characters of text and about a hundred bytes of memory.
+ */
+export function tooComplex(text: string, maxDepth: number): 'depth' | 'containers' | undefined {
   // Whatever opens must close: a shorter text is either shallow or no JSON.
-  if (text.length <= 2 * limit) return false
+  if (text.length <= 2 * maxDepth) return undefined
+  const most = Math.max(MAX_CONTAINERS, text.length / CHARACTERS_PER_CONTAINER)
   let depth = 0
+  let containers = 0
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
     if (code === QUOTE) i = stringEnd(text, i)
     else if (code === OPEN_ARRAY || code === OPEN_OBJECT) {
-      if (++depth > limit) return true
+      if (++depth > maxDepth) return 'depth'
+      if (++containers > most) return 'containers'
     } else if (code === CLOSE_ARRAY || code === CLOSE_OBJECT) depth--
   }
-  return false
+  return undefined
 }
 
 /** The index of the quote that ends the string beginning at `start`, or the end of the text. */

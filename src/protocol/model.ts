@@ -1,28 +1,29 @@
 /*
  * The shapes of MCP that every layer speaks: those of the newest revision.
- * Older revisions are projected from them at the door.
+ * Older revisions are projected from them at the door. In what handlers return,
+ * a member may also be undefined: in the types of the official SDK it may.
  */
 
 export type Role = 'user' | 'assistant'
 
 export interface Annotations {
-  audience?: Role[]
-  priority?: number
-  lastModified?: string
+  audience?: Role[] | undefined
+  priority?: number | undefined
+  lastModified?: string | undefined
 }
 
 export interface Icon {
   src: string
-  mimeType?: string
-  sizes?: string[]
-  theme?: 'light' | 'dark'
+  mimeType?: string | undefined
+  sizes?: string[] | undefined
+  theme?: 'light' | 'dark' | undefined
 }
 
 export type Meta = Record<string, unknown>
 
 interface BlockExtras {
-  annotations?: Annotations
-  _meta?: Meta
+  annotations?: Annotations | undefined
+  _meta?: Meta | undefined
 }
 
 export interface TextContent extends BlockExtras {
@@ -46,11 +47,11 @@ export interface ResourceLink extends ResourceListing {
 }
 export interface ResourceContents {
   uri: string
-  mimeType?: string
-  text?: string
+  mimeType?: string | undefined
+  text?: string | undefined
   /** Base64. */
-  blob?: string
-  _meta?: Meta
+  blob?: string | undefined
+  _meta?: Meta | undefined
 }
 export interface EmbeddedResource extends BlockExtras {
   type: 'resource'
@@ -109,18 +110,18 @@ export interface ResourceListing {
   uri: string
   name: string
   /** What people are shown in place of the name. */
-  title?: string
+  title?: string | undefined
   /** What it is. */
-  description?: string
+  description?: string | undefined
   /** Its type, such as `text/markdown`. */
-  mimeType?: string
+  mimeType?: string | undefined
   /** In bytes. */
-  size?: number
+  size?: number | undefined
   /** `audience`, `priority`, `lastModified`. */
-  annotations?: Annotations
+  annotations?: Annotations | undefined
   /** Pictures for it, each with a `src`. */
-  icons?: Icon[]
-  _meta?: Meta
+  icons?: Icon[] | undefined
+  _meta?: Meta | undefined
 }
 
 export interface ResourceTemplateListing {

@@ -1,34 +1,7 @@
-import { type Issue, type JsonSchema, describeValue, isRecord, sizeOf } from './issue.js'
+import { type Issues, type JsonSchema, describeValue, isRecord, sizeOf } from './issue.js'
 import { matches } from './pattern.js'
 
 /* What can be said of a value by itself, without a look at its parts. */
-
-/** What applying a schema to a value has shown: faults, and which members and items it has spoken about. */
-export class Findings {
-  readonly issues: Issue[] = []
-  readonly members = new Set<string>()
-  readonly items = new Set<number>()
-
-  add(path: string, message: string): void {
-    this.issues.push({ path, message })
-  }
-
-  /** Takes over what another schema has found about the same value. */
-  join(other: Findings): void {
-    this.issues.push(...other.issues)
-    this.cover(other)
-  }
-
-  /** Takes over only which parts the other has spoken about. */
-  cover({ members, items }: Findings): void {
-    for (const name of members) this.members.add(name)
-    for (const item of items) this.items.add(item)
-  }
-
-  get fit(): boolean {
-    return this.issues.length === 0
-  }
-}
 
 export function isOfType(type: unknown, value: unknown): boolean {
   switch (type) {
@@ -47,15 +20,14 @@ export function isOfType(type: unknown, value: unknown): boolean {
   }
 }
 
-export function numbers(schema: JsonSchema, value: number, path: string, found: Findings): void {
+export function numbers(schema: JsonSchema, value: number, issues: Issues): void {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema
-  if (typeof minimum === 'number' && !(value >= minimum)) found.add(path, `must be at least ${minimum}, not ${value}`)
-  if (typeof maximum === 'number' && !(value <= maximum)) found.add(path, `must be at most ${maximum}, not ${value}`)
+  if (typeof minimum === 'number' && !(value >= minimum)) issues.add(`must be at least ${minimum}, not ${value}`)
+  if (typeof maximum === 'number' && !(value <= maximum)) issues.add(`must be at most ${maximum}, not ${value}`)
   if (typeof exclusiveMinimum === 'number' && !(value > exclusiveMinimum))
-    found.add(path, `must be greater than ${exclusiveMinimum}, not ${value}`)
-  if (typeof exclusiveMaximum === 'number' && !(value < exclusiveMaximum))
-    found.add(path, `must be less than ${exclusiveMaximum}, not ${value}`)
-  if (typeof multipleOf === 'number' && !isMultiple(value, multipleOf)) found.add(path, `must be a multiple of ${multipleOf}, not ${value}`)
+    issues.add(`must be greater than ${exclusiveMinimum}, not ${value}`)
+  if (typeof exclusiveMaximum === 'number' && !(value < exclusiveMaximum)) issues.add(`must be less than ${exclusiveMaximum}, not ${value}`)
+  if (typeof multipleOf === 'number' && !isMultiple(value, multipleOf)) issues.add(`must be a multiple of ${multipleOf}, not ${value}`)
 }
 
 /** In decimals, as the numbers are written: 0.3 is a multiple of 0.1. */
@@ -71,36 +43,64 @@ function decimal(value: number): { digits: bigint; exponent: number } {
   return { digits: BigInt(`${sign}${whole}${fraction}`), exponent: Number(exponent) - fraction.length }
 }
 
-export function strings(schema: JsonSchema, value: string, path: string, found: Findings): void {
-  if ('minLength' in schema || 'maxLength' in schema) bounds(schema, 'Length', sizeOf(value), 'characters', path, found)
+export function strings(schema: JsonSchema, value: string, issues: Issues): void {
+  if ('minLength' in schema || 'maxLength' in schema) bounds(schema, 'Length', sizeOf(value), 'characters', issues)
   const { pattern } = schema
   if (typeof pattern !== 'string') return
   const matching = matches(pattern, value)
-  if (matching === undefined) found.add(path, `is too long to be compared with the pattern ${pattern}`)
-  else if (!matching) found.add(path, `must match the pattern ${pattern}, not ${describeValue(value)}`)
+  if (matching === undefined) issues.add(`is too long to be compared with the pattern ${pattern}`)
+  else if (!matching) issues.add(`must match the pattern ${pattern}, not ${describeValue(value)}`)
 }
 
-export function bounds(schema: JsonSchema, suffix: string, size: number, unit: string, path: string, found: Findings): void {
+export function bounds(schema: JsonSchema, suffix: string, size: number, unit: string, issues: Issues): void {
   const [least, most] = [schema[`min${suffix}`], schema[`max${suffix}`]]
-  if (typeof least === 'number' && size < least) found.add(path, `must have at least ${least} ${unit}, not ${size}`)
-  if (typeof most === 'number' && size > most) found.add(path, `must have at most ${most} ${unit}, not ${size}`)
+  if (typeof least === 'number' && size < least) issues.add(`must have at least ${least} ${unit}, not ${size}`)
+  if (typeof most === 'number' && size > most) issues.add(`must have at most ${most} ${unit}, not ${size}`)
 }
 
-export function unique(value: readonly unknown[], path: string, found: Findings): void {
-  const seen = new Map<string, number>()
-  for (const [index, item] of value.entries()) {
-    const written = canonical(item)
-    const before = seen.get(written)
-    if (before !== undefined) {
-      found.add(path, `must not have the same item twice: ${before} and ${index} are equal`)
-      return
-    }
-    seen.set(written, index)
+export function unique(value: readonly unknown[], identities: Identities, issues: Issues): void {
+  const seen = new Map<number, number>()
+  for (let index = 0; index < value.length; index++) {
+    const identity = identities.of(value[index])
+    const before = seen.get(identity)
+    if (before !== undefined) return issues.add(`must not have the same item twice: ${before} and ${index} are equal`)
+    seen.set(identity, index)
   }
 }
 
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) =>
-    isRecord(member) ? Object.fromEntries(Object.entries(member).toSorted(([one], [other]) => (one < other ? -1 : 1))) : member,
-  )
+/**
+ * Gives equal values the same number. A container is known by the numbers of its parts, and looked at once: the cost
+ * is linear in the value, also where arrays of unique items are nested.
+ */
+export class Identities {
+  readonly #primitives = new Map<unknown, number>()
+  readonly #containers = new Map<object, number>()
+  readonly #contents = new Map<string, number>()
+  #last = 0
+
+  of(value: unknown): number {
+    if (typeof value !== 'object' || value === null) return this.#number(this.#primitives, value)
+    let found = this.#containers.get(value)
+    if (found === undefined) {
+      found = this.#number(this.#contents, Array.isArray(value) ? this.#items(value) : this.#members(value))
+      this.#containers.set(value, found)
+    }
+    return found
+  }
+
+  #items(value: readonly unknown[]): string {
+    return `[${value.map((item) => this.of(item)).join()}]`
+  }
+
+  #members(value: object): string {
+    const members = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1))
+    return `{${members.map(([name, part]) => `${JSON.stringify(name)}:${this.of(part)}`).join()}}`
+  }
+
+  #number<Key>(known: Map<Key, number>, key: Key): number {
+    const before = known.get(key)
+    if (before !== undefined) return before
+    known.set(key, ++this.#last)
+    return this.#last
+  }
 }

@@ -6,10 +6,84 @@ export interface Issue {
   message: string
 }
 
+/** The value, or what is wrong with it: the first issues only, of which the last tells that there may be more. */
 export type Outcome = { value: unknown; issues?: undefined } | { issues: readonly Issue[] }
 
-export function memberPath(path: string, name: string): string {
-  return path === '' ? name : `${path}.${name}`
+/** How many issues are shown: a refusal must not be larger than what it refuses. */
+export const MAX_ISSUES = 20
+/** How much of a caller's own names is repeated. */
+const MAX_NAME = 100
+const MAX_PATH = 1000
+const MAX_MESSAGE = 1000
+
+/**
+ * Collects issues up to a limit. Their paths are put together on the way out of a value, so that what is valid costs
+ * nothing. Until `result()` a path has a dot before each name: `.items[2].name`.
+ */
+export class Issues {
+  readonly limit: number
+  readonly #list: Issue[] = []
+
+  constructor(limit = MAX_ISSUES + 1) {
+    this.limit = limit
+  }
+
+  get count(): number {
+    return this.#list.length
+  }
+
+  get full(): boolean {
+    return this.#list.length >= this.limit
+  }
+
+  get first(): Issue | undefined {
+    return this.#list[0]
+  }
+
+  add(message: string, path = ''): void {
+    if (!this.full) this.#list.push({ path, message })
+  }
+
+  addAll(other: Issues): void {
+    for (const { path, message } of other.#list) this.add(message, path)
+  }
+
+  /** Puts a step before the paths of all issues after the first `count`: they were found within a part of the value. */
+  prefix(count: number, step: string | number): void {
+    for (let index = count; index < this.#list.length; index++) {
+      const issue = this.#list[index]
+      if (issue !== undefined) issue.path = joined(typeof step === 'number' ? `[${step}]` : member(step), issue.path)
+    }
+  }
+
+  result(): Issue[] {
+    return this.#list.map(({ path, message }) => ({ path: shownPath(path), message }))
+  }
+}
+
+/** A member as a step of a path. */
+export function member(name: string): string {
+  return `.${clip(name, MAX_NAME)}`
+}
+
+export function clip(text: string, length = MAX_MESSAGE): string {
+  return text.length > length ? `${text.slice(0, length)}…` : text
+}
+
+/** Of a path that is too long, the beginning and the end are shown. */
+function joined(step: string, path: string): string {
+  return step.length + path.length > MAX_PATH ? `${step}…${path.slice(-MAX_PATH / 2)}` : step + path
+}
+
+export function shownPath(path: string): string {
+  return path.startsWith('.') ? path.slice(1) : path
+}
+
+/** Issues as a sentence for a person or a model. */
+export function describeIssues(issues: readonly Issue[]): string {
+  const lines = issues.slice(0, MAX_ISSUES).map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
+  if (issues.length > MAX_ISSUES) lines.push('and more')
+  return lines.join('; ')
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

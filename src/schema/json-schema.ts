@@ -1,6 +1,19 @@
-import { type JsonSchema, type Outcome, describeValue, isRecord, listTypes, listValues, memberPath, sameJson } from './issue.js'
-import { Findings, bounds, isOfType, numbers, strings, unique } from './assertions.js'
+import {
+  Issues,
+  type JsonSchema,
+  type Outcome,
+  clip,
+  describeValue,
+  isRecord,
+  listTypes,
+  listValues,
+  member,
+  sameJson,
+  shownPath,
+} from './issue.js'
+import { Identities, bounds, isOfType, numbers, strings, unique } from './assertions.js'
 import { matches } from './pattern.js'
+import { Coverage, Scope, type Verdict } from './scope.js'
 import { type AnySchema, SchemaIndex, isSchema } from './walk.js'
 
 /*
@@ -13,249 +26,269 @@ import { type AnySchema, SchemaIndex, isSchema } from './walk.js'
 const indexes = new WeakMap<JsonSchema, SchemaIndex>()
 /** How far schemas may be within each other, each applied to a part of the value: the stack has an end. */
 const MAX_DEPTH = 2000
-/** How much is told of why no form fits. */
-const MAX_WORDS = 1000
+
+class TooDeep extends Error {}
 
 export function check(schema: JsonSchema, value: unknown): Outcome {
   let index = indexes.get(schema)
   if (index === undefined) {
-    index = new SchemaIndex(schema)
+    // A copy, in which no two parts are the same object: how often a part is reached can then be told from the references.
+    index = new SchemaIndex(JSON.parse(JSON.stringify(schema)) as JsonSchema)
     indexes.set(schema, index)
   }
+  const issues = new Issues()
   try {
-    const { issues } = new Walk(index).apply(schema, value, '')
-    return issues.length === 0 ? { value } : { issues }
+    new Walk(index).apply(index.root, value, issues, undefined)
   } catch (error) {
-    // Whether it was this limit or the stack's own: the value is at fault.
-    if (error instanceof RangeError) return { issues: [{ path: '', message: 'is nested too deeply to be checked' }] }
-    throw error
+    return { issues: [{ path: '', message: notChecked(error) }] }
   }
+  return issues.count === 0 ? { value } : { issues: issues.result() }
 }
 
-/** The resources entered so far: where dynamic references look, and what following a reference from here has shown. */
-class Scope {
-  /** Outermost first. */
-  readonly bases: readonly string[]
-  readonly #inner = new Map<string, Scope>()
-  readonly #followed = new Map<AnySchema, Map<object, Findings>>()
-
-  constructor(bases: readonly string[] = []) {
-    this.bases = bases
-  }
-
-  within(base: string): Scope {
-    if (this.bases.includes(base)) return this
-    let inner = this.#inner.get(base)
-    if (inner === undefined) {
-      inner = new Scope([...this.bases, base])
-      this.#inner.set(base, inner)
-    }
-    return inner
-  }
-
-  /** What a schema has shown of each value that it was applied to. */
-  shown(schema: AnySchema): Map<object, Findings> {
-    let shown = this.#followed.get(schema)
-    if (shown === undefined) {
-      shown = new Map()
-      this.#followed.set(schema, shown)
-    }
-    return shown
-  }
+/** Why a value could not be checked to its end, where that is its own fault; rethrows anything else. */
+function notChecked(error: unknown): string {
+  const isRange = error instanceof RangeError
+  if (error instanceof TooDeep || (isRange && error.message.includes('call stack'))) return 'is nested too deeply to be checked'
+  // A Map has a largest size, and so has a string.
+  if (isRange) return 'is too large to be checked'
+  throw error
 }
-
-/** Nothing wrong, and nothing more to tell. */
-const FIT = new Findings()
 
 class Walk {
   readonly #index: SchemaIndex
-  #scope = new Scope()
+  readonly #identities = new Identities()
+  #scope: Scope
   #depth = 0
+  /** The number of the place in the value that is being looked at, and of the last one that was. */
+  #place = 0
+  #places = 0
 
   constructor(index: SchemaIndex) {
     this.#index = index
+    this.#scope = new Scope(index)
   }
 
-  apply(schema: AnySchema, value: unknown, path: string): Findings {
-    const found = new Findings()
-    if (schema === true) return found
-    if (schema === false) {
-      found.add(path, 'is not allowed here')
-      return found
+  /** Adds to `outer` which parts were evaluated, where somebody asks for that. */
+  apply(schema: AnySchema, value: unknown, issues: Issues, outer: Coverage | undefined): void {
+    if (schema === true || issues.full) return
+    if (schema === false) return issues.add('is not allowed here')
+    if (++this.#depth > MAX_DEPTH) throw new TooDeep()
+    const scope = this.#scope
+    this.#scope = scope.enter(this.#index.baseOf(schema))
+    // A schema sees what it and its own parts have evaluated, not what stands beside it.
+    const covered = 'unevaluatedProperties' in schema || 'unevaluatedItems' in schema ? new Coverage() : outer
+    if (!this.#references(schema, value, issues, covered)) {
+      this.#anyValue(schema, value, issues)
+      this.#logic(schema, value, issues, covered)
+      if (typeof value === 'number') numbers(schema, value, issues)
+      if (typeof value === 'string') strings(schema, value, issues)
+      if (Array.isArray(value)) this.#array(schema, value, issues, covered)
+      else if (isRecord(value)) this.#object(schema, value, issues, covered)
     }
-    if (++this.#depth > MAX_DEPTH) throw new RangeError('the value is too deep for its schema')
-    const outer = this.#scope
-    this.#scope = outer.within(this.#index.baseOf(schema))
-    if (!this.#references(schema, value, path, found)) {
-      this.#anyValue(schema, value, path, found)
-      this.#logic(schema, value, path, found)
-      if (typeof value === 'number') numbers(schema, value, path, found)
-      if (typeof value === 'string') strings(schema, value, path, found)
-      if (Array.isArray(value)) this.#array(schema, value, path, found)
-      else if (isRecord(value)) this.#object(schema, value, path, found)
-    }
-    this.#scope = outer
+    if (covered !== undefined && covered !== outer) outer?.addAll(covered)
+    this.#scope = scope
     this.#depth--
-    return found
+  }
+
+  /** Applies a schema to a member or an item. */
+  #part(schema: AnySchema, value: unknown, step: string | number, issues: Issues): void {
+    const before = issues.count
+    const place = this.#place
+    this.#place = ++this.#places
+    this.apply(schema, value, issues, undefined)
+    this.#place = place
+    if (issues.count > before) issues.prefix(before, step)
+  }
+
+  /** Whether a value has the form that a schema describes; where it has none, one reason is enough. */
+  #try(schema: AnySchema, value: unknown, covered?: Coverage): Issues {
+    const issues = new Issues(1)
+    const own = covered && new Coverage()
+    this.apply(schema, value, issues, own)
+    if (issues.count === 0 && own !== undefined) covered?.addAll(own)
+    return issues
   }
 
   /**
-   * Applies what a reference leads to, to each part of a value once: in a schema of several forms that refer to
-   * each other, every level of the value would double the work otherwise.
+   * Applies what a reference leads to. Where several lead to the same schema, it is applied to each part of a value
+   * once: forms that refer to each other would double the work at every level otherwise.
    */
-  #follow(schema: AnySchema, value: unknown, path: string): Findings {
-    if (typeof value !== 'object' || value === null) return this.apply(schema, value, path)
-    const shown = this.#scope.shown(schema)
-    const before = shown.get(value)
-    if (before !== undefined) return before
-    const found = this.apply(schema, value, path)
-    shown.set(value, found.fit && !this.#index.unevaluated ? FIT : found)
-    return found
+  #follow(schema: AnySchema, value: unknown, issues: Issues, covered: Coverage | undefined): void {
+    if (typeof schema === 'boolean' || !this.#index.isShared(schema)) return this.apply(schema, value, issues, covered)
+    const verdict = this.#verdict(schema, value, issues.limit, covered !== undefined)
+    issues.addAll(verdict.issues)
+    if (verdict.covered !== undefined) covered?.addAll(verdict.covered)
+  }
+
+  #verdict(schema: JsonSchema, value: unknown, limit: number, covering: boolean): Verdict {
+    const known = this.#scope.verdictsOf(schema)
+    const isContainer = typeof value === 'object' && value !== null
+    // Of strings and numbers there may be millions: only those of this place are remembered.
+    const last = known.ofPrimitive?.place === this.#place ? known.ofPrimitive.verdict : undefined
+    const before = isContainer ? known.ofContainers.get(value) : last
+    if (before !== undefined && isEnough(before, limit, covering)) return before
+    const issues = new Issues(limit)
+    const covered = covering ? new Coverage() : undefined
+    this.apply(schema, value, issues, covered)
+    const verdict = issues.count === 0 && covered === undefined ? FIT : { issues, covered }
+    if (isContainer) known.ofContainers.set(value, verdict)
+    else known.ofPrimitive = { place: this.#place, verdict }
+    return verdict
   }
 
   /** Follows references. True where, as in draft-07, nothing beside one counts. */
-  #references(schema: JsonSchema, value: unknown, path: string, found: Findings): boolean {
+  #references(schema: JsonSchema, value: unknown, issues: Issues, covered: Coverage | undefined): boolean {
     const { $ref: reference, $dynamicRef: dynamic } = schema
     if (typeof reference === 'string') {
-      found.join(this.#follow(this.#index.resolve(reference, schema) ?? false, value, path))
+      this.#follow(this.#index.target(schema, reference), value, issues, covered)
       if (this.#index.draft7) return true
     }
-    if (typeof dynamic === 'string' && !this.#index.draft7) found.join(this.#follow(this.#dynamicTarget(dynamic, schema), value, path))
+    if (typeof dynamic === 'string' && !this.#index.draft7) this.#follow(this.#dynamicTarget(dynamic, schema), value, issues, covered)
     return false
   }
 
-  /** https://json-schema.org/draft/2020-12/json-schema-core#name-dynamic-references-with-dyn */
   #dynamicTarget(reference: string, schema: JsonSchema): AnySchema {
     const name = this.#index.dynamicName(reference, schema)
-    if (name !== undefined) {
-      for (const base of this.#scope.bases) {
-        const target = this.#index.dynamicAnchor(base, name)
-        if (target !== undefined) return target
-      }
-    }
-    return this.#index.resolve(reference, schema) ?? false
+    return (name === undefined ? undefined : this.#scope.anchor(name)) ?? this.#index.resolve(reference, schema) ?? false
   }
 
-  #anyValue(schema: JsonSchema, value: unknown, path: string, found: Findings): void {
+  #anyValue(schema: JsonSchema, value: unknown, issues: Issues): void {
     const { type, enum: allowed, const: only } = schema
     if (type !== undefined) {
       const types: unknown[] = Array.isArray(type) ? type : [type]
-      if (!types.some((each) => isOfType(each, value))) found.add(path, `must be ${listTypes(types)}, not ${describeValue(value)}`)
+      if (!types.some((each) => isOfType(each, value))) issues.add(`must be ${listTypes(types)}, not ${describeValue(value)}`)
     }
     if (Array.isArray(allowed) && !allowed.some((each) => sameJson(each, value)))
-      found.add(path, `must be ${listValues(allowed)}, not ${describeValue(value)}`)
-    if ('const' in schema && !sameJson(only, value)) found.add(path, `must be ${listValues([only])}, not ${describeValue(value)}`)
+      issues.add(`must be ${listValues(allowed)}, not ${describeValue(value)}`)
+    if ('const' in schema && !sameJson(only, value)) issues.add(`must be ${listValues([only])}, not ${describeValue(value)}`)
   }
 
-  #logic(schema: JsonSchema, value: unknown, path: string, found: Findings): void {
+  #logic(schema: JsonSchema, value: unknown, issues: Issues, covered: Coverage | undefined): void {
     const { allOf, anyOf, oneOf, not, if: condition } = schema
-    for (const part of list(allOf)) found.join(this.apply(part, value, path))
-    if (anyOf !== undefined) this.#alternatives(list(anyOf), value, path, found, false)
-    if (oneOf !== undefined) this.#alternatives(list(oneOf), value, path, found, true)
-    if (isSchema(not) && this.apply(not, value, path).fit) found.add(path, 'has a form that is excluded')
+    for (const part of list(allOf)) this.apply(part, value, issues, covered)
+    if (anyOf !== undefined) this.#alternatives(list(anyOf), value, issues, covered, false)
+    if (oneOf !== undefined) this.#alternatives(list(oneOf), value, issues, covered, true)
+    if (isSchema(not) && this.#try(not, value).count === 0) issues.add('has a form that is excluded')
     if (!isSchema(condition)) return
-    const tested = this.apply(condition, value, path)
-    if (tested.fit) found.cover(tested)
-    const consequence = schema[tested.fit ? 'then' : 'else']
-    if (isSchema(consequence)) found.join(this.apply(consequence, value, path))
+    const consequence = schema[this.#try(condition, value, covered).count === 0 ? 'then' : 'else']
+    if (isSchema(consequence)) this.apply(consequence, value, issues, covered)
   }
 
-  #alternatives(parts: readonly AnySchema[], value: unknown, path: string, found: Findings, exactly: boolean): void {
-    const tried = parts.map((part) => this.apply(part, value, path))
-    const fitting = tried.filter(({ fit }) => fit)
-    for (const each of fitting) found.cover(each)
-    if (fitting.length === 0) {
-      const reasons = tried
-        .slice(0, 4)
-        .map(({ issues: [first] }) => (first === undefined ? '' : first.path === path ? first.message : `${first.path} ${first.message}`))
+  #alternatives(parts: readonly AnySchema[], value: unknown, issues: Issues, covered: Coverage | undefined, exactly: boolean): void {
+    const reasons = new Set<string>()
+    let fitting = 0
+    for (const part of parts) {
+      const { first } = this.#try(part, value, covered)
+      if (first === undefined) fitting++
+      else if (reasons.size < 4) reasons.add(first.path === '' ? first.message : `${shownPath(first.path)} ${first.message}`)
+      if (fitting === 1 && !exactly && covered === undefined) return
+    }
+    if (fitting === 0) {
       // Forms within forms have reasons within reasons: at each level there might be twice as many words.
-      const words = [...new Set(reasons)].join('; or ')
-      const told = words.length > MAX_WORDS ? `${words.slice(0, MAX_WORDS)}…` : words
-      found.add(path, `fits none of the ${parts.length} allowed forms (${told})`)
-    } else if (exactly && fitting.length > 1) found.add(path, `fits ${fitting.length} of the forms, and must fit exactly one`)
+      issues.add(`fits none of the ${parts.length} allowed forms (${clip([...reasons].join('; or '))})`)
+    } else if (exactly && fitting > 1) issues.add(`fits ${fitting} of the forms, and must fit exactly one`)
   }
 
-  #array(schema: JsonSchema, value: readonly unknown[], path: string, found: Findings): void {
-    bounds(schema, 'Items', value.length, 'items', path, found)
-    if (schema['uniqueItems'] === true) unique(value, path, found)
+  #array(schema: JsonSchema, value: readonly unknown[], issues: Issues, covered: Coverage | undefined): void {
+    bounds(schema, 'Items', value.length, 'items', issues)
+    if (schema['uniqueItems'] === true && value.length > 1) unique(value, this.#identities, issues)
     const { draft7 } = this.#index
     const { items, additionalItems, prefixItems, unevaluatedItems } = schema
     const first = list(draft7 ? (Array.isArray(items) ? items : undefined) : prefixItems)
     const rest = draft7 && Array.isArray(items) ? additionalItems : items
-    for (const [index, item] of value.entries()) {
-      const part = first[index] ?? (isSchema(rest) ? rest : undefined)
-      if (part === undefined) continue
-      found.items.add(index)
-      found.issues.push(...this.apply(part, item, `${path}[${index}]`).issues)
+    const count = isSchema(rest) ? value.length : Math.min(first.length, value.length)
+    for (let index = 0; index < count && !issues.full; index++) {
+      const part = first[index] ?? rest
+      if (isSchema(part)) this.#part(part, value[index], index, issues)
     }
-    this.#contains(schema, value, path, found)
+    covered?.addFirstItems(count)
+    this.#contains(schema, value, issues, covered)
     if (draft7 || !isSchema(unevaluatedItems)) return
-    for (const [index, item] of value.entries()) {
-      if (!found.items.has(index)) found.issues.push(...this.apply(unevaluatedItems, item, `${path}[${index}]`).issues)
-      found.items.add(index)
-    }
+    for (let index = 0; index < value.length && !issues.full; index++)
+      if (covered?.hasItem(index) !== true) this.#part(unevaluatedItems, value[index], index, issues)
+    covered?.addFirstItems(value.length)
   }
 
-  #contains(schema: JsonSchema, value: readonly unknown[], path: string, found: Findings): void {
+  #contains(schema: JsonSchema, value: readonly unknown[], issues: Issues, covered: Coverage | undefined): void {
     const { contains, minContains, maxContains } = schema
     if (!isSchema(contains)) return
+    const { draft7 } = this.#index
     let count = 0
-    for (const [index, item] of value.entries()) {
-      if (!this.apply(contains, item, path).fit) continue
+    for (let index = 0; index < value.length; index++) {
+      const found = new Issues(1)
+      this.#part(contains, value[index], index, found)
+      if (found.count > 0) continue
       count++
-      if (!this.#index.draft7) found.items.add(index)
+      if (!draft7) covered?.addItem(index)
     }
-    const counted = !this.#index.draft7
-    const least = counted && typeof minContains === 'number' ? minContains : 1
-    const most = counted && typeof maxContains === 'number' ? maxContains : Infinity
-    if (count < least) found.add(path, `must have at least ${least} items of the wanted form, not ${count}`)
-    if (count > most) found.add(path, `must have at most ${most} items of the wanted form, not ${count}`)
+    const least = !draft7 && typeof minContains === 'number' ? minContains : 1
+    const most = !draft7 && typeof maxContains === 'number' ? maxContains : Infinity
+    if (count < least) issues.add(`must have at least ${least} items of the wanted form, not ${count}`)
+    if (count > most) issues.add(`must have at most ${most} items of the wanted form, not ${count}`)
   }
 
-  #object(schema: JsonSchema, value: Record<string, unknown>, path: string, found: Findings): void {
+  #object(schema: JsonSchema, value: Record<string, unknown>, issues: Issues, covered: Coverage | undefined): void {
     const names = Object.keys(value)
-    bounds(schema, 'Properties', names.length, 'properties', path, found)
-    for (const name of strs(schema['required'])) if (!Object.hasOwn(value, name)) found.add(memberPath(path, name), 'is required')
+    bounds(schema, 'Properties', names.length, 'properties', issues)
+    for (const name of strs(schema['required'])) if (!Object.hasOwn(value, name)) issues.add('is required', member(name))
     const { properties, patternProperties, additionalProperties, propertyNames, unevaluatedProperties } = schema
     const known = isRecord(properties) ? properties : {}
     const patterns = isRecord(patternProperties) ? Object.entries(patternProperties) : []
     for (const name of names) {
-      if (isSchema(propertyNames))
-        for (const { message } of this.apply(propertyNames, name, '').issues)
-          found.add(memberPath(path, name), `has a name that ${message}`)
+      if (issues.full) return
+      if (isSchema(propertyNames)) this.#name(propertyNames, name, issues)
       const parts = Object.hasOwn(known, name) ? [known[name]] : []
       for (const [pattern, part] of patterns) {
         const matching = matches(pattern, name)
-        if (matching === undefined) found.add(path, `has a name that is too long to be compared with the pattern ${pattern}`)
+        if (matching === undefined) issues.add(`has a name that is too long to be compared with the pattern ${pattern}`)
         else if (matching) parts.push(part)
       }
       if (parts.length === 0 && isSchema(additionalProperties)) parts.push(additionalProperties)
-      this.#member(parts, value[name], name, path, found)
+      this.#member(parts, value[name], name, issues, covered)
     }
-    this.#dependencies(schema, value, path, found)
+    this.#dependencies(schema, value, issues, covered)
     if (this.#index.draft7 || !isSchema(unevaluatedProperties)) return
-    for (const name of names) if (!found.members.has(name)) this.#member([unevaluatedProperties], value[name], name, path, found)
+    for (const name of names) {
+      if (issues.full) return
+      if (covered?.hasMember(name) !== true) this.#part(unevaluatedProperties, value[name], name, issues)
+    }
+    covered?.addAllMembers()
   }
 
-  #member(parts: readonly unknown[], value: unknown, name: string, path: string, found: Findings): void {
+  #name(schema: AnySchema, name: string, issues: Issues): void {
+    const found = new Issues(issues.limit)
+    this.#part(schema, name, name, found)
+    for (const { message } of found.result()) issues.add(`has a name that ${message}`, member(name))
+  }
+
+  #member(parts: readonly unknown[], value: unknown, name: string, issues: Issues, covered: Coverage | undefined): void {
     for (const part of parts) {
       if (!isSchema(part)) continue
-      found.members.add(name)
-      found.issues.push(...this.apply(part, value, memberPath(path, name)).issues)
+      covered?.addMember(name)
+      this.#part(part, value, name, issues)
     }
   }
 
-  #dependencies(schema: JsonSchema, value: Record<string, unknown>, path: string, found: Findings): void {
+  #dependencies(schema: JsonSchema, value: Record<string, unknown>, issues: Issues, covered: Coverage | undefined): void {
     for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies']) {
       const dependencies = schema[keyword]
       if (!isRecord(dependencies)) continue
       for (const [name, wanted] of Object.entries(dependencies)) {
         if (!Object.hasOwn(value, name)) continue
-        if (isSchema(wanted)) found.join(this.apply(wanted, value, path))
-        for (const other of strs(wanted)) if (!Object.hasOwn(value, other)) found.add(memberPath(path, other), `is required beside ${name}`)
+        if (isSchema(wanted)) this.apply(wanted, value, issues, covered)
+        for (const other of strs(wanted)) if (!Object.hasOwn(value, other)) issues.add(`is required beside ${name}`, member(other))
       }
     }
   }
+}
+
+/** Nothing wrong, and nothing more to tell. */
+const FIT: Verdict = { issues: new Issues(), covered: undefined }
+
+/** Whether a verdict tells all that is asked: as many issues, and what was evaluated. */
+function isEnough({ issues, covered }: Verdict, limit: number, covering: boolean): boolean {
+  if (issues.count > 0) return issues.limit >= limit
+  return !covering || covered !== undefined
 }
 
 const list = (value: unknown): AnySchema[] => (Array.isArray(value) ? value.filter(isSchema) : [])

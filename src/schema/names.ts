@@ -27,7 +27,11 @@ export function nearest(
   known: readonly string[],
   most = ({ length }: string) => Math.max(2, length / 3),
 ): string | undefined {
-  const [found] = known.map((word) => ({ word, distance: distance(typed, word) })).toSorted((one, other) => one.distance - other.distance)
+  const [found] = known
+    // A word of another length is never near; that of a stranger may have megabytes.
+    .filter((word) => Math.abs(word.length - typed.length) <= most(word))
+    .map((word) => ({ word, distance: distance(typed, word) }))
+    .toSorted((one, other) => one.distance - other.distance)
   return found !== undefined && found.distance <= most(found.word) ? found.word : undefined
 }
 

@@ -1,8 +1,16 @@
+/** A text that is being matched: an object, so that what is known of it can be kept beside it. */
+export interface Subject {
+  readonly text: string
+}
+
 /** Whether something is true between two characters of a text. */
-export type Holds = (text: readonly string[], at: number) => boolean
+export type Holds = (subject: Subject, at: number) => boolean
+
+/** Whether a character, given by its code point, is of a class. */
+export type Test = (character: number) => boolean
 
 export type Node =
-  | { kind: 'one'; test: (character: string) => boolean }
+  | { kind: 'one'; test: Test }
   | { kind: 'assert'; holds: Holds }
   | { kind: 'around'; part: Node; ahead: boolean; negative: boolean }
   | { kind: 'sequence'; parts: Node[] }
@@ -12,8 +20,8 @@ export type Node =
 /** Why a pattern cannot be matched in linear time; it may still be harmless. */
 export class Unsupported extends Error {}
 
-const isWord = (character: string | undefined) => character !== undefined && /^\w$/.test(character)
-const atBoundary = (text: readonly string[], at: number) => isWord(text[at - 1]) !== isWord(text[at])
+const WORD = /\w/
+const atBoundary: Holds = ({ text }, at) => WORD.test(text.charAt(at - 1)) !== WORD.test(text.charAt(at))
 
 /** Reads a pattern that the runtime has found valid. */
 export class Parser {
@@ -62,9 +70,9 @@ export class Parser {
 
   #atom(): Node {
     if (this.#take(/\^/) !== undefined) return { kind: 'assert', holds: (_, at) => at === 0 }
-    if (this.#take(/\$/) !== undefined) return { kind: 'assert', holds: (text, at) => at === text.length }
+    if (this.#take(/\$/) !== undefined) return { kind: 'assert', holds: ({ text }, at) => at === text.length }
     if (this.#take(/\\b/) !== undefined) return { kind: 'assert', holds: atBoundary }
-    if (this.#take(/\\B/) !== undefined) return { kind: 'assert', holds: (text, at) => !atBoundary(text, at) }
+    if (this.#take(/\\B/) !== undefined) return { kind: 'assert', holds: (subject, at) => !atBoundary(subject, at) }
     const look = this.#take(/\(\?<?[=!]/)
     if (look !== undefined) return { kind: 'around', part: this.#group(), ahead: !look.includes('<'), negative: look.endsWith('!') }
     if (this.#take(/\\(?:[1-9]|k<)/) !== undefined) throw new Unsupported('refers back')
@@ -81,17 +89,23 @@ export class Parser {
   }
 
   /** One character of the text: a class, an escape, a dot, or itself. */
-  #character(): (character: string) => boolean {
+  #character(): Test {
     const written =
       this.#take(/\[(?:[^\]\\]|\\[^])*\]/) ??
       this.#take(/\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/) ??
       this.#take(/\\(?:u\{[\da-fA-F]+\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|[pP]\{[^}]*\}|[^])/) ??
       this.#take(/\./)
     if (written === undefined) {
-      const literal = this.#take(/[^]/) ?? ''
+      const literal = this.#take(/[^]/)?.codePointAt(0)
       return (character) => character === literal
     }
-    const expression = new RegExp(`^(?:${written})$`, 'u')
-    return (character) => expression.test(character)
+    return classTest(new RegExp(`^(?:${written})$`, 'u'))
   }
+}
+
+/** Asks the expression once for each ASCII character: a call of the runtime's engine costs more than the rest of a step. */
+function classTest(expression: RegExp): Test {
+  const isMatch = (character: number) => expression.test(String.fromCodePoint(character))
+  const ascii: (boolean | undefined)[] = Array.from({ length: 128 })
+  return (character) => (character < 128 ? (ascii[character] ??= isMatch(character)) : isMatch(character))
 }

@@ -1,4 +1,4 @@
-import { type Holds, type Node, Parser, Unsupported } from './pattern-syntax.js'
+import { type Holds, type Node, Parser, type Subject, type Test, Unsupported } from './pattern-syntax.js'
 
 /*
  * Regular expressions in linear time. The runtime's own engine backtracks: a
@@ -8,11 +8,7 @@ import { type Holds, type Node, Parser, Unsupported } from './pattern-syntax.js'
  * class, an escape) is left to the runtime, so that it means the same.
  */
 
-type Instruction =
-  | { do: 'one'; test: (character: string) => boolean }
-  | { do: 'assert'; holds: Holds }
-  | { do: 'fork'; to: number[] }
-  | { do: 'match' }
+type Instruction = { do: 'one'; test: Test } | { do: 'assert'; holds: Holds } | { do: 'fork'; to: number[] } | { do: 'match' }
 
 const MAX_INSTRUCTIONS = 10_000
 /** How many steps a walk may take: about half a second, and more only for a text that is itself long. */
@@ -47,7 +43,7 @@ function makeMatcher(pattern: string): (text: string) => boolean {
   if (simple) return (text) => native.test(text)
   try {
     const program = compile(pattern)
-    return (text) => walk(program, Array.from(text), false, () => true)
+    return (text) => walk(program, { text }, false, () => true)
   } catch (error) {
     // `patternProblem` has seen to it that such a one is harmless.
     if (error instanceof Unsupported) return (text) => native.test(text)
@@ -72,13 +68,29 @@ export function patternProblem(pattern: string): string | undefined {
   }
 }
 
-/** Whether even an engine that tries one way after the other is soon done: there is at most one choice. */
+/**
+ * Whether even an engine that backtracks is soon done: there is at most one choice, and none about what a
+ * back-reference repeats, because each way of choosing would be followed by another look at all of it.
+ */
 function isHarmless(pattern: string): boolean {
-  const bare = pattern.replaceAll(/\\[^]|\[(?:[^\]\\]|\\[^])*\]/gu, 'x').replaceAll(/\(\?(?:[:=!]|<[=!]|<[^>]*>)?/g, '(')
+  const bare = pattern
+    .replaceAll(/\\[^]|\[(?:[^\]\\]|\\[^])*\]/gu, (part) => (/^\\[1-9k]/.test(part) ? '#' : 'x'))
+    .replaceAll(/\(\?(?:[:=!]|<[=!]|<[^>]*>)?/g, '(')
+  if (bare.includes('#') && hasRepeatInGroup(bare)) return false
   const repeats = bare.match(/[*+?]\??|\{\d+,\d*\}\??/g) ?? []
   const choices = repeats.length + bare.split('|').length - 1
   if (choices > 1 || /\)(?:[*+]|\{)/.test(bare)) return false
   return repeats.length === 0 || bare.startsWith('^')
+}
+
+function hasRepeatInGroup(bare: string): boolean {
+  let depth = 0
+  for (const character of bare) {
+    if (character === '(') depth++
+    else if (character === ')') depth--
+    else if (depth > 0 && '*+?{'.includes(character)) return true
+  }
+  return false
 }
 
 interface Writing {
@@ -125,16 +137,16 @@ function emit(node: Node, writing: Writing): void {
 
 /** Looks around: where the part begins (ahead) or ends (behind) is found for all places of a text in one walk. */
 function around(program: readonly Instruction[], { ahead, negative }: Node & { kind: 'around' }): Holds {
-  const known = new WeakMap<readonly string[], Uint8Array>()
-  return (text, at) => {
-    let places = known.get(text)
+  const known = new WeakMap<Subject, Uint8Array>()
+  return (subject, at) => {
+    let places = known.get(subject)
     if (places === undefined) {
-      const found = new Uint8Array(text.length + 1)
-      walk(program, text, ahead, (place) => {
+      const found = new Uint8Array(subject.text.length + 1)
+      walk(program, subject, ahead, (place) => {
         found[place] = 1
         return false
       })
-      known.set(text, found)
+      known.set(subject, found)
       places = found
     }
     return (places[at] === 1) !== negative
@@ -178,19 +190,19 @@ function emitRepeat({ part, min, max }: Node & { kind: 'repeat' }, writing: Writ
 }
 
 /** Walks over the text once, from one end to the other; `now` holds every state that the machine can be in. */
-function walk(program: readonly Instruction[], text: readonly string[], backwards: boolean, matched: (at: number) => boolean): boolean {
+function walk(program: readonly Instruction[], subject: Subject, backwards: boolean, matched: (at: number) => boolean): boolean {
+  const { text } = subject
   const marks = new Int32Array(program.length).fill(-1)
   let left = Math.max(MAX_STEPS, MAX_STEPS_A_CHARACTER * text.length)
   let now: number[] = []
-  for (let step = 0; step <= text.length; step++) {
-    const at = backwards ? text.length - step : step
-    const character = text[backwards ? at - 1 : at]
+  for (let at = backwards ? text.length : 0; ;) {
+    const character = backwards ? codePointBefore(text, at) : text.codePointAt(at)
     const open = [...now, 0]
     const next: number[] = []
     // The pattern may begin at any place, so state 0 is always among them.
     for (let state = open.pop(); state !== undefined; state = open.pop()) {
-      if (marks[state] === step) continue
-      marks[state] = step
+      if (marks[state] === at) continue
+      marks[state] = at
       if (left-- === 0) throw new TooLong()
       const instruction = program[state]
       if (instruction === undefined) continue
@@ -198,10 +210,17 @@ function walk(program: readonly Instruction[], text: readonly string[], backward
         if (matched(at)) return true
       } else if (instruction.do === 'fork') open.push(...instruction.to)
       else if (instruction.do === 'assert') {
-        if (instruction.holds(text, at)) open.push(state + 1)
+        if (instruction.holds(subject, at)) open.push(state + 1)
       } else if (character !== undefined && instruction.test(character)) next.push(state + 1)
     }
+    if (character === undefined) return false
+    const size = character > 0xffff ? 2 : 1
+    at += backwards ? -size : size
     now = next
   }
-  return false
+}
+
+function codePointBefore(text: string, at: number): number | undefined {
+  const pair = text.codePointAt(at - 2)
+  return pair !== undefined && pair > 0xffff ? pair : text.codePointAt(at - 1)
 }

@@ -1,4 +1,4 @@
-import { type Issue, type JsonSchema, describeValue, isDialect, isRecord, listTypes, listValues, memberPath, sizeOf } from './issue.js'
+import { Issues, type JsonSchema, describeValue, isDialect, isRecord, listTypes, listValues, member, sizeOf } from './issue.js'
 
 /*
  * Everyday JSON Schemas as closures: objects of typed properties, enums,
@@ -8,7 +8,7 @@ import { type Issue, type JsonSchema, describeValue, isDialect, isRecord, listTy
  * schema with any other keyword is left to the full validator.
  */
 
-type Check = (value: unknown, path: string, issues: Issue[]) => void
+type Check = (value: unknown, issues: Issues) => void
 
 /** As large as a compiled schema may be; `lint` allows no more. */
 const MAX_DEPTH = 64
@@ -48,12 +48,12 @@ export function compileSimple(schema: unknown, room: Room = { levels: MAX_DEPTH,
     else checks.push(check)
   }
   if (checks.length === 0) return type
-  return (value, path, issues) => {
-    const before = issues.length
-    type(value, path, issues)
+  return (value, issues) => {
+    const before = issues.count
+    type(value, issues)
     // Of a value of the wrong type nothing else is worth saying.
-    if (issues.length > before) return
-    for (const check of checks) check(value, path, issues)
+    if (issues.count > before) return
+    for (const check of checks) check(value, issues)
   }
 }
 
@@ -90,9 +90,9 @@ function typeCheck(value: unknown): Check | undefined {
     tests.push(test)
   }
   const expected = listTypes(names)
-  return (given, path, issues) => {
+  return (given, issues) => {
     for (const test of tests) if (test(given)) return
-    issues.push({ path, message: `must be ${expected}, not ${describeValue(given)}` })
+    issues.add(`must be ${expected}, not ${describeValue(given)}`)
   }
 }
 
@@ -100,8 +100,8 @@ function enumCheck(value: unknown): Check | undefined {
   if (!Array.isArray(value) || value.some((item) => typeof item === 'object' && item !== null)) return undefined
   const allowed = new Set<unknown>(value)
   const message = `must be ${listValues(value)}`
-  return (given, path, issues) => {
-    if (!allowed.has(given)) issues.push({ path, message: `${message}, not ${describeValue(given)}` })
+  return (given, issues) => {
+    if (!allowed.has(given)) issues.add(`${message}, not ${describeValue(given)}`)
   }
 }
 
@@ -113,22 +113,24 @@ function propertiesCheck(value: unknown, _: JsonSchema, within: Room): Check | u
     if (check === undefined) return undefined
     checks.push([name, check])
   }
-  return (given, path, issues) => {
+  return (given, issues) => {
     if (!isRecord(given)) return
-    for (const [name, check] of checks) {
-      if (Object.hasOwn(given, name)) check(given[name], memberPath(path, name), issues)
-    }
+    for (const [name, check] of checks) if (Object.hasOwn(given, name)) checkPart(check, given[name], name, issues)
   }
+}
+
+function checkPart(check: Check, value: unknown, step: string | number, issues: Issues): void {
+  const before = issues.count
+  check(value, issues)
+  if (issues.count > before) issues.prefix(before, step)
 }
 
 function requiredCheck(value: unknown): Check | undefined {
   if (!Array.isArray(value) || !value.every((name) => typeof name === 'string')) return undefined
   const names: string[] = value
-  return (given, path, issues) => {
+  return (given, issues) => {
     if (!isRecord(given)) return
-    for (const name of names) {
-      if (!Object.hasOwn(given, name)) issues.push({ path: memberPath(path, name), message: 'is required' })
-    }
+    for (const name of names) if (!Object.hasOwn(given, name)) issues.add('is required', member(name))
   }
 }
 
@@ -137,11 +139,12 @@ function additionalCheck(value: unknown, schema: JsonSchema, within: Room): Chec
   const check = value === false ? undefined : compileSimple(value, within)
   if (value !== false && check === undefined) return undefined
   const message = `is not known here${known.size === 0 ? '' : `; known are ${[...known].join(', ')}`}`
-  const refuse: Check = (_, path, issues) => issues.push({ path, message })
-  return (given, path, issues) => {
+  const refuse: Check = (_, issues) => issues.add(message)
+  return (given, issues) => {
     if (!isRecord(given)) return
     for (const name of Object.keys(given)) {
-      if (!known.has(name)) (check ?? refuse)(given[name], memberPath(path, name), issues)
+      if (!known.has(name)) checkPart(check ?? refuse, given[name], name, issues)
+      if (issues.full) return
     }
   }
 }
@@ -150,17 +153,17 @@ function itemsCheck(value: unknown, _: JsonSchema, within: Room): Check | undefi
   if (Array.isArray(value)) return undefined
   const check = compileSimple(value, within)
   if (check === undefined) return undefined
-  return (given, path, issues) => {
+  return (given, issues) => {
     if (!Array.isArray(given)) return
-    for (const [index, item] of given.entries()) check(item, `${path}[${index}]`, issues)
+    for (let index = 0; index < given.length && !issues.full; index++) checkPart(check, given[index], index, issues)
   }
 }
 
 function bound(holds: (value: number, limit: number) => boolean, words: string): Keyword {
   return (limit) => {
     if (typeof limit !== 'number' || !Number.isFinite(limit)) return undefined
-    return (given, path, issues) => {
-      if (typeof given === 'number' && !holds(given, limit)) issues.push({ path, message: `must be ${words} ${limit}, not ${given}` })
+    return (given, issues) => {
+      if (typeof given === 'number' && !holds(given, limit)) issues.add(`must be ${words} ${limit}, not ${given}`)
     }
   }
 }
@@ -173,10 +176,9 @@ function size(
 ): Keyword {
   return (limit) => {
     if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 0) return undefined
-    return (given, path, issues) => {
+    return (given, issues) => {
       const length = sizeAs(type, given)
-      if (length !== undefined && !holds(length, limit))
-        issues.push({ path, message: `must have ${words} ${limit} ${unit}, not ${length}` })
+      if (length !== undefined && !holds(length, limit)) issues.add(`must have ${words} ${limit} ${unit}, not ${length}`)
     }
   }
 }

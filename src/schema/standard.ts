@@ -1,6 +1,7 @@
-import { type Issue, type JsonSchema, type Outcome, isRecord, memberPath } from './issue.js'
-import { check as checkFully, headerParameters, lint } from './full.js'
-import type { HeaderParameter } from './headers.js'
+import { Issues, type JsonSchema, MAX_ISSUES, type Outcome, clip, isRecord, member, shownPath } from './issue.js'
+import { type HeaderParameter, headerParameters } from './headers.js'
+import { check as checkFully } from './json-schema.js'
+import { lint } from './lint.js'
 import { compileSimple } from './simple.js'
 
 /** A schema library's own schema, by the common interface of https://standardschema.dev */
@@ -49,11 +50,20 @@ function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
         : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
     throw new TypeError(`is of ${vendor}, which does not give a JSON Schema by itself; ${advice}`)
   }
+  let json: unknown
   try {
-    return jsonSchema[side]({ target: 'draft-2020-12' })
+    json = jsonSchema[side]({ target: 'draft-2020-12' })
   } catch (error) {
     throw new TypeError(`cannot be shown as a JSON Schema: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
   }
+  if (!isThenable(json)) return json as JsonSchema // looked at by `checker`
+  // Nobody waits for it: where it rejects, that must not end the process.
+  Promise.resolve(json).catch(() => {})
+  throw new TypeError(`is of ${vendor}, which gives a promise of a JSON Schema; it must be there at once`)
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return isRecord(value) && typeof value['then'] === 'function'
 }
 
 /** The parameters that an input schema has clients mirror into headers; throws where they would refuse that. */
@@ -75,9 +85,9 @@ export function checker(schema: Schema, side: 'input' | 'output'): Checker {
   return {
     json,
     check(value) {
-      const issues: Issue[] = []
-      simple(value, '', issues)
-      return issues.length === 0 ? { value } : { issues }
+      const issues = new Issues()
+      simple(value, issues)
+      return issues.count === 0 ? { value } : { issues: issues.result() }
     },
   }
 }
@@ -90,11 +100,15 @@ function checkStandard(schema: StandardSchema, value: unknown): Outcome | Promis
 
 function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
   if (result.issues === undefined) return { value: result.value }
+  const first = result.issues.slice(0, MAX_ISSUES + 1)
   return {
-    issues: result.issues.map(({ message, path = [] }) => {
+    issues: first.map(({ message, path = [] }) => {
       const place = pathOf(path, value)
       // Some libraries begin their messages with the path themselves.
-      return { path: place, message: place !== '' && message.startsWith(`${place} `) ? message.slice(place.length + 1) : message }
+      return {
+        path: clip(place),
+        message: clip(place !== '' && message.startsWith(`${place} `) ? message.slice(place.length + 1) : message),
+      }
     }),
   }
 }
@@ -105,10 +119,10 @@ function pathOf(segments: readonly PathSegment[], root: unknown): string {
   let value = root
   for (const segment of segments) {
     const key = typeof segment === 'object' ? segment.key : segment
-    path = Array.isArray(value) || typeof key === 'number' ? `${path}[${String(key)}]` : memberPath(path, String(key))
+    path += Array.isArray(value) || typeof key === 'number' ? `[${String(key)}]` : member(String(key))
     value = Array.isArray(value) ? (value as unknown[])[Number(key)] : isRecord(value) ? value[String(key)] : undefined
   }
-  return path
+  return shownPath(path)
 }
 
-export type { Issue, JsonSchema, Outcome } from './issue.js'
+export { type Issue, type JsonSchema, type Outcome, MAX_ISSUES, describeIssues } from './issue.js'

@@ -52,22 +52,25 @@ export function isSchema(value: unknown): value is AnySchema {
 }
 
 const NO_BASE = 'schema:/'
+/** Where schemas stand that are applied only by reference. */
+const NOT_APPLIED = /^(?:\$defs|definitions)\/|^contentSchema$/
 
 /** Where the parts of one schema can be found by name. Nothing outside of it is ever looked at. */
 export class SchemaIndex {
   readonly root: JsonSchema
   readonly draft7: boolean
-  /** Whether some part may ask what the others have left unsaid. */
-  readonly unevaluated: boolean
   readonly #bases = new Map<JsonSchema, string>()
   readonly #resources = new Map<string, JsonSchema>()
   readonly #anchors = new Map<string, JsonSchema>()
   readonly #dynamic = new Set<string>()
+  /** The names of the dynamic anchors of each resource. */
+  readonly #dynamicNames = new Map<string, string[]>()
+  readonly #targets = new Map<JsonSchema, AnySchema>()
+  readonly #shared = new Set<JsonSchema>()
 
   constructor(root: JsonSchema) {
     this.root = root
     this.draft7 = typeof root['$schema'] === 'string' && root['$schema'].includes('draft-07')
-    this.unevaluated = JSON.stringify(root).includes('"unevaluated')
     this.#resources.set(NO_BASE, root)
     const open: [JsonSchema, string][] = [[root, NO_BASE]]
     for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -76,6 +79,24 @@ export class SchemaIndex {
       const base = this.#name(schema, outer)
       this.#bases.set(schema, base)
       for (const [, part] of subschemas(schema)) if (isRecord(part)) open.push([part, base])
+    }
+    this.#findShared()
+  }
+
+  /** Notes which schemas can be reached in more than one way. */
+  #findShared(): void {
+    const reached = new Set<JsonSchema>()
+    const reach = (schema: unknown) => {
+      if (!isRecord(schema)) return
+      if (reached.has(schema)) this.#shared.add(schema)
+      reached.add(schema)
+    }
+    for (const schema of this.#bases.keys()) {
+      for (const [place, part] of subschemas(schema)) if (!NOT_APPLIED.test(place)) reach(part)
+      const { $ref: reference, $dynamicAnchor: dynamic } = schema
+      if (typeof reference === 'string') reach(this.target(schema, reference))
+      // How often it is reached depends on where one comes from.
+      if (typeof dynamic === 'string') this.#shared.add(schema)
     }
   }
 
@@ -96,6 +117,7 @@ export class SchemaIndex {
     if (typeof dynamic === 'string') {
       this.#anchors.set(`${base}#${dynamic}`, schema)
       this.#dynamic.add(`${base}#${dynamic}`)
+      this.#dynamicNames.set(base, [...(this.#dynamicNames.get(base) ?? []), dynamic])
     }
     return base
   }
@@ -108,8 +130,23 @@ export class SchemaIndex {
     return this.#bases.get(schema) ?? NO_BASE
   }
 
-  isResource(schema: JsonSchema): boolean {
-    return this.#resources.get(this.baseOf(schema)) === schema
+  /** What the $ref of a schema leads to; `false` where that is nothing. */
+  target(schema: JsonSchema, reference: string): AnySchema {
+    let target = this.#targets.get(schema)
+    if (target === undefined) {
+      target = this.resolve(reference, schema) ?? false
+      this.#targets.set(schema, target)
+    }
+    return target
+  }
+
+  /** Whether a schema may meet the same part of a value again. Of one that stands in an unknown keyword, that is not known. */
+  isShared(schema: JsonSchema): boolean {
+    return this.#shared.has(schema) || !this.#bases.has(schema)
+  }
+
+  dynamicNames(base: string): readonly string[] {
+    return this.#dynamicNames.get(base) ?? []
   }
 
   /** The schema that a reference leads to; undefined where it leads out, or to nothing. */

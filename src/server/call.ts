@@ -1,4 +1,5 @@
 import type { HttpRequest, Principal } from '../jsonrpc/channel.js'
+import { handled } from '../jsonrpc/hook.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
 import type { Report } from '../jsonrpc/report.js'
@@ -54,6 +55,9 @@ export interface Call {
   readonly attempt: number
 }
 
+/** The longest progress token, in characters: as long as an id may be. */
+const MAX_TOKEN = 1024
+
 /** What a call needs of the connection it came over. */
 export interface Connection {
   readonly revision: Revision
@@ -65,15 +69,6 @@ export interface Connection {
 
 /** Not every runtime has turns of its own. */
 const nextTurn: (run: () => void) => unknown = typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
-
-/**
- * When a call is suspended, all that it has begun is rejected, and its handler
- * hears of the first only: what nobody hears must not end the process.
- */
-function minded<Value>(promise: Promise<Value>): Promise<Value> {
-  promise.catch(() => {})
-  return promise
-}
 
 export class ServedCall implements Call {
   readonly #incoming: Incoming
@@ -127,7 +122,7 @@ export class ServedCall implements Call {
 
   get log(): Log {
     this.#log ??= makeLog((message) => {
-      this.#connection.report({ ...reportOf(message), id: this.id })
+      this.#connection.report(reportOf(message, this.id))
       // Who does not read is not buried in messages.
       if (this.open && !this.#incoming.congested && isWanted(message.level, this.#connection.logLevel))
         this.#incoming.send(encodeLog(message))
@@ -150,11 +145,12 @@ export class ServedCall implements Call {
   }
 
   ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>> {
-    return minded(this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>) // each answer was read by its question
+    // When a call is suspended, all that it has begun is rejected, and its handler hears of the first only.
+    return handled(this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>) // each answer was read by its question
   }
 
   step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
-    return minded(this.#prepareToAsk().then((asking) => asking.step(key, run)))
+    return handled(this.#prepareToAsk().then((asking) => asking.step(key, run)))
   }
 
   /** Whether it has been answered with questions, and will be run again. */
@@ -226,7 +222,8 @@ export class ServedCall implements Call {
 
   #readToken(): Id | undefined {
     const token = this.meta['progressToken']
-    if (typeof token === 'string') return token
+    // It would be part of every notification.
+    if (typeof token === 'string') return token.length <= MAX_TOKEN ? token : undefined
     if (typeof token !== 'number') return undefined
     return exactInteger(token, this.#incoming.request.frame, ['params', '_meta', 'progressToken'])
   }

@@ -1,6 +1,7 @@
 import type { Principal } from '../jsonrpc/channel.js'
 import type { Report } from '../jsonrpc/report.js'
 import type { Implementation, LogLevel } from '../protocol/model.js'
+import { keptCapabilities, keptInfo } from '../protocol/revisions/client-facts.js'
 import type { Description } from '../protocol/revisions/identify.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import type { Caller, Connection } from './call.js'
@@ -24,7 +25,16 @@ export class SpokenConnection implements Connection {
   }
 }
 
-/** Who sends a request that describes itself. */
-export function callerOf({ revision, capabilities, info }: Description, principal: Principal | undefined): Caller {
-  return { info: info as Implementation | undefined, capabilities, revision: revision.id, principal } // as the client describes itself
+/** A request of up to so many characters is worth no copy of what it says about its sender. */
+const SHORT = 4096
+
+/** Who sends a request that describes itself, which has so many characters: a call may last for hours, and keeps no more than it has to. */
+export function callerOf({ revision, capabilities, info }: Description, principal: Principal | undefined, length = 0): Caller {
+  const short = length <= SHORT
+  return {
+    info: short ? (info as Implementation | undefined) : keptInfo(info), // as the client describes itself
+    capabilities: short ? capabilities : keptCapabilities(capabilities),
+    revision: revision.id,
+    principal,
+  }
 }

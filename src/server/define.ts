@@ -37,8 +37,8 @@ interface ToolFacts {
   icons?: Icon[]
   /** Sent as `_meta` with its listing. */
   meta?: Meta
-  /** Who sees it. Those who do not cannot call it either. */
-  visible?: (caller: Caller) => boolean
+  /** Who sees it, or a promise of that. Those who do not cannot call it either. */
+  visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
   /** Milliseconds after which a call is given up. */
@@ -113,23 +113,25 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
   name?: string
   /** Sent as `_meta` with its listing. */
   meta?: Meta
-  /** Who sees it. Those who do not cannot read it either. */
-  visible?: (caller: Caller) => boolean
+  /** Who sees it, or a promise of that. Those who do not cannot read it either. */
+  visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
   /** How long what was read may be kept, and by whom (default: not at all). */
   cache?: Partial<CacheHint>
-  /** Takes values that would walk out of a path (`..`) as well: `read` must see to it. */
+  /** Takes values that would lead out of a path as well (`a%2F..%2Fb`, a leading slash): `read` must check them. */
   anyPath?: boolean
 }
 
-/** Text, bytes, or contents in full, one or several; undefined where there is no such resource. */
-type ReadValue = string | Uint8Array | Partial<ResourceContents> | readonly (string | Uint8Array | Partial<ResourceContents>)[] | undefined
+/** Text, bytes, or contents in full. */
+type ReadItem = string | Uint8Array | (Partial<Omit<ResourceContents, 'blob'>> & { blob?: string | Uint8Array | undefined })
+/** One or several of them, also as a `ReadResourceResult`; undefined where there is no such resource. */
+type ReadValue = ReadItem | readonly ReadItem[] | { contents: readonly ReadItem[]; _meta?: Meta | undefined } | undefined
 
 export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
   /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */
   uri: Uri
-  /** Gives its contents: a text, bytes, contents in full, or several; undefined where there is no such resource. */
+  /** Gives its contents: a text, bytes, contents in full, several, or `{ contents }`; undefined where there is no such resource. */
   read: (variables: Variables<Uri>, call: Call) => ReadValue | Promise<ReadValue>
   /** The resources of a template that can be named. */
   list?: (call: Call) => ResourceListing[] | Promise<ResourceListing[]>
@@ -173,14 +175,19 @@ interface PromptFacts {
   icons?: Icon[]
   /** Sent as `_meta` with its listing. */
   meta?: Meta
-  /** Who sees it. Those who do not cannot get it either. */
-  visible?: (caller: Caller) => boolean
+  /** Who sees it, or a promise of that. Those who do not cannot get it either. */
+  visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
 }
 
-/** Text (said by the user), a content block, or messages. */
-type PromptValue = string | ContentBlock | PromptTurn | readonly PromptTurn[]
+/** Text (said by the user), a content block, messages, or a `GetPromptResult`. */
+type PromptValue =
+  | string
+  | ContentBlock
+  | PromptTurn
+  | readonly PromptTurn[]
+  | { messages: readonly PromptTurn[]; description?: string | undefined; _meta?: Meta | undefined }
 interface PromptTurn {
   role: Role
   content: string | ContentBlock
@@ -192,11 +199,16 @@ type Given<Name extends string, Needs> = { [Key in Name as IsOptional<Key, Needs
 }
 type IsOptional<Name, Needs> = Name extends keyof Needs ? (Needs[Name] extends false ? true : false) : false
 
+/** Arguments are strings: a schema says nothing here. */
+interface NoSchema {
+  readonly '~standard'?: never
+}
+
 // Names and needs are inferred apart: with one parameter for both, a `complete` whose parameters have no types would keep it from being inferred.
 export interface PromptDefinition<Name extends string, Needs> extends PromptFacts {
   /** By name: what people fill in. */
-  arguments?: { readonly [Key in Name]: PromptArgument } & { readonly [Key in keyof Needs]: { readonly required?: Needs[Key] } }
-  /** Makes its messages: a text (said by the user), a content block, or turns with a `role`. */
+  arguments?: { readonly [Key in Name]: PromptArgument & NoSchema } & { readonly [Key in keyof Needs]: { readonly required?: Needs[Key] } }
+  /** Makes its messages: a text (said by the user), a content block, turns with a `role`, or `{ messages }`. */
   build: (given: Given<Name, Needs>, call: Call) => PromptValue | Promise<PromptValue>
 }
 

@@ -1,5 +1,7 @@
 import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
+import { andThen } from '../jsonrpc/hook.js'
 import type { Params } from '../jsonrpc/message.js'
+import { truncateJson } from '../jsonrpc/truncate.js'
 import type {
   CacheHint,
   CallToolResult,
@@ -61,8 +63,7 @@ function list<Item>(
   return {
     cache: 'list',
     serve(context, params) {
-      const items = all(context)
-      return items instanceof Promise ? items.then((found) => turn(context, params, found)) : turn(context, params, items)
+      return andThen(all(context), (items) => turn(context, params, items))
     },
     project: (revision, result) => ({
       ...result,
@@ -123,11 +124,13 @@ function uriOf({ uri }: Params): string {
   throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
 }
 
-function subscribe(context: Context, params: Params): object {
+function subscribe(context: Context, params: Params): object | Promise<object> {
   const uri = uriOf(params)
-  // Of one that is hidden nothing is told, not even that it is there.
-  if (mayWatch(context, uri)) context.watching().subscribe(uri)
-  return {}
+  return andThen(mayWatch(context, uri), (may) => {
+    // Of one that is hidden nothing is told, not even that it is there.
+    if (may) context.watching().subscribe(uri)
+    return {}
+  })
 }
 
 function unsubscribe({ watching }: Context, params: Params): object {
@@ -136,13 +139,13 @@ function unsubscribe({ watching }: Context, params: Params): object {
 }
 
 function setLevel({ setLogLevel }: Context, { level }: Params): object {
-  if (!isLogLevel(level)) throw new RpcError(INVALID_PARAMS, `Invalid params: "level" must be a log level, not ${JSON.stringify(level)}`)
+  if (!isLogLevel(level)) throw new RpcError(INVALID_PARAMS, `Invalid params: "level" must be a log level, not ${truncateJson(level)}`)
   setLogLevel(level)
   return {}
 }
 
 /** Serves a request that the revision knows; undefined where the server has nothing of the kind. */
-export function dispatch(name: string, context: Context, params: Params): unknown {
+export function dispatch(name: string, context: Context): unknown {
   const method = METHODS.get(name)
   if (method === undefined || method.offered?.(context) === false) return undefined
   const { revision } = context.connection
@@ -154,16 +157,18 @@ export function dispatch(name: string, context: Context, params: Params): unknow
     const projected = method.project?.(revision, result) ?? result
     return describeResult(revision, projected, context.server.info, hint(method, context, retried))
   }
-  const retried = isRetry(method, revision, params)
+  // Not held here: a call that lasts may let go of them.
+  const params = () => context.incoming.request.params ?? {}
+  const retried = isRetry(method, revision, params())
   const { middleware } = context.server
   const around = (serve: () => object | Promise<object>) => (middleware.length === 0 ? serve() : through(middleware, context.call, serve))
-  const serve = () => around(() => method.serve(context, params))
+  const serve = () => around(() => method.serve(context, params()))
   // Before the middleware: that may ask as well. It also sees that the state is refused.
   const refuse = (error: unknown) =>
     around(() => {
       throw error
     })
-  const result = retried ? context.call.resume(params).then(serve, refuse) : serve()
+  const result = retried ? context.call.resume(params()).then(serve, refuse) : serve()
   return result instanceof Promise ? result.then(finish) : finish(result)
 }
 

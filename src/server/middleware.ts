@@ -1,3 +1,4 @@
+import { handled } from '../jsonrpc/hook.js'
 import { type Params, isThenable } from '../jsonrpc/message.js'
 import type { Call } from './call.js'
 
@@ -25,7 +26,9 @@ export function through(chain: readonly Middleware[], call: MethodCall, serve: (
   const given: unknown = first(call, () => {
     if (used) throw new TypeError(`next() was called twice for one ${call.method}`)
     used = true
-    return through(rest, call, serve) as Result | Promise<Result> // every result is an object of JSON
+    const served = through(rest, call, serve) as Result | Promise<Result> // every result is an object of JSON
+    // A middleware that does not wait for it must not make its failure an unhandled rejection.
+    return served instanceof Promise ? handled(served) : served
   })
   return isThenable(given) ? Promise.resolve(given).then((result) => resultOf(result, call)) : resultOf(given, call)
 }

@@ -1,7 +1,8 @@
 import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import type { Principal } from '../jsonrpc/channel.js'
-import { isObject, type Params } from '../jsonrpc/message.js'
-import type { Implementation } from '../protocol/model.js'
+import type { Params } from '../jsonrpc/message.js'
+import { truncate } from '../jsonrpc/truncate.js'
+import { clientFacts } from '../protocol/revisions/client-facts.js'
 import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
 import { projectCapabilities, projectImplementation } from '../protocol/revisions/shapes.js'
 import type { Caller } from './call.js'
@@ -16,10 +17,7 @@ export interface Opened {
 
 /** Answers `initialize`: picks the revision and says what the server offers. */
 export function open(server: Server, params: Params, principal: Principal | undefined): Opened {
-  const { protocolVersion, capabilities = {}, clientInfo } = params
-  if (typeof protocolVersion !== 'string') throw wrong('"protocolVersion" must be a string such as "' + newestHandshake.id + '"')
-  if (!isObject(capabilities)) throw wrong('"capabilities" must be an object')
-  if (clientInfo !== undefined && !isObject(clientInfo)) throw wrong('"clientInfo" must be an object')
+  const { protocolVersion, capabilities, clientInfo: info } = clientFacts(params)
   const { revision, answer } = negotiate(server, protocolVersion)
   const result: Record<string, unknown> = {
     protocolVersion: answer,
@@ -27,7 +25,6 @@ export function open(server: Server, params: Params, principal: Principal | unde
     serverInfo: projectImplementation(revision, server.info),
   }
   if (server.instructions !== undefined) result['instructions'] = server.instructions
-  const info = clientInfo as Implementation | undefined // as the client describes itself; shown, never relied upon
   return { revision, caller: { info, capabilities, revision: revision.id, principal }, result }
 }
 
@@ -37,9 +34,9 @@ function negotiate({ unsupportedRevision }: Server, proposed: string): { revisio
   if (revision !== undefined) return { revision, answer: revision.id }
   if (unsupportedRevision === 'reject') {
     const supported = byHandshake.map(({ id }) => id)
-    throw new RpcError(INVALID_PARAMS, `Unsupported protocol version: ${proposed}; supported are ${supported.join(', ')}`, {
+    throw new RpcError(INVALID_PARAMS, `Unsupported protocol version: ${truncate(proposed)}; supported are ${supported.join(', ')}`, {
       supported,
-      requested: proposed,
+      requested: truncate(proposed),
     })
   }
   return { revision: newestHandshake, answer: unsupportedRevision === 'echo' ? proposed : newestHandshake.id }
@@ -61,8 +58,4 @@ function capabilitiesOf(server: Server): object {
   if (prompts.offered) capabilities['prompts'] = { listChanged: true }
   if (completes(server)) capabilities['completions'] = {}
   return capabilities
-}
-
-function wrong(problem: string): RpcError {
-  return new RpcError(INVALID_PARAMS, `Invalid params: ${problem}`)
 }

@@ -6,7 +6,7 @@ export interface LogMessage {
   logger?: string
 }
 
-/** Something has happened in a server that clients may want to know about. */
+/** Something has happened in a server that clients may want to know about. A URI is normalized. */
 export type Change = { list: 'tools' | 'resources' | 'prompts' } | { uri: string } | { log: LogMessage }
 
 /** Tells whoever listens. */
@@ -36,6 +36,7 @@ export class Registry<Definition extends object, Served> {
   readonly #keyOf: (definition: Definition) => string
   readonly #prepare: (definition: Definition, others: Iterable<Served>) => Served
   readonly #changed: () => void
+  readonly #identify: (key: string) => string
   #offered = false
 
   constructor(
@@ -43,11 +44,14 @@ export class Registry<Definition extends object, Served> {
     keyOf: (definition: Definition) => string,
     prepare: (definition: Definition, others: Iterable<Served>) => Served,
     changed: () => void,
+    /** What keys are compared by, where several spellings are the same. */
+    identify: (key: string) => string = (key) => key,
   ) {
     this.#kind = kind
     this.#keyOf = keyOf
     this.#prepare = prepare
     this.#changed = changed
+    this.#identify = identify
   }
 
   /** Whether there ever was one: then clients are told of the kind, also while the list is empty. */
@@ -64,9 +68,10 @@ export class Registry<Definition extends object, Served> {
     // All of them or none: one that is refused must not leave others behind of which nobody is told.
     const added = new Map<string, Entry<Definition, Served>>()
     for (const definition of definitions) {
-      const key = this.#keyOf(definition)
-      if (this.#entries.has(key) || added.has(key))
-        throw new TypeError(`${this.#kind} "${key}" is defined twice; give one of them another name`)
+      const name = this.#keyOf(definition)
+      const key = this.#identify(name)
+      const before = this.#entries.get(key) ?? added.get(key)
+      if (before !== undefined) throw this.#twice(name, this.#keyOf(before.definition))
       const others = [...this.#others(key), ...Array.from(added.values(), ({ served }) => served)]
       added.set(key, { definition, served: this.#prepare(definition, others), enabled: true })
     }
@@ -76,9 +81,14 @@ export class Registry<Definition extends object, Served> {
     this.#changed()
   }
 
+  /** Says that the list has changed where no definition has: what a template's `list` gives, or whom something is `visible` to. */
+  changed(): void {
+    this.#changed()
+  }
+
   /** Whether it was there. */
   remove(key: string): boolean {
-    const removed = this.#entries.delete(key)
+    const removed = this.#entries.delete(this.#identify(key))
     if (removed) this.#changed()
     return removed
   }
@@ -87,8 +97,9 @@ export class Registry<Definition extends object, Served> {
   update(key: string, changes: Partial<Definition>): void {
     const entry = this.#find(key)
     const definition = { ...entry.definition, ...changes }
-    if (this.#keyOf(definition) !== key) throw new TypeError(`${this.#kind} "${key}" cannot be renamed; remove it and add another`)
-    entry.served = this.#prepare(definition, this.#others(key))
+    if (this.#identify(this.#keyOf(definition)) !== this.#identify(key))
+      throw new TypeError(`${this.#kind} "${key}" cannot be renamed; remove it and add another`)
+    entry.served = this.#prepare(definition, this.#others(this.#identify(key)))
     entry.definition = definition
     this.#changed()
   }
@@ -103,7 +114,7 @@ export class Registry<Definition extends object, Served> {
   }
 
   get(key: string): Served | undefined {
-    const entry = this.#entries.get(key)
+    const entry = this.entry(key)
     return entry?.enabled === true ? entry.served : undefined
   }
 
@@ -112,7 +123,17 @@ export class Registry<Definition extends object, Served> {
   }
 
   *keys(): Generator<string> {
-    for (const [key, { enabled }] of this.#entries) if (enabled) yield key
+    for (const { definition, enabled } of this.#entries.values()) if (enabled) yield this.#keyOf(definition)
+  }
+
+  /** Also one that is disabled. */
+  entry(key: string): Entry<Definition, Served> | undefined {
+    return this.#entries.get(this.#identify(key))
+  }
+
+  /** Also those that are disabled. */
+  entries(): Iterable<Entry<Definition, Served>> {
+    return this.#entries.values()
   }
 
   *values(): Generator<Served> {
@@ -127,9 +148,14 @@ export class Registry<Definition extends object, Served> {
   }
 
   #find(key: string): Entry<Definition, Served> {
-    const entry = this.#entries.get(key)
+    const entry = this.entry(key)
     if (entry === undefined) throw new TypeError(`There is no ${this.#kind.toLowerCase()} "${key}"`)
     return entry
+  }
+
+  #twice(name: string, before: string): TypeError {
+    if (name === before) return new TypeError(`${this.#kind} "${name}" is defined twice; give one of them another name`)
+    return new TypeError(`${this.#kind} "${name}" is the same as "${before}", which is defined already; leave one of them out`)
   }
 
   *#others(key: string): Generator<Served> {

@@ -20,15 +20,16 @@ export class Seal {
     return toText(iv) + toText(new Uint8Array(sealed))
   }
 
-  /** The text, or undefined where it was not sealed here and for this purpose. */
-  async open(sealed: string, purpose: string): Promise<string | undefined> {
+  /** The text, or undefined where it was not sealed here and for this purpose. One of more than `maxLength` characters is not looked at. */
+  async open(sealed: string, purpose: string, maxLength: number): Promise<string | undefined> {
+    const parts = sealed.length > maxLength ? undefined : partsOf(sealed)
+    if (parts === undefined) return undefined
     for (const key of await this.#load()) {
       try {
-        const iv = fromText(sealed.slice(0, 16))
         const text = await crypto.subtle.decrypt(
-          { name: 'AES-GCM', iv, additionalData: encoder.encode(purpose) },
+          { name: 'AES-GCM', iv: parts.iv, additionalData: encoder.encode(purpose) },
           key,
-          fromText(sealed.slice(16)),
+          parts.data,
         )
         return decoder.decode(text)
       } catch {
@@ -44,6 +45,21 @@ export class Seal {
       ...others,
     ])
     return this.#keys
+  }
+}
+
+/** The most characters that a sealed text can have, of a text of so many. */
+export function maxSealedLength(length: number): number {
+  const [iv, tag, bytesACharacter] = [12, 16, 3]
+  return Math.ceil(((iv + length * bytesACharacter + tag) * 4) / 3) + 2
+}
+
+/** Undefined where it is not written as `close` does it. */
+function partsOf(sealed: string): { iv: Uint8Array<ArrayBuffer>; data: Uint8Array<ArrayBuffer> } | undefined {
+  try {
+    return { iv: fromText(sealed.slice(0, 16)), data: fromText(sealed.slice(16)) }
+  } catch {
+    return undefined
   }
 }
 

@@ -13,6 +13,7 @@ import { type Log, makeLog } from './log.js'
 import type { Middleware } from './middleware.js'
 import { Changes, Registry } from './registry.js'
 import { Seal } from './seal.js'
+import { normalizeUri } from './uri.js'
 
 export interface ServerOptions {
   /** What programs know it by, such as `calculator`. */
@@ -41,7 +42,7 @@ export interface ServerOptions {
    * Called once for each client that has shaken hands, behind the first answer
    * after `notifications/initialized`. Its log goes to that client alone.
    */
-  onInitialized?: (client: { caller: Caller; log: Log }) => void
+  onInitialized?: (client: { caller: Caller; log: Log }) => void | Promise<void>
   /** How long lists may be kept, and by whom (default: not at all). Lists that depend on the caller are never public. */
   cache?: Partial<CacheHint>
   /** How questions to the client outlive the request that put them: see `call.ask`. */
@@ -158,13 +159,13 @@ export function createServer(options: ServerOptions): Server {
       },
       changed('tools'),
     ),
-    resources: new Registry('Resource', (each) => each?.uri, prepareResource, changed('resources')),
+    resources: new Registry('Resource', (each) => each?.uri, prepareResource, changed('resources'), uriKey),
     prompts: new Registry('Prompt', (each) => each?.name, preparePrompt, changed('prompts')),
     use: (each) => void middleware.push(each),
     middleware,
     listCache: () => (cache.cacheScope === 'public' && isPersonal(server) ? { ...cache, cacheScope: 'private' } : cache),
     overflow,
-    updated: (uri) => changes.tell({ uri }),
+    updated: (uri) => changes.tell({ uri: uriKey(uri) }),
     // Made when it is first used: what comes before the first answer counts.
     get log() {
       log ??= makeLog((message) => changes.tell({ log: message }))
@@ -184,6 +185,11 @@ export function createServer(options: ServerOptions): Server {
   server.resources.add(...resources)
   server.prompts.add(...prompts)
   return server
+}
+
+/** What URIs are compared by. */
+function uriKey(uri: string): string {
+  return typeof uri === 'string' ? normalizeUri(uri).text : uri
 }
 
 /** Whether what is listed may depend on the caller. */

@@ -1,15 +1,17 @@
 import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
+import { callHook } from '../jsonrpc/hook.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, type Notification, type Request, type UnreadableId, encodeNotification, isThenable } from '../jsonrpc/message.js'
 import { Peer, type PeerOptions } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
+import { truncate } from '../jsonrpc/truncate.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
 import type { LogLevel } from '../protocol/model.js'
 import { type Description, identify, undescribed } from '../protocol/revisions/identify.js'
 import { type Revision, byHandshake, bySelfDescription } from '../protocol/revisions/index.js'
-import { type Connection, ServedCall } from './call.js'
+import { type Caller, type Connection, ServedCall } from './call.js'
 import { SpokenConnection, callerOf } from './connection.js'
 import { dispatch } from './dispatch.js'
 import { encodeLog, isWanted, makeLog, reportOf } from './log.js'
@@ -65,6 +67,8 @@ export class Session implements PeerOptions {
   /** Whether `onInitialized` has been called. */
   #greeted = false
   #logLevel: LogLevel
+  /** Nothing is logged to a client that has not said that it is ready. (A closure of `#initialize` would hold the whole request.) */
+  readonly #sessionLevel = () => (this.#initialized ? this.#logLevel : undefined)
   readonly #setLogLevel = (level: LogLevel) => void (this.#logLevel = level)
   /** Made when something is watched: most requests over HTTP watch nothing. */
   #watching: Watching | undefined
@@ -110,6 +114,7 @@ export class Session implements PeerOptions {
       this.#server,
       (frame) => this.#peer.sendFrame(frame),
       () => this.#peer.congested,
+      this.#peer.retained,
     )
     return this.#watching
   }
@@ -135,7 +140,7 @@ export class Session implements PeerOptions {
   request(call: Incoming): unknown {
     const { method, params } = call.request
     const description = identify(params)
-    if (description !== undefined) return this.#serve(call, this.#stateless(description, call.principal))
+    if (description !== undefined) return this.#serve(call, this.#stateless(description, call))
     if (this.#opening !== undefined) return this.#opening.then(() => this.request(call))
     if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
@@ -145,7 +150,7 @@ export class Session implements PeerOptions {
   }
 
   #serve(call: Incoming, connection: Connection): unknown {
-    const { method, params = {} } = call.request
+    const { method } = call.request
     if (!has(connection.revision, method)) throw unknown(method)
     const context = {
       server: this.#server,
@@ -157,7 +162,7 @@ export class Session implements PeerOptions {
       report: this.report,
       remote: this.#remote,
     }
-    const result = dispatch(method, context, params)
+    const result = dispatch(method, context)
     if (result === undefined) throw unknown(method)
     return result
   }
@@ -174,10 +179,10 @@ export class Session implements PeerOptions {
   }
 
   /** A request that describes itself is served by what it says, whatever came before. */
-  #stateless(description: Description, principal: Principal | undefined): Connection {
+  #stateless(description: Description, { principal, request }: Incoming): Connection {
     const { revision, logLevel } = description
     this.#described = revision
-    return new SpokenConnection(revision, callerOf(description, principal), () => logLevel, this.report)
+    return new SpokenConnection(revision, callerOf(description, principal, request.frame.length), () => logLevel, this.report)
   }
 
   /** Before `initialize` there is no revision to speak. */
@@ -192,8 +197,7 @@ export class Session implements PeerOptions {
 
   #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
     const { revision, caller, result } = open(this.#server, params, call.principal)
-    // Nothing is logged to a client that has not said that it is ready.
-    const connection = new SpokenConnection(revision, caller, () => (this.#initialized ? this.#logLevel : undefined), this.report)
+    const connection = new SpokenConnection(revision, caller, this.#sessionLevel, this.report)
     const begin = () => this.#begin(call, connection, result)
     const { middleware } = this.#server
     if (middleware.length === 0) return begin()
@@ -216,7 +220,7 @@ export class Session implements PeerOptions {
     this.#connection = connection
     this.report({
       level: 'info',
-      message: `Initialized by ${caller.info?.name ?? 'an unnamed client'}, protocol ${revision.id}`,
+      message: `Initialized by ${nameOf(caller)}, protocol ${revision.id}`,
       id: call.id,
     })
     return result
@@ -230,11 +234,11 @@ export class Session implements PeerOptions {
       this.report(reportOf(message))
       this.#sendLog(message)
     })
-    try {
-      this.#server.onInitialized?.({ caller: this.#connection.caller, log })
-    } catch (error) {
-      this.report({ level: 'error', message: 'onInitialized failed', error })
-    }
+    const { caller } = this.#connection
+    callHook(
+      () => this.#server.onInitialized?.({ caller, log }),
+      (error) => this.report({ level: 'error', message: 'onInitialized failed', error }),
+    )
   }
 
   #sendLog(message: LogMessage): void {
@@ -247,7 +251,7 @@ export class Session implements PeerOptions {
     this.#warned = true
     this.report({
       level: 'warning',
-      message: `${call.request.method} came before notifications/initialized; it is served all the same`,
+      message: `${truncate(call.request.method)} came before notifications/initialized; it is served all the same`,
       id: call.id,
     })
   }
@@ -273,15 +277,21 @@ export class Session implements PeerOptions {
         // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
         if (call === undefined || call.id === this.#openingId) return
         this.#peer.cancel(call.id, call.reason)
-        this.report({ level: 'debug', message: `Cancelled by the client: ${call.reason ?? 'no reason given'}`, id: call.id })
+        this.report({ level: 'debug', message: `Cancelled by the client: ${truncate(call.reason ?? 'no reason given')}`, id: call.id })
         return
       }
       default:
-        this.report({ level: 'debug', message: `${method} was ignored` })
+        this.report({ level: 'debug', message: `${truncate(method)} was ignored` })
     }
   }
 }
 
+/** As the client calls itself: it may have given anything. */
+function nameOf({ info }: Caller): string {
+  const name: unknown = info?.name
+  return typeof name === 'string' ? truncate(name) : 'an unnamed client'
+}
+
 function unknown(method: string): RpcError {
-  return new RpcError(METHOD_NOT_FOUND, `Method not found: ${method}`)
+  return new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
 }

@@ -34,18 +34,19 @@ function bindingOf(server: Server, { request }: Incoming, connection: Connection
   const { params = {} } = JSON.parse(request.frame) as { params?: Params } // it has been read before
   const { name, uri, arguments: given = {} } = params
   // Only what the method itself goes by: anything else may be said beside it.
-  const target = String(request.method === 'resources/read' ? uri : name)
+  const named = request.method === 'resources/read' ? uri : name
+  const target = typeof named === 'string' ? named : JSON.stringify(named ?? null)
   return {
     principal: connection.caller.principal?.id ?? '',
     method: request.method,
     name: target,
     arguments: given,
-    definition: `${server.info.name} ${server.info.version} ${definitionOf(server, request.method, target, connection)}`,
+    definition: `${server.info.name} ${server.info.version} ${definitionOf(server, request.method, target)}`,
   }
 }
 
 /** What clients are shown of a definition, and the code behind it. */
-function definitionOf(server: Server, method: string, name: string, connection: Connection): string {
+function definitionOf(server: Server, method: string, name: string): string {
   if (method === 'tools/call') {
     const tool = server.tools.get(name)
     return JSON.stringify(tool?.listing) + String(tool?.run)
@@ -54,6 +55,6 @@ function definitionOf(server: Server, method: string, name: string, connection: 
     const prompt = server.prompts.get(name)
     return JSON.stringify(prompt?.listing) + String(prompt?.definition.build)
   }
-  const found = findResource(server, connection.caller, name)
-  return String(found?.definition.uri) + String(found?.definition.read)
+  const found = findResource(server, name)
+  return String(found?.uri) + String(found?.read)
 }

@@ -5,6 +5,8 @@
  * cannot be told, such as `{a}{b}`, are refused when they are read.
  */
 
+import { foldUri, normalizeUri } from './uri.js'
+
 interface Variable {
   name: string
   explode: boolean
@@ -38,16 +40,21 @@ const STYLES: Readonly<Record<string, Style>> = {
   '&': { first: '&', separator: '&', named: true, empty: '=', reserved: false },
 }
 
-const MAX_LENGTH = 8192
+/** No longer URI is matched. */
+export const MAX_LENGTH = 8192
 
 export class UriTemplate {
   readonly source: string
   readonly #parts: Part[]
+  /** The same with its text in normal form. */
+  readonly #normal: Part[]
+  #folded: Part[] | undefined
 
   /** Throws where the template is not one, or could be matched in two ways. */
   constructor(source: string) {
     this.source = source
     this.#parts = parse(source)
+    this.#normal = withLiterals(this.#parts, '/', (uri) => normalizeUri(uri).text)
     for (const [index, part] of this.#parts.entries()) {
       const next = this.#parts[index + 1]
       if (typeof part === 'string' || typeof next !== 'object') continue
@@ -66,7 +73,7 @@ export class UriTemplate {
 
   /** The template without the names of its variables: two of the same shape match the same URIs. */
   get shape(): string {
-    return this.#parts
+    return this.#normal
       .map((part) =>
         typeof part === 'string' ? part : `{${part.operator}${part.variables.map((each) => (each.explode ? '*' : '-')).join()}}`,
       )
@@ -77,22 +84,18 @@ export class UriTemplate {
     return this.#parts.map((part) => (typeof part === 'string' ? part : expandExpression(part, values))).join('')
   }
 
-  /** The values of the variables in a URI, or undefined where it is not of this template. */
-  match(uri: string): Record<string, string | string[]> | undefined {
-    if (uri.length > MAX_LENGTH) return undefined
-    const found: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>
-    let at = 0
-    for (const [index, part] of this.#parts.entries()) {
-      if (typeof part === 'string') {
-        if (!uri.startsWith(part, at)) return undefined
-        at += part.length
-        continue
-      }
-      const end = this.#endOf(part, this.#parts[index + 1], uri, at)
-      if (end === undefined || !matchExpression(part, uri.slice(at, end), found)) return undefined
-      at = end
-    }
-    return at === uri.length ? found : undefined
+  /**
+   * The values of the variables in a URI in normal form, or undefined where it is not of this template. They are taken
+   * from `cased`: the same URI with the host in the case in which it was sent.
+   */
+  match(uri: string, cased = uri): Record<string, string | string[]> | undefined {
+    return matchParts(this.#normal, uri, cased)
+  }
+
+  /** Whether a URI that `foldUri` made is of this template. */
+  matchesFolded(uri: string): boolean {
+    this.#folded ??= withLiterals(this.#parts, '', (uri) => foldUri(normalizeUri(uri)))
+    return matchParts(this.#folded, uri, uri) !== undefined
   }
 
   /** Whether one of the values, put into a path where its variable stands, would lead somewhere else. */
@@ -103,19 +106,51 @@ export class UriTemplate {
       return part.variables.some(({ name }) => [values[name] ?? []].flat().some((value) => escapes(value, part, before)))
     })
   }
+}
 
-  /** Where an expression ends that begins at `at`. */
-  #endOf(expression: Expression, next: Part | undefined, uri: string, at: number): number | undefined {
-    const { first, reserved } = styleOf(expression)
-    // Without its own first character it is not there at all.
-    if (first !== '' && !uri.startsWith(first, at)) return at
-    const span = spanOf(uri, at + first.length, expression.operator, reserved)
-    if (next === undefined) return span
-    const behind = typeof next === 'string' ? next : styleOf(next).first
-    const end = uri.indexOf(behind, at + first.length)
-    if (end !== -1 && end <= span) return end
-    return typeof next === 'string' ? undefined : span
+/** Stand for expressions while the text around them is rewritten: for those that end where a host does, and for others. */
+const IN_HOST = 'zz1variable1zz'
+const BEYOND = 'zz2variable2zz'
+
+/** The parts with their text rewritten as that of a URI; `beyond` stands before what is no part of a host. */
+function withLiterals(parts: readonly Part[], beyond: string, rewrite: (uri: string) => string): Part[] {
+  const expressions = parts.filter((part) => typeof part !== 'string')
+  const place = ({ operator }: Expression) => (operator === '' || operator === '.' ? IN_HOST : beyond + BEYOND)
+  const uri = parts.map((part) => (typeof part === 'string' ? part : place(part))).join('')
+  const literals = rewrite(uri).split(new RegExp(`${IN_HOST}|${beyond}${BEYOND}`))
+  // A template that has such a word itself is left as it is written.
+  if (literals.length !== expressions.length + 1) return [...parts]
+  return literals.flatMap((literal, index) => [literal, expressions[index] ?? '']).filter((part) => part !== '')
+}
+
+function matchParts(parts: readonly Part[], uri: string, cased: string): Record<string, string | string[]> | undefined {
+  if (uri.length > MAX_LENGTH) return undefined
+  const found: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>
+  let at = 0
+  for (const [index, part] of parts.entries()) {
+    if (typeof part === 'string') {
+      if (!uri.startsWith(part, at)) return undefined
+      at += part.length
+      continue
+    }
+    const end = endOf(part, parts[index + 1], uri, at)
+    if (end === undefined || !matchExpression(part, cased.slice(at, end), found)) return undefined
+    at = end
   }
+  return at === uri.length ? found : undefined
+}
+
+/** Where an expression ends that begins at `at`. */
+function endOf(expression: Expression, next: Part | undefined, uri: string, at: number): number | undefined {
+  const { first, reserved } = styleOf(expression)
+  // Without its own first character it is not there at all.
+  if (first !== '' && !uri.startsWith(first, at)) return at
+  const span = spanOf(uri, at + first.length, expression.operator, reserved)
+  if (next === undefined) return span
+  const behind = typeof next === 'string' ? next : styleOf(next).first
+  const end = uri.indexOf(behind, at + first.length)
+  if (end !== -1 && end <= span) return end
+  return typeof next === 'string' ? undefined : span
 }
 
 function styleOf({ operator }: Expression): Style {

@@ -1,21 +1,67 @@
+import type { Budget } from '../jsonrpc/budget.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
+import { handled } from '../jsonrpc/hook.js'
 import { type Id, type Params, encodeId, encodeNotification, isObject } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import type { Change } from './registry.js'
 import type { Server } from './server.js'
+import { normalizeUri } from './uri.js'
 
 type List = 'tools' | 'resources' | 'prompts'
+
+/** Resources by their normalized URI, each with the spellings that the client has used: it is told of changes by these. */
+class WatchedUris {
+  readonly #spellings = new Map<string, Set<string>>()
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  has(key: string): boolean {
+    return this.#spellings.has(key)
+  }
+
+  spellings(key: string): Iterable<string> {
+    return this.#spellings.get(key) ?? []
+  }
+
+  hasSpelling(uri: string): boolean {
+    return this.#spellings.get(normalizeUri(uri).text)?.has(uri) ?? false
+  }
+
+  add(uri: string): void {
+    const { text } = normalizeUri(uri)
+    const known = this.#spellings.get(text)
+    if (known?.has(uri) === true) return
+    if (known === undefined) this.#spellings.set(text, new Set([uri]))
+    else known.add(uri)
+    this.#size++
+  }
+
+  /** Whether it was there. */
+  delete(uri: string): boolean {
+    const { text } = normalizeUri(uri)
+    const known = this.#spellings.get(text)
+    if (known?.delete(uri) !== true) return false
+    this.#size--
+    if (known.size === 0) this.#spellings.delete(text)
+    return true
+  }
+}
 
 /** What one client wants to be told. */
 interface Filter {
   lists: ReadonlySet<List>
-  uris: ReadonlySet<string>
+  uris: WatchedUris
 }
 
 interface Stream {
   call: Incoming
   filter: Filter
+  /** What its filter takes. */
+  bytes: number
   end(result: object): void
 }
 
@@ -29,6 +75,10 @@ const LISTS: readonly List[] = ['tools', 'resources', 'prompts']
 const PATIENCE = 50
 /** The most resources that one client may watch. */
 const MAX_URIS = 10_000
+/** The longest URI that can be subscribed to, in characters. */
+const MAX_URI = 8192
+/** The bytes that a subscription takes beside its URI and its normal form. */
+const SUBSCRIPTION = 500
 /** The most streams of one client: each is a call under way, and those are limited. */
 const MAX_STREAMS = 100
 
@@ -37,9 +87,11 @@ export class Watching {
   readonly #server: Server
   readonly #send: (frame: string) => void
   readonly #congested: () => boolean
+  /** The bytes that may be kept for the client. */
+  readonly #retained: Budget
   #stop: (() => void) | undefined
   /** After a handshake: the lists that it was told of, and the resources it has subscribed to. */
-  #session: { lists: ReadonlySet<List>; uris: Set<string> } | undefined
+  #session: Filter | undefined
   readonly #streams = new Set<Stream>()
   /** Streams that were ended by the server, and whose end has not been told. */
   #ended: Id[] = []
@@ -47,32 +99,40 @@ export class Watching {
   #lists = new Set<List>()
   #uris = new Set<string>()
 
-  constructor(server: Server, send: (frame: string) => void, congested: () => boolean) {
+  constructor(server: Server, send: (frame: string) => void, congested: () => boolean, retained: Budget) {
     this.#server = server
     this.#send = send
     this.#congested = congested
+    this.#retained = retained
   }
 
   /** The client has shaken hands and is ready to hear. */
   begin(): void {
+    this.#began()
+  }
+
+  #began(): Filter {
     // What was not declared is not used: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#operation
-    this.#session ??= { lists: new Set(LISTS.filter((list) => this.#server[list].offered)), uris: new Set() }
+    this.#session ??= { lists: new Set(LISTS.filter((list) => this.#server[list].offered)), uris: new WatchedUris() }
     this.#watch()
+    return this.#session
   }
 
   subscribe(uri: string): void {
-    this.begin()
-    if (this.#session !== undefined && this.#session.uris.size >= MAX_URIS)
-      throw new RpcError(INVALID_PARAMS, `At most ${MAX_URIS} resources can be subscribed to`)
-    this.#session?.uris.add(uri)
+    const { uris } = this.#began()
+    if (uris.hasSpelling(uri)) return
+    checkUri(uri)
+    if (uris.size >= MAX_URIS) throw new RpcError(INVALID_PARAMS, `At most ${MAX_URIS} resources can be subscribed to`)
+    if (!this.#retained.take(bytesOf(uri))) throw tooMuch()
+    uris.add(uri)
   }
 
   unsubscribe(uri: string): void {
-    this.#session?.uris.delete(uri)
+    if (this.#session?.uris.delete(uri) === true) this.#retained.give(bytesOf(uri))
   }
 
   /** A stream of changes: a call that lasts until it is cancelled, or the server ends. */
-  listen(call: Incoming, { notifications }: Params, mayWatch: (uri: string) => boolean): Promise<object> {
+  listen(call: Incoming, { notifications }: Params, mayWatch: (uri: string) => boolean | Promise<boolean>): Promise<object> {
     if (!isObject(notifications))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "notifications" must be an object that names what to listen for')
     if (this.#streams.size >= MAX_STREAMS)
@@ -81,28 +141,56 @@ export class Watching {
         `At most ${MAX_STREAMS} streams of changes can be open at once; cancel one, or listen for more on one`,
       )
     const asked = filterOf(notifications, this.#server)
+    const uris = [...asked.uris]
+    const may = uris.map((uri) => {
+      const known = mayWatch(uri)
+      // One of the others may be refused before this one is.
+      return known instanceof Promise ? handled(known) : known
+    })
     // Of what is hidden nothing is told, not even that it is there.
-    const filter = { lists: asked.lists, uris: new Set([...asked.uris].filter(mayWatch)) }
+    const begin = (known: readonly boolean[]) =>
+      this.#begin(
+        call,
+        asked,
+        uris.filter((_, index) => known[index]),
+      )
+    return may.every((each) => typeof each === 'boolean') ? begin(may) : Promise.all(may).then(begin)
+  }
+
+  #begin(call: Incoming, asked: ReturnType<typeof filterOf>, uris: readonly string[]): Promise<object> {
+    // It may have been cancelled while that was found out.
+    if (!call.open) return Promise.resolve({})
+    const filter = { lists: asked.lists, uris: new WatchedUris() }
+    for (const uri of uris) filter.uris.add(uri)
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
     if (asked.uris.size > 0) agreed['resourceSubscriptions'] = [...asked.uris]
+    let bytes = 0
+    for (const uri of uris) bytes += bytesOf(uri)
+    if (!this.#retained.take(bytes)) throw tooMuch()
+    call.forgetParams()
     this.#watch()
     call.send(tagged('notifications/subscriptions/acknowledged', call.id, { notifications: agreed }))
     const ended = new Promise<object>((resolve) => {
-      const stream: Stream = { call, filter, end: resolve }
+      const stream: Stream = { call, filter, bytes, end: resolve }
       this.#streams.add(stream)
-      call.signal.addEventListener('abort', () => this.#streams.delete(stream))
+      call.signal.addEventListener('abort', () => this.#remove(stream))
     })
     return call.parked(ended)
   }
 
   /** Ends all streams, each with its result. */
   endStreams(): void {
-    for (const { call, end } of this.#streams) {
+    for (const stream of this.#streams) {
+      const { call, end } = stream
       this.#ended.push(call.id)
-      end({ _meta: { [SUBSCRIPTION_ID]: typeof call.id === 'bigint' ? Number(call.id) : call.id } })
+      end({ _meta: { [SUBSCRIPTION_ID]: call.id } })
+      this.#remove(stream)
     }
-    this.#streams.clear()
+  }
+
+  #remove(stream: Stream): void {
+    if (this.#streams.delete(stream)) this.#retained.give(stream.bytes)
   }
 
   /**
@@ -150,23 +238,42 @@ export class Watching {
     if (this.#session !== undefined) {
       for (const list of lists)
         if (this.#session.lists.has(list)) this.#send(encodeNotification(`notifications/${list}/list_changed`, undefined))
-      for (const uri of uris) if (this.#session.uris.has(uri)) this.#send(encodeNotification('notifications/resources/updated', { uri }))
+      for (const key of uris)
+        for (const uri of this.#session.uris.spellings(key)) this.#send(encodeNotification('notifications/resources/updated', { uri }))
     }
     for (const { call, filter } of this.#streams) {
       for (const list of lists) if (filter.lists.has(list)) call.send(tagged(`notifications/${list}/list_changed`, call.id, {}))
-      for (const uri of uris) if (filter.uris.has(uri)) call.send(tagged('notifications/resources/updated', call.id, { uri }))
+      for (const key of uris)
+        for (const uri of filter.uris.spellings(key)) call.send(tagged('notifications/resources/updated', call.id, { uri }))
     }
   }
 }
 
 /** What of it can be honoured: nothing of a kind that the server does not have. */
-function filterOf(notifications: Params, server: Server): Filter {
+function filterOf(notifications: Params, server: Server): { lists: ReadonlySet<List>; uris: ReadonlySet<string> } {
   const { resourceSubscriptions: uris = [] } = notifications
   if (!Array.isArray(uris) || uris.length > MAX_URIS || !uris.every((uri): uri is string => typeof uri === 'string')) {
     throw new RpcError(INVALID_PARAMS, `Invalid params: "resourceSubscriptions" must be a list of at most ${MAX_URIS} URIs`)
   }
+  uris.forEach(checkUri)
   const lists = Object.entries(FIELDS).filter(([field, list]) => notifications[field] === true && server[list].offered)
   return { lists: new Set(lists.map(([, list]) => list)), uris: new Set(server.resources.offered ? uris : []) }
+}
+
+function checkUri(uri: string): void {
+  if (uri.length > MAX_URI)
+    throw new RpcError(INVALID_PARAMS, `Invalid params: a URI of ${uri.length} characters; at most ${MAX_URI} can be subscribed to`)
+}
+
+function bytesOf(uri: string): number {
+  return SUBSCRIPTION + 2 * (uri.length + normalizeUri(uri).text.length)
+}
+
+function tooMuch(): RpcError {
+  return new RpcError(
+    INTERNAL_ERROR,
+    'Too many subscriptions: they take all the memory that they may. Unsubscribe from some, or try again later',
+  )
 }
 
 /** A notification with the id of its stream, which is written by hand: its digits may not fit a number. */

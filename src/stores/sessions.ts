@@ -1,3 +1,5 @@
+import { bytesOf } from './bytes.js'
+
 /**
  * Where sessions are kept, so that they can be made anew by a process that does
  * not have them: after a restart, or when another one has failed. What is kept
@@ -16,17 +18,25 @@ export interface SessionStore {
 export interface MemorySessionsOptions {
   /** How many are kept (default 10,000): the one that was kept longest ago is let go first. */
   max?: number
+  /** How many bytes they may take (default 64 MiB). */
+  maxBytes?: number
 }
+
+/** What a session costs beside its text, about. */
+const SESSION = 300
 
 /** Keeps sessions in this process, and no longer than it lives. */
 export class MemorySessions implements SessionStore {
   readonly inProcess = true
   readonly #max: number
+  readonly #maxBytes: number
+  #bytes = 0
   /** In the order in which they were kept last. */
-  readonly #sessions = new Map<string, { session: string; until: number }>()
+  readonly #sessions = new Map<string, { session: string; bytes: number; until: number }>()
 
-  constructor({ max = 10_000 }: MemorySessionsOptions = {}) {
+  constructor({ max = 10_000, maxBytes = 64 * 1024 * 1024 }: MemorySessionsOptions = {}) {
     this.#max = max
+    this.#maxBytes = maxBytes
   }
 
   /** How many are kept. */
@@ -35,11 +45,13 @@ export class MemorySessions implements SessionStore {
   }
 
   keep(name: string, session: string, ttl: number): void {
-    this.#sessions.delete(name)
-    this.#sessions.set(name, { session, until: Date.now() + ttl })
+    this.drop(name)
+    const bytes = bytesOf(session) + SESSION
+    this.#bytes += bytes
+    this.#sessions.set(name, { session, bytes, until: Date.now() + ttl })
     for (const [oldest, { until }] of this.#sessions) {
-      if (this.#sessions.size <= this.#max && until > Date.now()) break
-      this.#sessions.delete(oldest)
+      if (this.#sessions.size <= this.#max && this.#bytes <= this.#maxBytes && until > Date.now()) break
+      this.drop(oldest)
     }
   }
 
@@ -49,6 +61,7 @@ export class MemorySessions implements SessionStore {
   }
 
   drop(name: string): void {
+    this.#bytes -= this.#sessions.get(name)?.bytes ?? 0
     this.#sessions.delete(name)
   }
 }

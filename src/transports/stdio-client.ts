@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Framing } from '../framing/detect.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
+import { callHook, ignore } from '../jsonrpc/hook.js'
+import { truncate } from '../jsonrpc/truncate.js'
+import { detached } from '../jsonrpc/weight.js'
 import { type Ending, explain } from './stdio-diagnosis.js'
 import { StreamChannel } from './streams.js'
 
@@ -10,16 +13,16 @@ export interface ProcessOptions {
   /** Added to the few variables that a server is given (`PATH`, `HOME` and the like). */
   env?: Readonly<Record<string, string | undefined>>
   /** Shows what the server writes to stderr. It is read in any case. */
-  stderr?: (text: string) => void
+  stderr?: (text: string) => unknown
   /** How messages are told apart (default `lines`). */
   framing?: Framing
-  /** The longest message that is taken in, in bytes (default 256 MiB). */
+  /** The longest message that is taken in, in bytes (default 32 MiB). */
   maxMessage?: number
   /** Milliseconds that the server has to exit, after its input has ended and after SIGTERM (default 2 s each). */
   patience?: number
 }
 
-const MAX_MESSAGE = 256 * 1024 * 1024
+const MAX_MESSAGE = 32 * 1024 * 1024
 const PATIENCE = 2000
 const TAIL = 8192
 /** Milliseconds for what a process has written before its end. */
@@ -67,11 +70,8 @@ export class ProcessChannel implements Channel {
     this.#streams = new StreamChannel({ input: child.stdout, output: child.stdin, framing, maxMessage, readsOn: true })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#ending.stderr = (this.#ending.stderr + text).slice(-TAIL)
-      try {
-        options.stderr?.(text)
-      } catch {
-        // Whoever shows it must not keep it from being read.
-      }
+      // Whoever shows it must not keep it from being read.
+      callHook(() => options.stderr?.(text), ignore)
     })
     if (child.pid !== undefined) watch(child.pid)
     this.exited = new Promise((resolve) => {
@@ -98,7 +98,8 @@ export class ProcessChannel implements Channel {
 
   receive(receiver: Receiver): void {
     const note = (text: string) => {
-      if (this.#ending.garbage === undefined && !/^\s*[[{]/.test(text)) this.#ending.garbage = text.slice(0, 200)
+      if (/^\s*[[{]/.test(text)) this.#ending.answered = true
+      else this.#ending.garbage ??= detached(truncate(text))
     }
     this.#streams.receive({
       frame(frame) {

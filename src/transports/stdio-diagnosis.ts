@@ -9,18 +9,25 @@ export interface Ending {
   signal?: NodeJS.Signals | null
   /** The first line on stdout that was no JSON. */
   garbage?: string
+  /** It has sent at least one message. */
+  answered?: boolean
 }
 
 /** The facts about the end of a process, its likely cause and what to do, in a few lines. */
 export function explain(ending: Ending): string {
-  const { command, stderr, error, code, signal, garbage } = ending
+  const { command, stderr, error, code, signal, garbage, answered } = ending
   const lines = [`Server: ${command}`]
   if (error !== undefined) lines.push(`It could not be started: ${error.message}`)
   else if (code !== undefined)
     lines.push(signal === null || signal === undefined ? `It exited with code ${String(code)}` : `It was ended by ${signal}`)
-  else lines.push('It is running, but does not answer, or has closed its output')
+  else if (answered === true) lines.push('It is running and has sent messages')
+  else lines.push('It is running, but has sent no message, or has closed its output')
   if (garbage !== undefined) lines.push(`First line on stdout that is not JSON: ${JSON.stringify(garbage)}`)
-  const words = stderr.trim().split('\n')
+  // Of a stack trace, Node's own part tells nothing about the server.
+  const words = stderr
+    .trim()
+    .split('\n')
+    .filter((line) => !/^\s+at .*\bnode:internal\/|^Node\.js v\d/.test(line))
   const tail = words.slice(-10)
   // Of a long stack trace, the line that says what it is about.
   const cause = words.slice(0, -10).findLast((line) => /^\w*Error\b|^\S*Exception\b/.test(line))
@@ -31,7 +38,7 @@ export function explain(ending: Ending): string {
   return lines.join('\n')
 }
 
-function adviceFor({ stderr, error, code, garbage }: Ending): string | undefined {
+function adviceFor({ stderr, error, code, garbage, answered }: Ending): string | undefined {
   if (error !== undefined && 'code' in error) {
     if (error.code === 'ENOENT')
       return 'the command, or its working folder, is not there. Give an absolute path; graphical programs have a short PATH'
@@ -43,16 +50,12 @@ function adviceFor({ stderr, error, code, garbage }: Ending): string | undefined
   if (/Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND|can't open file|No such file or directory/i.test(stderr)) {
     return 'a wrong path, or packages that are not installed. Check the path and run the install step of the server'
   }
-  if (
-    /unsupported engine|requires? node|node(?:\.js)? version|SyntaxError: (?:Unexpected token|Invalid regular)|does not provide an export named/i.test(
-      stderr,
-    )
-  ) {
+  if (/unsupported engine|requires? node|node(?:\.js)? version|'node:\w+' does not provide an export named/i.test(stderr))
     return 'the server needs a newer Node than the one that started it'
-  }
+  if (/^SyntaxError\b/m.test(stderr)) return 'a mistake in the code of the server: its place and the error are above'
   if (garbage !== undefined)
     return 'the server prints to stdout, which carries the protocol (console.log, a banner). Let it print to stderr instead'
   if (code === 0) return 'the command ends by itself; is it the server, or a tool that prints help?'
-  if (code === undefined) return 'it is still starting, or it is no MCP server on stdio'
+  if (code === undefined && answered !== true) return 'it is still starting, or it is no MCP server on stdio'
   return undefined
 }

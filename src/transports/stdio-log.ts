@@ -1,13 +1,13 @@
 import type { Report } from '../jsonrpc/report.js'
+import { truncate } from '../jsonrpc/truncate.js'
+import { type LogStream, LogWriter } from './log-writer.js'
 
 export type LogLevel = Report['level']
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warning', 'error']
 
-/** Where log lines go: a stream such as process.stderr. */
-export interface LogStream {
-  write(line: string): unknown
-  readonly isTTY?: boolean
-}
+/** The most characters of a message, and of an error with its stack. */
+const MAX_MESSAGE = 8192
+const MAX_ERROR = 16_384
 
 /** Writes reports as JSON, one a line, or as readable text for a person at a terminal. */
 export function logTo(stream: LogStream, lowest: LogLevel): (report: Report) => void {
@@ -15,11 +15,40 @@ export function logTo(stream: LogStream, lowest: LogLevel): (report: Report) => 
   return (report) => {
     if (LEVELS.indexOf(report.level) < from) return
     try {
-      stream.write((stream.isTTY === true ? readable : structured)(report) + '\n')
+      writerOf(stream).write(lineOf(report, stream))
     } catch {
       // Who cannot be told is not told; the client is served all the same.
     }
   }
+}
+
+/** The stderr of this process. A host may close it, or never read it: neither ends the process, nor fills its memory. */
+class StandardError implements LogStream {
+  get isTTY(): boolean {
+    return process.stderr.isTTY
+  }
+
+  write(text: string | Uint8Array, done?: () => void): boolean {
+    return writerOf(this).write(text, done)
+  }
+
+  /** From here on its loss does not end the process. Making the stream costs, so it is not made before it is needed. */
+  open(): void {
+    writerOf(this)
+  }
+}
+
+export const standardError = new StandardError()
+
+function writerOf(stream: LogStream): LogWriter {
+  const real: LogStream = stream === standardError ? process.stderr : stream
+  return LogWriter.of(real, (dropped) =>
+    lineOf({ level: 'warning', message: `${dropped} log lines were dropped, because those before them were not read in time` }, real),
+  )
+}
+
+function lineOf(report: Report, { isTTY }: LogStream): string {
+  return `${(isTTY === true ? readable : structured)(report)}\n`
 }
 
 function structured({ level, message, id, error }: Report): string {
@@ -27,16 +56,16 @@ function structured({ level, message, id, error }: Report): string {
   return JSON.stringify({
     time: new Date().toISOString(),
     level,
-    message,
+    message: truncate(message, MAX_MESSAGE),
     requestId,
-    error: error === undefined ? undefined : stackOf(error),
+    error: error === undefined ? undefined : truncate(stackOf(error), MAX_ERROR),
   })
 }
 
 function readable({ level, message, id, error }: Report): string {
   const request = id === undefined ? '' : ` (request ${String(id)})`
-  const detail = error === undefined ? '' : `\n${stackOf(error)}`
-  return visible(`${level}: ${message.replaceAll('\n', '\\n')}${request.replaceAll('\n', '\\n')}${detail}`)
+  const detail = error === undefined ? '' : `\n${truncate(stackOf(error), MAX_ERROR)}`
+  return visible(`${level}: ${truncate(message, MAX_MESSAGE).replaceAll('\n', '\\n')}${request.replaceAll('\n', '\\n')}${detail}`)
 }
 
 /** Control characters as escapes: what a client calls itself must not steer the terminal. */
@@ -59,3 +88,5 @@ function stackOf(error: unknown, depth = 0): string {
     return 'something that has no text'
   }
 }
+
+export type { LogStream } from './log-writer.js'

@@ -1,3 +1,4 @@
+import { standardError } from './stdio-log.js'
 import type { Input, Output } from './streams.js'
 
 /** Where the messages of a stdio server come in and go out. */
@@ -44,24 +45,22 @@ export function guardStdout(): () => void {
   const { write: ownWrite, end: ownEnd } = stdout
   if ((ownWrite as Guarded)[real] !== undefined) return () => {} // it is guarded already, by whoever gives it back
   let warned = false
-  const warn = () => {
+  const divert = (...[text, ...rest]: unknown[]): boolean => {
     if (!warned)
-      process.stderr.write(
+      standardError.write(
         'ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n',
       )
     warned = true
+    const encoding = rest.find((arg) => typeof arg === 'string') as BufferEncoding | undefined // what stdout.write takes
+    const done = [text, ...rest].findLast((arg) => typeof arg === 'function') as (() => void) | undefined
+    if (typeof text === 'string') return standardError.write(encoding === undefined ? text : Buffer.from(text, encoding), done)
+    if (text instanceof Uint8Array) return standardError.write(text, done)
+    if (done !== undefined) process.nextTick(done)
+    return true
   }
-  const guarded = (...args: Parameters<typeof stdout.write>) => {
-    warn()
-    return process.stderr.write(...args)
-  }
-  stdout.write = Object.assign(guarded, { [real]: ownWrite.bind(stdout) }) as Write // overloads
+  stdout.write = Object.assign(divert, { [real]: ownWrite.bind(stdout) })
   stdout.end = (...args: unknown[]) => {
-    warn()
-    const done = args.findLast((arg) => typeof arg === 'function') as (() => void) | undefined
-    const [text] = args
-    if (typeof text === 'string' || text instanceof Uint8Array) process.stderr.write(text, () => done?.())
-    else if (done !== undefined) process.nextTick(done)
+    divert(...args)
     return stdout
   }
   return () => {

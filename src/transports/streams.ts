@@ -1,5 +1,6 @@
 import { Framer, type Framing } from '../framing/detect.js'
 import type { Frame } from '../framing/frame.js'
+import { Budget } from '../jsonrpc/budget.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
 import { errorOf } from './faults.js'
 
@@ -34,6 +35,9 @@ export interface StreamOptions {
   framing?: Framing
   /** The longest message that is taken in, in bytes. */
   maxMessage?: number
+  /** How many bytes of requests that are not answered may be held, and of what is kept beyond them. */
+  maxPending?: number
+  maxRetained?: number
   /** Reads on when nothing can be written any more: what the other side said last may tell why. */
   readsOn?: boolean
 }
@@ -52,6 +56,8 @@ const encoder = new TextEncoder()
  * it either, so that its answers cannot pile up.
  */
 export class StreamChannel implements Channel {
+  readonly pending: Budget | undefined
+  readonly retained: Budget | undefined
   readonly #input: Input
   readonly #output: Output
   readonly #framer: Framer
@@ -76,7 +82,9 @@ export class StreamChannel implements Channel {
     this.#resolveEnded = resolve
   })
 
-  constructor({ input, output, framing = 'auto', maxMessage = MAX_MESSAGE, readsOn = false }: StreamOptions) {
+  constructor({ input, output, framing = 'auto', maxMessage = MAX_MESSAGE, maxPending, maxRetained, readsOn = false }: StreamOptions) {
+    if (maxPending !== undefined) this.pending = new Budget(maxPending)
+    if (maxRetained !== undefined) this.retained = new Budget(maxRetained)
     this.#readsOn = readsOn
     this.#input = input
     this.#output = output
@@ -159,7 +167,9 @@ export class StreamChannel implements Channel {
       this.#unanswered++
       this.#hand(frame)
       if (this.#queued > HIGH_WATER) this.#flush()
-      if (this.#unanswered >= UNANSWERED) this.#rest()
+      const ready = this.#receiver?.ready?.()
+      if (ready !== undefined) this.#rest(ready)
+      else if (this.#unanswered >= UNANSWERED) this.#rest(new Promise(setImmediate))
     }
   }
 
@@ -167,9 +177,9 @@ export class StreamChannel implements Channel {
    * Lets answers go out before more is taken in: what is answered in a later
    * turn would pile up otherwise, with a whole chunk of requests begun at once.
    */
-  #rest(): void {
+  #rest(until: Promise<void>): void {
     this.#resting = true
-    setImmediate(() => {
+    void until.then(() => {
       this.#resting = false
       this.#unanswered = 0
       this.#deliver()

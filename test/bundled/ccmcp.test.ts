@@ -1,7 +1,9 @@
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { type CcmcpOptions, ccmcpServer } from '../../src/bundled/ccmcp.js'
+import { Files } from '../../src/bundled/files.js'
+import { ToolFile } from '../../src/bundled/tool-file.js'
 import { connect, memory } from '../../src/client.js'
 import { matrix } from '../../src/testing.js'
 import { VERSION } from '../../src/version.js'
@@ -16,7 +18,7 @@ function root(): string {
   writeFileSync(join(directory, 'a.txt'), 'text')
   return directory
 }
-const server = (options: CcmcpOptions = {}) => ccmcpServer({ root: folder, ...options })
+const server = (options: CcmcpOptions = {}) => ccmcpServer({ roots: [folder], ...options })
 const TOOLS = ['hello', 'add', 'echo', 'read_file', 'write_file', 'list_directory', 'register_tool', 'unregister_tool']
 
 interface Answer {
@@ -54,11 +56,17 @@ describe('options', () => {
     expect(await toolNames({ tools: ['write_file', 'read_file'], readOnly: true })).toEqual(['read_file'])
   })
   it('that cannot be obeyed are refused, in words', () => {
-    expect(() => server({ root: join(folder, 'nope') })).toThrow(/^root: ".*nope" is not a directory; create it, or name another one$/)
+    expect(() => server({ roots: [join(folder, 'nope')] })).toThrow(/^root: ".*nope" is not a directory; create it, or name another one$/)
     expect(() => server({ tools: ['hallo'] })).toThrow('tools: there is no tool "hallo"; there are hello, add')
     expect(() => server({ excludeTools: ['x'] })).toThrow('excludeTools: there is no tool "x"')
-    expect(() => server({ persist: join(folder, 'nope', 'tools.json') })).toThrow(/^persist: the directory of /)
-    expect(() => server({ persist: folder })).toThrow(/is not a regular file$/)
+    expect(() => new ToolFile(join(folder, 'nope', 'tools.json'), { warn: () => {} })).toThrow(/^persist: the directory of /)
+    expect(() => new ToolFile(folder, { warn: () => {} })).toThrow(/is not a regular file$/)
+  })
+  it('calls of a tool whose name is no string are -32602, whatever it is', async () => {
+    const calls = ['5', 'null', '{"toString":1}', '["a"]', '{"__proto__":null}'].map(
+      (name, id) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":${name}}}`,
+    )
+    for (const each of await answered(calls)) expect(each).toMatchObject({ error: { code: -32602 } })
   })
   it('are passed on', async () => {
     expect(await answered([call('add', { a: 'x', b: 1 })], { invalidArguments: 'protocol' })).toMatchObject([{ error: { code: -32602 } }])
@@ -86,14 +94,15 @@ describe('files', () => {
     (await answered([call(name, input)], options, revision))[0]?.result
 
   it('are read, written and listed', async () => {
-    const options = { root: root() }
+    const top = root()
+    const options = { roots: [top] }
     expect(await one('read_file', { path: 'a.txt' }, options)).toEqual({ content: [{ type: 'text', text: 'text' }], isError: false })
-    expect(await one('read_file', { path: join(options.root, 'a.txt') }, options)).toMatchObject({ content: [{ text: 'text' }] })
+    expect(await one('read_file', { path: join(top, 'a.txt') }, options)).toMatchObject({ content: [{ text: 'text' }] })
     expect(await one('write_file', { path: 'sub/ü.txt', content: 'ü' }, options)).toMatchObject({
       content: [{ text: 'Wrote 2 bytes to sub/ü.txt' }],
       isError: false,
     })
-    expect(readFileSync(join(options.root, 'sub/ü.txt'), 'utf8')).toBe('ü')
+    expect(readFileSync(join(top, 'sub/ü.txt'), 'utf8')).toBe('ü')
     expect(await one('list_directory', { path: '.' }, options)).toEqual({
       content: [{ type: 'text', text: 'F a.txt\nD sub' }],
       structuredContent: {
@@ -107,8 +116,22 @@ describe('files', () => {
     })
     expect((await one('list_directory', { path: '.' }, options, '2025-03-26'))?.content?.[0]?.text).toBe('F a.txt\nD sub')
   })
+  it('are not all read at once, whatever a client asks for', async () => {
+    let [running, most] = [0, 0]
+    const read = vi.spyOn(Files.prototype, 'read').mockImplementation(async () => {
+      most = Math.max(most, ++running)
+      await new Promise((resolve) => setImmediate(resolve))
+      running--
+      return 'text'
+    })
+    const reads = Array.from({ length: 50 }, (_, id) => call('read_file', { path: 'a.txt' }, id))
+    expect(await answered(reads, { roots: [root()] })).toHaveLength(50)
+    expect(most).toBe(8)
+    read.mockRestore()
+  })
   it('that are not there, or not to be had, are errors for the model', async () => {
-    const options = { root: root() }
+    const top = root()
+    const options = { roots: [top] }
     for (const [name, input] of [
       ['read_file', { path: 'nope' }],
       ['list_directory', { path: 'nope' }],
@@ -123,7 +146,7 @@ describe('files', () => {
   })
   it('are not written by a server that only reads', async () => {
     const directory = root()
-    expect(await answered([call('write_file', { path: 'x', content: 'x' })], { root: directory, readOnly: true })).toMatchObject([
+    expect(await answered([call('write_file', { path: 'x', content: 'x' })], { roots: [directory], readOnly: true })).toMatchObject([
       { error: { code: -32602, message: 'Unknown tool: write_file' } },
     ])
     expect(readdirSync(directory)).toEqual(['a.txt', 'sub'])

@@ -7,6 +7,7 @@ import type { Readable, Writable } from 'node:stream'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Files } from '../../src/bundled/files.js'
+import type { RootList } from '../../src/bundled/roots.js'
 import { temporaryFolder } from './folder.js'
 
 /*
@@ -123,12 +124,36 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   it.each(swappers)(
     'nothing is read, listed or written outside (%s)',
     async (swapper) => {
-      const { done, escapes, swaps, untouched, refusals } = await race('ours', (root) => new Files({ real: root, given: root }), swapper)
+      const { done, escapes, swaps, untouched, refusals } = await race('ours', (root) => new Files([{ real: root, given: root }]), swapper)
       expect({ escapes, untouched }).toEqual({ escapes: 0, untouched: true })
       // Otherwise it would show nothing.
       expect(Math.min(done, swaps)).toBeGreaterThan(20)
       // Every refusal is in words: no bare code of the system.
       expect([...refusals].filter((message) => /\(E[A-Z]+\)/.test(message))).toEqual([])
+    },
+    (SECONDS + 30) * 1000,
+  )
+
+  it.each(swappers)(
+    'nor where roots are inside each other and are themselves exchanged (%s)',
+    async (swapper) => {
+      const make = (root: string): Access => {
+        const [first, second, outer] = [join(root, 'directory/deep'), join(root, 'still/deep'), root]
+        const files = new Files([
+          { real: first, given: first },
+          { real: second, given: second },
+          { real: outer, given: outer },
+        ])
+        // From the first root, which is at times a way out, and by absolute paths.
+        return {
+          read: (path) => files.read(path === 'file' ? 'secret' : join(root, path)),
+          write: (path, content) => files.write(path === 'file' ? 'new' : join(root, path), content),
+          list: (path) => files.list(path === 'turning' ? '.' : join(root, path)),
+        }
+      }
+      const { done, escapes, swaps, untouched } = await race('several roots', make, swapper)
+      expect({ escapes, untouched }).toEqual({ escapes: 0, untouched: true })
+      expect(Math.min(done, swaps)).toBeGreaterThan(20)
     },
     (SECONDS + 30) * 1000,
   )
@@ -157,7 +182,7 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   it.runIf(thorough).each(swappers)(
     'without /proc, some do as well: docs/files.md says so (%s)',
     async (swapper) => {
-      const { attempts } = await race('second look', (root) => new Files({ real: root, given: root }, { finding: 'real' }), swapper)
+      const { attempts } = await race('second look', (root) => new Files([{ real: root, given: root }], { finding: 'real' }), swapper)
       expect(attempts).toBeGreaterThan(20)
     },
     (SECONDS + 30) * 1000,
@@ -175,10 +200,30 @@ describe('whatever the tree and the path', () => {
       minLength: 1,
       maxLength: 6,
     })
-    .chain((parts) => fc.constantFrom(parts.join('/'), `/${parts.join('/')}`, `${folder}/all-root/${parts.join('/')}`))
+    .chain((parts) =>
+      fc.constantFrom(
+        parts.join('/'),
+        `/${parts.join('/')}`,
+        `${folder}/all-root/${parts.join('/')}`,
+        `${folder}/all-second/${parts.join('/')}`,
+      ),
+    )
   const target = fc.oneof(
     fc.array(fc.constantFrom(...NAMES, '..', '..', '.'), { minLength: 1, maxLength: 5 }).map((parts) => parts.join('/')),
-    fc.constantFrom(outside, `${outside}/a`, '/', '../all-outside', '../../', '/proc/self/cwd', '/proc/self/root', `${folder}/all-root/b`),
+    fc.constantFrom(
+      outside,
+      `${outside}/a`,
+      '/',
+      '../all-outside',
+      '../../',
+      '/proc/self/cwd',
+      '/proc/self/root',
+      `${folder}/all-root/b`,
+      '../all-second',
+      '../all-second/../all-outside',
+      `${folder}/all-second/b`,
+      `${folder}/all-second/../all-outside/a`,
+    ),
   )
   const tree = fc.array(
     fc.record({
@@ -215,16 +260,25 @@ describe('whatever the tree and the path', () => {
   const isThere = (spot: string) => entryOf(spot) !== undefined
   const isLinkOrFile = (spot: string) => entryOf(spot)?.isDirectory() === false
 
-  it.each(linux ? (['held', 'real'] as const) : (['real'] as const))(
+  const findings = linux ? (['held', 'real'] as const) : (['real'] as const)
+  const [root, second] = [join(folder, 'all-root'), join(folder, 'all-second')]
+  const inner = join(root, 'b')
+  const rootOf = (path: string) => ({ real: path, given: path })
+  const ROOTS: readonly [string, RootList][] = [
+    ['one root', [rootOf(root)]],
+    ['several roots', [rootOf(inner), rootOf(second), rootOf(root)]],
+  ]
+  const cases = findings.flatMap((finding) => ROOTS.map(([name, roots]) => [finding, name, roots] as const))
+  it.each(cases)(
     '%s: nothing comes from outside, and nothing gets there',
-    async (finding) => {
-      const root = join(folder, 'all-root')
-      const files = new Files({ real: root, given: root }, { finding })
+    async (finding, name, roots) => {
+      const files = new Files(roots, { finding })
       const before = fingerprint(outside)
       let attempts = 0
       await fc.assert(
-        fc.asyncProperty(tree, fc.array(operation, { minLength: 1, maxLength: 10 }), async (plan, operations) => {
+        fc.asyncProperty(tree, tree, fc.array(operation, { minLength: 1, maxLength: 10 }), async (plan, other, operations) => {
           plant(root, plan)
+          plant(second, other)
           for (const { kind, path } of operations) {
             attempts++
             try {
@@ -234,14 +288,15 @@ describe('whatever the tree and the path', () => {
             } catch (error) {
               expect((error as Error).name).toBe('ToolError')
               const { message } = error as Error
-              if (!path.includes(folder)) expect(message).not.toContain(folder)
+              if (!path.includes(folder) && roots.length === 1) expect(message).not.toContain(folder)
             }
           }
         }),
-        { numRuns: thorough ? 5000 : 150 },
+        // However slow the machine is: it ends in time.
+        thorough ? { numRuns: 5000, interruptAfterTimeLimit: SECONDS * 1000 } : { numRuns: 150 },
       )
       expect(fingerprint(outside)).toBe(before)
-      console.log(`confinement, any tree (${finding}): ${attempts} attempts, outside untouched`)
+      console.log(`confinement, any tree (${finding}, ${name}): ${attempts} attempts, outside untouched`)
     },
     (SECONDS + 60) * 1000,
   )

@@ -42,7 +42,7 @@ const linux = process.platform === 'linux'
 const findings = linux ? (['held', 'real'] as const) : (['real'] as const)
 
 describe.each(findings)('%s', (finding) => {
-  const filesAt = (root: string) => new Files({ real: root, given: root }, { finding })
+  const filesAt = (root: string) => new Files([{ real: root, given: root }], { finding })
   const root = freshRoot()
   const files = filesAt(root)
 
@@ -65,7 +65,7 @@ describe.each(findings)('%s', (finding) => {
 
   it('says so where it is the weaker of the two', () => {
     const said: string[] = []
-    void new Files({ real: root, given: root }, { finding, warn: (message) => void said.push(message) })
+    void new Files([{ real: root, given: root }], { finding, warn: (message) => void said.push(message) })
     expect(said).toEqual(finding === 'real' ? [expect.stringContaining('This system has no /proc/self/fd')] : [])
   })
 
@@ -180,9 +180,9 @@ describe.each(findings)('%s', (finding) => {
     it.each(['far-up', 'absolute-far-up', 'out', 'out-dir/secret', 'sibling', 'proc', 'cwd', 'cwd/package.json'])(
       'do not lead out: %s',
       async (path) => {
-        await expect(files.read(path)).rejects.toThrow(/leads out of the directory/)
-        await expect(files.write(path, 'x')).rejects.toThrow(/leads out of the directory/)
-        await expect(files.list(path)).rejects.toThrow(/leads out of the directory/)
+        await expect(files.read(path)).rejects.toThrow(/leads out of the directories/)
+        await expect(files.write(path, 'x')).rejects.toThrow(/leads out of the directories/)
+        await expect(files.list(path)).rejects.toThrow(/leads out of the directories/)
         expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
       },
     )
@@ -258,7 +258,7 @@ describe.each(findings)('%s', (finding) => {
       expect(await files.read('a.txt')).toBe('A')
     })
     it.runIf(linux)('is refused where the root is / : devices and /proc', async () => {
-      const all = new Files({ real: '/', given: '/' }, { finding })
+      const all = new Files([{ real: '/', given: '/' }], { finding })
       for (const path of ['/dev/zero', '/dev/null', '/dev/tty']) {
         if (existsSync(path)) await expect(all.read(path)).rejects.toThrow('is not a regular file')
       }
@@ -334,7 +334,7 @@ describe.each(findings)('%s', (finding) => {
 
 it.runIf(linux)('leaves no descriptor open, whatever happens', async () => {
   const root = freshRoot()
-  const files = new Files({ real: root, given: root })
+  const files = new Files([{ real: root, given: root }])
   symlinkSync('dir/deep', join(root, 'link'))
   const open = () => readdirSync('/proc/self/fd').length
   const attempts = () => [

@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, readFileSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import fc from 'fast-check'
 import { ccmcpServer } from '../../src/bundled/ccmcp.js'
+import { ToolFile, type ToolFileOptions } from '../../src/bundled/tool-file.js'
+import { connect, memory } from '../../src/client.js'
 import { parametersOf, render } from '../../src/bundled/template.js'
 import type { Server } from '../../src/index.js'
 import { answers, call, initialize } from '../drive.js'
@@ -32,7 +34,7 @@ async function names(server: Server): Promise<string[]> {
   const found = (await all(server, [list()])).find(({ id }) => id === 'list')
   return found?.result?.tools.map(({ name }) => name) ?? []
 }
-const fresh = () => ccmcpServer({ root: folder })
+const fresh = () => ccmcpServer({ roots: [folder] })
 
 describe('register_tool', () => {
   it('adds a tool that can be listed and called at once', async () => {
@@ -144,7 +146,7 @@ describe('unregister_tool', () => {
     ])
   })
   it('does not remove a built-in tool that was left out, nor let it be replaced', async () => {
-    const server = ccmcpServer({ root: folder, excludeTools: ['hello'] })
+    const server = ccmcpServer({ roots: [folder], excludeTools: ['hello'] })
     expect(
       await texts(server, [call('unregister_tool', { name: 'hello' }, 1), call('register_tool', { ...greet, name: 'hello' }, 2)]),
     ).toEqual(['ERROR The tool hello is built in and cannot be removed', 'ERROR The tool hello is built in and cannot be replaced'])
@@ -178,7 +180,7 @@ describe('persist', () => {
   let count = 0
   const newFile = () => join(folder, `tools-${++count}.json`)
   const open = (file: string, warnings: string[] = []) =>
-    ccmcpServer({ root: folder, persist: file, warn: (message) => warnings.push(message) })
+    ccmcpServer({ roots: [folder], toolFile: new ToolFile(file, { warn: (message) => void warnings.push(message) }) })
   const aside = (file: string) => readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.damaged-`))
 
   it('keeps tools across restarts, in a file with a version', async () => {
@@ -214,20 +216,25 @@ describe('persist', () => {
     const server = open(file, warnings)
     expect(warnings).toHaveLength(1)
     expect(warnings[0]).toContain('could not all be read')
-    const [kept = ''] = aside(file)
-    expect(readFileSync(join(folder, kept), 'utf8')).toBe(content)
+    // Another process may be using the file: it is left alone until there is something to keep.
+    expect([readFileSync(file, 'utf8'), aside(file)]).toEqual([content, []])
     await texts(server, [call('register_tool', greet)])
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, tools: [greet] })
+    expect(aside(file).map((name) => readFileSync(join(folder, name), 'utf8'))).toEqual([content])
+    expect(warnings[1]).toContain(aside(file)[0])
+    await texts(server, [call('unregister_tool', { name: greet.name })])
     expect(aside(file)).toHaveLength(1)
   })
   it('keeps the good tools of a file in which one is bad', async () => {
     const file = newFile()
     writeFileSync(file, JSON.stringify({ version: 1, tools: [greet, { ...greet, name: 'hello' }, { name: 5 }, null, greet] }))
     const warnings: string[] = []
-    expect((await names(open(file, warnings))).slice(8)).toEqual(['greet_formal'])
+    const server = open(file, warnings)
+    expect((await names(server)).slice(8)).toEqual(['greet_formal'])
     expect(warnings).toHaveLength(1)
+    await texts(server, [call('register_tool', { ...greet, name: 'second' })])
     expect(aside(file)).toHaveLength(1)
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, tools: [greet] })
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, tools: [greet, { ...greet, name: 'second' }] })
   })
   it('keeps no more tools than can be registered', async () => {
     const file = newFile()
@@ -259,15 +266,130 @@ describe('persist', () => {
     expect(told.length).toBeGreaterThan(12)
     expect(readdirSync(folder)).not.toContain(`${basename(file)}.lock`)
   })
-  it('waits for the lock of another process, but not for one that has died', async () => {
+  it('waits for the lock of another process while other calls go on', async () => {
+    const file = newFile()
+    const lock = `${file}.lock`
+    writeFileSync(lock, '')
+    const client = await connect(memory(open(file)))
+    const registered = client.callTool('register_tool', greet)
+    // A call of the new tool that does not wait for the answer is served in its order.
+    const used = client.callTool('greet_formal', { name: 'A' })
+    for (let a = 0; a < 20; a++) expect(await client.callTool('add', { a, b: 1 })).toMatchObject({ content: [{ text: String(a + 1) }] })
+    expect(existsSync(lock)).toBe(true)
+    rmSync(lock)
+    expect(await registered).toMatchObject({ isError: false })
+    expect(await used).toMatchObject({ content: [{ text: 'Dear A, it is a pleasure to meet you.' }] })
+    await client.close()
+  })
+  it('stops waiting for a lock when the caller cancels', async () => {
+    const file = newFile()
+    writeFileSync(`${file}.lock`, '')
+    const server = open(file)
+    const client = await connect(memory(server))
+    const cancelled = new AbortController()
+    const registered = client.callTool('register_tool', greet, { signal: cancelled.signal })
+    await client.callTool('add', { a: 1, b: 1 })
+    cancelled.abort()
+    await expect(registered).rejects.toThrow()
+    // The cancellation has come when this is answered.
+    await client.callTool('add', { a: 1, b: 1 })
+    rmSync(`${file}.lock`)
+    expect(await client.callTool('register_tool', { ...greet, name: 'second' })).toMatchObject({ isError: false })
+    expect((await names(server)).slice(8)).toEqual(['second'])
+    await client.close()
+  })
+
+  describe('its lock', () => {
+    const update = (file: ToolFile, names: readonly string[], since = performance.now()) =>
+      file.update({
+        change: (kept) => [...kept, ...names.map((name) => ({ ...greet, name }))],
+        ifDamaged: () => [],
+        allowed: () => {},
+        since,
+      })
+    const kept = (file: ToolFile) => file.load(() => {}).map(({ name }) => name)
+    const fileWith = (options: Partial<ToolFileOptions>, path = newFile()) => new ToolFile(path, { warn: () => {}, ...options })
+    const leftovers = (file: ToolFile) => readdirSync(folder).filter((name) => name.startsWith(`${basename(file.path)}.`))
+
+    it('is given up on with an error that says why, and nothing is changed', async () => {
+      const file = fileWith({ patience: 30, stale: 60_000 })
+      writeFileSync(`${file.path}.lock`, '')
+      await expect(update(file, ['a'])).rejects.toThrow('nothing was changed: another process holds its lock; try again')
+      expect(kept(file)).toEqual([])
+      expect(existsSync(`${file.path}.lock`)).toBe(true)
+      // Whoever was asked long ago does not wait again.
+      await expect(update(fileWith({ patience: 60_000 }, file.path), ['a'], performance.now() - 60_001)).rejects.toThrow('holds its lock')
+    })
+    it('of a killed process is removed once nobody has touched it for a while, by one of many', async () => {
+      const file = fileWith({ stale: 20 })
+      writeFileSync(`${file.path}.lock`, '{"version":1,"tools":[')
+      const names = ['a', 'b', 'c', 'd', 'e', 'f']
+      await Promise.all(names.map((name) => update(fileWith({ stale: 20 }, file.path), [name])))
+      expect(kept(file).toSorted()).toEqual(names)
+      expect(leftovers(file)).toEqual([])
+    })
+    it('is not taken from a process that is at work', async () => {
+      const file = fileWith({ patience: 100, stale: 40 })
+      const lock = `${file.path}.lock`
+      writeFileSync(lock, '')
+      const working = setInterval(() => writeFileSync(lock, String(performance.now())), 5)
+      await expect(update(file, ['a'])).rejects.toThrow('another process holds its lock')
+      clearInterval(working)
+    })
+    it('that was taken over meanwhile spoils the change and not the file', async () => {
+      const file = fileWith({})
+      await update(file, ['first'])
+      const lock = `${file.path}.lock`
+      const late = file.update({
+        change: (tools) => {
+          rmSync(lock)
+          writeFileSync(lock, 'of another process')
+          return [...tools, { ...greet, name: 'late' }]
+        },
+        ifDamaged: () => [],
+        allowed: () => {},
+        since: performance.now(),
+      })
+      await expect(late).rejects.toThrow('another process has taken over its lock; try again')
+      expect(kept(file)).toEqual(['first'])
+      expect(readFileSync(lock, 'utf8')).toBe('of another process')
+    })
+    it('is no directory', async () => {
+      const file = fileWith({})
+      mkdirSync(`${file.path}.lock`)
+      await expect(update(file, ['a'])).rejects.toThrow('something else has the name of its lock file')
+    })
+  })
+  it('is out of reach of the file tools, and so is its lock', async () => {
     const file = newFile()
     const server = open(file)
-    writeFileSync(`${file}.lock`, '')
-    expect(await texts(server, [call('register_tool', greet)])).toEqual([
-      'ERROR The change cannot be kept on disk (EBUSY); nothing was changed',
+    await texts(server, [call('register_tool', greet)])
+    const before = readdirSync(folder)
+    const name = basename(file)
+    const found = await texts(server, [
+      call('write_file', { path: `${name}.lock`, content: '' }, 1),
+      call('write_file', { path: file, content: '{}' }, 2),
+      call('read_file', { path: name.toUpperCase() }, 3),
     ])
-    utimesSync(`${file}.lock`, new Date(0), new Date(0))
-    expect(await texts(server, [call('register_tool', greet)])).toEqual([expect.stringContaining('Registered')])
+    expect(found).toHaveLength(3)
+    for (const text of found) expect(text).toMatch(/^ERROR ".*" belongs to the server itself; name another file$/)
+    expect(readdirSync(folder)).toEqual(before)
+    expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([expect.stringContaining('Registered')])
+  })
+  it('loses nothing that was answered where processes are killed', async () => {
+    const file = newFile()
+    const told = new Set<string>()
+    for (let round = 0; round < 3; round++) {
+      const child = new Child(CCMCP, ['--persist', file])
+      const lines = Array.from({ length: 20 }, (_, i) => call('register_tool', { ...greet, name: `r${round}-${i}` }, i + 1))
+      child.write([...initialize('2025-11-25'), ...lines].map((line) => `${line}\n`).join(''))
+      await child.until(() => child.stdout.toString().split('"Registered tool').length > 3 + 2 * round, 'some answers')
+      await child.kill()
+      for (const [, name = ''] of child.stdout.toString().matchAll(/"Registered tool ([\w-]+)/g)) told.add(name)
+    }
+    const { tools } = JSON.parse(readFileSync(file, 'utf8')) as { tools: { name: string }[] }
+    expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining([...told]))
+    expect(told.size).toBeGreaterThan(8)
   })
   it.runIf(process.platform === 'linux')('does not wait for a pipe that has come in the place of the file', async () => {
     const file = newFile()

@@ -1,10 +1,22 @@
+import { delimiter } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type Options, UsageError, columns, listOf, readArguments, readVariables, suggestion, variableOf } from '../../src/cli/options.js'
+import {
+  type Options,
+  UsageError,
+  columns,
+  listOf,
+  pathsOf,
+  readArguments,
+  readVariables,
+  suggestion,
+  variableOf,
+} from '../../src/cli/options.js'
 
 const OPTIONS = {
   colour: { value: ['red', 'green'], about: 'which' },
   root: { value: 'DIR', about: 'where' },
   tools: { value: 'NAMES', list: true, about: 'what' },
+  folder: { value: 'DIR', paths: true, about: 'where else' },
   'read-only': { about: 'whether' },
   help: { about: 'help' },
 } satisfies Options
@@ -22,6 +34,7 @@ describe('the command line', () => {
     [['--root='], { root: '' }, []],
     [['--root', '-'], { root: '-' }, []],
     [['--tools', 'a,b', '--tools=c'], { tools: 'a,b,c' }, []],
+    [['--folder', 'a,b:c', '--folder=d;e'], { folder: 'a,b:c\0d;e' }, []],
     [['-', '-h'], { help: 'true' }, ['-']],
     [['--root', 'späße 👋\n'], { root: 'späße 👋\n' }, []],
   ])('reads %j', (args, given, words) => {
@@ -53,6 +66,8 @@ describe('variables', () => {
     [{}, {}],
     [{ CCMCP_COLOUR: 'red', CCMCP_ROOT: '', CCMCP_HELP: 'true', OTHER: 'x' }, { colour: 'red' }],
     [{ CCMCP_READ_ONLY: 'TRUE' }, { 'read-only': 'true' }],
+    [{ CCMCP_FOLDER: ['', '/a,b', '', '/c', ''].join(delimiter) }, { folder: '/a,b\0/c' }],
+    [{ CCMCP_FOLDER: delimiter }, {}],
     [{ CCMCP_READ_ONLY: '0' }, {}],
     [{ CCMCP_READ_ONLY: 'off' }, {}],
   ])('%j', (environment, given) => {
@@ -70,6 +85,10 @@ describe('variables', () => {
 it('reads lists', () => {
   expect(listOf('tools', ' a, b,,c ')).toEqual(['a', 'b', 'c'])
   expect(() => listOf('tools', ' , ')).toThrow('--tools needs at least one name')
+})
+
+it('reads paths', () => {
+  expect(pathsOf(read('--folder', 'a', '--folder', 'b').given['folder'] ?? '')).toEqual(['a', 'b'])
 })
 
 it('suggests only what is near', () => {

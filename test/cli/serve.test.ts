@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Child, HANDSHAKE, ROOT, call, ping, pong, text } from '../stdio/child.js'
@@ -70,6 +70,34 @@ describe('the servers', () => {
     await child.closed()
     expect(child.stderr).toContain('cannot be made: root: the working directory has been removed')
     expect(child.code).toBe(2)
+  })
+  it('takes several roots, by options or by a variable', async () => {
+    for (const name of ['one', 'two']) {
+      mkdirSync(join(folder, name))
+      writeFileSync(join(folder, name, 'file'), `content of ${name}`)
+    }
+    const [one, two] = [join(folder, 'one'), join(folder, 'two')]
+    const reads = lines(
+      ...HANDSHAKE,
+      call(1, 'read_file', { path: 'file' }),
+      call(2, 'read_file', { path: join(two, 'file') }),
+      call(3, 'read_file', { path: `${ROOT}package.json` }),
+    )
+    const runs = [
+      await ccmcp(['--root', one, '--root', two], reads),
+      await ccmcp([], reads, { env: { CCMCP_ROOT: `${one}${delimiter}${two}` } }),
+      await ccmcp(['--root', one, `--root=${two}`], reads, { env: { CCMCP_ROOT: ROOT } }),
+    ]
+    for (const { stdout } of runs) {
+      expect(stdout).toContain(text(1, 'content of one'))
+      expect(stdout).toContain(text(2, 'content of two'))
+      expect(stdout).toContain('is outside of the directories that this server works in')
+    }
+  })
+  it('keeps its own files from the file tools', async () => {
+    const log = join(folder, 'own.log')
+    const { stdout } = await ccmcp(['--root', folder, '--log-file', log], lines(...HANDSHAKE, call(1, 'read_file', { path: 'own.log' })))
+    expect(stdout).toContain('belongs to the server itself')
   })
   it('gives only the tools that are asked for', async () => {
     expect(await toolsOf('--tools', 'add,hello')).toEqual(['hello', 'add'])

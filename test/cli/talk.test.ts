@@ -97,8 +97,12 @@ Prompts
     const { stdout, code } = await ccmcp(['list', ...odd(nonsense)])
     expect(stdout).toContain('Tools\n  x y\n      5\n')
     expect(code).toBe(0)
-    const broken = await ccmcp(['list', ...odd({ tools: 5 })])
-    expect(broken).toEqual({ code: 1, stdout: '', stderr: 'ccmcp: The answer to tools/list has no list of tools\n' })
+    const broken = await ccmcp(['list', ...odd({ tools: 5, resources: [], resourceTemplates: [], prompts: [{ name: 'p' }] })])
+    expect(broken).toEqual({
+      code: 1,
+      stdout: 'odd 1, protocol 2025-11-25\n\nPrompts\n  p\n',
+      stderr: 'ccmcp: tools/list failed: The answer to tools/list has no list of tools\n',
+    })
   })
 })
 
@@ -158,10 +162,10 @@ describe('ccmcp call', () => {
     await child.closed()
     expect([child.stdout.toString(), child.stderr]).toEqual(['01234', ''])
   })
-  it.runIf(existsSync('/dev/full')).each([['list'], ['revisions'], ['serve']])(
-    'says in one line that the disk is full: %s',
+  it.runIf(existsSync('/dev/full')).each([[['list', 'text']], [['revisions']], [['serve']]])(
+    'says in one line that the disk is full: %j',
     async (command) => {
-      const child = new Child('sh', ['-c', '"$0" "$@" >/dev/full', CCMCP, command], { env: { CCMCP_LOG_LEVEL: 'error' } })
+      const child = new Child('sh', ['-c', '"$0" "$@" >/dev/full', CCMCP, ...command], { env: { CCMCP_LOG_LEVEL: 'error' } })
       child.write(`${HANDSHAKE[0]}\n`)
       child.end()
       await child.closed()
@@ -216,7 +220,9 @@ describe('ccmcp read', () => {
   })
   it('tells what is not there', async () => {
     const { stderr, code } = await ccmcp(['read', 'text://other', OFFER])
-    expect(stderr).toBe('ccmcp: The server answered with error -32602: Resource not found: text://other\n{\n  "uri": "text://other"\n}\n')
+    expect(stderr).toBe(
+      'ccmcp: The server answered with error -32602: Resource not found: text://other; did you mean text://note?\n{\n  "uri": "text://other"\n}\n',
+    )
     expect(code).toBe(1)
     expect(await ccmcp(['read', 'x', ...odd({})])).toEqual({ code: 1, stdout: '', stderr: 'ccmcp: The answer for x has no contents\n' })
   })

@@ -111,4 +111,20 @@ describe('several questions at once', () => {
     await expect(client.callTool('it')).rejects.toThrow('no folders today')
     expect(signal?.aborted).toBe(true)
   })
+
+  it('does not wait for ever because of a question that its server has taken back', async () => {
+    const schema = { type: 'object', properties: { ok: { type: 'boolean' } } } as const
+    const server = createServer({
+      name: 'impatient',
+      version: '1',
+      state: { ttl: 10 },
+      tools: [
+        tool({ name: 'ask', run: (_, call) => call.ask({ sure: form({ message: 'Sure?', schema }) }) }),
+        tool({ name: 'silent', run: () => new Promise(() => {}) }),
+      ],
+    })
+    await using client = await connect(memory(server), { revision: '2025-11-25', elicit: () => new Promise(() => {}) })
+    expect((await client.callTool('ask')).isError).toBe(true)
+    await expect(client.callTool('silent', {}, { timeout: 20, maxTimeout: 5000 })).rejects.toThrow('No answer within 20 ms')
+  })
 })

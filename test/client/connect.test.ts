@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it, vi } from 'vitest'
+import { onStillClock } from '../clock.js'
 import { ConnectionError, type Target, Timeout, connect, memory, stdio } from '../../src/client.js'
 import type { Channel } from '../../src/jsonrpc/channel.js'
 import type { Report } from '../../src/jsonrpc/report.js'
@@ -40,6 +42,14 @@ const answer = (server: Channel, { id }: Asked, result: unknown) => server.send(
 const refuse = (server: Channel, { id }: Asked, code: number, data?: unknown) =>
   server.send(JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: 'no', data } }))
 const opened = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'old', version: '1' } }
+
+const discoverResult = {
+  resultType: 'complete',
+  supportedVersions: ['2026-07-28'],
+  capabilities: {},
+  ttlMs: 0,
+  cacheScope: 'private',
+}
 
 /** A server that only knows the handshake; `discover` is what it does with the probe. */
 const legacy = (
@@ -154,6 +164,23 @@ describe('finding the revision', () => {
     expect(target.asked).toHaveLength(1)
   })
 
+  it.each([
+    ['requires a capability', -32021],
+    ['misses a header', -32020],
+  ])('shows the error of a modern server that %s', async (_, code) => {
+    const target = scripted((asked, server) => refuse(server, asked, code, { requiredCapabilities: { roots: {} } }))
+    await expect(connect(target)).rejects.toThrow(
+      `The server answered server/discover with error ${code}: no {"requiredCapabilities":{"roots":{}}}`,
+    )
+    expect(target.asked.map(({ method }) => method)).toEqual(['server/discover'])
+  })
+
+  it('does not fall back from a DiscoverResult without a common revision', async () => {
+    const target = scripted((asked, server) => answer(server, asked, { ...discoverResult, supportedVersions: ['2099-01-01'] }))
+    await expect(connect(target)).rejects.toThrow('no protocol revision in common: it serves 2099-01-01')
+    expect(target.asked).toHaveLength(1)
+  })
+
   it('takes an older answer of the handshake, and refuses an unknown one', async () => {
     const old = (protocolVersion: string) =>
       scripted((asked, server) =>
@@ -208,6 +235,158 @@ describe('finding the revision', () => {
   })
 })
 
+describe('a server that is slow to start', () => {
+  /** Reads nothing until it has been sent a certain message, then answers all of them. */
+  const starting = (until: string, serve: (asked: Asked, server: Channel, opened: number) => void) => {
+    const unread: Asked[] = []
+    let started = false
+    return scripted((asked, server, count) => {
+      unread.push(asked)
+      started ||= asked.method === until
+      if (started) for (const each of unread.splice(0)) serve(each, server, count)
+    })
+  }
+  /** Discovers, and does with all else what `then` says. */
+  const modern = (then: (asked: Asked, server: Channel, opened: number) => void) => (asked: Asked, server: Channel, count: number) => {
+    if (asked.method === 'server/discover') answer(server, asked, discoverResult)
+    else if (asked.method === 'tools/list') answer(server, asked, { resultType: 'complete', tools: [] })
+    else then(asked, server, count)
+  }
+  const refuseRequests = (asked: Asked, server: Channel) => asked.id !== undefined && refuse(server, asked, -32601)
+  const methods = ({ asked }: { asked: Asked[] }) => asked.map(({ method }) => method)
+  const HASTY = { probeTimeout: 5, timeout: 20_000 }
+
+  it('is sent no initialize while it starts', async () => {
+    const target = starting('ping', modern(refuseRequests))
+    const client = await connect(target, { probeTimeout: 20 })
+    expect([client.revision, target.opened]).toEqual(['2026-07-28', 1])
+    expect(methods(target)).toEqual(['server/discover', 'ping'])
+    await client.close()
+  })
+
+  it.each([
+    ['method not found', -32601],
+    ['unsupported version', -32022],
+    ['an error of its own', 0],
+  ])('is modern if it answers server/discover late, and initialize with %s', async (_, code) => {
+    const target = starting(
+      'initialize',
+      modern((asked, server) => asked.id !== undefined && refuse(server, asked, code)),
+    )
+    const client = await connect(target, HASTY)
+    await client.request('tools/list')
+    expect([client.revision, target.opened]).toEqual(['2026-07-28', 1])
+    expect(target.asked.at(-1)?.params?._meta).toMatchObject({ 'io.modelcontextprotocol/protocolVersion': '2026-07-28' })
+    await client.close()
+  })
+
+  it.each([
+    ['it refuses initialize', (asked: Asked, server: Channel) => refuse(server, asked, -32600)],
+    ['it refuses initialize as a modern server does', (asked: Asked, server: Channel) => refuse(server, asked, -32022)],
+  ])('is modern even if it answers server/discover after %s', async (_, refuseInitialize) => {
+    let discover: Asked | undefined
+    const target = scripted((asked, server) => {
+      if (asked.method === 'server/discover') discover = asked
+      if (asked.method !== 'initialize') return
+      refuseInitialize(asked, server)
+      if (discover !== undefined) answer(server, discover, discoverResult)
+    })
+    const client = await connect(target, { probeTimeout: 50 })
+    expect(client.revision).toBe('2026-07-28')
+    await client.close()
+  })
+
+  it('is modern if it answers server/discover late, and initialize never', async () => {
+    const target = starting(
+      'initialize',
+      modern(() => {}),
+    )
+    const client = await connect(target, HASTY)
+    expect(client.revision).toBe('2026-07-28')
+    expect(methods(target)).not.toContain('notifications/initialized')
+    await client.close()
+  })
+
+  it('speaks a legacy revision once it has accepted initialize, even if it is modern too', async () => {
+    const target = starting(
+      'initialize',
+      modern((asked, server) => asked.method === 'initialize' && answer(server, asked, opened)),
+    )
+    const client = await connect(target, HASTY)
+    await client.request('tools/list')
+    expect([client.revision, target.opened]).toEqual(['2025-11-25', 1])
+    expect(target.asked.at(-1)?.params).toBeUndefined()
+    await client.close()
+  })
+
+  it('is modern if a late error says so', async () => {
+    const target = starting('initialize', (asked, server) => {
+      if (asked.id !== undefined) refuse(server, asked, -32022, { supported: ['2099-01-01'] })
+    })
+    await expect(connect(target, HASTY)).rejects.toThrow('no protocol revision in common: it serves 2099-01-01')
+  })
+
+  it('is asked for its era by a ping: an answer to that alone means a legacy server', async () => {
+    const target = legacy(
+      () => {},
+      (asked, server) => asked.method === 'ping' && answer(server, asked, {}),
+    )
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const connecting = connect(target, { probeTimeout: 1000 })
+    await vi.advanceTimersByTimeAsync(1000)
+    vi.useRealTimers()
+    const client = await connecting
+    expect(client.revision).toBe('2025-11-25')
+    expect(methods(target).slice(0, 3)).toEqual(['server/discover', 'ping', 'initialize'])
+    await client.close()
+  })
+
+  it('is started again as a modern server if initialize has ended it', async () => {
+    const target = starting(
+      'initialize',
+      modern((asked, server, count) => asked.method === 'initialize' && count === 1 && void server.close()),
+    )
+    const client = await connect(target, HASTY)
+    expect([client.revision, target.opened]).toEqual(['2026-07-28', 2])
+    expect(methods(target).filter((method) => method === 'initialize')).toHaveLength(1)
+    await client.close()
+  })
+
+  it('is not started again before the first process has ended', async () => {
+    const events: string[] = []
+    const target = legacy((_asked, server) => void server.close())
+    const watched: Target = {
+      open() {
+        events.push('open')
+        const channel = target.open()
+        const close = channel.close.bind(channel)
+        channel.close = async () => {
+          await close()
+          await new Promise((resolve) => setImmediate(resolve))
+          events.push('closed')
+        }
+        return channel
+      },
+    }
+    const client = await connect(watched)
+    expect(events).toEqual(['open', 'closed', 'open'])
+    await client.close()
+  })
+
+  it('has its error shown if it refuses both', async () => {
+    const target = scripted((asked, server) => asked.id !== undefined && refuse(server, asked, -32603, { why: 'no license' }))
+    await expect(connect(target)).rejects.toThrow('The server answered initialize with error -32603: no {"why":"no license"}')
+  })
+
+  it('as a process of its own that answers nothing before its second message', async () => {
+    const target = stdio(process.execPath, [fileURLToPath(new URL('servers/late.mjs', import.meta.url))])
+    const client = await connect(target, { probeTimeout: 20, timeout: 20_000 })
+    expect([client.revision, client.server?.name]).toEqual(['2026-07-28', 'late'])
+    expect(await client.callTool('x')).toMatchObject({ content: [{ text: 'hello' }] })
+    await client.close()
+  })
+})
+
 describe('a connected client', () => {
   const serving = (then: (asked: Asked, server: Channel) => void) => legacy((asked, server) => refuse(server, asked, -32601), then)
 
@@ -236,46 +415,56 @@ describe('a connected client', () => {
     await circle.close()
   })
 
-  it('extends its deadline on progress, up to a cap, and says which timer fired', async () => {
-    const timers: ReturnType<typeof setInterval>[] = []
-    const working = serving((asked, server) => {
-      if (asked.method !== 'tools/call') return
-      let progress = 0
-      timers.push(
-        setInterval(
-          () =>
-            server.send(
-              JSON.stringify({
-                jsonrpc: '2.0',
-                method: 'notifications/progress',
-                params: { progressToken: asked.params?._meta?.['progressToken'], progress: ++progress },
-              }),
-            ),
-          10,
-        ),
-      )
-    })
-    const client = await connect(working)
-    const seen: number[] = []
-    await expect(
-      client.callTool('x', {}, { timeout: 200, maxTimeout: 400, onProgress: ({ progress }) => seen.push(progress) }),
-    ).rejects.toThrow('No answer within 400 ms in all to tools/call')
-    expect(seen.length).toBeGreaterThan(2)
-    expect(working.asked.at(-1)).toMatchObject({
-      method: 'notifications/cancelled',
-      params: { requestId: 3, reason: 'No answer within 400 ms in all to tools/call' },
-    })
-    timers.forEach(clearInterval)
-    await expect(client.callTool('x', {}, { timeout: 20 })).rejects.toThrow('No answer within 20 ms to tools/call')
-    timers.forEach(clearInterval)
-    const pending = client.callTool(
-      'x',
-      {},
-      { timeout: 100, onProgress: ({ progress }) => progress === 2 && timers.forEach(clearInterval) },
-    )
-    await expect(pending).rejects.toThrow('No answer within 100 ms of its last progress to tools/call')
-    await client.close()
+  it('notices larger circles, and lists without an end', async () => {
+    const paged = (cursorOf: (page: number) => string) => {
+      let page = 0
+      return serving((asked, server) => {
+        if (asked.method === 'tools/list') answer(server, asked, { tools: [], nextCursor: cursorOf(page++) })
+      })
+    }
+    const circle = paged((page) => `c${page < 5 ? page : 5 + (page % 7)}`)
+    const first = await connect(circle)
+    await expect(first.tools().next()).rejects.toThrow(/^tools\/list goes in circles: the cursor "c\d+" came twice$/)
+    expect(circle.asked.length).toBeLessThan(40)
+    await first.close()
+    const endless = await connect(paged(String))
+    await expect(endless.tools().next()).rejects.toThrow('tools/list has no end: 10000 pages came, and there are more')
+    await endless.close()
   })
+
+  it('extends its deadline on progress, up to a cap, and says which timer fired', () =>
+    onStillClock(async (pass) => {
+      const timers: ReturnType<typeof setInterval>[] = []
+      const working = serving((asked, server) => {
+        if (asked.method !== 'tools/call') return
+        const { progressToken } = asked.params?._meta ?? {}
+        let progress = 0
+        const params = () => ({ progressToken, progress: ++progress })
+        timers.push(
+          setInterval(() => server.send(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params: params() })), 10),
+        )
+      })
+      const client = await connect(working)
+      const seen: number[] = []
+      const capped = client.callTool('x', {}, { timeout: 200, maxTimeout: 400, onProgress: ({ progress }) => seen.push(progress) })
+      await Promise.all([expect(capped).rejects.toThrow('No answer within 400 ms in all to tools/call'), pass(400)])
+      expect(seen.length).toBeGreaterThan(2)
+      expect(working.asked.at(-1)).toMatchObject({
+        method: 'notifications/cancelled',
+        params: { requestId: 3, reason: 'No answer within 400 ms in all to tools/call' },
+      })
+      timers.forEach(clearInterval)
+      const unheard = client.callTool('x', {}, { timeout: 20 })
+      await Promise.all([expect(unheard).rejects.toThrow('No answer within 20 ms to tools/call'), pass(20)])
+      timers.forEach(clearInterval)
+      const stopping = client.callTool(
+        'x',
+        {},
+        { timeout: 100, onProgress: ({ progress }) => progress === 2 && timers.forEach(clearInterval) },
+      )
+      await Promise.all([expect(stopping).rejects.toThrow('No answer within 100 ms of its last progress to tools/call'), pass(120)])
+      await client.close()
+    }))
 
   it('reports garbage and never answers it', async () => {
     const reports: Report[] = []

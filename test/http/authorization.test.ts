@@ -357,7 +357,7 @@ describe('an authorization server', () => {
       expect((await send(new URL('/.well-known/oauth-protected-resource', url).href, { method: 'GET', headers: {} })).json).toEqual(json)
       expect((await send(new URL('/.well-known/oauth-authorization-server', url).href, { method: 'GET', headers: {} })).status).toBe(404)
       const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
-      expect(textOf(await send(url, as(token, call('whoami'))))).toBe(`${server.issuer} alice: notes:read`)
+      expect(textOf(await send(url, as(token, call('whoami'))))).toBe(`${server.issuer}#client alice: notes:read`)
     })
   })
 

@@ -10,7 +10,7 @@ import { Handshaken, type Sending, described, open, send } from './caller.js'
 
 /* Several processes behind a load balancer, and the configuration of docs/deploying.md where there is an nginx to run it. */
 
-const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
 const page = readFileSync(new URL('../../docs/deploying.md', import.meta.url), 'utf8')
 const [, configuration = ''] = /```nginx\n([\s\S]*?)```/.exec(page) ?? []
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { createServer, tool } from '../../src/index.js'
+import { createServer, form, tool } from '../../src/index.js'
 import { type Answer, META, POST, described, message, open, send, serving } from './caller.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
@@ -7,7 +7,7 @@ import { servedOverHttp } from './served.js'
 const call = (name: string, args: object = {}, more: object = {}) => described('tools/call', { name, arguments: args, ...more })
 const text = (words: string) => ({ result: { resultType: 'complete', content: [{ type: 'text', text: words }] } })
 const progressing = { _meta: { progressToken: 'p' } }
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
 const base64 = (words: string) => `=?base64?${Buffer.from(words).toString('base64')}?=`
 
 /** The same request with other headers; undefined leaves one out. */
@@ -40,6 +40,35 @@ describe('a request that describes itself', () => {
       expect(stream.text).toContain('passed a')
       expect(stream.text).not.toMatch(/^(?:id|retry):/m)
       expect(listening.open).toBe(0)
+    })
+  })
+
+  it('is kept alive while a step beside its question runs, which is run once', async () => {
+    const { gate } = servedOverHttp()
+    let charged = 0
+    const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } as const
+    const charge = tool({
+      name: 'charge',
+      async run(_, current) {
+        const charging = current.step('charge', async () => {
+          await gate.wait('charged')
+          return ++charged
+        })
+        const [times] = await Promise.all([charging, current.ask({ sure: form({ message: 'Sure?', schema }) })])
+        return `charged ${times}`
+      },
+    })
+    const _meta = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } }
+    await serving(createServer({ name: 'shop', version: '1', tools: [charge] }), { keepAlive: 10 }, async ({ url }) => {
+      const stream = await open(url, call('charge', {}, { _meta }))
+      await stream.has(':\n')
+      gate.open('charged')
+      const asked = (await stream.message()) as { result: { resultType: string; requestState: string } }
+      expect(asked.result.resultType).toBe('input_required')
+      const inputResponses = { sure: { action: 'accept', content: { ok: true } } }
+      const { json } = await send(url, call('charge', {}, { _meta, inputResponses, requestState: asked.result.requestState }))
+      expect([json].flat()).toMatchObject([text('charged 1')])
+      expect(charged).toBe(1)
     })
   })
 

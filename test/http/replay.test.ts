@@ -24,23 +24,32 @@ describe('the memory of events', () => {
     expect(numbers(store.after('a', 0))).toEqual([16, 17, 18, 19, 20])
     // The newest is kept, however large; it goes when another one comes.
     store.keep('a', { number: 21, frame: 'x'.repeat(2000) })
-    expect([numbers(store.after('a', 0)), store.size]).toEqual([[21], 2100])
+    expect([numbers(store.after('a', 0)), store.size]).toEqual([[21], 2500])
     store.keep('a', { number: 22, frame: 'x' })
-    expect([numbers(store.after('a', 0)), store.size]).toEqual([[22], 101])
+    expect([numbers(store.after('a', 0)), store.size]).toEqual([[22], 501])
   })
 
   it('keeps nothing that is too large for all of it', () => {
-    const store = new MemoryReplay({ perStream: 1000, total: 1500 })
+    const store = new MemoryReplay({ perStream: 1000, total: 1900 })
     store.keep('a', { number: 1, frame: 'x'.repeat(2000) })
     expect([store.after('a', 0), store.size]).toEqual([[], 0])
   })
 
   it('lets go of the streams that have been silent longest where all together are too much', () => {
-    const store = new MemoryReplay({ total: 1000 })
+    const store = new MemoryReplay({ total: 2200 })
     for (const stream of ['a', 'b', 'c', 'a']) store.keep(stream, { number: 1, frame: 'x'.repeat(150) })
     store.keep('d', { number: 1, frame: 'x'.repeat(150) })
     expect(['a', 'b', 'c', 'd'].map((stream) => store.after(stream, 0).length)).toEqual([2, 0, 1, 1])
-    expect(store.size).toBeLessThanOrEqual(1000)
+    expect(store.size).toBeLessThanOrEqual(2200)
+  })
+
+  it('counts bytes: a character beyond Latin-1 takes two', () => {
+    const size = (frame: string) => {
+      const store = new MemoryReplay()
+      store.keep('a', { number: 1, frame })
+      return store.size
+    }
+    expect([size('ü'.repeat(1000)) - size(''), size('語'.repeat(1000)) - size('')]).toEqual([1000, 2000])
   })
 
   it('forgets what was dropped', () => {
@@ -102,6 +111,28 @@ describe('a store that takes its time', () => {
       await rest.has('three')
       expect(rest.seen.map(({ id }) => id)).toEqual(['g.1', 'g.2', 'g.3'])
       rest.cut()
+    })
+  })
+
+  it('has the stream open meanwhile: a second GET is refused', async () => {
+    const { server } = servedOverHttp()
+    const replay = new SlowReplay()
+    await serving(server, { replay }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const own = await client.listen()
+      await own.next()
+      own.cut()
+      await expect.poll(() => listening.open).toBe(0)
+      server.log.info('one')
+      const again = await client.listen('g.0')
+      await expect.poll(() => replay.asked).toBe(1)
+      const other = await client.listen()
+      expect(other.status).toBe(409)
+      replay.answer()
+      await again.has('one')
+      server.log.info('two')
+      await again.has('two')
+      again.cut()
     })
   })
 

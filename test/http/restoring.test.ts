@@ -18,7 +18,7 @@ import { servedOverHttp } from './served.js'
 
 const HANDSHAKES = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
 const NEWEST = HANDSHAKES.at(-1) ?? ''
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
 const said = (text: string) => ({ result: { content: [{ type: 'text', text }] } })
 const echo = (text: string) => ({ name: 'echo', arguments: { text } })
 
@@ -415,7 +415,7 @@ describe('a store of sessions', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       const asked = ping()
-      await vi.waitFor(() => expect(lost).toBe(1))
+      await until(() => expect(lost).toBe(1))
       await vi.advanceTimersByTimeAsync(60_000)
       expect((await asked).status).toBe(503)
     } finally {
@@ -440,6 +440,65 @@ describe('a store of sessions', () => {
       await client.request('ping')
       await client.request('ping')
       await until(() => expect(sessions.asked).toEqual(['keep']))
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
+describe('a session that has just begun', () => {
+  const initialize = (url: string) =>
+    send(url, {
+      headers: POST,
+      body: message('initialize', { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } }, 1),
+    })
+
+  it('is in the store before its client hears of it', async () => {
+    const kept = new MemorySessions()
+    const waiting: (() => void)[] = []
+    const shared = { fetch: (name: string) => kept.fetch(name), drop: (name: string) => kept.drop(name) }
+    const slow: SessionStore = {
+      ...shared,
+      keep: async (name, session, ttl) => {
+        await new Promise<void>((resolve) => waiting.push(resolve))
+        kept.keep(name, session, ttl)
+      },
+    }
+    const first = await start(watched(), { sessions: slow })
+    let answered = false
+    const opening = initialize(first.url).then((answer) => {
+      answered = true
+      return answer
+    })
+    await until(() => expect(waiting.length).toBe(1))
+    await new Promise(setImmediate)
+    expect(answered).toBe(false)
+    waiting[0]?.()
+    const id = String((await opening).headers['mcp-session-id'])
+    // The process ends without having been told anything more.
+    const second = await start(watched(), { sessions: { ...shared, keep: (...session) => kept.keep(...session) } })
+    const moved = await send(second.url, { headers: { ...POST, 'mcp-session-id': id }, body: message('ping', undefined, 2) })
+    expect([moved.status, second.sessions]).toEqual([200, 1])
+  })
+
+  it('is answered also where the store fails', async () => {
+    const broken: SessionStore = { keep: () => Promise.reject(new Error('no connection')), fetch: () => undefined, drop: () => {} }
+    let log = ''
+    const first = await start(watched(), { sessions: broken, log: { write: (line) => void (log += line) } })
+    expect((await initialize(first.url)).status).toBe(200)
+    expect(log).toContain('could not be kept')
+  })
+
+  it('is answered also where the store does not answer, after a while', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const silent: SessionStore = { keep: () => new Promise(() => {}), fetch: () => undefined, drop: () => {} }
+      const handler = httpHandler(watched(), { sessions: silent })
+      const body = message('initialize', { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } }, 1)
+      const answer = handler(new Request('http://localhost/mcp', { method: 'POST', headers: POST, body }))
+      await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1))
+      await vi.advanceTimersByTimeAsync(2000)
+      expect((await answer).headers.get('mcp-session-id')).toMatch(/./)
     } finally {
       vi.useRealTimers()
     }
@@ -472,18 +531,15 @@ describe('a session is not taken up', () => {
   })
 
   it('where it was told too much to be remembered', async () => {
-    const large = (client: Handshaken) => client.request('resources/subscribe', { uri: `note:${'x'.repeat(70_000)}` })
+    const large = async (client: Handshaken) => {
+      for (let i = 0; i < 10; i++) await client.request('resources/subscribe', { uri: `note:${i}${'x'.repeat(7000)}` })
+    }
     const notes = createServer({
       name: 'notes',
       version: '1',
       resources: [resource({ uri: 'note:{+name}', name: 'notes', read: () => 'text' })],
     })
     expect(await after(notes, large)).toEqual({ status: 404, kept: 0, sessions: 0 })
-    const sessions = new MemorySessions()
-    const first = await start(notes, { sessions })
-    const wordy = await Handshaken.open(first.url, NEWEST, { experimental: { x: { text: 'x'.repeat(70_000) } } })
-    expect((await wordy.request('ping')).status).toBe(200)
-    expect(sessions.size).toBe(0)
     const again = async (client: Handshaken) => {
       for (let i = 0; i < 50; i++) {
         await client.request('resources/subscribe', { uri: `note:${'x'.repeat(5000)}` })

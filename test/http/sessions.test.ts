@@ -10,7 +10,7 @@ const call = (name: string, args: object = {}, more: object = {}) => ({ name, ar
 const progressing = { _meta: { progressToken: 'p' } }
 
 /** Waits until a condition holds, without sleeping longer than needed. */
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
 
 describe.each(HANDSHAKES)('a session of %s', (revision) => {
   it('is opened, used and ended', async () => {

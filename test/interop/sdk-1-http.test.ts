@@ -64,7 +64,7 @@ describe('SDK 1.x client over HTTP', () => {
     served = servedOverHttp()
     listening = await listen(served.server, { port, retry: 20, sessions })
     // It comes back for its own stream by itself.
-    await expect.poll(() => listening.open, { timeout: 10_000 }).toBe(1)
+    await expect.poll(() => listening.open).toBe(1)
     expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({ content: [{ text: 'hi' }] })
     expect(transport.sessionId).toBe(sessionId)
     served.server.updated('note://one')

@@ -11,7 +11,7 @@ import {
   read,
   unread,
 } from '../../src/jsonrpc/message.js'
-import { elements, faultPosition, isDeeperThan, valueAt } from '../../src/jsonrpc/scan.js'
+import { elements, faultPosition, tooComplex, valueAt } from '../../src/jsonrpc/scan.js'
 
 describe('read', () => {
   it('classifies', () => {
@@ -114,12 +114,25 @@ describe('encode', () => {
 
 describe('scan', () => {
   it('measures depth without being fooled by strings', () => {
-    expect(isDeeperThan('['.repeat(10) + ']'.repeat(10), 9)).toBe(true)
-    expect(isDeeperThan('['.repeat(10) + ']'.repeat(10), 10)).toBe(false)
-    expect(isDeeperThan(`["${'['.repeat(100)}"]`, 9)).toBe(false)
-    expect(isDeeperThan(`["\\"${'['.repeat(100)}"]`, 9)).toBe(false)
-    expect(isDeeperThan(`["\\\\",${'['.repeat(20)}${']'.repeat(20)}]`, 9)).toBe(true)
-    expect(isDeeperThan('[{"a":[]},{"a":[]},{"a":[]},{"a":[]}]', 3)).toBe(false)
+    expect(tooComplex('['.repeat(10) + ']'.repeat(10), 9)).toBe('depth')
+    expect(tooComplex('['.repeat(10) + ']'.repeat(10), 10)).toBeUndefined()
+    expect(tooComplex(`["${'['.repeat(100)}"]`, 9)).toBeUndefined()
+    expect(tooComplex(`["\\"${'['.repeat(100)}"]`, 9)).toBeUndefined()
+    expect(tooComplex(`["\\\\",${'['.repeat(20)}${']'.repeat(20)}]`, 9)).toBe('depth')
+    expect(tooComplex('[{"a":[]},{"a":[]},{"a":[]},{"a":[]}]', 3)).toBeUndefined()
+  })
+
+  it('counts objects and arrays, and takes more of them in a longer text', () => {
+    const million = 1_000_000
+    expect(tooComplex(`[${'{},'.repeat(million - 2)}{}]`, 9)).toBeUndefined()
+    expect(tooComplex(`[${'{},'.repeat(million - 1)}{}]`, 9)).toBe('containers')
+    expect(tooComplex(`[${'[12.3456,48.1234],'.repeat(million)}1]`, 9)).toBeUndefined()
+    expect(tooComplex(`["${'{},'.repeat(million)}"]`, 9)).toBeUndefined()
+  })
+
+  it('refuses a message with too many of them, before it is parsed', () => {
+    const dense = `{"jsonrpc":"2.0","id":7,"result":{"content":[${'{},'.repeat(1_000_000)}{}]}}`
+    expect(read(dense)).toMatchObject({ kind: 'invalid', id: 7, mute: true, error: { code: -32600 } })
   })
 
   it('agrees with JSON.parse on depth', () => {
@@ -127,7 +140,7 @@ describe('scan', () => {
       typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0
     fc.assert(
       fc.property(fc.json({ maxDepth: 8 }), fc.nat({ max: 8 }), (json, limit) => {
-        if (json.length > 2 * limit) expect(isDeeperThan(json, limit)).toBe(depth(JSON.parse(json)) > limit)
+        if (json.length > 2 * limit) expect(tooComplex(json, limit) === 'depth').toBe(depth(JSON.parse(json)) > limit)
       }),
       { numRuns: 5000 },
     )

@@ -1,7 +1,7 @@
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { ValidateFunction } from 'ajv'
-import { type Revision, revisions } from '../../src/protocol/revisions/index.js'
+import { type Revision, newestHandshake, revisions } from '../../src/protocol/revisions/index.js'
 import { PROTOCOL_VERSION } from '../../src/protocol/meta.js'
 import { officialSchemas } from './schemas.js'
 
@@ -134,7 +134,10 @@ export class Judge {
       if (result !== undefined && message.result !== undefined) this.#check(this.#handshake?.id, result, message.result, frame)
       return
     }
-    const revision = message.method === 'initialize' ? message.params?.protocolVersion : (this.#handshake ?? this.#described)?.id
+    // Before `initialize` is answered, a client may send pings.
+    const early = message.method === 'ping' && message.params === undefined && this.#handshake === undefined
+    const spoken = early ? newestHandshake : (this.#handshake ?? this.#described)
+    const revision = message.method === 'initialize' ? message.params?.protocolVersion : spoken?.id
     this.#check(revision, message.id === undefined ? 'ClientNotification' : 'ClientRequest', message, frame)
   }
 

@@ -48,6 +48,7 @@ for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Describe
         receiver.frame(frame, heard(exchange, judge), message)
       },
       garbage: (error, head, tail) => receiver.garbage(error, head, tail),
+      ready: () => receiver.ready?.(),
       closed: (error) => receiver.closed(error),
     })
   }

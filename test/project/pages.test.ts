@@ -23,6 +23,7 @@ describe('a page of the documentation', () => {
   beforeAll(() => {
     mkdirSync(join(folder, 'node_modules'))
     symlinkSync(root, join(folder, 'node_modules', 'ccmcp'), 'dir')
+    symlinkSync(join(root, 'node_modules', 'zod'), join(folder, 'node_modules', 'zod'), 'dir')
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -56,6 +57,8 @@ describe('a page of the documentation', () => {
       'limits',
       'caching',
     ]
+    expect(runnable).toContain('features.md')
+    expect(runnable).toContain('official-sdk.md')
     for (const feature of features) {
       expect(runnable).toContain(`${feature}.md`)
       expect(read('features.md')).toContain(`(${feature}.md)`)

@@ -2,7 +2,7 @@ import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Issue, JsonSchema } from '../../src/schema/issue.js'
+import { type Issue, Issues, type JsonSchema } from '../../src/schema/issue.js'
 import { check } from '../../src/schema/json-schema.js'
 import { lint } from '../../src/schema/lint.js'
 import { compileSimple } from '../../src/schema/simple.js'
@@ -356,10 +356,10 @@ describe('where it is wrong', () => {
       [{ required: ['7'] }, {}],
     ]
     for (const [schema, value] of cases) {
-      const simple: Issue[] = []
-      compileSimple(schema)?.(value, '', simple)
-      expect(simple).toHaveLength(1)
-      expect(pathsOf(schema, value)).toEqual(simple.map(({ path }) => path))
+      const simple = new Issues()
+      compileSimple(schema)?.(value, simple)
+      expect(simple.count).toBe(1)
+      expect(pathsOf(schema, value)).toEqual(simple.result().map(({ path }) => path))
     }
   })
 })

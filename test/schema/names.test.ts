@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { connect, memory, stdio } from '../../src/client.js'
 import { httpHandler, listen } from '../../src/http.js'
 import { type ServerOptions, createServer, prompt, resource, tool } from '../../src/index.js'
+import { nearest } from '../../src/schema/names.js'
 import { serve, serveStdio } from '../../src/stdio.js'
 
 /* What JavaScript lets pass, and TypeScript does not always see: a name that means nothing. */
@@ -29,6 +30,12 @@ describe('an option that there is not', () => {
         : `${where}: there is no "${wrong}"; did you mean "${meant}"?`,
     )
   })
+})
+
+it('compares only words of about the same length', () => {
+  // To compare these two letter by letter would take minutes.
+  expect(nearest('x'.repeat(2000), ['y'.repeat(1_000_000)])).toBeUndefined()
+  expect(nearest('helo', ['x'.repeat(1_000_000), 'hello'])).toBe('hello')
 })
 
 describe('a member of a definition', () => {

@@ -3,7 +3,19 @@ import { describe, expect, it } from 'vitest'
 import { check } from '../../src/schema/json-schema.js'
 import { matches, patternProblem } from '../../src/schema/pattern.js'
 
-const native = (pattern: string, text: string) => new RegExp(pattern, 'u').test(text)
+/**
+ * What the runtime says, asked at the beginning of each character. Left to search by itself it makes two mistakes: it
+ * also looks for word boundaries, and around itself, within a surrogate pair, and V8 14.6 (Node 26) does not find an
+ * astral character at the end of the text (`/[^a]$/u.test('😀')` is false there).
+ */
+function native(pattern: string, text: string): boolean {
+  const expression = new RegExp(pattern, 'uy')
+  for (let at = 0; at <= text.length; at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1) {
+    expression.lastIndex = at
+    if (expression.test(text)) return true
+  }
+  return false
+}
 
 describe('patterns', () => {
   it('mean what they mean to the runtime', () => {
@@ -53,9 +65,7 @@ describe('patterns', () => {
           return // two groups of one name
         }
         tried++
-        // V8 also looks for word boundaries, and around itself, within a surrogate pair, where no character ends.
-        const clear = texts.filter((each) => !(/\\[bB]|\(\?<?[=!]/.test(source) && each.includes('😀')))
-        for (const each of clear) expect([each, matches(source, each)]).toEqual([each, native(source, each)])
+        for (const each of texts) expect([each, matches(source, each)]).toEqual([each, native(source, each)])
       }),
       { numRuns: 5000 },
     )
@@ -82,7 +92,6 @@ describe('patterns', () => {
   it('gives up where there is too much to try at each place, and says so', () => {
     const heavy = '(a{0,90}){0,50}b'
     expect(matches(heavy, 'aaab')).toBe(true)
-    expect(matches(heavy, 'a'.repeat(20_000))).toBeUndefined()
     const named = { type: 'object', patternProperties: { [heavy]: { type: 'number' } } }
     const long = 'a'.repeat(20_000)
     expect(check({ type: 'string', pattern: heavy }, long)).toMatchObject({

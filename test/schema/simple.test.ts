@@ -2,16 +2,16 @@ import { Validator } from '@cfworker/json-schema'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Issue } from '../../src/schema/issue.js'
+import { type Issue, Issues } from '../../src/schema/issue.js'
 import { compileSimple } from '../../src/schema/simple.js'
 import { anyValue, valueFor } from './values.js'
 
 function issuesOf(schema: unknown, value: unknown): Issue[] {
   const check = compileSimple(schema)
   if (check === undefined) throw new Error(`not a simple schema: ${JSON.stringify(schema)}`)
-  const issues: Issue[] = []
-  check(value, '', issues)
-  return issues
+  const issues = new Issues()
+  check(value, issues)
+  return issues.result()
 }
 
 const json = (text: string): unknown => JSON.parse(text)
@@ -467,9 +467,9 @@ describe('against two other validators', () => {
         const first = ajv.compile(schema)
         const second = new Validator(schema, '2020-12', false)
         for (const value of values) {
-          const issues: Issue[] = []
+          const issues = new Issues()
           const before = JSON.stringify(value)
-          check(value, '', issues)
+          check(value, issues)
           expect(JSON.stringify(value)).toBe(before)
           const expected = first(value)
           if (second.validate(value).valid !== expected) {
@@ -478,8 +478,8 @@ describe('against two other validators', () => {
           }
           seen.checked++
           if (expected) seen.valid++
-          if ((issues.length === 0) !== expected)
-            throw new Error(`ajv and cfworker say ${expected ? 'valid' : 'invalid'}, we say ${JSON.stringify(issues)}`)
+          if ((issues.count === 0) !== expected)
+            throw new Error(`ajv and cfworker say ${expected ? 'valid' : 'invalid'}, we say ${JSON.stringify(issues.result())}`)
         }
         ajv.removeSchema(schema)
       }),

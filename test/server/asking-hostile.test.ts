@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import { onStillClock } from '../clock.js'
 import { type ConnectOptions, connect, memory } from '../../src/client.js'
 import {
   type Call,
@@ -153,18 +154,22 @@ describe('a place that a call gives up while it asks', () => {
     for (let time = 0; time < 3; time++) expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
   })
 
-  it.each(BY_REQUEST)('and its time stands still until the last of its questions is answered: %s', async (revision) => {
-    const server = serverOf(
-      async (call) => {
-        const [a, b] = await Promise.all([call.ask({ a: name('A?') }), call.ask({ b: name('B?') })])
-        return a.a.name + b.b.name
-      },
-      { timeout: 150 },
-    )
-    const elicit = ({ message }: { message: string }) =>
-      message === 'A?' ? ada : new Promise<typeof ada>((resolve) => setTimeout(() => resolve(ada), 300))
-    expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
-  })
+  it.each(BY_REQUEST)('and its time stands still until the last of its questions is answered: %s', (revision) =>
+    onStillClock(async (pass) => {
+      const server = serverOf(
+        async (call) => {
+          const [a, b] = await Promise.all([call.ask({ a: name('A?') }), call.ask({ b: name('B?') })])
+          return a.a.name + b.b.name
+        },
+        { timeout: 150 },
+      )
+      const elicit = async ({ message }: { message: string }) => {
+        if (message === 'B?') await pass(300)
+        return ada
+      }
+      expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
+    }),
+  )
 })
 
 describe('a question', () => {

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { onStillClock } from '../clock.js'
 import { z } from 'zod'
 import { type ConnectOptions, type ElicitParams, connect, memory } from '../../src/client.js'
 import {
@@ -87,6 +88,7 @@ function send(
 
 /** What has to come back with the answers to a first answer's questions. */
 const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => ({ inputResponses, requestState: result?.requestState })
+const turn = () => new Promise((resolve) => setImmediate(resolve))
 const gate = () => {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
@@ -478,18 +480,20 @@ describe.each(URLS)('a URL in %s', (revision) => {
 })
 
 describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
-  it('does not use up the time of the call', async () => {
-    const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name, { timeout: 500 })
-    const elicit = () => new Promise<ReturnType<typeof accept>>((resolve) => setTimeout(() => resolve(accept({ name: 'Ada' })), 800))
-    expect(text(await callIt(server, revision, { elicit }))).toBe('Ada')
-  })
+  it('does not use up the time of the call', () =>
+    onStillClock(async (pass) => {
+      const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name, { timeout: 500 })
+      const elicit = async () => (await pass(800), accept({ name: 'Ada' }))
+      expect(text(await callIt(server, revision, { elicit }))).toBe('Ada')
+    }))
 
-  it('does not use up the time of the client that answers', async () => {
-    const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
-    const elicit = () => new Promise<ReturnType<typeof accept>>((resolve) => setTimeout(() => resolve(accept({ name: 'Ada' })), 900))
-    await using client = await connect(memory(server), { revision, elicit })
-    expect(text(await client.callTool('it', {}, { timeout: 600 }))).toBe('Ada')
-  })
+  it('does not use up the time of the client that answers', () =>
+    onStillClock(async (pass) => {
+      const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
+      const elicit = async () => (await pass(900), accept({ name: 'Ada' }))
+      await using client = await connect(memory(server), { revision, elicit })
+      expect(text(await client.callTool('it', {}, { timeout: 600 }))).toBe('Ada')
+    }))
 
   it('leaves the place of the call to others, and takes it again', async () => {
     const { open, opened } = gate()
@@ -814,6 +818,84 @@ describe('a call that is suspended', () => {
   it('leaves its place to others', async () => {
     const server = serverOf((call) => call.ask({ ok: sure('Sure?') }), { concurrency: 1, timeout: 5000 })
     for (let time = 0; time < 3; time++) expect((await send(server)).result?.resultType).toBe('input_required')
+  })
+
+  it('waits for a step beside its question, however long that takes', async () => {
+    const finish = gate()
+    let runs = 0
+    const server = serverOf(async (call) => {
+      const charge = async () => {
+        runs++
+        await finish.opened
+        return 'charged'
+      }
+      const [done] = await Promise.all([call.step('charge', charge), call.ask({ ok: sure('Sure?') })])
+      return done
+    })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+    try {
+      const first = send(server)
+      const came: unknown[] = []
+      void first.then((answer) => came.push(answer))
+      while (vi.getTimerCount() === 0) await turn()
+      await vi.advanceTimersByTimeAsync(3_600_000)
+      for (let turns = 0; turns < 100; turns++) await turn()
+      expect(came).toEqual([])
+      finish.open()
+      while (vi.getTimerCount() === 0 && came.length === 0) await turn()
+      await vi.advanceTimersByTimeAsync(1)
+      const last = await send(server, retry(await first, { ok: accept({ ok: true }) }))
+      expect(last.result?.content?.[0].text).toBe('charged')
+      expect(runs).toBe(1)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('does not wait for a step once it is cancelled, or its time is over', async () => {
+    const ended: unknown[] = []
+    const server = serverOf(
+      async (call) => {
+        void call.step('never', () => new Promise<never>(() => {}))
+        await call.ask({ ok: sure('Sure?') }).catch((error: unknown) => {
+          ended.push(error)
+          throw error
+        })
+      },
+      { timeout: 20, concurrency: 1 },
+    )
+    for (let time = 0; time < 3; time++) {
+      const { result } = await send(server)
+      expect(result).toMatchObject({ isError: true, content: [{ text: 'it did not finish within 20 ms and was stopped' }] })
+    }
+    for (let turns = 0; turns < 5; turns++) await turn()
+    expect(ended.map(String)).toEqual(Array.from({ length: 3 }, () => 'Error: it did not finish within 20 ms and was stopped'))
+  })
+
+  it('waits for an answer to be checked without using the processor', async () => {
+    const check = gate()
+    const schema = {
+      '~standard': {
+        version: 1 as const,
+        vendor: 'test',
+        validate: async (value: unknown) => (await check.opened, { value: value as object }),
+        jsonSchema: { input: () => Sure, output: () => Sure },
+      },
+    }
+    const server = serverOf(async (call) => {
+      await Promise.all([call.ask({ checked: form({ message: 'Checked?', schema }) }), call.ask({ other: sure('Sure?') })])
+    })
+    const first = await send(server)
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    try {
+      const last = send(server, retry(first, { checked: accept({ ok: true }) }))
+      for (let turns = 0; turns < 50; turns++) await turn()
+      expect(timers.mock.calls.length).toBeLessThan(3)
+      check.open()
+      expect((await last).result?.inputRequests).toMatchObject({ other: {} })
+    } finally {
+      timers.mockRestore()
+    }
   })
 
   it('tells steps to stop that still run', async () => {

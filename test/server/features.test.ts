@@ -121,7 +121,10 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     for (const uri of ['nope://x', 'file:///../etc/passwd', 'file:///a/%2e%2e/b', 'user://..', 'user://a%00', 'user://a/b'])
       await expect(ask('resources/read', { uri })).rejects.toMatchObject({ code, message: `Resource not found: ${uri}`, data: { uri } })
     await expect(ask('resources/read', {})).rejects.toMatchObject({ code: -32602 })
-    await expect(ask('resources/read', { uri: 'bad://x' })).rejects.toMatchObject({ code: -32603, message: 'Internal error' })
+    await expect(ask('resources/read', { uri: 'bad://x' })).rejects.toMatchObject({
+      code: -32603,
+      message: 'Resource bad://x returned a malformed result',
+    })
   })
 
   it('prompts', async () => {
@@ -308,6 +311,18 @@ describe('a server', () => {
       { id: 'l', result: { resultType: 'complete', _meta: { 'io.modelcontextprotocol/subscriptionId': 'l' } } },
       { method: 'notifications/cancelled', params: { requestId: 'l' } },
     ])
+  })
+
+  it('ends them with every digit of their ids', async () => {
+    const { drive } = await import('../drive.js')
+    const meta = `{"io.modelcontextprotocol/protocolVersion":"${modern}","io.modelcontextprotocol/clientCapabilities":{}}`
+    const listen = `{"jsonrpc":"2.0","id":9007199254740993,"method":"subscriptions/listen","params":{"notifications":{},"_meta":${meta}}}\n`
+    const { output } = await drive(full(), listen)
+    expect(output.match(/"io.modelcontextprotocol\/subscriptionId":\d+/g)).toEqual([
+      '"io.modelcontextprotocol/subscriptionId":9007199254740993',
+      '"io.modelcontextprotocol/subscriptionId":9007199254740993',
+    ])
+    expect(output).not.toContain('9007199254740992')
   })
 
   it.each<[string, () => unknown, string]>([

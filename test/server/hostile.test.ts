@@ -193,11 +193,6 @@ describe('limits of a tool', () => {
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     expect(ran).toBe(false)
   })
-
-  it('hide what cannot decide at once whether it is seen', async () => {
-    const hidden = tool({ name: 'hidden', visible: (async () => true) as unknown as () => boolean, run: () => 'x' })
-    expect((await answers(serverOf(hidden), [...open, call('hidden')]))[1]).toMatchObject({ error: { message: 'Unknown tool: hidden' } })
-  })
 })
 
 describe('a peer', () => {
@@ -242,7 +237,7 @@ describe('a peer', () => {
     const args = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, 1]))
     const { output } = await drive(serverOf(strict), [...open, call('strict', args)].join('\n'))
     expect(output.length).toBeLessThan(20_000)
-    expect(output).toContain('and 19980 more')
+    expect(output).toContain('; and more')
   })
 
   it('gets no list for a cursor that was never given out', async () => {

@@ -35,7 +35,8 @@ describe('what a handler returns', () => {
     ['a content block', () => image, { content: [image], isError: false }],
     ['several blocks', () => [{ type: 'text', text: 'a' }, image], { content: [{ type: 'text', text: 'a' }, image], isError: false }],
     ['strings among blocks', () => ['a', image], { content: [{ type: 'text', text: 'a' }, image], isError: false }],
-    ['an array of strings', () => ['a', 'b'], text('["a","b"]')],
+    ['several strings', () => ['a', 'b'], { content: [...text('a').content, ...text('b').content], isError: false }],
+    ['an array of strings and others', () => ['a', 1], text('["a",1]')],
     ['an empty array', () => [], text('[]')],
     ['what only looks like a block', () => ({ type: 'text', text: 5 }), text('{"type":"text","text":5}')],
     ['a block without data', () => ({ type: 'image' }), text('{"type":"image"}')],
@@ -65,7 +66,10 @@ describe('what a handler returns', () => {
     [
       'a branded result with wrong content',
       () => result({ content: { type: 'nope' } as never }),
-      text('Tool it failed: its result has content that is neither a string nor a content block', true),
+      text(
+        'Tool it failed: content[0] is neither a string nor a content block: its "type" is "nope"; it must be one of text, image, audio, resource_link, resource',
+        true,
+      ),
     ],
     [
       'a ToolError',

@@ -41,8 +41,12 @@ async function exchange(messages: readonly string[], served: Server = server): P
   return { lines, log: all(log) }
 }
 
-/** Everything that a stream holds now. */
-const all = (stream: PassThrough) => String(stream.read() ?? '')
+/** Everything that a stream holds now. From Node 26 on, read() returns one chunk at a time. */
+function all(stream: PassThrough): string {
+  let text = ''
+  for (let chunk: unknown = stream.read(); chunk !== null; chunk = stream.read()) text += String(chunk)
+  return text
+}
 
 // The nine tests that document 003 names, by its own names.
 describe('serve', () => {
@@ -147,7 +151,7 @@ function live(options: Partial<ServeOptions> = {}) {
 
 /** The next text that comes out of a stream. */
 const written = (stream: PassThrough) =>
-  within(new Promise<string>((resolve) => stream.once('readable', () => resolve(String(stream.read())))), () => 'output')
+  within(new Promise<string>((resolve) => stream.once('readable', () => resolve(all(stream)))), () => 'output')
 
 describe('a signal', () => {
   it('that has fired already ends serving before it begins', async () => {

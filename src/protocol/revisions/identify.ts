@@ -1,5 +1,6 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
+import { truncate } from '../../jsonrpc/truncate.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../meta.js'
 import { LOG_LEVELS, type LogLevel } from '../model.js'
@@ -38,7 +39,10 @@ export function identify(params: Params | undefined): Description | undefined {
 
 /** A method that only exists where requests describe themselves, sent without a description. */
 export function undescribed(method: string): RpcError {
-  return new RpcError(INVALID_PARAMS, `Invalid params: ${method} needs "${PROTOCOL_VERSION}" and "${CLIENT_CAPABILITIES}" in _meta`)
+  return new RpcError(
+    INVALID_PARAMS,
+    `Invalid params: ${truncate(method)} needs "${PROTOCOL_VERSION}" and "${CLIENT_CAPABILITIES}" in _meta`,
+  )
 }
 
 function incomplete(key: string, what: string): RpcError {
@@ -49,10 +53,7 @@ function unsupported(requested: string): RpcError {
   const supported = bySelfDescription.map(({ id }) => id)
   return new RpcError(
     UNSUPPORTED_PROTOCOL_VERSION,
-    `Unsupported protocol version: ${requested}; requests may name ${supported.join(', ')}`,
-    {
-      supported,
-      requested,
-    },
+    `Unsupported protocol version: ${truncate(requested)}; requests may name ${supported.join(', ')}`,
+    { supported, requested: truncate(requested) },
   )
 }

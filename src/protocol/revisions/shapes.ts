@@ -94,9 +94,9 @@ export function projectProgress(revision: Revision, params: Omit<ProgressParams,
 }
 
 export function projectCallResult(revision: Revision, result: CallToolResult): CallToolResult {
-  const { structuredContent, ...rest } = result
-  const keeps = structuredContent === undefined || allowsValue(revision, structuredContent)
+  const keeps = result.structuredContent === undefined || allowsValue(revision, result.structuredContent)
   if (keeps && result.content.every(isPlainText)) return result
+  const { structuredContent, ...rest } = result
   const content = result.content.map((block) => projectBlock(revision, block))
   if (keeps) return structuredContent === undefined ? { ...rest, content } : { ...rest, content, structuredContent }
   const text = JSON.stringify(structuredContent)

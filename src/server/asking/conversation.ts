@@ -1,5 +1,6 @@
 import { Deadline } from '../../jsonrpc/deadline.js'
 import { RpcError } from '../../jsonrpc/errors.js'
+import { truncate } from '../../jsonrpc/truncate.js'
 import { type Asking, Declined, type Json, type Question, type Situation } from '../ask.js'
 import { ToolError } from '../failure.js'
 import { type Put, type Reading, lacking, put, read } from './questions.js'
@@ -71,12 +72,12 @@ export class Conversation implements Asking {
       }
       problem = reading.wrong
     }
-    throw new ToolError(`The client did not answer "${key}" as asked: ${problem}`)
+    throw new ToolError(`The client did not answer "${key}" as asked: ${truncate(problem)}`)
   }
 }
 
 function failed(key: string, error: unknown): Reading {
   if (!(error instanceof RpcError)) throw error
   if (error.code === REFUSED) return { declined: 'decline' }
-  throw new ToolError(`The client could not answer "${key}": ${error.message}`)
+  throw new ToolError(`The client could not answer "${key}": ${truncate(error.message)}`)
 }

@@ -2,6 +2,7 @@ import { isObject } from '../../jsonrpc/message.js'
 import type { CreateMessageParams, CreateMessageResult, Root, SamplingContent } from '../../protocol/model.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import { projectSampling } from '../../protocol/revisions/shapes.js'
+import { describeIssues } from '../../schema/standard.js'
 import type { Question } from '../ask.js'
 import { formChecker, projectForm } from './forms.js'
 
@@ -102,7 +103,7 @@ export async function read(question: Question, response: unknown): Promise<Readi
       if (!isObject(content)) return { wrong: 'it has no content' }
       const outcome = await formChecker(question.schema).check(content)
       if (outcome.issues === undefined) return { value: outcome.value }
-      return { wrong: outcome.issues.map(({ path, message }) => `${path} ${message}`.trim()).join('; ') }
+      return { wrong: describeIssues(outcome.issues) }
     }
     case 'sample':
       return isCompletion(response) ? { value: response } : { wrong: 'it is no message with a role, content and a model' }

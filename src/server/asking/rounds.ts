@@ -1,4 +1,5 @@
-import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { INVALID_PARAMS, RpcError, asError } from '../../jsonrpc/errors.js'
+import { ignore } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { MAY_ASK } from '../../protocol/asking.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
@@ -8,9 +9,6 @@ import { ToolError } from '../failure.js'
 import { type Put, type Reading, lacking, put, read } from './questions.js'
 import { type State, digest, openState, sealState } from './state.js'
 import { Steps } from './steps.js'
-
-/** How long a call waits for its running steps before it is answered with questions. */
-const STEPS_DEADLINE = 10_000
 
 /**
  * Asks in the result of the client's own request: the call ends, and a later
@@ -29,7 +27,7 @@ export class Rounds implements Asking {
   /** What has to be asked, with the digest of each. */
   readonly #open = new Map<string, { request: Put; digest: string }>()
   /** Questions of which it is not known yet whether they have answers. */
-  #undecided = 0
+  readonly #undecided = new Set<Promise<unknown>>()
   #suspending: Promise<void> | undefined
   /** The answer is being made: what is asked or done now comes too late for it. */
   #fixed = false
@@ -65,26 +63,30 @@ export class Rounds implements Asking {
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
     this.#steps.notWithin('A question')
     if (this.#fixed) return await this.#late()
-    this.#undecided++
+    const deciding = this.#decide(questions)
+    const decided: Promise<unknown> = deciding.then(ignore, ignore).then(() => this.#undecided.delete(decided))
+    this.#undecided.add(decided)
+    const answers = await deciding
+    if (answers !== undefined) return answers
+    if (!this.#fixed) this.#suspending ??= this.#end()
+    return await this.#late()
+  }
+
+  /** The answers, if there are all of them; otherwise those that are missing have to be asked for. */
+  async #decide(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown> | undefined> {
     const answers = new Map<string, unknown>()
     const missing = new Map<string, { request: Put; digest: string }>()
-    try {
-      for (const [key, question] of Object.entries(questions)) {
-        const request = this.#put(key, question)
-        const mark = await digest([request.method, request.params])
-        const reading = await this.#answer(key, mark, question)
-        if (reading !== undefined) answers.set(key, take(key, question, reading))
-        else missing.set(key, { request, digest: mark })
-      }
-      if (missing.size === 0) return Object.fromEntries(answers)
-      if (this.#fixed) return await this.#late()
-      // Not before all of them are known to be good: a handler may ask something else instead.
-      for (const [key, each] of missing) this.#miss(key, each)
-    } finally {
-      this.#undecided--
+    for (const [key, question] of Object.entries(questions)) {
+      const request = this.#put(key, question)
+      const mark = await digest([request.method, request.params])
+      const reading = await this.#answer(key, mark, question)
+      if (reading !== undefined) answers.set(key, take(key, question, reading))
+      else missing.set(key, { request, digest: mark })
     }
-    this.#suspending ??= this.#end()
-    return await this.#late()
+    if (missing.size === 0) return Object.fromEntries(answers)
+    // Not before all of them are known to be good: a handler may ask something else instead.
+    if (!this.#fixed) for (const [key, each] of missing) this.#miss(key, each)
+    return undefined
   }
 
   /** Throws, once the answer is out; where none could be made, the reason. */
@@ -130,16 +132,10 @@ export class Rounds implements Asking {
 
   /** Ends the call with its questions: those of this turn together, and what its steps have come to. */
   async #end(): Promise<void> {
-    const { incoming, capabilities, revision, server } = this.#situation
+    const { signal, revision, server } = this.#situation
     try {
-      const deadline = Date.now() + STEPS_DEADLINE
-      // Another question or step may come while the last one ends: behind this, up to `#fixed`, nothing is waited for.
-      do {
-        await new Promise((resolve) => setTimeout(resolve, 0))
-        while (this.#steps.running && Date.now() < deadline) await this.#steps.settled(deadline - Date.now())
-      } while (this.#undecided > 0 && incoming.open)
-      this.#fixed = true
-      const required = this.#required(capabilities)
+      await Promise.race([this.#settled(), aborted(signal)])
+      const required = this.#required()
       if (required !== undefined) return this.#settle({ error: required })
       const inputRequests = Object.fromEntries(
         [...this.#open].map(([key, { request }]) => [key, { method: request.method, params: request.params }]),
@@ -151,6 +147,23 @@ export class Rounds implements Asking {
       this.#fixed = true
       this.#stopped.abort(new Suspended())
     }
+  }
+
+  /**
+   * Resolves when no step is running and every question is decided, however long that takes: a step whose result is not in
+   * the state would be run again. Transports keep the connection alive meanwhile.
+   */
+  async #settled(): Promise<void> {
+    do {
+      // What else the handler begins in this turn belongs to it as well.
+      await new Promise((resolve) => setTimeout(resolve, 0))
+      await Promise.all(this.#undecided)
+      // A client that cannot be asked is told at once, and the steps are told to stop.
+      if (this.#required() !== undefined) break
+      await this.#steps.settled()
+    } while (this.#undecided.size > 0 || this.#steps.running)
+    // In this very turn: a step that began behind it would be run again.
+    this.#fixed = true
   }
 
   #settle(outcome: { result: object } | { error: RpcError }): void {
@@ -172,7 +185,8 @@ export class Rounds implements Asking {
     }
   }
 
-  #required(capabilities: Params): RpcError | undefined {
+  #required(): RpcError | undefined {
+    const { capabilities } = this.#situation
     const requiredCapabilities: Record<string, object> = {}
     for (const { request } of this.#open.values()) {
       for (const [name, parts] of Object.entries(lacking(capabilities, request) ?? {}))
@@ -186,6 +200,15 @@ export class Rounds implements Asking {
       { requiredCapabilities },
     )
   }
+}
+
+/** Rejects when the call is cancelled or its time is over: then there is nobody to be asked. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const abort = () => reject(asError(signal.reason))
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+  })
 }
 
 function take(key: string, question: Question, reading: Reading): unknown {

@@ -37,7 +37,8 @@ export async function sealState({ state }: Situation, content: State): Promise<s
  */
 export async function openState({ state, binding }: Situation, sealed: unknown): Promise<State> {
   if (typeof sealed !== 'string') throw refused('it must be a string')
-  const text = await state.seal.open(sealed, PURPOSE)
+  if (sealed.length > state.maxBytes) throw refused(`it has more than ${state.maxBytes} bytes`)
+  const text = await state.seal.open(sealed, PURPOSE, state.maxBytes)
   if (text === undefined) throw refused('it was not made by this server, or has been changed')
   const content = JSON.parse(text) as State // nobody else can have sealed it
   if (content.expires <= Date.now()) throw refused('it has expired')

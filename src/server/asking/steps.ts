@@ -1,3 +1,4 @@
+import { ignore } from '../../jsonrpc/hook.js'
 import { type Json, Suspended } from '../ask.js'
 import { ToolError, isToolError } from '../failure.js'
 
@@ -48,9 +49,8 @@ export class Steps {
     const known = this.#recorded.get(key)
     if (known !== undefined) return replay(known) as Value // what was recorded under this key
     const running = this.#run(key, run)
-    const settled = running.then(ignore, ignore)
+    const settled: Promise<unknown> = running.then(ignore, ignore).then(() => this.#running.delete(settled))
     this.#running.add(settled)
-    void settled.then(() => this.#running.delete(settled))
     return await running
   }
 
@@ -58,14 +58,9 @@ export class Steps {
     return this.#running.size > 0
   }
 
-  /** Waits for what is running, as long as it may. */
-  async settled(deadline: number): Promise<void> {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, deadline)
-    })
-    await Promise.race([Promise.all(this.#running), late])
-    clearTimeout(timer)
+  /** Resolves when the steps that are running have come to their ends. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#running)
   }
 
   async #run<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
@@ -95,8 +90,6 @@ export class Steps {
     return JSON.parse(text) as Json // it was written just now
   }
 }
-
-function ignore(): void {}
 
 function replay(recorded: Recorded): Json {
   if ('error' in recorded) throw new ToolError(recorded.error)

@@ -1,5 +1,6 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
+import { truncate, truncateJson } from '../../jsonrpc/truncate.js'
 import type { CompleteResult } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Complete } from '../define.js'
@@ -24,7 +25,7 @@ export async function complete(context: Context, { ref, argument, context: other
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "argument" must have a "name" and a "value"')
   }
   const { name, value } = argument as { name: string; value: string }
-  const completer = completerOf(context, ref, name)
+  const completer = await completerOf(context, ref, name)
   const given = isObject(others) && isObject(others['arguments']) ? others['arguments'] : {}
   const found =
     typeof completer === 'function' ? await completer(value, strings(given)) : completer.filter((each) => each.startsWith(value))
@@ -32,25 +33,27 @@ export async function complete(context: Context, { ref, argument, context: other
   return { completion: { values, total: found.length, hasMore: found.length > values.length } }
 }
 
-function completerOf(context: Context, ref: unknown, argument: string): Complete | readonly string[] {
+async function completerOf(context: Context, ref: unknown, argument: string): Promise<Complete | readonly string[]> {
   const { server, connection } = context
   if (isObject(ref) && ref['type'] === 'ref/prompt') {
-    const served = server.prompts.get(String(ref['name']))
-    if (served === undefined || !seenBy(served.definition, connection.caller))
-      throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${String(ref['name'])}`)
+    const { name } = ref
+    const served = typeof name === 'string' ? server.prompts.get(name) : undefined
+    if (served === undefined || !(await seenBy(served.definition, connection.caller)))
+      throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${typeof name === 'string' ? truncate(name) : truncateJson(name)}`)
     checkScopes(served.definition, context)
     const declared = served.definition.arguments ?? {}
     const facts = Object.hasOwn(declared, argument) ? declared[argument] : undefined
-    if (facts === undefined) throw new RpcError(INVALID_PARAMS, `Unknown argument of prompt ${served.listing.name}: ${argument}`)
+    if (facts === undefined) throw new RpcError(INVALID_PARAMS, `Unknown argument of prompt ${served.listing.name}: ${truncate(argument)}`)
     return facts.complete ?? facts.values ?? []
   }
   if (isObject(ref) && ref['type'] === 'ref/resource') {
-    const served = server.resources.get(String(ref['uri']))
-    if (served?.template === undefined || !seenBy(served.definition, connection.caller))
-      throw new RpcError(INVALID_PARAMS, `Unknown resource template: ${String(ref['uri'])}`)
+    const { uri } = ref
+    const served = typeof uri === 'string' ? server.resources.get(uri) : undefined
+    if (served?.template === undefined || !(await seenBy(served.definition, connection.caller)))
+      throw new RpcError(INVALID_PARAMS, `Unknown resource template: ${typeof uri === 'string' ? truncate(uri) : truncateJson(uri)}`)
     checkScopes(served.definition, context)
     if (!served.template.variables.includes(argument))
-      throw new RpcError(INVALID_PARAMS, `Unknown variable of ${served.template.source}: ${argument}`)
+      throw new RpcError(INVALID_PARAMS, `Unknown variable of ${served.template.source}: ${truncate(argument)}`)
     const completers = served.definition.complete ?? {}
     return (Object.hasOwn(completers, argument) ? completers[argument] : undefined) ?? []
   }

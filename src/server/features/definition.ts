@@ -1,8 +1,11 @@
-import { RpcError } from '../../jsonrpc/errors.js'
-import { isObject } from '../../jsonrpc/message.js'
+import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import { handled } from '../../jsonrpc/hook.js'
+import { type Id, isObject, isThenable } from '../../jsonrpc/message.js'
+import type { Report } from '../../jsonrpc/report.js'
 import { INSUFFICIENT_SCOPE } from '../../protocol/errors.js'
 import type { CacheHint } from '../../protocol/model.js'
 import type { Caller } from '../call.js'
+import { reference } from '../reference.js'
 
 /* What tools, resources and prompts have in common. */
 
@@ -104,10 +107,25 @@ export function listable<Listing>(listing: Listing, fail: (problem: string) => E
   return listing
 }
 
-/** Whether a caller may see it. A promise is not true: what cannot be decided now is not shown. */
-export function seenBy({ visible }: { visible?: (caller: Caller) => boolean }, caller: Caller): boolean {
-  const shown: unknown = visible === undefined ? true : visible(caller)
-  return shown === true
+type Visible = (caller: Caller) => boolean | Promise<boolean>
+
+/** Whether a caller may see it: a promise only where `visible` returns one. */
+export function seenBy({ visible }: { visible?: Visible }, caller: Caller): boolean | Promise<boolean> {
+  if (visible === undefined) return true
+  const seen: unknown = visible(caller)
+  // Whoever asks for several of them may fail before this one does.
+  return isThenable(seen) ? handled(Promise.resolve(seen).then((value) => value === true)) : seen === true
+}
+
+/** Those of the definitions that a caller may see, in their order. */
+export function allSeenBy<Served extends { readonly definition: { visible?: Visible } }>(
+  all: Iterable<Served>,
+  caller: Caller,
+): Served[] | Promise<Served[]> {
+  const served = [...all]
+  const seen = served.map(({ definition }) => seenBy(definition, caller))
+  if (!seen.some((each) => each instanceof Promise)) return served.filter((_, index) => seen[index] === true)
+  return Promise.all(seen.map((each) => Promise.resolve(each))).then((known) => served.filter((_, index) => known[index] === true))
 }
 
 /**
@@ -123,4 +141,19 @@ export function checkScopes(
   const granted = principal?.scopes ?? []
   if (scopes.every((scope) => granted.includes(scope))) return
   throw new RpcError(INSUFFICIENT_SCOPE, `Insufficient scope: this needs a token with ${scopes.join(' ')}`, { requiredScopes: scopes })
+}
+
+/** What a handler returned, in the shape that is sent. Where it has another, the reason is logged, and the peer told that. */
+export function wellFormed<Value>(
+  what: string,
+  { remote, report, call }: { remote: boolean; report(report: Report): void; call: { readonly id: Id } },
+  convert: () => Value,
+): Value {
+  try {
+    return convert()
+  } catch (error) {
+    const message = `${what} returned a malformed result${remote ? ` (reference ${reference()})` : ''}`
+    report({ level: 'error', message, id: call.id, error })
+    throw new RpcError(INTERNAL_ERROR, message)
+  }
 }

@@ -1,6 +1,7 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import type { Params } from '../../jsonrpc/message.js'
 import type { Context } from '../context.js'
+import { maxSealedLength } from '../seal.js'
 
 /*
  * Lists come whole up to the server's page size, since many clients do not
@@ -27,7 +28,8 @@ async function turnTo(
 ): Promise<object> {
   let start = 0
   if (cursor !== undefined) {
-    const after = typeof cursor === 'string' ? await seal.open(cursor, method) : undefined
+    const longest = items.reduce((length, item) => Math.max(length, keyOf(item).length), 0)
+    const after = typeof cursor === 'string' ? await seal.open(cursor, method, maxSealedLength(longest)) : undefined
     // The list may have changed since: what counts is the item behind which the page ended.
     start = after === undefined ? 0 : items.findIndex((item) => keyOf(item) === after) + 1
     if (start === 0)

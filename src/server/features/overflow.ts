@@ -18,6 +18,7 @@ interface Kept {
   /** Whose it is. */
   owner: string | undefined
   until: number
+  bytes: number
 }
 
 export class Overflow {
@@ -55,12 +56,14 @@ export class Overflow {
 
   #keep(text: string, mimeType: string, caller: Caller): string {
     const id = crypto.randomUUID()
-    this.#kept.set(id, { text, mimeType, owner: caller.principal?.id, until: Date.now() + TIME })
-    this.#bytes += text.length
+    // Two bytes for each character: V8 needs no more.
+    const bytes = 2 * text.length
+    this.#kept.set(id, { text, mimeType, owner: caller.principal?.id, until: Date.now() + TIME, bytes })
+    this.#bytes += bytes
     for (const [oldest, kept] of this.#kept) {
       if (oldest === id || (this.#bytes <= MAX_BYTES && this.#kept.size <= MAX_RESULTS && kept.until >= Date.now())) break
       this.#kept.delete(oldest)
-      this.#bytes -= kept.text.length
+      this.#bytes -= kept.bytes
     }
     return URI.replace('{id}', id)
   }

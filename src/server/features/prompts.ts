@@ -1,28 +1,30 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
+import { truncate } from '../../jsonrpc/truncate.js'
 import type { GetPromptResult, PromptListing, PromptMessage } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Prompt } from '../define.js'
 import { isToolError } from '../failure.js'
-import { checkScopes, seenBy } from './definition.js'
+import { allSeenBy, checkScopes, seenBy, wellFormed } from './definition.js'
 import { blocksOf } from './result.js'
 
-export function allPrompts({ server, connection }: Context): PromptListing[] {
-  const found: PromptListing[] = []
-  for (const { definition, listing } of server.prompts.values()) if (seenBy(definition, connection.caller)) found.push(listing)
-  return found
+export function allPrompts({ server, connection }: Context): PromptListing[] | Promise<PromptListing[]> {
+  return andThen(allSeenBy(server.prompts.values(), connection.caller), (seen) => seen.map(({ listing }) => listing))
 }
 
 export async function getPrompt(context: Context, { name, arguments: given = {} }: Params): Promise<GetPromptResult> {
   if (typeof name !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a prompt')
   const served = context.server.prompts.get(name)
-  if (served === undefined || !seenBy(served.definition, context.connection.caller))
-    throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${name}`)
+  const seen = served !== undefined && seenBy(served.definition, context.connection.caller)
+  if (served === undefined || !(seen instanceof Promise ? await seen : seen))
+    throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${truncate(name)}`)
   checkScopes(served.definition, context)
   if (!isObject(given)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const { definition } = served
-  const messages = messagesOf(await build(definition, checkArguments(definition, given), context))
-  return definition.description === undefined ? { messages } : { description: definition.description, messages }
+  const built = await build(definition, checkArguments(definition, given), context)
+  const result = wellFormed(`Prompt ${name}`, context, () => resultOf(built))
+  return definition.description === undefined ? result : { description: definition.description, ...result }
 }
 
 async function build({ build: made }: Prompt, given: Record<string, string>, { call }: Context): Promise<unknown> {
@@ -44,16 +46,39 @@ function checkArguments({ name, arguments: declared = {} }: Prompt, given: Param
     else if (allowed !== undefined && !allowed.includes(value)) problems.push(`${argument} must be one of ${allowed.join(', ')}`)
     else values[argument] = value
   }
-  for (const argument of Object.keys(given)) if (!Object.hasOwn(declared, argument)) problems.push(`${argument} is not known here`)
+  for (const argument of Object.keys(given))
+    if (!Object.hasOwn(declared, argument)) problems.push(`${truncate(argument)} is not known here`)
   if (problems.length > 0) throw new RpcError(INVALID_PARAMS, `Invalid arguments for prompt ${name}: ${problems.slice(0, 20).join('; ')}`)
   return values
 }
 
-/** What `build` returned, as messages: text is what the user says. */
+/** What `build` returned, as a result: text is what the user says; a `GetPromptResult` is taken as it is. */
+function resultOf(built: unknown): GetPromptResult {
+  if (!isObject(built) || !('messages' in built)) return { messages: messagesOf(built) }
+  const { messages, description, _meta, ...others } = built
+  const [other] = Object.keys(others)
+  if (other !== undefined) throw new TypeError(`its result has "messages" and "${other}", which is no member of a GetPromptResult`)
+  if (!Array.isArray(messages)) throw new TypeError('its result has "messages" that are not an array')
+  if (description !== undefined && typeof description !== 'string')
+    throw new TypeError('its result has a "description" that is not a string')
+  if (_meta !== undefined && !isObject(_meta)) throw new TypeError('its result has a "_meta" that is not an object')
+  return {
+    messages: messagesOf(messages),
+    ...(description === undefined ? {} : { description }),
+    ...(_meta === undefined ? {} : { _meta }),
+  }
+}
+
 function messagesOf(built: unknown): PromptMessage[] {
-  if (Array.isArray(built) && built.every(isMessage)) return built.map(({ role, content }) => ({ role, content: blockOf(content) }))
-  if (isMessage(built)) return [{ role: built.role, content: blockOf(built.content) }]
-  return [{ role: 'user', content: blockOf(built) }]
+  if (!Array.isArray(built)) return isMessage(built) ? [messageOf(built)] : [{ role: 'user', content: blockOf(built) }]
+  return built.map((item: unknown, index) => {
+    if (!isMessage(item)) throw new TypeError(`messages[${index}] must have a "role", "user" or "assistant", and a "content"`)
+    return messageOf(item)
+  })
+}
+
+function messageOf({ role, content }: { role: PromptMessage['role']; content: unknown }): PromptMessage {
+  return { role, content: blockOf(content) }
 }
 
 function isMessage(value: unknown): value is { role: 'user' | 'assistant'; content: unknown } {

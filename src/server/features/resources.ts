@@ -1,49 +1,68 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
+import { truncate } from '../../jsonrpc/truncate.js'
 import { RESOURCE_NOT_FOUND } from '../../protocol/errors.js'
 import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
-import type { Caller } from '../call.js'
 import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
 import { isToolError } from '../failure.js'
 import type { Server } from '../server.js'
-import { UNCACHED, checkScopes, seenBy } from './definition.js'
+import { MAX_LENGTH } from '../uri-template.js'
+import { foldUri, normalizeUri } from '../uri.js'
+import { UNCACHED, allSeenBy, checkScopes, wellFormed } from './definition.js'
+
+/** How much of a URI an error repeats in its `data`, for programs. */
+const MAX_URI = 2048
 
 /** Every resource that has an address of its own, also those that a template lists. */
-export async function allResources({ server, connection, call }: Context): Promise<ResourceListing[]> {
+export async function allResources(context: Context): Promise<ResourceListing[]> {
+  const { server, connection, call } = context
   // By URI: a page ends behind one, so that one that comes twice would lead back.
   const found = new Map<string, ResourceListing>()
-  const add = (listing: ResourceListing) => found.has(listing.uri) || found.set(listing.uri, listing)
-  for (const { definition, template, listing } of server.resources.values()) {
-    if (!seenBy(definition, connection.caller)) continue
-    if (template === undefined) add(listing as ResourceListing) // a fixed one has a URI
-    else if (definition.list !== undefined) for (const each of await definition.list(call)) add(checked(each, definition))
+  const seen = allSeenBy(server.resources.values(), connection.caller)
+  const add = (key: string, listing: ResourceListing) => found.has(key) || found.set(key, listing)
+  const hides = Array.from(server.resources.entries()).some(({ definition, enabled }) => !enabled || definition.visible !== undefined)
+  for (const { definition, template, listing, key } of seen instanceof Promise ? await seen : seen) {
+    if (template === undefined) add(key, listing as ResourceListing) // a fixed one has a URI
+    else if (definition.list !== undefined) {
+      for (const each of await definition.list(call)) {
+        const listed = checked(each, definition)
+        // A template does not list what another definition hides from this caller.
+        const claim = hides ? claimOn(server, listed.uri) : undefined
+        if (claim === undefined || !(await isHidden(claim, context))) add(normalizeUri(listed.uri).text, listed)
+      }
+    }
   }
   return [...found.values()]
 }
 
-function checked(listing: ResourceListing, { uri }: Resource): ResourceListing {
-  if (isObject(listing) && typeof listing.uri === 'string' && typeof listing.name === 'string') return listing
-  throw new TypeError(`Resource ${JSON.stringify(uri)}: "list" gave something without a "uri" and a "name"`)
+/** An entry of a template's list; it is of the template's type unless it says otherwise. */
+function checked(listing: ResourceListing, { uri, mimeType }: Resource): ResourceListing {
+  if (!isObject(listing) || typeof listing.uri !== 'string' || typeof listing.name !== 'string')
+    throw new TypeError(`Resource ${JSON.stringify(uri)}: "list" gave something without a "uri" and a "name"`)
+  return mimeType === undefined || listing.mimeType !== undefined ? listing : { ...listing, mimeType }
 }
 
-export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] {
-  const found: ResourceTemplateListing[] = []
-  for (const { definition, template, listing } of server.resources.values()) {
-    if (template !== undefined && seenBy(definition, connection.caller)) found.push(listing as ResourceTemplateListing) // a template has one
-  }
-  return found
+export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] | Promise<ResourceTemplateListing[]> {
+  const templates = [...server.resources.values()].filter(({ template }) => template !== undefined)
+  return andThen(allSeenBy(templates, connection.caller), (seen) => seen.map(({ listing }) => listing as ResourceTemplateListing)) // a template has one
 }
 
-export async function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
+export function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
   if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
-  const found = findResource(context.server, context.connection.caller, uri)
-  if (found !== undefined) checkScopes(found.definition, context)
+  // Without a promise in between, the handler starts in the order in which requests came.
+  return Promise.resolve(andThen(findFor(context, uri), ({ found }) => readFound(found, uri, context)))
+}
+
+async function readFound(found: Found | undefined, uri: string, context: Context): Promise<ReadResourceResult> {
   const value = found === undefined ? undefined : await read(found, context)
   if (found === undefined || value === undefined)
-    throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${uri}`, { uri })
+    throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${truncate(uri)}`, {
+      uri: truncate(uri, MAX_URI),
+    })
   context.cache = { ...UNCACHED, ...found.definition.cache }
-  return { contents: contentsOf(value, uri, found.definition.mimeType) }
+  return wellFormed(`Resource ${found.definition.uri}`, context, () => resultOf(value, uri, found.definition.mimeType))
 }
 
 async function read({ definition, variables }: Found, { call, connection }: Context): Promise<unknown> {
@@ -62,45 +81,101 @@ interface Found {
   variables: Record<string, string | string[]>
 }
 
-/** The resource at a URI: a fixed one first, then the templates in their order. */
-export function findResource(server: Server, caller: Caller, uri: string): Found | undefined {
-  const fixed = server.resources.get(uri)
-  if (fixed !== undefined && fixed.template === undefined && seenBy(fixed.definition, caller))
-    return { definition: fixed.definition, variables: {} }
-  for (const { definition, template } of server.resources.values()) {
-    const variables = template?.match(uri)
-    if (variables === undefined || !seenBy(definition, caller)) continue
-    if (definition.anyPath === true || template?.leadsOut(variables) === false) return { definition, variables }
+/** What the definitions of a server say about a URI, whoever asks. */
+interface Claim {
+  /** Those that the caller must be allowed to use, all of them. */
+  readonly entries: { readonly definition: Resource; readonly enabled: boolean }[]
+  /** What is served; undefined where the path is not allowed. */
+  found: Found | undefined
+}
+
+/**
+ * A fixed resource comes first, then the templates in their order: the first that matches has the URI, also where it is
+ * not for this caller. A definition that is not for everybody must also be passed by those who write its URI in a way
+ * that another definition may take for the same (see `foldUri`). Undefined where no definition knows the URI.
+ */
+function claimOn({ resources }: Server, uri: string): Claim | undefined {
+  const normalized = normalizeUri(uri)
+  const { text, cased, dotted } = normalized
+  const fixed = resources.entry(text)
+  if (fixed !== undefined && fixed.served.template === undefined)
+    return { entries: [fixed], found: { definition: fixed.definition, variables: {} } }
+  const claim: Claim = { entries: [], found: undefined }
+  if (dotted) return claim
+  if (text.length > MAX_LENGTH) return undefined
+  const folded = foldUri(normalized)
+  for (const entry of resources.entries()) {
+    const { definition, served, enabled } = entry
+    const { template } = served
+    if (template !== undefined && claim.found !== undefined) continue
+    const variables = template?.match(text, cased)
+    if (variables === undefined) {
+      const forAll = enabled && definition.visible === undefined && definition.scopes === undefined
+      if (forAll || !(template === undefined ? served.folded === folded : template.matchesFolded(folded))) continue
+    } else if (definition.anyPath === true || template?.leadsOut(variables) === false) claim.found = { definition, variables }
+    claim.entries.push(entry)
   }
-  return undefined
+  return claim.entries.length > 0 ? claim : undefined
+}
+
+function isHidden({ entries }: Claim, { connection }: Context): boolean | Promise<boolean> {
+  if (entries.some(({ enabled }) => !enabled)) return true
+  return andThen(allSeenBy(entries, connection.caller), (seen) => seen.length < entries.length)
+}
+
+interface Lookup {
+  /** Whether a definition knows the URI, though it may be hidden. */
+  readonly known: boolean
+  readonly found?: Found | undefined
+}
+
+/** What the caller may use at a URI. Throws where its token does not grant what the definition asks for. */
+function findFor(context: Context, uri: string): Lookup | Promise<Lookup> {
+  const claim = claimOn(context.server, uri)
+  if (claim === undefined) return { known: false }
+  return andThen(isHidden(claim, context), (hidden) => {
+    if (hidden) return { known: true }
+    for (const { definition } of claim.entries) checkScopes(definition, context)
+    return { known: true, found: claim.found }
+  })
+}
+
+/** The definition that serves a URI. */
+export function findResource(server: Server, uri: string): Resource | undefined {
+  return claimOn(server, uri)?.found?.definition
 }
 
 /**
  * Whether a caller may hear of changes of a resource: not of one that it cannot see, but of one that nobody has defined yet.
  * Throws where its token does not grant what the definition asks for.
  */
-export function mayWatch(context: Context, uri: string): boolean {
-  const { server, connection } = context
-  const found = findResource(server, connection.caller, uri)
-  if (found !== undefined) {
-    checkScopes(found.definition, context)
-    return true
-  }
-  if (server.resources.get(uri) !== undefined) return false
-  for (const { template } of server.resources.values()) if (template?.match(uri) !== undefined) return false
-  return true
+export function mayWatch(context: Context, uri: string): boolean | Promise<boolean> {
+  return andThen(findFor(context, uri), ({ known, found }) => !known || found !== undefined)
 }
 
-/** What `read` returned, as contents: text, bytes, or one or several of them in full. */
+/** What `read` returned, as a result: text, bytes, or one or several contents in full; a `ReadResourceResult` is taken as it is. */
+function resultOf(value: unknown, uri: string, mimeType: string | undefined): ReadResourceResult {
+  if (!isObject(value) || !('contents' in value)) return { contents: contentsOf(value, uri, mimeType) }
+  const { contents, _meta, ...others } = value
+  const [other] = Object.keys(others)
+  if (other !== undefined) throw new TypeError(`its result has "contents" and "${other}", which is no member of a ReadResourceResult`)
+  if (!Array.isArray(contents)) throw new TypeError('its result has "contents" that are not an array')
+  if (_meta !== undefined && !isObject(_meta)) throw new TypeError('its result has a "_meta" that is not an object')
+  return { contents: contentsOf(contents, uri, mimeType), ...(_meta === undefined ? {} : { _meta }) }
+}
+
 function contentsOf(value: unknown, uri: string, mimeType: string | undefined): ResourceContents[] {
   const items: unknown[] = Array.isArray(value) ? value : [value]
-  return items.map((item) => {
-    const type = mimeType === undefined ? {} : { mimeType }
+  const type = mimeType === undefined ? {} : { mimeType }
+  return items.map((item, index) => {
     if (typeof item === 'string') return { uri, ...type, text: item }
     if (item instanceof Uint8Array) return { uri, ...type, blob: base64(item) }
-    if (isObject(item) && (typeof item['text'] === 'string' || typeof item['blob'] === 'string')) return { uri, ...type, ...item }
-    if (isObject(item) && item['blob'] instanceof Uint8Array) return { uri, ...type, ...item, blob: base64(item['blob']) }
-    throw new TypeError('a resource must be read as text, bytes, or { text } or { blob }')
+    const { text, blob } = isObject(item) ? item : {}
+    if (!isObject(item) || (typeof text !== 'string' && typeof blob !== 'string' && !(blob instanceof Uint8Array)))
+      throw new TypeError(`contents[${index}] must be a string, bytes, or an object with a "text" or a "blob"`)
+    for (const name of ['uri', 'mimeType'])
+      if (item[name] !== undefined && typeof item[name] !== 'string') throw new TypeError(`contents[${index}].${name} must be a string`)
+    return blob instanceof Uint8Array ? { uri, ...type, ...item, blob: base64(blob) } : { uri, ...type, ...item }
   })
 }
 

@@ -1,23 +1,52 @@
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { CallToolResult, ContentBlock } from '../../protocol/model.js'
-import type { Checker, Outcome } from '../../schema/standard.js'
+import { type Checker, type Outcome, describeIssues } from '../../schema/standard.js'
 import { type ToolResult, isBranded } from '../define.js'
 
 /**
  * What a handler returned, as a result. With an `output` schema the return
  * value is the structured value, whatever it looks like; without one, strings
- * and content blocks are content, and anything else becomes JSON text.
+ * and content blocks are content, an object that looks like a `CallToolResult`
+ * is one, and anything else becomes JSON text.
  * Throws where the value does not fit the schema or cannot be written as JSON.
  */
 export function resultOf(returned: unknown, output: Checker | undefined): CallToolResult | Promise<CallToolResult> {
   if (typeof returned === 'string' && output === undefined) return { content: [{ type: 'text', text: returned }], isError: false }
-  const parts: ToolResult = isBranded(returned) ? returned : output === undefined ? { content: contentOf(returned) } : { value: returned }
+  const parts: ToolResult = isBranded(returned) ? returned : output === undefined ? partsOf(returned) : { value: returned }
   // The success schema says nothing about failures.
-  if (output === undefined || parts.isError === true) return assemble(parts, parts.value)
+  if (output === undefined || parts.isError === true) return assemble(parts, asJson(parts.value))
   const outcome = output.check(asJson(parts.value))
+  const hint = isResultShaped(returned) ? `. ${VALUE_HINT}` : ''
   return isThenable(outcome)
-    ? Promise.resolve(outcome).then((checked) => assemble(parts, fitting(checked)))
-    : assemble(parts, fitting(outcome))
+    ? Promise.resolve(outcome).then((checked) => assemble(parts, fitting(checked, hint)))
+    : assemble(parts, fitting(outcome, hint))
+}
+
+/** Told where a tool with an `output` schema returns what looks like a whole result. */
+export const VALUE_HINT = 'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
+
+const RESULT_MEMBERS: ReadonlySet<string> = new Set(['content', 'structuredContent', 'isError', '_meta'])
+
+/** Whether a value looks like a `CallToolResult`, as handlers return it elsewhere: it has nothing but members of one. */
+export function isResultShaped(value: unknown): value is Record<string, unknown> {
+  if (!isObject(value) || isBranded(value) || 'toJSON' in value) return false
+  const names = Object.keys(value)
+  return names.length > 0 && names.every((name) => RESULT_MEMBERS.has(name))
+}
+
+function partsOf(returned: unknown): ToolResult {
+  if (!isResultShaped(returned)) return { content: contentOf(returned) }
+  const { content, structuredContent, isError, _meta } = returned
+  const wrong = (problem: string) =>
+    new TypeError(`its result looks like a CallToolResult, but ${problem}; to send such a value as JSON text, return JSON.stringify(value)`)
+  if (content === undefined && structuredContent === undefined) throw wrong('it has no "content"')
+  if (content !== undefined && !Array.isArray(content)) throw wrong('its "content" is not an array of content blocks')
+  if (isError !== undefined && typeof isError !== 'boolean') throw wrong('its "isError" is not true or false')
+  if (_meta !== undefined && !isObject(_meta)) throw wrong('its "_meta" is not an object')
+  const parts: ToolResult = { value: structuredContent, isError: isError === true }
+  if (content !== undefined) parts.content = content as ContentBlock[] // each is looked at by `blocksOf`
+  if (_meta !== undefined) parts.meta = _meta
+  return parts
 }
 
 /** The value as JSON will carry it: a date is a text, and what has no JSON is not there. */
@@ -28,16 +57,16 @@ function asJson(value: unknown): unknown {
 }
 
 function isPlainJson(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return typeof value !== 'number' || Number.isFinite(value)
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object' || value === null) return !['bigint', 'function', 'symbol'].includes(typeof value)
   if (Array.isArray(value)) return value.every(isPlainJson)
   const prototype: unknown = Object.getPrototypeOf(value)
   return (prototype === Object.prototype || prototype === null) && !('toJSON' in value) && Object.values(value).every(isPlainJson)
 }
 
-function fitting(outcome: Outcome): unknown {
+function fitting(outcome: Outcome, hint: string): unknown {
   if (outcome.issues === undefined) return outcome.value
-  const problems = outcome.issues.map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
-  throw new TypeError(`its result does not match its output schema: ${problems.join('; ')}`)
+  throw new TypeError(`its result does not match its output schema: ${describeIssues(outcome.issues)}${hint}`)
 }
 
 function assemble({ content, meta, isError }: ToolResult, value: unknown): CallToolResult {
@@ -54,18 +83,34 @@ function assemble({ content, meta, isError }: ToolResult, value: unknown): CallT
 function contentOf(value: unknown): ContentBlock[] {
   if (value === undefined) return []
   if (isBlock(value)) return [value]
-  if (Array.isArray(value) && value.some(isBlock) && value.every((item) => typeof item === 'string' || isBlock(item)))
-    return blocksOf(value)
+  if (Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string' || isBlock(item))) return blocksOf(value)
   return [{ type: 'text', text: toJson(value) }]
 }
 
 export function blocksOf(content: string | ContentBlock | readonly (string | ContentBlock)[]): ContentBlock[] {
   const items = typeof content === 'string' || !Array.isArray(content) ? [content] : content
-  return items.map((item: string | ContentBlock) => {
+  return items.map((item: string | ContentBlock, index) => {
     if (typeof item === 'string') return { type: 'text', text: item }
-    if (!isBlock(item)) throw new TypeError('its result has content that is neither a string nor a content block')
+    if (!isBlock(item)) throw new TypeError(`content[${index}] is neither a string nor a content block: ${faultOf(item)}`)
     return item
   })
+}
+
+/** What a block of each type needs. */
+const NEEDS: Readonly<Record<string, string>> = {
+  text: 'a string "text"',
+  image: 'strings "data" (base64) and "mimeType"',
+  audio: 'strings "data" (base64) and "mimeType"',
+  resource_link: 'strings "uri" and "name"',
+  resource: 'a "resource" with a string "uri" and a string "text" or "blob" (base64)',
+}
+
+function faultOf(item: unknown): string {
+  const type = isObject(item) ? item['type'] : undefined
+  const needs = typeof type === 'string' && Object.hasOwn(NEEDS, type) ? NEEDS[type] : undefined
+  if (needs !== undefined) return `one of type "${String(type)}" needs ${needs}`
+  const found = typeof type === 'string' ? JSON.stringify(type.slice(0, 50)) : type === undefined ? 'missing' : `a ${typeof type}`
+  return `its "type" is ${found}; it must be one of ${Object.keys(NEEDS).join(', ')}`
 }
 
 function toJson(value: unknown): string {

@@ -1,7 +1,9 @@
+import { isObject } from '../../jsonrpc/message.js'
 import type { ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
 import { checkSlips } from '../../schema/names.js'
 import type { Resource } from '../define.js'
 import { UriTemplate } from '../uri-template.js'
+import { foldUri, normalizeUri } from '../uri.js'
 import { checkFacts, listable, present } from './definition.js'
 
 /** A resource, or a template of resources, ready to be listed and read. */
@@ -10,6 +12,10 @@ export interface ServedResource {
   /** Undefined where the URI is fixed. */
   readonly template: UriTemplate | undefined
   readonly listing: ResourceListing | ResourceTemplateListing
+  /** Of a fixed URI: its normal form. */
+  readonly key: string
+  /** Of a fixed URI: as `foldUri` writes it. */
+  readonly folded: string
 }
 
 const MEMBERS = {
@@ -32,10 +38,13 @@ const MEMBERS = {
 } as const satisfies Record<keyof Resource, true>
 
 export function prepareResource(definition: Resource, others: Iterable<ServedResource>): ServedResource {
+  if (!isObject(definition)) throw new TypeError('A resource must be an object, as resource({ … }) makes it')
   const { uri, name, title, description, mimeType, size, annotations, icons, meta, read } = definition
   const fail = (problem: string) => new TypeError(`Resource ${JSON.stringify(uri)}: ${problem}`)
   if (typeof uri !== 'string' || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
     throw fail('its URI must begin with a scheme, such as file: or config:')
+  const normalized = normalizeUri(uri)
+  if (normalized.dotted) throw fail('its path has a segment "." or ".."; write the path without it')
   if (typeof read !== 'function') throw fail('it has no "read"')
   checkSlips(definition, MEMBERS, fail)
   checkFacts(definition, fail)
@@ -49,7 +58,7 @@ export function prepareResource(definition: Resource, others: Iterable<ServedRes
     template === undefined
       ? { uri, name: name ?? uri, ...shared, ...present({ size }) }
       : { uriTemplate: uri, name: name ?? uri, ...shared }
-  return { definition, template, listing: listable(listing, fail) }
+  return { definition, template, listing: listable(listing, fail), key: normalized.text, folded: foldUri(normalized) }
 }
 
 function makeTemplate(uri: string, fail: (problem: string) => Error): UriTemplate {

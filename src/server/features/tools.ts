@@ -1,23 +1,20 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, isObject, isThenable } from '../../jsonrpc/message.js'
+import { truncate } from '../../jsonrpc/truncate.js'
 import type { CallToolResult, ToolListing } from '../../protocol/model.js'
-import type { Issue } from '../../schema/standard.js'
+import { type Issue, MAX_ISSUES, type Outcome, describeIssues } from '../../schema/standard.js'
 import type { Context } from '../context.js'
 import { Suspended } from '../ask.js'
 import { isToolError } from '../failure.js'
 import { Stay } from '../stay.js'
 import { reference } from '../reference.js'
-import { checkScopes, seenBy } from './definition.js'
-import { resultOf } from './result.js'
+import { allSeenBy, checkScopes, seenBy } from './definition.js'
+import { VALUE_HINT, isResultShaped, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
-/** A refusal names so many faults at most: it must not be larger than what it refuses. */
-const MAX_ISSUES = 20
-
-export function allTools({ server, connection }: Context): ToolListing[] {
-  const found: ToolListing[] = []
-  for (const { definition, listing } of server.tools.values()) if (seenBy(definition, connection.caller)) found.push(listing)
-  return found
+export function allTools({ server, connection }: Context): ToolListing[] | Promise<ToolListing[]> {
+  return andThen(allSeenBy(server.tools.values(), connection.caller), (seen) => seen.map(({ listing }) => listing))
 }
 
 export function callTool(context: Context, params: Params): CallToolResult | Promise<CallToolResult> {
@@ -25,24 +22,28 @@ export function callTool(context: Context, params: Params): CallToolResult | Pro
   const { name, arguments: input = {} } = params
   if (typeof name !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a tool')
   const tool = server.tools.get(name)
-  if (tool === undefined || !seenBy(tool.definition, connection.caller)) throw new RpcError(INVALID_PARAMS, `Unknown tool: ${name}`)
+  if (tool === undefined) throw unknown(name)
+  return andThen<boolean, CallToolResult>(seenBy(tool.definition, connection.caller), (seen) => {
+    if (!seen) throw unknown(name)
+    return callSeen(tool, input, context)
+  })
+}
+
+function callSeen(tool: ServedTool, input: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
   checkScopes(tool.definition, context)
   if (!isObject(input)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
-  const outcome = tool.input.check(input)
-  if (outcome instanceof Promise) {
-    return outcome.then((checked) =>
-      checked.issues === undefined ? run(tool, checked.value, context) : refuse(tool, checked.issues, context),
-    )
-  }
-  return outcome.issues === undefined ? run(tool, outcome.value, context) : refuse(tool, outcome.issues, context)
+  return andThen<Outcome, CallToolResult>(tool.input.check(input), (outcome) =>
+    outcome.issues === undefined ? run(tool, outcome.value, context) : refuse(tool, outcome.issues, context),
+  )
+}
+
+function unknown(name: string): RpcError {
+  return new RpcError(INVALID_PARAMS, `Unknown tool: ${truncate(name)}`)
 }
 
 function refuse(tool: ServedTool, issues: readonly Issue[], { server }: Context): CallToolResult {
-  const shown = issues.slice(0, MAX_ISSUES)
-  const lines = shown.map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
-  if (issues.length > shown.length) lines.push(`and ${issues.length - shown.length} more`)
-  const text = `Invalid arguments for ${tool.listing.name}: ${lines.join('; ')}`
-  if (server.invalidArguments === 'protocol') throw new RpcError(INVALID_PARAMS, text, { issues: shown })
+  const text = `Invalid arguments for ${tool.listing.name}: ${describeIssues(issues)}`
+  if (server.invalidArguments === 'protocol') throw new RpcError(INVALID_PARAMS, text, { issues: issues.slice(0, MAX_ISSUES) })
   return failed(text)
 }
 
@@ -109,8 +110,17 @@ function attempt(tool: ServedTool, input: unknown, context: Context): CallToolRe
   }
 }
 
-function finish(tool: ServedTool, returned: unknown, { server, connection }: Context): CallToolResult | Promise<CallToolResult> {
+/** Tools with an `output` schema that have returned what looks like a whole result: one warning is enough. */
+const warned = new WeakSet<ServedTool>()
+
+function finish(tool: ServedTool, returned: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
+  const { server, connection } = context
   const result = resultOf(returned, tool.output)
+  if (tool.output !== undefined && !warned.has(tool) && isResultShaped(returned)) {
+    warned.add(tool)
+    const message = `Tool ${tool.listing.name} returned what looks like a CallToolResult; it was taken for its value. ${VALUE_HINT}`
+    context.report({ level: 'warning', message, id: context.call.id })
+  }
   const { maxResult } = tool.definition
   if (maxResult === undefined) return result
   const limit = (whole: CallToolResult) => server.overflow.limit(tool.listing.name, whole, maxResult, connection.caller)

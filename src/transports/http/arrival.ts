@@ -17,8 +17,8 @@ export interface Desk {
   refuse(visit: Visit, refusal: Refusal, id?: Id, unreadable?: UnreadableId): void
   /** Answers for an error of ours. */
   fail(visit: Visit, error: unknown): void
-  /** Whether so many answers are open that no more may be. */
-  full(): boolean
+  /** Whether so many answers are open, or such large requests of a caller, that no more may be. */
+  full(principal: Principal | undefined): boolean
   /** Headers of an answer that tells an error. */
   challenge(error: RpcError): HeaderList
 }

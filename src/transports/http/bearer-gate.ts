@@ -7,8 +7,12 @@ import { INSUFFICIENT_SCOPE, UNAUTHORIZED } from '../../protocol/errors.js'
 import type { Gate } from './gate.js'
 import { Refusal, unavailable } from './refusal.js'
 import type { HeaderList, Visit } from './visit.js'
+import { within } from './within.js'
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
+/** How long a client waits for its token to be verified. */
+const PATIENCE = 10_000
+const LATE = `"verify" did not decide within ${PATIENCE} ms`
 
 /**
  * Lets requests in that carry a good bearer token, and tells others where to
@@ -51,8 +55,8 @@ export class BearerGate implements Gate {
     try {
       const found = this.#authorization.verify(token, visit.http)
       if (!isThenable(found)) return this.#judge(found)
-      return Promise.resolve(found)
-        .then((principal) => this.#judge(principal))
+      return within(PATIENCE, Promise.resolve(found))
+        .then((principal) => (principal === 'late' ? this.#unknown(new Error(LATE)) : this.#judge(principal)))
         .catch((error: unknown) => this.#unknown(error))
     } catch (error) {
       return this.#unknown(error)

@@ -1,6 +1,8 @@
+import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, Exchange, HttpRequest, Principal, Receiver } from '../../jsonrpc/channel.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
 import type { Request } from '../../jsonrpc/message.js'
+import type { Budgets } from './budgets.js'
 import type { Conversation } from './conversation.js'
 import { Outlet, type OutletOptions } from './outlet.js'
 import type { Beating, Pulse } from './pulse.js'
@@ -17,6 +19,8 @@ export interface DescribedOptions {
   headers: HeaderList
   /** Headers of an answer that tells an error. */
   challenge(error: RpcError): HeaderList
+  /** The bytes that clients can make the server hold. */
+  budgets: Budgets
   /** It has been answered, or its client is gone. */
   ended(described: Described): void
 }
@@ -34,6 +38,7 @@ export class Described implements Channel, Exchange, Beating {
   #conversation: Conversation | undefined
   #outlet: Outlet | undefined
   #until: OutletOptions['until']
+  #retained: Budget | undefined
   #state: 'new' | 'pending' | 'ended' = 'new'
 
   constructor(options: DescribedOptions) {
@@ -59,6 +64,16 @@ export class Described implements Channel, Exchange, Beating {
 
   get http(): HttpRequest {
     return this.#options.visit.http
+  }
+
+  get pending(): Budget {
+    return this.#options.budgets.of(this.principal?.id).pending
+  }
+
+  /** Made when it is needed: only a stream of notifications keeps anything. */
+  get retained(): Budget {
+    this.#retained ??= this.#options.budgets.ofSession(this.principal?.id).retained
+    return this.#retained
   }
 
   get congested(): boolean {

@@ -1,9 +1,10 @@
 import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import type { Id, Message, Request, UnreadableId } from '../../jsonrpc/message.js'
+import { truncate } from '../../jsonrpc/truncate.js'
 import type { Arrival } from './arrival.js'
 import { readBody } from './body.js'
-import { Budget } from './budget.js'
+import { Budget } from '../../jsonrpc/budget.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
 import { Described } from './described.js'
 import { checkDescription, describes, selfDescribingNamed } from './era.js'
@@ -19,7 +20,11 @@ export interface EndpointOptions extends GuardOptions, HandshakeOptions {
   /** Where the endpoint is; without it, everywhere. */
   path?: string | undefined
   /** The parameters of a tool that are mirrored in headers, as far as the sender of a request may know of it. */
-  headerParameters(tool: string, request: Request, principal: Principal | undefined): readonly HeaderParameter[]
+  headerParameters(
+    tool: string,
+    request: Request,
+    principal: Principal | undefined,
+  ): readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>
   gate?: Gate | undefined
   maxDepth?: number | undefined
   /** The longest body, in bytes. */
@@ -46,7 +51,7 @@ export class Endpoint {
     this.#options = options
     this.#guards = new Guards(options)
     this.#pulse = new Pulse(options.keepAlive)
-    const desk = { refuse: this.#refuse, fail: this.#fail, full: () => this.#full(), challenge: this.#challenge }
+    const desk = { refuse: this.#refuse, fail: this.#fail, full: this.#full, challenge: this.#challenge }
     this.#handshakes = new Handshakes(options, desk, this.#pulse)
     this.#bodies = new Budget(options.maxBodies)
   }
@@ -86,7 +91,10 @@ export class Endpoint {
   readonly #refuse = (visit: Visit, refusal: Refusal, id?: Id, unreadable?: UnreadableId): void => {
     const { status, error } = refusal
     const level = status === 503 ? 'warning' : 'debug'
-    this.#options.report({ level, message: `${visit.method} ${visit.path} was refused with status ${status}: ${error.message}` })
+    this.#options.report({
+      level,
+      message: `${truncate(visit.method)} ${truncate(visit.path)} was refused with status ${status}: ${error.message}`,
+    })
     refuse(visit, refusal, id, unreadable)
   }
 
@@ -171,34 +179,47 @@ export class Endpoint {
     this.#handshakes.post(arrival, text, message)
   }
 
-  #serveDescribed({ visit, principal, headers }: Arrival, message: Message, version: string | undefined): void {
+  #serveDescribed(arrival: Arrival, message: Message, version: string | undefined): void {
+    const { visit, principal, headers } = arrival
     // https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#sending-messages
     if (message.kind === 'notification') return visit.answer(202, headers)
     if (message.kind === 'invalid') return this.#refuse(visit, new Refusal(400, message.error, headers), message.id)
     if (message.kind !== 'request') return this.#refuse(visit, new Refusal(400, `Bad Request: ${NOT_ONE}`, headers))
+    const wrong = (error: unknown) => {
+      if (!(error instanceof RpcError)) throw error
+      this.#refuse(visit, new Refusal(400, error, headers), message.id)
+    }
+    let checked: void | Promise<void>
     try {
       checkDescription(message, version)
-      checkMirrors(visit, message, (tool) => this.#options.headerParameters(tool, message, principal))
+      checked = checkMirrors(visit, message, (tool) => this.#options.headerParameters(tool, message, principal))
     } catch (error) {
-      if (!(error instanceof RpcError)) throw error
-      return this.#refuse(visit, new Refusal(400, error, headers), message.id)
+      return wrong(error)
     }
-    if (this.#full()) return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
-    const described: Described = new Described({
+    if (checked === undefined) return this.#serveChecked(arrival, message)
+    checked.then(() => this.#serveChecked(arrival, message), wrong).catch((error: unknown) => this.#fail(visit, error))
+  }
+
+  #serveChecked({ visit, principal, headers }: Arrival, message: Request): void {
+    if (this.#full(principal)) return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
+    const described = new Described({
       visit,
       principal,
       headers,
       pulse: this.#pulse,
       maxWaiting: this.#options.maxWaiting,
       challenge: this.#challenge,
-      ended: () => this.#described.delete(described),
+      ended: this.#ended,
+      budgets: this.#options.budgets,
     })
     if (described.serve(message, this.#options.open)) this.#described.add(described)
   }
 
-  #full(): boolean {
-    return this.#pulse.size >= this.#options.maxOpen
-  }
+  readonly #full = (principal: Principal | undefined): boolean =>
+    this.#pulse.size >= this.#options.maxOpen || this.#options.budgets.of(principal?.id).pending.full
+
+  /** No closure of its own for each: that would hold the whole request for as long as a stream lasts. */
+  readonly #ended = (described: Described): void => void this.#described.delete(described)
 
   readonly #challenge = (error: RpcError): HeaderList => this.#options.gate?.challenge(error) ?? []
 }

@@ -1,4 +1,5 @@
 import { type Message, type Request, isObject } from '../../jsonrpc/message.js'
+import { truncateJson } from '../../jsonrpc/truncate.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from '../../protocol/meta.js'
 import { identify, undescribed } from '../../protocol/revisions/identify.js'
 import { type Revision, byHandshake, bySelfDescription } from '../../protocol/revisions/index.js'
@@ -31,8 +32,8 @@ export function checkDescription({ method, params }: Request, version: string | 
   const meta = params?.['_meta']
   const said = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
   if (typeof said === 'string') {
-    if (version === undefined) throw mismatch(`the header MCP-Protocol-Version is missing; it must be ${JSON.stringify(said)}`)
-    if (version !== said) throw mismatch(`the header MCP-Protocol-Version does not say ${JSON.stringify(said)}, as the body does`)
+    if (version === undefined) throw mismatch(`the header MCP-Protocol-Version is missing; it must be ${truncateJson(said)}`)
+    if (version !== said) throw mismatch(`the header MCP-Protocol-Version does not say ${truncateJson(said)}, as the body does`)
   }
   if (identify(params) === undefined) throw undescribed(method)
 }

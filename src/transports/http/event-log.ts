@@ -1,4 +1,6 @@
 import type { StreamEvent } from '../../framing/event-stream.js'
+import { callHook } from '../../jsonrpc/hook.js'
+import type { Report } from '../../jsonrpc/report.js'
 import type { ReplayStore } from '../../stores/replay.js'
 import type { Outlet } from './outlet.js'
 
@@ -13,21 +15,23 @@ export class EventLog {
   readonly name: string
   readonly #key: string
   readonly #store: ReplayStore
+  readonly #report: (report: Report) => void
   #count = 0
   #outlet: Outlet | undefined
   #ended = false
-  /** The connection that has come back last. */
-  #latest: Outlet | undefined
+  /** A connection that has come back, and is being sent what it has missed. */
+  #resuming: Outlet | undefined
 
   /** `session` is its name, which makes the stream's name unique among all. */
-  constructor(session: string, name: string, store: ReplayStore) {
+  constructor(session: string, name: string, store: ReplayStore, report: (report: Report) => void) {
     this.name = name
     this.#key = `${session}/${name}`
     this.#store = store
+    this.#report = report
   }
 
   get connected(): boolean {
-    return this.#outlet !== undefined
+    return this.#outlet !== undefined || this.#resuming !== undefined
   }
 
   get congested(): boolean {
@@ -42,7 +46,8 @@ export class EventLog {
   /** Sends a message, or keeps it for later. */
   push(frame: string): void {
     const number = ++this.#count
-    this.#store.keep(this.#key, { number, frame })
+    // Who listens gets it, whether or not it can be kept for those who come back.
+    callHook(() => this.#store.keep(this.#key, { number, frame }), this.#failed)
     this.#outlet?.send({ id: this.#id(number), data: frame })
   }
 
@@ -71,6 +76,7 @@ export class EventLog {
   /** A connection is gone, whoever ended it. */
   disconnect(outlet: Outlet): void {
     if (this.#outlet === outlet) this.#outlet = undefined
+    if (this.#resuming === outlet) this.#resuming = undefined
   }
 
   /** Ends the connection, not the stream. */
@@ -82,23 +88,29 @@ export class EventLog {
   /** Sends over a new connection what came behind an event, and whatever will come. */
   async resume(outlet: Outlet, after: number): Promise<void> {
     this.release()
-    this.#latest = outlet
+    this.#resuming = outlet
     let sent = Math.min(after, this.#count)
     while (sent < this.#count) {
       const events = await this.#store.after(this.#key, sent)
       for (const { number, frame } of events) outlet.replay({ id: this.#id(number), data: frame })
       const last = events.at(-1)?.number
-      if (last === undefined) break
+      // A store that gives the same again would never end.
+      if (last === undefined || !(last > sent)) break
       sent = last
     }
-    if (this.#ended || this.#latest !== outlet) outlet.end()
-    else if (outlet.open) this.#outlet = outlet
-    if (this.#latest === outlet) this.#latest = undefined
+    const current = this.#resuming === outlet
+    if (current) this.#resuming = undefined
+    if (this.#ended || !current) outlet.end()
+    else this.#outlet = outlet
   }
 
   drop(): void {
     this.end()
-    this.#store.drop(this.#key)
+    callHook(() => this.#store.drop(this.#key), this.#failed)
+  }
+
+  readonly #failed = (error: unknown): void => {
+    this.#report({ level: 'error', message: 'The replay store failed: a client that comes back may miss events', error })
   }
 
   #id(number: number): string {

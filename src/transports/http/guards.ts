@@ -1,3 +1,4 @@
+import { isAddress, isLoopback } from '../../auth/loopback.js'
 import { Refusal } from './refusal.js'
 import type { HeaderList, Visit } from './visit.js'
 
@@ -11,10 +12,6 @@ export interface GuardOptions {
   /** Whether the server is reached by its address from elsewhere. */
   addresses?: boolean | undefined
 }
-
-/** Names that cannot be pointed at us from outside. */
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
-const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\])$/
 
 export class Guards {
   readonly #hosts: ReadonlySet<string> | 'any'
@@ -54,8 +51,8 @@ export class Guards {
     if (this.#hosts === 'any') return true
     const written = host.toLowerCase()
     const name = written.replace(/:\d+$/, '')
-    if (LOOPBACK.test(name) || this.#hosts.has(name) || this.#hosts.has(written)) return true
-    return this.#addresses && ADDRESS.test(name)
+    if (isLoopback(name) || this.#hosts.has(name) || this.#hosts.has(written)) return true
+    return this.#addresses && isAddress(name)
   }
 
   #knowsOrigin(origin: string, host: string): boolean {

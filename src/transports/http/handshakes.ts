@@ -1,10 +1,12 @@
 import type { Channel } from '../../jsonrpc/channel.js'
 import type { Id, Message, Request } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
+import { weightOf } from '../../jsonrpc/weight.js'
 import { unnamedOverHttp } from '../../protocol/revisions/index.js'
 import type { ReplayStore } from '../../stores/replay.js'
 import type { SessionStore } from '../../stores/sessions.js'
 import type { Arrival, Desk } from './arrival.js'
+import type { Budgets } from './budgets.js'
 import type { Conversation } from './conversation.js'
 import { handshakeNamed } from './era.js'
 import { parseEventId } from './event-log.js'
@@ -14,7 +16,8 @@ import { Refusal, gone, unavailable, unsupportedVersion } from './refusal.js'
 import { newId } from './session-id.js'
 import { HttpSession, type SessionFacts } from './session.js'
 import { Sessions } from './sessions.js'
-import type { Visit } from './visit.js'
+import { openingOf } from './told.js'
+import type { HeaderList, Visit } from './visit.js'
 
 export interface HandshakeOptions {
   /** Serves a client over a channel. */
@@ -23,7 +26,9 @@ export interface HandshakeOptions {
   /** Where events are kept for clients that come back. */
   store: ReplayStore
   /** How many sessions there may be, for how long one may be idle, and where they are kept. */
-  sessions: { max: number; idle: number; store: SessionStore }
+  sessions: { max: number; idle: number; store: SessionStore | undefined }
+  /** The bytes that clients can make the server hold. */
+  budgets: Budgets
   /** The name of this process among others: what the ids of its sessions begin with. */
   node?: string | undefined
   /** How many bytes may wait for one client. */
@@ -46,7 +51,12 @@ export class Handshakes {
     this.#options = options
     this.#desk = desk
     this.#pulse = pulse
-    this.#sessions = new Sessions({ ...options.sessions, report: options.report, make: (facts) => this.#make(facts) })
+    this.#sessions = new Sessions({
+      ...options.sessions,
+      budgets: options.budgets,
+      report: options.report,
+      make: (facts) => this.#make(facts),
+    })
   }
 
   get size(): number {
@@ -63,7 +73,7 @@ export class Handshakes {
   post(arrival: Arrival, text: string, message: Message): void {
     const id = arrival.visit.header('mcp-session-id')
     if (id === undefined) return this.#post(arrival, text, message, undefined)
-    this.#find(arrival, id, (session) => this.#post(arrival, text, message, session))
+    this.#find(arrival, id, (session) => this.#post(arrival, text, message, session), text)
   }
 
   /** Serves a GET or a DELETE, which are about a session as a whole. */
@@ -72,10 +82,10 @@ export class Handshakes {
     this.#find(arrival, visit.header('mcp-session-id') ?? '', (session) => {
       if (session === undefined) return this.#desk.refuse(visit, gone(headers))
       if (speaksOtherwise(visit, session)) return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
-      if (visit.method === 'DELETE') return void this.#delete(arrival, session)
+      if (visit.method === 'DELETE') return void this.#delete(arrival, session).catch((error: unknown) => this.#desk.fail(visit, error))
       if (!accepts(visit, 'text/event-stream'))
         return this.#desk.refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
-      if (this.#desk.full()) return this.#desk.refuse(visit, unavailable('too many streams are open', headers))
+      if (this.#desk.full(arrival.principal)) return this.#desk.refuse(visit, unavailable('too many streams are open', headers))
       this.#listen(arrival, session)
     })
   }
@@ -86,21 +96,30 @@ export class Handshakes {
   }
 
   #make(facts: SessionFacts): HttpSession {
-    const { store, maxWaiting, retry, report, open } = this.#options
+    const { store, maxWaiting, retry, report, open, budgets } = this.#options
     const told = (session: HttpSession) => this.#sessions.keep(session)
-    return new HttpSession(facts, { pulse: this.#pulse, store, maxWaiting, retry, report, told }, open)
+    const settings = { pulse: this.#pulse, store, maxWaiting, retry, report, told, ...budgets.ofSession(facts.owner) }
+    return new HttpSession(facts, settings, open)
   }
 
-  #find(arrival: Arrival, id: string, next: (session: HttpSession | undefined) => void): void {
+  /** Finds a session; `text` is what is held meanwhile. */
+  #find(arrival: Arrival, id: string, next: (session: HttpSession | undefined) => void, text = ''): void {
     const { visit, principal, headers } = arrival
     const decided = (found: HttpSession | 'unavailable' | undefined) =>
       found === 'unavailable' ? this.#desk.refuse(visit, unavailable('sessions cannot be looked up now', headers)) : next(found)
     const found = this.#sessions.find(id, principal)
     if (!(found instanceof Promise)) return decided(found)
+    const { pending } = this.#options.budgets.of(principal?.id)
+    if (pending.full) return this.#desk.refuse(visit, unavailable('too many requests are open', headers))
+    const held = weightOf(text)
+    pending.charge(held)
     // Of those who have waited for it, one may have ended it by now.
     const late = (session: Awaited<typeof found>) =>
-      session instanceof HttpSession && session.closed ? this.#find(arrival, id, next) : decided(session)
-    found.then(late).catch((error: unknown) => this.#desk.fail(visit, error))
+      session instanceof HttpSession && session.closed ? this.#find(arrival, id, next, text) : decided(session)
+    found
+      .finally(() => pending.give(held))
+      .then(late)
+      .catch((error: unknown) => this.#desk.fail(visit, error))
   }
 
   #post(arrival: Arrival, text: string, message: Message, session: HttpSession | undefined): void {
@@ -115,15 +134,18 @@ export class Handshakes {
       return this.#desk.refuse(visit, refusal, asked, unreadable)
     }
     if (speaksOtherwise(visit, session)) return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
-    if ((message.kind === 'request' || message.kind === 'batch') && this.#desk.full())
+    if ((message.kind === 'request' || message.kind === 'batch') && this.#desk.full(principal))
       return this.#desk.refuse(visit, unavailable('too many requests are open', headers), asked)
     session.post(text, message, { visit, principal, headers, challenge: this.#desk.challenge })
   }
 
   #initialize({ visit, principal, headers }: Arrival, message: Request): void {
-    if (this.#desk.full()) return this.#desk.refuse(visit, unavailable('too many requests are open', headers), message.id)
-    if (!this.#sessions.makeRoom()) return this.#desk.refuse(visit, unavailable('too many sessions are open', headers), message.id)
-    const session = this.#make({ id: newId(this.#options.node), owner: principal?.id, opening: message.frame, generation: 0 })
+    if (this.#desk.full(principal)) return this.#desk.refuse(visit, unavailable('too many requests are open', headers), message.id)
+    const owner = principal?.id
+    const opening = openingOf(message.params)
+    if (!this.#sessions.makeRoom(owner, opening))
+      return this.#desk.refuse(visit, unavailable('too many sessions are open', headers), message.id)
+    const session = this.#make({ id: newId(this.#options.node), owner, opening, generation: 0 })
     // At once: opening it may take a while, and it takes its place already.
     this.#sessions.add(session)
     session.post(message.frame, message, {
@@ -132,7 +154,8 @@ export class Handshakes {
       headers,
       challenge: this.#desk.challenge,
       opening: (answer) => {
-        if (answer !== undefined && session.begin(answer)) return ['Mcp-Session-Id', session.id]
+        const named: HeaderList = ['Mcp-Session-Id', session.id]
+        if (answer !== undefined && session.begin(answer)) return this.#sessions.begin(session)?.then(() => named) ?? named
         void this.#sessions.end(session)
         return []
       },

@@ -1,3 +1,4 @@
+import { andThen } from '../../jsonrpc/hook.js'
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { Report } from '../../jsonrpc/report.js'
 import type { SessionStore } from '../../stores/sessions.js'
@@ -11,9 +12,9 @@ export interface KeptSession extends Past {
   readonly secret: string
 }
 
-/** Keeps sessions in a store. Of one session nothing overtakes what was asked before. */
+/** Keeps sessions in a store, where there is one. Of one session nothing overtakes what was asked before. */
 export class Keeping {
-  readonly #store: SessionStore
+  readonly #store: SessionStore | undefined
   readonly #ttl: number
   readonly #report: (report: Report) => void
   /** By name, the end of what is under way. */
@@ -21,23 +22,24 @@ export class Keeping {
   readonly #queued = new Set<HttpSession>()
   readonly #dropped = new WeakSet<HttpSession>()
 
-  constructor(store: SessionStore, ttl: number, report: (report: Report) => void) {
+  constructor(store: SessionStore | undefined, ttl: number, report: (report: Report) => void) {
     this.#store = store
     this.#ttl = ttl
     this.#report = report
   }
 
-  /** Keeps what a session is, soon; nobody waits for it. */
-  keep(session: HttpSession): void {
+  /** Keeps what a session is. Resolves when that is done, or has failed; undefined where there is nothing to wait for. */
+  keep(session: HttpSession): Promise<void> | undefined {
     session.kept = Date.now()
-    if (this.#queued.has(session)) return
+    const store = this.#store
+    if (store === undefined || this.#queued.has(session)) return undefined
     this.#queued.add(session)
-    void this.#then(session.name, async () => {
+    return this.#then(session.name, async () => {
       // First: what it is told from here on is for the next time.
       this.#queued.delete(session)
       const kept = describe(session, await this.#secret(session.id))
       if (this.#dropped.has(session)) return
-      await (kept === undefined ? this.#store.drop(session.name) : this.#store.keep(session.name, JSON.stringify(kept), this.#ttl))
+      await (kept === undefined ? store.drop(session.name) : store.keep(session.name, JSON.stringify(kept), this.#ttl))
     })
   }
 
@@ -49,21 +51,21 @@ export class Keeping {
   /** Looks for what was kept. Rejects where the store cannot say. */
   fetch(id: string): KeptSession | undefined | Promise<KeptSession | undefined> {
     const name = nameOf(id)
-    if (name === '') return undefined
+    if (name === '' || this.#store === undefined) return undefined
     const tail = this.#tails.get(name)
     if (tail !== undefined) return tail.then(() => this.fetch(id))
-    const text = this.#fetch(name)
-    // Clients of databases have promises of their own.
-    return isThenable(text) ? Promise.resolve(text).then(parse) : parse(text)
+    return andThen(this.#fetch(name), parse)
   }
 
   #secret(id: string): string | Promise<string> {
-    return this.#store.inProcess === true ? secretOf(id) : secretDigest(id)
+    return this.#store?.inProcess === true ? secretOf(id) : secretDigest(id)
   }
 
   #fetch(name: string): string | undefined | Promise<string | undefined> {
     try {
-      return this.#store.fetch(name)
+      const text = this.#store?.fetch(name)
+      // Clients of databases have promises of their own.
+      return isThenable(text) ? Promise.resolve(text) : text
     } catch (error) {
       return Promise.reject(error)
     }
@@ -71,10 +73,12 @@ export class Keeping {
 
   /** Whether it could be dropped. */
   async drop(session: HttpSession): Promise<boolean> {
+    const store = this.#store
+    if (store === undefined) return true
     this.#dropped.add(session)
     let dropped = false
     await this.#then(session.name, async () => {
-      await this.#store.drop(session.name)
+      await store.drop(session.name)
       dropped = true
     })
     return dropped

@@ -1,5 +1,7 @@
 import { RpcError } from '../../jsonrpc/errors.js'
+import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, type Request, isObject } from '../../jsonrpc/message.js'
+import { truncateJson } from '../../jsonrpc/truncate.js'
 import { HEADER_MISMATCH } from '../../protocol/errors.js'
 import type { Visit } from './visit.js'
 
@@ -28,17 +30,21 @@ export function mismatch(problem: string): RpcError {
   return new RpcError(HEADER_MISMATCH, `Header mismatch: ${problem}`)
 }
 
-/** Throws where a header does not say what the body says. */
-export function checkMirrors(visit: Visit, { method, params }: Request, parametersOf: (tool: string) => readonly HeaderParameter[]): void {
+/** Throws, or rejects, where a header does not say what the body says. */
+export function checkMirrors(
+  visit: Visit,
+  { method, params }: Request,
+  parametersOf: (tool: string) => readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>,
+): void | Promise<void> {
   const said = visit.header('mcp-method')
-  if (said === undefined) throw mismatch(`the header Mcp-Method is missing; it must be ${JSON.stringify(method)}`)
-  if (said.trim() !== method) throw mismatch(`the header Mcp-Method does not say ${JSON.stringify(method)}, as the body does`)
+  if (said === undefined) throw mismatch(`the header Mcp-Method is missing; it must be ${truncateJson(method)}`)
+  if (said.trim() !== method) throw mismatch(`the header Mcp-Method does not say ${truncateJson(method)}, as the body does`)
   const source = NAMED_BY.get(method)
   if (source === undefined || params === undefined) return
   const name = params[source]
   if (typeof name !== 'string') return
   checkValue('Mcp-Name', visit.header('mcp-name'), name)
-  if (method === 'tools/call') checkParameters(visit, params, parametersOf(name))
+  if (method === 'tools/call') return andThen(parametersOf(name), (parameters) => checkParameters(visit, params, parameters))
 }
 
 /** The headers that say what the body of a request says: what `checkMirrors` asks for. */

@@ -1,5 +1,6 @@
 import type { HttpRequest } from '../../jsonrpc/channel.js'
-import type { Budget } from './budget.js'
+import { truncate } from '../../jsonrpc/truncate.js'
+import type { Budget } from '../../jsonrpc/budget.js'
 import { bodyReadBefore } from './node-body.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
 import { VisibleRequest } from './request-headers.js'
@@ -67,7 +68,7 @@ export class NodeVisit implements Visit {
     const seen = new Set<string>()
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const name = rawHeaders[i]?.toLowerCase() ?? ''
-      if (seen.has(name) && SINGLE.test(name)) return `the header ${name} was sent more than once`
+      if (seen.has(name) && SINGLE.test(name)) return `the header ${truncate(name)} was sent more than once`
       seen.add(name)
     }
     return undefined
@@ -191,7 +192,9 @@ class NodeSink implements Sink {
   }
 
   write(text: string): void {
-    if (!isDestroyed(this.#response) && !this.#response.writableEnded) this.#response.write(text)
+    if (isDestroyed(this.#response) || this.#response.writableEnded) return
+    this.#response.write(text)
+    this.#unread.add(this.#response)
   }
 
   end(): void {

@@ -1,6 +1,6 @@
 import type { Exchange, HttpRequest, Principal } from '../../jsonrpc/channel.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
-import { type Message, isQuestion } from '../../jsonrpc/message.js'
+import { type Invalid, type Message, isQuestion } from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import type { EventLog } from './event-log.js'
 import { STREAM_HEADERS } from './outlet.js'
@@ -25,11 +25,12 @@ export interface PostOptions {
   principal: Principal | undefined
   /** Headers that every answer carries. */
   headers: HeaderList
-  message: Message
+  /** What was sent; of a message that can be served, its kind says enough. */
+  asked: Invalid | { kind: Exclude<Message['kind'], 'invalid'> }
   /** Headers of an answer that tells an error. */
   challenge(error: RpcError): HeaderList
-  /** Headers of the answer that opens a session. None where there is no answer, or nobody to have it. */
-  opening?: (answer: string | undefined) => HeaderList
+  /** Headers of the answer that opens a session, which may have to be kept first. None where there is no answer, or nobody to have it. */
+  opening?: (answer: string | undefined) => HeaderList | Promise<HeaderList>
 }
 
 /**
@@ -120,16 +121,22 @@ export class PostExchange implements Exchange, Beating {
   }
 
   #answer(frame: string | undefined, error: RpcError | undefined): void {
-    const { visit, headers, message, challenge, opening, home } = this.#options
-    const all = opening === undefined ? headers : [...headers, ...opening(frame)]
+    const { headers, opening } = this.#options
+    const more = opening?.(frame) ?? []
+    if (more instanceof Promise) void more.then((opened) => this.#write(frame, error, [...headers, ...opened]))
+    else this.#write(frame, error, more.length === 0 ? headers : [...headers, ...more])
+  }
+
+  #write(frame: string | undefined, error: RpcError | undefined, headers: HeaderList): void {
+    const { visit, asked, challenge, home } = this.#options
     if (frame !== undefined) {
-      const status = error === undefined ? 200 : message.kind === 'invalid' ? 400 : statusInSession(error)
-      return visit.answer(status, [...JSON_TYPE, ...all, ...(error === undefined ? [] : challenge(error))], frame)
+      const status = error === undefined ? 200 : asked.kind === 'invalid' ? 400 : statusInSession(error)
+      return visit.answer(status, [...JSON_TYPE, ...headers, ...(error === undefined ? [] : challenge(error))], frame)
     }
     // A request that was cancelled gets no answer: its stream ends without one.
-    if (message.kind === 'request') return visit.answer(200, [...STREAM_HEADERS, ...all], '')
-    if (message.kind !== 'invalid') return visit.answer(202, all)
-    refuse(visit, new Refusal(400, message.error, all), undefined, home.revision.unreadableId)
+    if (asked.kind === 'request') return visit.answer(200, [...STREAM_HEADERS, ...headers], '')
+    if (asked.kind !== 'invalid') return visit.answer(202, headers)
+    refuse(visit, new Refusal(400, asked.error, headers), undefined, home.revision.unreadableId)
   }
 
   #stream(): EventLog {

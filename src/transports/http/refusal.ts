@@ -1,5 +1,6 @@
 import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from '../../jsonrpc/errors.js'
 import { type Id, type UnreadableId, encodeError } from '../../jsonrpc/message.js'
+import { truncate } from '../../jsonrpc/truncate.js'
 import type { HeaderList, Visit } from './visit.js'
 
 export const JSON_TYPE: HeaderList = ['Content-Type', 'application/json']
@@ -35,5 +36,9 @@ export function notAllowed(allowed: string, headers: HeaderList): Refusal {
 }
 
 export function unsupportedVersion(agreed: string | undefined, headers: HeaderList): Refusal {
-  return new Refusal(400, `Bad Request: unsupported MCP-Protocol-Version; this session has agreed on ${agreed ?? 'none'}`, headers)
+  return new Refusal(
+    400,
+    `Bad Request: unsupported MCP-Protocol-Version; this session has agreed on ${truncate(agreed ?? 'none')}`,
+    headers,
+  )
 }

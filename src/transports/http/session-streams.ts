@@ -105,7 +105,8 @@ export class SessionStreams {
   }
 
   #make(name: string): EventLog {
-    const log = new EventLog(this.#session, this.#generation === 0 ? name : `${name}${this.#generation}`, this.#settings.store)
+    const { store, report } = this.#settings
+    const log = new EventLog(this.#session, this.#generation === 0 ? name : `${name}${this.#generation}`, store, report)
     this.#logs.set(log.name, log)
     return log
   }
@@ -133,7 +134,8 @@ export class SessionStreams {
 
   /** A stream of an earlier process: what is left of it, and behind that, if it belonged to no request, what comes now. */
   async #earlier(visit: Visit, { stream, number }: EventId, headers: HeaderList, expires: number | undefined): Promise<boolean> {
-    const events = await new EventLog(this.#session, stream, this.#settings.store).after(number)
+    const { store, report } = this.#settings
+    const events = await new EventLog(this.#session, stream, store, report).after(number)
     const own = EARLIER_OWN.test(stream)
     if (events.length === 0 && !own) return false
     const outlet = this.#outlet(this.own, visit, headers, own ? expires : undefined)
@@ -150,6 +152,7 @@ export class SessionStreams {
     } catch (error) {
       this.#settings.report({ level: 'error', message: 'The events of a stream could not be fetched', error })
       // Its client comes back, and asks for the same again.
+      log.disconnect(outlet)
       outlet.end()
     }
     if (log.ended) this.#finished(log)

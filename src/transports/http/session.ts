@@ -1,3 +1,4 @@
+import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
 import { type Message, read } from '../../jsonrpc/message.js'
 import { type Revision, byHandshake, newestHandshake } from '../../protocol/revisions/index.js'
@@ -7,10 +8,13 @@ import { type Home, PostExchange, type PostOptions } from './post-exchange.js'
 import type { Pulse } from './pulse.js'
 import { nameOf } from './session-id.js'
 import { SessionStreams, type StreamSettings } from './session-streams.js'
-import { Told } from './told.js'
+import { Told, factsOf } from './told.js'
 import type { HeaderList, Visit } from './visit.js'
 
 export interface SessionSettings extends StreamSettings {
+  /** The bytes that it may hold: of requests in progress, and beyond them. */
+  pending: Budget
+  retained: Budget
   /** A session has been told something that is to be remembered. */
   told(session: HttpSession): void
 }
@@ -19,7 +23,7 @@ export interface SessionFacts {
   id: string
   /** Who has opened it: nobody else may use it. */
   owner: string | undefined
-  /** The text of `initialize`. */
+  /** An `initialize` that says what is remembered of the client. */
   opening: string
   /** What the names of its streams have behind them; 0 in the process that has opened it. */
   generation: number
@@ -33,6 +37,11 @@ export interface Past {
   readonly offers: string
   /** What its client has told it since. */
   readonly told: readonly string[]
+}
+
+/** What a session holds of its `initialize`: what was read of it, its text, and the copy in a store. */
+export function openingBytes(opening: string): number {
+  return 6 * opening.length
 }
 
 /**
@@ -55,15 +64,20 @@ export class HttpSession implements Channel, Home {
   #offers = ''
   #revision = newestHandshake
   #closed = false
+  readonly pending: Budget
+  readonly retained: Budget
   /** When it was last used. */
   used = Date.now()
-  /** When it was last kept; not before its client comes again. */
+  /** When it was last kept. */
   kept = 0
 
   constructor({ id, owner, opening, generation }: SessionFacts, settings: SessionSettings, open: (channel: Channel) => Conversation) {
     this.id = id
     this.owner = owner
-    this.told = new Told(opening)
+    this.pending = settings.pending
+    this.retained = settings.retained
+    this.retained.charge(openingBytes(opening))
+    this.told = new Told(opening, this.retained)
     this.name = nameOf(id)
     this.#settings = settings
     this.#streams = new SessionStreams(this.name, generation, settings, this)
@@ -113,7 +127,7 @@ export class HttpSession implements Channel, Home {
     const answer = await this.#repeat(past.opening, principal)
     if (answer === undefined || !this.begin(answer) || this.#agreed !== past.agreed || this.#offers !== past.offers) return false
     for (const frame of past.told) {
-      this.told.note(read(frame))
+      this.told.note(factsOf(read(frame)))
       await this.#repeat(frame, principal)
     }
     return true
@@ -128,21 +142,28 @@ export class HttpSession implements Channel, Home {
   }
 
   /** Serves a message that came by POST. */
-  post(text: string, message: Message, options: Omit<PostOptions, 'home' | 'message'>): void {
-    const exchange = new PostExchange({ ...options, home: this, message })
+  post(text: string, message: Message, options: Omit<PostOptions, 'home' | 'asked'>): void {
+    const asked = message.kind === 'invalid' ? message : { kind: message.kind }
+    const exchange = new PostExchange({ ...options, home: this, asked })
+    const facts = factsOf(message)
     this.used = Date.now()
     this.#receiver?.frame(text, exchange, message)
-    if (exchange.answered) return this.#note(exchange, message)
+    if (exchange.answered) return this.#note(exchange, facts)
+    this.#wait(exchange, facts)
+  }
+
+  /** Apart from `post`, so that the message itself is not held until it is answered. */
+  #wait(exchange: PostExchange, facts: ReturnType<typeof factsOf>): void {
     this.#pending.add(exchange)
     exchange.wait(() => {
       this.#pending.delete(exchange)
       this.used = Date.now()
-      this.#note(exchange, message)
+      this.#note(exchange, facts)
     })
   }
 
-  #note({ failed }: PostExchange, message: Message): void {
-    if (!failed && this.told.note(message)) this.#settings.told(this)
+  #note({ failed }: PostExchange, facts: ReturnType<typeof factsOf>): void {
+    if (!failed && this.told.note(facts)) this.#settings.told(this)
   }
 
   /** Opens the stream that belongs to no request; false where it is open already. */
@@ -202,6 +223,7 @@ export class HttpSession implements Channel, Home {
     this.#closed = true
     this.#receiver?.closed()
     this.#streams.end()
+    this.retained.close()
   }
 
   close(): Promise<void> {

@@ -1,9 +1,12 @@
 import type { Principal } from '../../jsonrpc/channel.js'
+import { handled } from '../../jsonrpc/hook.js'
 import type { Report } from '../../jsonrpc/report.js'
 import type { SessionStore } from '../../stores/sessions.js'
+import type { Budgets } from './budgets.js'
 import { Keeping, type KeptSession } from './keeping.js'
 import { newGeneration } from './session-id.js'
-import type { HttpSession, SessionFacts } from './session.js'
+import { type HttpSession, type SessionFacts, openingBytes } from './session.js'
+import { within } from './within.js'
 
 export interface SessionsOptions {
   /** How many there may be. */
@@ -11,7 +14,9 @@ export interface SessionsOptions {
   /** After so many milliseconds without a request or an open stream a session is ended. */
   idle: number
   /** Where they are kept, to be made anew where they are not. */
-  store: SessionStore
+  store: SessionStore | undefined
+  /** The bytes that they may hold. */
+  budgets: Budgets
   report(report: Report): void
   make(facts: SessionFacts): HttpSession
 }
@@ -25,6 +30,8 @@ const SETTLED = 60_000
 const LOOK_AGAIN = 100
 /** How long a client waits until a session is made anew, or dropped. */
 const PATIENCE = 10_000
+/** How long the answer to `initialize` waits until the session is kept. */
+const KEPT_WITHIN = 2000
 
 /** Every session of an endpoint. Most clients never say that they are done, so it ends those that nobody uses. */
 export class Sessions {
@@ -57,24 +64,29 @@ export class Sessions {
     if (session === undefined) return this.#elsewhere(id, principal)
     if (session.owner !== principal?.id) return undefined
     // The store does not see that it is used.
-    if (Date.now() - session.kept > this.#options.idle / 4) this.#keeping.keep(session)
+    if (Date.now() - session.kept > this.#options.idle / 4) void this.#keeping.keep(session)
     return session
   }
 
   /** Whether there is room for one more; one that has been idle for a while makes way for it. */
-  makeRoom(): boolean {
-    if (this.#all.size < this.#options.max) return true
+  makeRoom(owner: string | undefined, opening: string): boolean {
+    const { retained } = this.#options.budgets.of(owner)
+    const bytes = openingBytes(opening)
+    if (this.#all.size < this.#options.max && retained.fits(bytes)) return true
     // Who asks all the time must not have all of them looked at each time.
     if (Date.now() < this.#fullUntil) return false
+    // Where one principal has taken all that it may, its own sessions make way.
+    const own = retained !== this.#options.budgets.of(undefined).retained && !retained.fits(bytes)
     let oldest: HttpSession | undefined
-    for (const session of this.#all.values()) if (!session.busy && (oldest === undefined || session.used < oldest.used)) oldest = session
+    for (const session of this.#all.values())
+      if (!session.busy && (!own || session.owner === owner) && (oldest === undefined || session.used < oldest.used)) oldest = session
     const free = oldest === undefined ? Date.now() + LOOK_AGAIN : oldest.used + Math.min(SETTLED, this.#options.idle)
     if (oldest === undefined || Date.now() < free) {
       this.#fullUntil = Math.min(free, Date.now() + LOOK_AGAIN)
       return false
     }
     void this.end(oldest)
-    return true
+    return retained.fits(bytes)
   }
 
   add(session: HttpSession): void {
@@ -85,9 +97,15 @@ export class Sessions {
     ;(this.#timer as { unref?: () => void }).unref?.()
   }
 
+  /** Keeps a session that begins: its client must find it, also in another process. A store that does not answer holds nobody up for long. */
+  begin(session: HttpSession): Promise<unknown> | undefined {
+    const kept = this.#keeping.keep(session)
+    return kept === undefined ? undefined : within(KEPT_WITHIN, kept)
+  }
+
   /** Its client has told it something that is to be remembered. */
   keep(session: HttpSession): void {
-    if (this.#all.get(session.id) === session) this.#keeping.keep(session)
+    if (this.#all.get(session.id) === session) void this.#keeping.keep(session)
   }
 
   /** Ends it for good; resolves with whether no other process can have it any more. */
@@ -134,7 +152,10 @@ export class Sessions {
     if (restoring !== undefined) return restoring
     const kept = this.#keeping.fetch(id)
     if (kept === undefined) return undefined
-    if (this.#restoring.size >= this.#options.max) return 'unavailable'
+    if (this.#restoring.size >= this.#options.max) {
+      if (kept instanceof Promise) void handled(kept)
+      return 'unavailable'
+    }
     const restored = this.#restore(id, kept, principal).finally(() => this.#restoring.delete(asked))
     // As long as it lasts, nobody begins it a second time.
     const found = this.#inTime(restored)
@@ -159,7 +180,7 @@ export class Sessions {
     const kept = fetched instanceof Promise ? await within(PATIENCE, fetched) : fetched
     if (kept === 'late') throw new Error('The store has not answered in time')
     if (kept === undefined || kept.owner !== principal?.id || !(await this.#keeping.opens(id, kept))) return undefined
-    if (!this.makeRoom()) return 'unavailable'
+    if (!this.makeRoom(kept.owner, kept.opening)) return 'unavailable'
     const session = this.#options.make({ id, owner: kept.owner, opening: kept.opening, generation: newGeneration() })
     if (!(await session.restore(kept, principal))) {
       // What the server offers is not what this client was told: it must shake hands again.
@@ -173,7 +194,7 @@ export class Sessions {
       return other ?? 'unavailable'
     }
     // Others may have taken the place while this one was being made.
-    if (!this.makeRoom()) {
+    if (!this.makeRoom(kept.owner, '')) {
       session.leave()
       return 'unavailable'
     }
@@ -181,18 +202,5 @@ export class Sessions {
     this.keep(session)
     this.#options.report({ level: 'info', message: 'A session of an earlier process was taken up' })
     return session
-  }
-}
-
-/** What comes of something within a time. */
-async function within<Value>(time: number, promise: Promise<Value>): Promise<Value | 'late'> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(resolve, time, 'late')
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
   }
 }

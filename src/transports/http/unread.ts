@@ -9,7 +9,7 @@ interface Given {
 export const WORTH_COUNTING = 64 * 1024
 
 /**
- * Answers that have been given and not yet read. So many bytes of them may wait,
+ * Answers that are not yet read, and streams. So many bytes of them may wait,
  * whoever does not read them; beyond that the oldest is cut off. The newest
  * never is: its client has had no time.
  */
@@ -22,18 +22,26 @@ export class Unread {
     this.#max = max
   }
 
-  /** To be called when all of an answer was written. */
+  /** To be called when something was written. */
   add(given: Given): void {
-    const size = given.writableLength
-    if (size < WORTH_COUNTING) return
-    this.#waiting.set(given, size)
-    this.#size += size
-    given.once('close', () => this.#remove(given))
-    for (const oldest of this.#waiting.keys()) {
-      if (this.#size <= this.#max || oldest === given) break
+    if (given.writableLength < WORTH_COUNTING) return
+    if (!this.#waiting.has(given)) given.once('close', () => this.#remove(given))
+    this.#measure(given)
+    if (this.#size <= this.#max) return
+    // Some of it may have been read since.
+    for (const each of this.#waiting.keys()) this.#measure(each)
+    for (const [oldest, size] of this.#waiting) {
+      if (this.#size <= this.#max) return
+      if (oldest === given || size < WORTH_COUNTING) continue
       this.#remove(oldest)
       oldest.destroy()
     }
+  }
+
+  #measure(given: Given): void {
+    const size = given.writableLength
+    this.#size += size - (this.#waiting.get(given) ?? 0)
+    this.#waiting.set(given, size)
   }
 
   #remove(given: Given): void {

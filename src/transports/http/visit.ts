@@ -1,5 +1,5 @@
+import type { Budget } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
-import type { Budget } from './budget.js'
 
 /** Names and values in turn: what both Node and the web take without a detour. */
 export type HeaderList = readonly string[]

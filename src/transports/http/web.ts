@@ -1,5 +1,5 @@
+import type { Budget } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
-import type { Budget } from './budget.js'
 import { VisibleRequest } from './request-headers.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
 

@@ -1,0 +1,78 @@
+// Runs the test suite on other versions of Node, and a smoke test of the built package on Bun and Deno.
+// The runtimes come from npm and are kept in .runtimes/.
+//
+//   node scripts/runtimes.mjs [name …]     for example: node-24 bun
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const cache = join(root, '.runtimes')
+const isWindows = process.platform === 'win32'
+
+/** Each runtime's npm package and version, and how it is tested. */
+const RUNTIMES = [
+  { name: 'node-22', pkg: 'node', version: '22.23.3', test: suite },
+  { name: 'node-24', pkg: 'node', version: '24.21.0', test: suite },
+  { name: 'node-26', pkg: 'node', version: '26.10.0', test: suite },
+  { name: 'bun', pkg: 'bun', version: '1.4.4', test: smoke },
+  { name: 'deno', pkg: 'deno', version: '2.9.6', test: smoke },
+]
+
+function run(command, args, options = {}) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    cwd: root,
+    encoding: 'utf8',
+    maxBuffer: 256 * 1024 * 1024,
+    ...options,
+  })
+  return { ok: status === 0, output: `${stdout ?? ''}${stderr ?? ''}${error?.message ?? ''}` }
+}
+
+/** The folder that holds the runtime's executable. */
+function install({ name, pkg, version }) {
+  const folder = join(cache, `${name}-${version}`)
+  const bin = join(folder, 'node_modules', '.bin')
+  if (existsSync(join(folder, '.installed'))) return bin
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies: { [pkg]: version } }))
+  const npm = run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: folder, shell: isWindows })
+  if (!npm.ok) throw new Error(`npm install ${pkg}@${version} failed:\n${npm.output}`)
+  writeFileSync(join(folder, '.installed'), '')
+  return bin
+}
+
+/** The whole test suite; child processes called `node` are this version, too. */
+function suite({ bin }) {
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
+  const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` }
+  return run(join(bin, 'node'), [vitest, 'run'], { env, shell: isWindows })
+}
+
+function smoke({ pkg, bin }) {
+  const file = join(root, 'test', 'runtimes', 'smoke.mjs')
+  const args = pkg === 'deno' ? ['run', '-A', file] : [file]
+  return run(join(bin, pkg), args, { timeout: 120_000, shell: isWindows })
+}
+
+const wanted = process.argv.slice(2)
+const unknown = wanted.filter((name) => !RUNTIMES.some((runtime) => runtime.name === name))
+if (unknown.length > 0) {
+  process.stderr.write(`Unknown runtime: ${unknown.join(', ')}; known are ${RUNTIMES.map(({ name }) => name).join(', ')}\n`)
+  process.exit(2)
+}
+let failed = 0
+const chosen = RUNTIMES.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
+for (const runtime of chosen) {
+  const started = performance.now()
+  const { ok, output } = runtime.test({ ...runtime, bin: install(runtime) })
+  const seconds = ((performance.now() - started) / 1000).toFixed(0)
+  process.stdout.write(`${ok ? 'ok    ' : 'FAILED'} ${runtime.name} ${runtime.version} (${seconds} s)\n`)
+  if (ok) continue
+  failed++
+  process.stdout.write(`${output.slice(-20_000)}\n`)
+}
+process.stdout.write(`${chosen.length - failed} passed, ${failed} failed\n`)
+process.exitCode = failed === 0 ? 0 : 1

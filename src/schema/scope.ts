@@ -1,0 +1,103 @@
+import type { Issues, JsonSchema } from './issue.js'
+import type { SchemaIndex } from './walk.js'
+
+/** Which members and items of a value have been evaluated, for `unevaluatedProperties` and `unevaluatedItems`. */
+export class Coverage {
+  readonly #members = new Set<string>()
+  readonly #items = new Set<number>()
+  #allMembers = false
+  /** So many items from the first on. */
+  #first = 0
+
+  addMember(name: string): void {
+    if (!this.#allMembers) this.#members.add(name)
+  }
+
+  addAllMembers(): void {
+    this.#allMembers = true
+  }
+
+  addItem(index: number): void {
+    if (index >= this.#first) this.#items.add(index)
+  }
+
+  addFirstItems(count: number): void {
+    this.#first = Math.max(this.#first, count)
+  }
+
+  hasMember(name: string): boolean {
+    return this.#allMembers || this.#members.has(name)
+  }
+
+  hasItem(index: number): boolean {
+    return index < this.#first || this.#items.has(index)
+  }
+
+  addAll(other: Coverage): void {
+    for (const name of other.#members) this.addMember(name)
+    for (const index of other.#items) this.addItem(index)
+    this.addFirstItems(other.#first)
+    if (other.#allMembers) this.addAllMembers()
+  }
+}
+
+/** What a schema has found in a value. */
+export interface Verdict {
+  readonly issues: Issues
+  /** Only where it was asked for. */
+  readonly covered: Coverage | undefined
+}
+
+/** The verdicts of one schema within one scope. */
+export interface Verdicts {
+  readonly ofContainers: Map<object, Verdict>
+  /** Of the last string, number, boolean or null, and at which place of the value it was. */
+  ofPrimitive?: { readonly place: number; readonly verdict: Verdict }
+}
+
+/**
+ * The dynamic scope: for each name of a dynamic anchor, the outermost resource that has it. There is one object for
+ * all ways that lead to the same scope, so that verdicts are found again.
+ * https://json-schema.org/draft/2020-12/json-schema-core#name-dynamic-references-with-dyn
+ */
+export class Scope {
+  readonly #index: SchemaIndex
+  readonly #anchors: ReadonlyMap<string, string>
+  readonly #scopes: Map<string, Scope>
+  readonly #verdicts = new Map<JsonSchema, Verdicts>()
+
+  constructor(index: SchemaIndex, anchors: ReadonlyMap<string, string> = new Map(), scopes = new Map<string, Scope>()) {
+    this.#index = index
+    this.#anchors = anchors
+    this.#scopes = scopes
+  }
+
+  /** The scope within a resource. */
+  enter(base: string): Scope {
+    const names = this.#index.dynamicNames(base).filter((name) => !this.#anchors.has(name))
+    if (names.length === 0) return this
+    const anchors = [...this.#anchors, ...names.map((name): [string, string] => [name, base])]
+    const key = JSON.stringify(anchors.toSorted(([one], [other]) => (one < other ? -1 : 1)))
+    let scope = this.#scopes.get(key)
+    if (scope === undefined) {
+      scope = new Scope(this.#index, new Map(anchors), this.#scopes)
+      this.#scopes.set(key, scope)
+    }
+    return scope
+  }
+
+  /** What a name means here. */
+  anchor(name: string): JsonSchema | undefined {
+    const base = this.#anchors.get(name)
+    return base === undefined ? undefined : this.#index.dynamicAnchor(base, name)
+  }
+
+  verdictsOf(schema: JsonSchema): Verdicts {
+    let verdicts = this.#verdicts.get(schema)
+    if (verdicts === undefined) {
+      verdicts = { ofContainers: new Map() }
+      this.#verdicts.set(schema, verdicts)
+    }
+    return verdicts
+  }
+}

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest'
+import { call } from '../../src/cli/call.js'
+import type { Command } from '../../src/cli/command.js'
+import { suggestCommand } from '../../src/cli/hints.js'
+import { list } from '../../src/cli/list.js'
+import { prompt } from '../../src/cli/prompt.js'
+import { UsageError } from '../../src/cli/options.js'
+import { ccmcp, server } from './command.js'
+
+const AFTER = 'The command of a server comes after "--"; did you mean: '
+const ARGS = 'Arguments are given with --args; did you mean: '
+
+describe('a command line that was meant otherwise', () => {
+  it.each<[Command, string[], string]>([
+    [list, ['node', 'server.js'], `${AFTER}ccmcp list -- node server.js`],
+    [list, ['npx -y foo'], `${AFTER}ccmcp list -- npx -y foo`],
+    [list, ['npx', '-y', 'foo'], `${AFTER}ccmcp list -- npx -y foo`],
+    [list, ['--json', 'npx', '-y', "it's", '--timeout', '5'], `${AFTER}ccmcp list --json --timeout 5 -- npx -y 'it'\\''s'`],
+    [list, ['./server.js', '--port', '3'], `${AFTER}ccmcp list -- node ./server.js --port 3`],
+    [list, ['server.py', '--port=3'], `${AFTER}ccmcp list -- python3 server.py --port=3`],
+    [call, ['add', 'node', 'server.js', '--args', '{}'], `${AFTER}ccmcp call add --args '{}' -- node server.js`],
+    [call, ['add', '{"a":2}'], `${ARGS}ccmcp call add --args '{"a":2}'`],
+    [call, ['add', '{"a":2}', 'text'], `${ARGS}ccmcp call add text --args '{"a":2}'`],
+    [call, ['add', '{"a":2}', 'node', 'x.js'], `${ARGS}ccmcp call add --args '{"a":2}' -- node x.js`],
+    [call, ['add', '{"a":2}', '--', 'node', '-y'], `${ARGS}ccmcp call add --args '{"a":2}' -- node -y`],
+    [prompt, ['greet', '{"name":"x"}'], `${ARGS}ccmcp prompt greet --args '{"name":"x"}'`],
+  ])('%o %j', (command, args, message) => {
+    expect(() => suggestCommand(command, args)).toThrow(new UsageError(message))
+  })
+
+  it.each<[Command, string[]]>([
+    [list, []],
+    [list, ['grammar']],
+    [list, ['gramar']],
+    [list, ['./server.js']],
+    [list, ['./server.js', '--jsno']],
+    [list, ['grammar', '--unknown']],
+    [list, ['grammar', 'text']],
+    [list, ['--unknown', 'x', 'y']],
+    [list, ['https://example.com/mcp', 'x']],
+    [list, ['node', 'server.js', '--help']],
+    [list, ['--', 'node', 'server.js']],
+    [call, ['{"a":2}']],
+    [call, ['add', 'text', '--args', '{"a":2}']],
+  ])('is not suspected in %o %j', (command, args) => {
+    expect(() => suggestCommand(command, args)).not.toThrow()
+  })
+
+  it('is told with the exit code of a wrong command line', async () => {
+    expect(await ccmcp(['call', 'add', '{"a":2}'])).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `ccmcp: ${ARGS}ccmcp call add --args '{"a":2}' (see "ccmcp call --help")\n`,
+    })
+    const { stderr, code } = await ccmcp(['list', 'nothing-near'])
+    expect(stderr).toContain('or give a file such as ./server.js, or a command after "--"')
+    expect(code).toBe(2)
+  })
+})
+
+it.each([['-V'], ['-v'], ['--version'], ['version']])('tells its version with %s', async (word) => {
+  const { stdout, stderr, code } = await ccmcp([word])
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\S*\n$/)
+  expect([stderr, code]).toEqual(['', 0])
+})
+
+describe('without a server named', () => {
+  it.each([
+    [['list']],
+    [['call', 'add', '--args', '{"a":2,"b":40}']],
+    [['read', 'x://y']],
+    [['prompt', 'greet', '--args', '{"name":"x"}']],
+  ])('%j says which one it talks to', async (args) => {
+    const { stderr } = await ccmcp(args)
+    expect(stderr).toMatch(/^ccmcp: no server is named, so this is the bundled server ccmcp, which can write files\./)
+    expect(stderr).toContain('Another one is a file (./server.js) or a command after "--"\n')
+  })
+})
+
+describe('did you mean', () => {
+  it.each([
+    [['prompt', 'gret', server('offer')], 'Unknown prompt: gret; did you mean greet?\n'],
+    [['read', 'text://nte', server('offer')], 'Resource not found: text://nte; did you mean text://note?\n'],
+  ])('%j', async (args, message) => {
+    const { stderr, code } = await ccmcp(args)
+    expect(stderr).toContain(message)
+    expect(code).toBe(1)
+  })
+})

@@ -1,0 +1,85 @@
+import { type ConnectOptions, connect, memory, stdio } from '../../src/client.js'
+import { createServer, form, roots, sample, tool } from '../../src/index.js'
+import { type Hook, type Row, outcome, row } from './modes.js'
+
+const HANDSHAKE = '2025-11-25'
+const NEWEST = '2026-07-28'
+const GIVEN_UP = 'Error: given up'
+
+const question = {
+  elicit: form({ message: '?', schema: { type: 'object', properties: { n: { type: 'number' } } } }),
+  sample: sample({ messages: [], maxTokens: 1 }),
+  roots: roots(),
+}
+const server = createServer({
+  name: 'hooks',
+  version: '1',
+  tools: [
+    ...Object.entries(question).map(([name, each]) => tool({ name, run: async (_, call) => JSON.stringify(await call.ask({ each })) })),
+    tool({
+      name: 'plain',
+      run: async (_, call) => {
+        call.progress(1)
+        call.log.warning('told')
+        await new Promise((resolve) => setImmediate(resolve))
+        return 'done'
+      },
+    }),
+  ],
+})
+
+/** Calls a tool with such a client; where no answer comes, it gives up. */
+async function calls(
+  hook: Hook,
+  name: string,
+  options: ConnectOptions,
+  more: { onProgress?: () => void; listener?: () => unknown } = {},
+): Promise<string> {
+  await using client = await connect(memory(server), { revision: HANDSHAKE, ...options })
+  const { listener, onProgress } = more
+  const heard: string[] = []
+  if (listener !== undefined) client.on('notifications/message', listener)
+  client.on('notifications/message', () => void heard.push('told'))
+  const controller = new AbortController()
+  const result = client.callTool(name, {}, { signal: controller.signal, timeout: 5000, ...(onProgress && { onProgress }) })
+  const came = await outcome(result, hook, () => controller.abort(new Error('given up')))
+  await client.request(options.revision === NEWEST ? 'tools/list' : 'ping')
+  return listener !== undefined && heard.length === 0 ? `${came}, but others were not told` : came
+}
+
+export const CLIENT_ROWS: readonly Row[] = [
+  ...(['sample', 'elicit', 'roots'] as const).flatMap((name) => [
+    row(`${name} of a client, ${HANDSHAKE}`, 'isError', GIVEN_UP, (hook) => calls(hook, name, { [name]: hook })),
+    row(`${name} of a client, ${NEWEST}`, 'Error: boom', GIVEN_UP, (hook) => calls(hook, name, { [name]: hook, revision: NEWEST })),
+  ]),
+  row('a listener of a client', 'result', 'result', (listener) => calls(listener, 'plain', {}, { listener })),
+  row('onProgress', 'result', 'result', (onProgress) => calls(onProgress, 'plain', {}, { onProgress })),
+  row('tap of connect', 'result', 'result', (tap) => calls(tap, 'plain', { tap })),
+  row('report of connect', 'result', 'result', (report) =>
+    calls(
+      report,
+      'plain',
+      { report },
+      {
+        listener: () => {
+          throw new Error('to be reported')
+        },
+      },
+    ),
+  ),
+  row('open of a target', 'ConnectionError', 'ConnectionError', async (open) => {
+    const failed: unknown = await connect({ open }).catch((error: unknown) => error)
+    return failed instanceof Error ? failed.name : 'connected'
+  }),
+  row('stderr of a process', 'closed', 'closed', async (hook) => {
+    let heard = () => {}
+    const written = new Promise<void>((resolve) => (heard = resolve))
+    const channel = stdio(process.execPath, ['-e', 'process.stderr.write("x"); process.stdin.resume()'], {
+      stderr: () => (heard(), hook()),
+    }).open()
+    channel.receive({ frame: () => {}, garbage: () => {}, closed: () => {} })
+    await written
+    await channel.close()
+    return 'closed'
+  }),
+]

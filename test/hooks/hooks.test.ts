@@ -1,0 +1,29 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { CLIENT_ROWS } from './client-rows.js'
+import { HTTP_ROWS } from './http-rows.js'
+import { MODES, type Mode, hookOf, turn } from './modes.js'
+import { SERVER_ROWS } from './server-rows.js'
+
+/* Every function that users hand in, in every way in which it can fail: the request is answered, and the process lives. */
+
+const lost: unknown[] = []
+const lose = (error: unknown) => void lost.push(error)
+
+beforeEach(() => {
+  lost.length = 0
+  process.on('unhandledRejection', lose).on('uncaughtException', lose)
+})
+afterEach(() => {
+  vi.useRealTimers()
+  process.off('unhandledRejection', lose).off('uncaughtException', lose)
+})
+
+describe.each([...SERVER_ROWS, ...HTTP_ROWS, ...CLIENT_ROWS])('$name', ({ run, fails, never }) => {
+  it.each(Object.keys(MODES) as Mode[])('%s', async (mode) => {
+    const hook = hookOf(mode)
+    expect(await run(hook)).toBe(mode === 'never settles' ? never : fails)
+    await hook.called
+    for (let turns = 0; turns < 3; turns++) await turn()
+    expect(lost).toEqual([])
+  })
+})

@@ -1,0 +1,130 @@
+import { vi } from 'vitest'
+import { type ListenOptions, MemoryReplay, MemorySessions, type ReplayStore, type SessionStore, listen } from '../../src/http.js'
+import { type Server, createServer, tool } from '../../src/index.js'
+import { Handshaken, POST, described, message, send, serving } from '../http/caller.js'
+import { type Hook, type Row, outcome, row } from './modes.js'
+
+const REVISION = '2025-11-25'
+const quiet = { write: () => true }
+
+function served(): Server {
+  return createServer({
+    name: 'hooks',
+    version: '1',
+    tools: [
+      tool({ name: 'plain', run: () => 'done' }),
+      tool({
+        name: 'told',
+        run: async (_, call) => {
+          call.log.warning('first')
+          await new Promise((resolve) => setImmediate(resolve))
+          return 'done'
+        },
+      }),
+    ],
+  })
+}
+
+async function overHttp(options: ListenOptions, use: (url: string) => Promise<string>, server = served()): Promise<string> {
+  let came = ''
+  await serving(server, { log: quiet, ...options }, async ({ url }) => {
+    came = await use(url)
+    vi.useRealTimers()
+    // The next one is served.
+    if (options.auth === undefined && (await send(url, described('tools/call', { name: 'plain' }))).status !== 200) came += ', then nothing'
+  })
+  return came
+}
+
+/** What came of a request; seconds take no time. */
+async function soon(send: () => Promise<unknown>, hook: Hook): Promise<string> {
+  if (hook.mode === 'never settles') vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  return await outcome(send(), hook, () => vi.advanceTimersByTimeAsync(10_000))
+}
+
+const replay = (hooks: Partial<Record<keyof ReplayStore, Hook>>): ReplayStore => {
+  const store = new MemoryReplay()
+  return {
+    keep: hooks.keep ?? ((stream, event) => store.keep(stream, event)),
+    after: hooks.after ?? ((stream, number) => store.after(stream, number)),
+    drop: hooks.drop ?? ((stream) => store.drop(stream)),
+  }
+}
+const sessions = (hooks: Partial<Record<'keep' | 'fetch' | 'drop', Hook>>): SessionStore => {
+  const store = new MemorySessions()
+  return {
+    keep: hooks.keep ?? ((name, session, ttl) => store.keep(name, session, ttl)),
+    fetch: hooks.fetch ?? ((name) => store.fetch(name)),
+    drop: hooks.drop ?? ((name) => store.drop(name)),
+  }
+}
+
+/** A call whose answer is a stream, and what has come at its end. */
+async function told(url: string): Promise<string> {
+  const client = await Handshaken.open(url, REVISION)
+  const { text } = await client.request('tools/call', { name: 'told' })
+  return text.includes('first') && text.includes('"done"') ? 'answered' : text
+}
+
+export const HTTP_ROWS: readonly Row[] = [
+  row('verify', 'HTTP 503', 'HTTP 503', (verify) =>
+    overHttp({ auth: { verify } }, (url) => {
+      const sending = described('tools/call', { name: 'plain' })
+      const headers = { ...(sending.headers as Record<string, string>), authorization: 'Bearer abcdefghijklmnop' }
+      return soon(() => send(url, { ...sending, headers }), verify)
+    }),
+  ),
+  row('prepare', 'Error: boom', 'nothing yet', async (prepare) => {
+    const listening = outcome(listen(served(), { port: 0, log: quiet, auth: { verify: () => undefined, prepare } }), prepare)
+    return await Promise.race([listening, new Promise<string>((resolve) => setTimeout(resolve, 100, 'nothing yet'))])
+  }),
+  row('keep of a replay store', 'answered', 'answered', (keep) => overHttp({ replay: replay({ keep }) }, told)),
+  row('drop of a replay store', 'HTTP 204', 'HTTP 204', (drop) =>
+    overHttp({ replay: replay({ drop }) }, async (url) => {
+      const client = await Handshaken.open(url, REVISION)
+      for (let count = 0; count < 40; count++) await client.request('tools/call', { name: 'told' })
+      return `HTTP ${(await client.end()).status}`
+    }),
+  ),
+  row('after of a replay store', 'the stream has ended', 'the stream is open', (after) =>
+    overHttp({ replay: replay({ after }) }, async (url) => {
+      const client = await Handshaken.open(url, REVISION)
+      await client.request('tools/call', { name: 'told' })
+      const stream = await client.listen('0p.0')
+      if (after.mode !== 'never settles') await stream.ended()
+      await client.request('ping')
+      const came = stream.isOpen ? 'the stream is open' : 'the stream has ended'
+      stream.cut()
+      return came
+    }),
+  ),
+  row('keep of a session store', 'answered', 'answered', (keep) => overHttp({ sessions: sessions({ keep }) }, told)),
+  row('fetch of a session store', 'HTTP 503', 'HTTP 503', (fetch) =>
+    overHttp({ sessions: sessions({ fetch }) }, (url) =>
+      soon(() => send(url, { headers: { ...POST, 'mcp-session-id': 'A'.repeat(32) }, body: message('ping', {}, 1) }), fetch),
+    ),
+  ),
+  row('drop of a session store', 'HTTP 503', 'HTTP 503', (drop) =>
+    overHttp({ sessions: sessions({ drop }) }, async (url) => {
+      const client = await Handshaken.open(url, REVISION)
+      return await soon(() => client.end(), drop)
+    }),
+  ),
+  row('tap of listen', 'answered', 'answered', (tap) => overHttp({ tap }, told)),
+  row('write of a log of listen', 'answered', 'answered', (write) => overHttp({ log: { write }, logLevel: 'debug' }, told)),
+  row('visible of a tool with header parameters', 'HTTP 500', 'Error: given up', (visible) => {
+    const input = { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } } as const
+    const server = served()
+    server.tools.add(tool({ name: 'it', input, visible, run: () => '' }))
+    return overHttp(
+      {},
+      (url) => {
+        const controller = new AbortController()
+        const { headers, body } = described('tools/call', { name: 'it', arguments: {} })
+        const request = { method: 'POST', headers: headers as Record<string, string>, body: String(body), signal: controller.signal }
+        return outcome(fetch(url, request), visible, () => controller.abort(new Error('given up')))
+      },
+      server,
+    )
+  }),
+]

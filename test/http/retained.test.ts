@@ -1,0 +1,252 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { type Call, createServer, resource, tool } from '../../src/index.js'
+import { type ListenOptions, type Listening, MemorySessions, type SessionStore, listen, tokens } from '../../src/http.js'
+import { Handshaken, POST, described, message, open, send } from './caller.js'
+
+/* What clients can make a server keep is limited in bytes. */
+
+const NEWEST = '2025-11-25'
+const KEY = { ada: 'ada-0123456789abcdef', bob: 'bob-0123456789abcdef' }
+const bearer = (name: keyof typeof KEY) => ({ authorization: `Bearer ${KEY[name]}` })
+const auth = tokens(Object.entries(KEY).map(([id, token]) => ({ token, id, scopes: [] })))
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+
+const started: Listening[] = []
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((each) => each.close(0)))
+})
+
+/** A server that shows what it knows of its client, and has a tool that takes as long as it is told. */
+async function start(options: ListenOptions = {}) {
+  const running: (() => void)[] = []
+  const server = createServer({
+    name: 'kept',
+    version: '1',
+    tools: [
+      tool({ name: 'who', run: (_, { client }: Call) => JSON.stringify([client.info, client.capabilities]) }),
+      // Does not care whether it was cancelled.
+      tool({ name: 'slow', input: { type: 'object' }, run: () => new Promise<string>((resolve) => running.push(() => resolve('done'))) }),
+    ],
+    resources: [resource({ uri: 'note://one', read: () => 'one' })],
+  })
+  const listening = await listen(server, { port: 0, ...options })
+  started.push(listening)
+  return { server, listening, url: listening.url, running }
+}
+
+const initialize = (url: string, params: object, more: Record<string, string> = {}) =>
+  send(url, { headers: { ...POST, ...more }, body: message('initialize', { protocolVersion: NEWEST, capabilities: {}, ...params }, 1) })
+const textOf = ({ json }: { json: unknown }) => (json as { result: { content: { text: string }[] } }).result.content[0]?.text ?? ''
+
+describe('of what a client says of itself', () => {
+  const icons = [{ src: `data:image/png;base64,${'A'.repeat(100_000)}` }]
+  const capabilities = {
+    elicitation: { form: {}, url: {} },
+    roots: { listChanged: true },
+    sampling: { tools: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [i, {}])) },
+    experimental: { short: { a: [1, 'two'] } },
+    unknown: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [i, {}])),
+  }
+  const kept = {
+    elicitation: { form: {}, url: {} },
+    roots: { listChanged: true },
+    sampling: {},
+    experimental: { short: { a: [1, 'two'] } },
+  }
+
+  it('only what is known and short is kept', async () => {
+    const sessions = new MemorySessions()
+    const keep = vi.spyOn(sessions, 'keep')
+    const { url } = await start({ sessions })
+    const clientInfo = { name: 'wordy', version: '1', title: 'x'.repeat(1000), description: 'It talks', icons, motto: 'x' }
+    const answer = await initialize(url, { capabilities, clientInfo })
+    expect(answer.status).toBe(200)
+    const session = { ...POST, 'mcp-session-id': String(answer.headers['mcp-session-id']) }
+    const who = { headers: session, body: message('tools/call', { name: 'who', arguments: {} }, 2) }
+    const known = [{ name: 'wordy', version: '1', description: 'It talks' }, kept]
+    expect(JSON.parse(textOf(await send(url, who)))).toEqual(known)
+    expect(keep.mock.calls.map(([, text]) => text.length).every((length) => length < 1000)).toBe(true)
+    // A process that takes the session up knows the same.
+    const next = await start({ sessions })
+    expect(JSON.parse(textOf(await send(next.url, who)))).toEqual(known)
+  })
+
+  it('a name that is too long is refused', async () => {
+    const { url, listening } = await start()
+    for (const params of [
+      { clientInfo: { name: 'x'.repeat(257), version: '1' } },
+      { clientInfo: { name: 'x', version: '1'.repeat(257) } },
+      { protocolVersion: 'x'.repeat(257) },
+    ])
+      expect((await initialize(url, params)).json).toMatchObject({
+        error: { code: -32602, message: expect.stringMatching(/^Invalid params/) as string },
+      })
+    expect(listening.sessions).toBe(0)
+  })
+
+  it('a long stateless request is served by the same', async () => {
+    const { url } = await start()
+    const { elicitation, unknown } = capabilities
+    const meta = {
+      'io.modelcontextprotocol/clientInfo': { name: 'wordy', version: '1', icons },
+      'io.modelcontextprotocol/clientCapabilities': { elicitation, unknown },
+    }
+    const answer = await send(url, described('tools/call', { name: 'who', arguments: {}, _meta: meta }))
+    expect(JSON.parse(textOf(answer))).toEqual([{ name: 'wordy', version: '1' }, { elicitation }])
+  })
+})
+
+describe('sessions', () => {
+  const clientInfo = { name: 'x'.repeat(200), version: '1' }
+
+  it('are refused when they hold too much together; those of one principal before that', async () => {
+    const { url, listening } = await start({ auth, limits: { retained: 10_000, retainedPerPrincipal: 5000 } })
+    const statuses = async (name: keyof typeof KEY) => {
+      const found: number[] = []
+      while (found.length < 20 && !found.includes(503)) found.push((await initialize(url, { clientInfo }, bearer(name))).status)
+      return found
+    }
+    const [ada, bob] = [await statuses('ada'), await statuses('bob')]
+    expect(ada).toEqual([200, 200, 503])
+    expect(bob).toEqual(ada)
+    expect(listening.sessions).toBe(4)
+  })
+
+  it('that end give back what they have held', async () => {
+    const { url } = await start({ limits: { retained: 5000 } })
+    for (let i = 0; i < 10; i++) {
+      const client = await Handshaken.open(url, NEWEST)
+      await client.request('resources/subscribe', { uri: `note://${'x'.repeat(500)}` })
+      await client.end()
+    }
+  })
+
+  it('that are idle make way for one that begins', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const { url, listening } = await start({ auth, limits: { retainedPerPrincipal: 5000 } })
+      const bob = await Handshaken.open(url, NEWEST, {}, bearer('bob'))
+      for (let i = 0; i < 2; i++) expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
+      expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(503)
+      vi.setSystemTime(Date.now() + 120_000)
+      expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
+      expect(listening.sessions).toBe(3)
+      // It has been idle for longer, but belongs to somebody else.
+      expect((await bob.request('ping')).status).toBe(200)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
+describe('subscriptions', () => {
+  const long = (name: string | number) => `note://${name}/${'x'.repeat(8000)}`
+
+  it('have URIs of limited length', async () => {
+    const { url } = await start()
+    const client = await Handshaken.open(url, NEWEST)
+    expect((await client.request('resources/subscribe', { uri: 'x'.repeat(8193) })).json).toMatchObject({ error: { code: -32602 } })
+    const notifications = { resourceSubscriptions: ['x'.repeat(8193)] }
+    expect((await send(url, described('subscriptions/listen', { notifications }))).json).toMatchObject({ error: { code: -32602 } })
+  })
+
+  it('of a session hold so many bytes at most', async () => {
+    const { url } = await start({ limits: { retainedPerSession: 300_000 } })
+    const client = await Handshaken.open(url, NEWEST)
+    const subscribe = async (i: number) => (await client.request('resources/subscribe', { uri: long(i) })).json
+    let count = 0
+    while (count < 100 && 'result' in ((await subscribe(count)) as object)) count++
+    expect(count).toBeGreaterThan(3)
+    expect(count).toBeLessThan(30)
+    expect(await subscribe(count)).toMatchObject({
+      error: { code: -32603, message: expect.stringMatching(/^Too many subscriptions/) as string },
+    })
+    expect(await subscribe(0)).toMatchObject({ result: {} })
+    await client.request('resources/unsubscribe', { uri: long(0) })
+    expect(await subscribe(count)).toMatchObject({ result: {} })
+  })
+
+  it('of streams count in all, until they are closed', async () => {
+    const { url, listening } = await start({ limits: { retained: 60_000 } })
+    const listening3 = () =>
+      open(url, described('subscriptions/listen', { notifications: { resourceSubscriptions: [long(1), long(2), long(3)] } }))
+    const first = await listening3()
+    await first.has('acknowledged')
+    const second = await listening3()
+    expect(await second.ended().then(() => second.text)).toContain('Too many subscriptions')
+    first.cut()
+    await until(() => expect(listening.open).toBe(0))
+    const third = await listening3()
+    await third.has('acknowledged')
+    third.cut()
+  })
+})
+
+describe('requests in progress', () => {
+  const slow = { name: 'slow', arguments: { text: 'x'.repeat(100_000) } }
+
+  it('hold so many bytes at most, also when their callers are gone', async () => {
+    const { url, running, listening } = await start({ limits: { pending: 300_000 } })
+    const calls = [1, 2].map((id) => open(url, described('tools/call', slow, id)).catch(() => undefined))
+    await until(() => expect(running.length).toBe(2))
+    const refused = await send(url, described('tools/call', { name: 'who', arguments: {} }))
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
+    const client = await send(url, { headers: POST, body: message('initialize', { protocolVersion: NEWEST, capabilities: {} }, 1) })
+    expect(client.status).toBe(503)
+    for (const finish of running) finish()
+    for (const call of await Promise.all(calls)) await call?.ended()
+    await until(() => expect(listening.open).toBe(0))
+    // The same again, from clients that do not wait.
+    for (const id of [3, 4]) {
+      const request = described('tools/call', slow, id)
+      const gone = new AbortController()
+      const sent = fetch(url, {
+        method: 'POST',
+        headers: request.headers as Record<string, string>,
+        body: request.body as string,
+        signal: gone.signal,
+      })
+      await until(() => expect(running.length).toBe(id))
+      gone.abort()
+      await sent.catch(() => {})
+    }
+    await until(() => expect(listening.open).toBe(0))
+    expect((await send(url, described('tools/call', { name: 'who', arguments: {} }))).status).toBe(503)
+    for (const finish of running) finish()
+    await until(() => expect(running.length).toBe(4))
+    expect((await send(url, described('tools/call', { name: 'who', arguments: {} }))).status).toBe(200)
+  })
+
+  it('of one principal do not take the place of those of another', async () => {
+    const { url, running } = await start({ auth, limits: { pendingPerClient: 200_000 } })
+    const [ada, bob] = [await Handshaken.open(url, NEWEST, {}, bearer('ada')), await Handshaken.open(url, NEWEST, {}, bearer('bob'))]
+    const call = ada.request('tools/call', slow)
+    await until(() => expect(running.length).toBe(1))
+    const who = { name: 'who', arguments: {} }
+    expect([(await ada.request('tools/call', who)).status, (await bob.request('tools/call', who)).status]).toEqual([503, 200])
+    running[0]?.()
+    expect((await call).status).toBe(200)
+    expect((await ada.request('tools/call', who)).status).toBe(200)
+  })
+
+  it('that wait for a store of sessions count as well', async () => {
+    const answers: (() => void)[] = []
+    const sessions: SessionStore = {
+      keep: () => {},
+      drop: () => {},
+      fetch: () => new Promise((resolve) => answers.push(() => resolve(undefined))),
+    }
+    const { url } = await start({ sessions, limits: { pending: 300_000 } })
+    const lost = (id: string) =>
+      send(url, { headers: { ...POST, 'mcp-session-id': id.padEnd(32, 'x') }, body: message('tools/call', slow, 1) })
+    const waiting = [lost('a'), lost('b')]
+    await until(() => expect(answers.length).toBe(2))
+    expect((await lost('c')).status).toBe(503)
+    for (const answer of answers) answer()
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([404, 404])
+    const last = lost('d')
+    await until(() => expect(answers.length).toBe(4))
+    answers[3]?.()
+    expect((await last).status).toBe(404)
+  })
+})

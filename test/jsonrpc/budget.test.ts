@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest'
+import { Budget } from '../../src/jsonrpc/budget.js'
+import { detached, weightOf } from '../../src/jsonrpc/weight.js'
+import { Peer } from '../../src/jsonrpc/peer.js'
+import { memoryChannels } from '../../src/transports/memory.js'
+
+describe('a budget', () => {
+  it('gives no more than it has, and no more than its parent has', () => {
+    const all = new Budget(100)
+    const [one, other] = [new Budget(60, all), new Budget(60, all)]
+    expect([one.take(61), one.take(60), one.full, all.used]).toEqual([false, true, true, 60])
+    expect([other.take(41), other.take(40), other.full, all.full]).toEqual([false, true, true, true])
+    one.give(10)
+    expect([one.full, other.take(10), all.used]).toEqual([false, true, 100])
+  })
+
+  it('counts what is held already, also where that is too much', () => {
+    const budget = new Budget(10)
+    budget.charge(20)
+    expect([budget.used, budget.full, budget.take(0)]).toEqual([20, true, false])
+  })
+
+  it('that is closed gives everything back, once', () => {
+    const all = new Budget(100)
+    const one = new Budget(100, all)
+    one.charge(30)
+    one.close()
+    one.give(30)
+    one.close()
+    expect(all.used).toBe(0)
+  })
+})
+
+describe('the weight of a message', () => {
+  it('has what JSON.parse makes of it', () => {
+    const objects = '{},'.repeat(10_000)
+    const latin = 'ü'.repeat(10_000)
+    expect(weightOf(objects)).toBeGreaterThan(10_000 * 60)
+    expect(weightOf(latin)).toBeGreaterThanOrEqual(2 * 10_000)
+    expect(weightOf('語'.repeat(10_000)) - weightOf(latin)).toBe(2 * 10_000)
+    expect(weightOf('{}')).toBeGreaterThan(1000)
+  })
+
+  it('is the same text when it is detached', () => {
+    for (const text of ['', 'x', `${'ab'.repeat(1000)}語`]) expect(detached(text)).toBe(text)
+  })
+})
+
+describe('calls in progress', () => {
+  const LARGE = { text: 'x'.repeat(100_000) }
+
+  /** A peer with room for about two large calls, whose handlers end when they are told to. */
+  function small() {
+    const [left, right] = memoryChannels()
+    const pending = new Budget(250_000)
+    const running: (() => void)[] = []
+    const client = new Peer(left, { request: () => ({}), notification: () => {}, answersGarbage: false, report: () => {} })
+    const server = new Peer(Object.assign(right, { pending }), {
+      request: ({ request }) => (request.method === 'ping' ? {} : new Promise((resolve) => running.push(() => resolve({})))),
+      urgent: ({ method }) => method === 'ping',
+      notification: () => {},
+      answersGarbage: true,
+      report: () => {},
+    })
+    return { client, server, pending, running }
+  }
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+  it('are limited in bytes; a ping is answered all the same', async () => {
+    const { client, pending, running } = small()
+    const [first, second] = [client.request('a', LARGE), client.request('b', LARGE)]
+    await expect(client.request('c')).rejects.toMatchObject({
+      code: -32603,
+      message: expect.stringMatching(/^Too many requests/) as string,
+    })
+    expect(await client.request('ping')).toEqual({})
+    for (const end of running) end()
+    await Promise.all([first, second])
+    await turn()
+    expect(pending.used).toBe(0)
+    const third = client.request('c')
+    await turn()
+    expect(running.length).toBe(3)
+    running[2]?.()
+    await third
+  })
+
+  it('count until their handlers have returned, also where they were cancelled', async () => {
+    const { client, server, pending, running } = small()
+    client.request('a', LARGE).catch(() => {})
+    await turn()
+    server.cancel(1, 'not wanted')
+    expect(pending.used).toBeGreaterThan(200_000)
+    running[0]?.()
+    await turn()
+    expect(pending.used).toBe(0)
+  })
+
+  it('that wait for their turn count, until the connection is closed', async () => {
+    const { client, server, pending } = small()
+    // As many as may run at once, and a few that wait.
+    for (let i = 0; i < 260 && !pending.full; i++) client.request('a').catch(() => {})
+    await turn()
+    const before = pending.used
+    server.cancel(2, 'not wanted')
+    expect(pending.used).toBe(before)
+    await server.close()
+    client.closed()
+    expect(pending.used).toBeLessThanOrEqual(before)
+  })
+})

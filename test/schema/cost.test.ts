@@ -1,0 +1,186 @@
+import { describe, expect, it } from 'vitest'
+import { type JsonSchema, type Outcome, checker } from '../../src/schema/standard.js'
+import { patternProblem } from '../../src/schema/pattern.js'
+
+/* What a caller sends may be large, but not out of proportion expensive. A test that is quadratic or exponential runs into its timeout. */
+
+function check(schema: JsonSchema, value: unknown): Outcome {
+  const outcome = checker(schema, 'output').check(value)
+  if (outcome instanceof Promise) throw new Error('a JSON Schema is checked at once')
+  return outcome
+}
+
+function issuesOf(schema: JsonSchema, value: unknown): readonly { path: string; message: string }[] {
+  return check(schema, value).issues ?? []
+}
+
+const isValid = (schema: JsonSchema, value: unknown) => check(schema, value).issues === undefined
+const ones = (count: number) => Array.from({ length: count }, () => 1)
+/** The limit of arguments of a function is about 120,000 in V8. */
+const MANY = 300_000
+
+describe('many faults', () => {
+  const FAULTS: Record<string, [JsonSchema, unknown]> = {
+    'wrong items': [{ type: 'array', items: { type: 'string' } }, ones(MANY)],
+    'wrong items, in the full validator': [{ type: 'array', items: { pattern: 'x', type: 'string' } }, ones(MANY)],
+    'unevaluated items': [{ unevaluatedItems: false }, ones(MANY)],
+    'wrong items behind a $ref': [{ $ref: '#/$defs/a', allOf: [{ $ref: '#/$defs/a' }], $defs: { a: { items: false } } }, ones(MANY)],
+    'unknown members': [{ type: 'object', additionalProperties: false }, Object.fromEntries(ones(MANY).map((_, i) => [`k${i}`, 1]))],
+    'members with wrong names': [{ propertyNames: { maxLength: 1 } }, Object.fromEntries(ones(MANY).map((_, i) => [`k_${i}`, 1]))],
+    'unevaluated members': [{ unevaluatedProperties: false }, Object.fromEntries(ones(MANY).map((_, i) => [`k${i}`, 1]))],
+  }
+
+  it.each(Object.entries(FAULTS))('%s are not all collected', (_, [schema, value]) => {
+    expect(issuesOf(schema, value)).toHaveLength(21)
+  })
+
+  it('are told in the order in which they stand', () => {
+    expect(issuesOf({ items: { type: 'string' } }, ones(30)).map(({ path }) => path)).toEqual(
+      Array.from({ length: 21 }, (_, index) => `[${index}]`),
+    )
+  })
+})
+
+describe('a valid value is valid, however many faults a tried form has', () => {
+  const wrong = { items: { type: 'string' } }
+  const FORMS: Record<string, JsonSchema> = {
+    anyOf: { anyOf: [wrong, { items: { type: 'number' } }] },
+    oneOf: { oneOf: [wrong, { items: { type: 'number' } }] },
+    'anyOf behind a $ref': { anyOf: [{ $ref: '#/$defs/w' }, { not: { $ref: '#/$defs/w' } }], $defs: { w: wrong } },
+    not: { not: wrong },
+    if: { if: wrong, then: false },
+    contains: { contains: { type: 'number' } },
+    unevaluatedItems: { anyOf: [wrong, { items: { type: 'number' } }], unevaluatedItems: false },
+  }
+
+  it.each(Object.entries(FORMS))('%s', (_, schema) => {
+    expect(issuesOf(schema, ones(MANY))).toEqual([])
+  })
+
+  it('which says the same as if it had been tried first', () => {
+    const schema = {
+      properties: { a: { anyOf: [{ $ref: '#/$defs/two' }, { type: 'string' }] }, b: { $ref: '#/$defs/two' } },
+      $defs: { two: { required: ['x', 'y'] } },
+    }
+    const part = {}
+    expect(issuesOf(schema, { a: part, b: part })).toEqual([
+      { path: 'a', message: expect.stringContaining('x is required') },
+      { path: 'b.x', message: 'is required' },
+      { path: 'b.y', message: 'is required' },
+    ])
+  })
+})
+
+describe('$refs that double at each level', { timeout: 5000 }, () => {
+  const LEVELS = 40
+  const LEAF = { type: ['number', 'string', 'object'], not: { const: 'bad' } }
+  const doubling = (part: (reference: object) => object): JsonSchema => ({
+    $ref: '#/$defs/d0',
+    $defs: Object.fromEntries(
+      Array.from({ length: LEVELS + 1 }, (_, level) => [`d${level}`, level === LEVELS ? LEAF : part({ $ref: `#/$defs/d${level + 1}` })]),
+    ),
+  })
+  const nested = (innermost: unknown) => {
+    let value = innermost
+    for (let level = 0; level < LEVELS; level++) value = { next: value }
+    return value
+  }
+
+  it.each([
+    ['allOf', (reference: object) => ({ allOf: [reference, reference] })],
+    ['anyOf', (reference: object) => ({ anyOf: [{ not: { not: reference } }, reference] })],
+    ['if', (reference: object) => ({ if: reference, then: reference, else: reference })],
+  ])('%s, on a value without parts', (_, part) => {
+    expect([1, 'good', {}, 'bad', null].map((value) => isValid(doubling(part), value))).toEqual([true, true, true, false, false])
+    expect(isValid({ items: { $ref: '#/$defs/d0' }, $defs: doubling(part)['$defs'] }, [1, 'good', 'bad'])).toBe(false)
+    expect(isValid({ items: { $ref: '#/$defs/d0' }, $defs: doubling(part)['$defs'] }, [1, 'good', 'good'])).toBe(true)
+  })
+
+  it('at each level of the value', () => {
+    const schema = doubling((reference) => ({ allOf: [{ properties: { next: reference } }, { properties: { next: reference } }] }))
+    expect([nested('good'), nested('bad')].map((value) => isValid(schema, value))).toEqual([true, false])
+  })
+
+  it('where members are covered', () => {
+    const schema = {
+      ...doubling((reference) => ({ allOf: [reference, reference], properties: { a: true } })),
+      unevaluatedProperties: false,
+    }
+    expect([{ a: 1 }, { a: 1, b: 2 }].map((value) => isValid(schema, value))).toEqual([true, false])
+  })
+
+  it('in every order in which resources can be entered', () => {
+    const ids = Array.from({ length: 8 }, (_, index) => `https://example.com/${index}`)
+    const resource = (id: string) => ({
+      $id: id,
+      $dynamicAnchor: 'node',
+      type: 'object',
+      anyOf: [
+        ...ids.map(($ref) => ({ properties: { next: { $ref } }, required: ['next', 'never'] })),
+        { properties: { next: { $ref: id } } },
+      ],
+    })
+    const schema = { $ref: ids[0], $defs: Object.fromEntries(ids.map((id, index) => [`r${index}`, resource(id)])) }
+    expect([nested({}), nested(1)].map((value) => isValid(schema, value))).toEqual([true, false])
+  })
+})
+
+describe('large valid values', { timeout: 10_000 }, () => {
+  it('of unique items, nested', () => {
+    const LEVELS = 300
+    let value: unknown = Array.from({ length: 50_000 }, (_, index) => ({ index }))
+    for (let level = 0; level < LEVELS; level++) value = [value, level]
+    const schema = { $ref: '#/$defs/set', $defs: { set: { uniqueItems: true, items: { $ref: '#/$defs/set' } } } }
+    expect(issuesOf(schema, value)).toEqual([])
+  })
+
+  it('of items behind a $ref', () => {
+    const schema = { items: { $ref: '#/$defs/item' }, $defs: { item: { type: 'object' } } }
+    expect(
+      issuesOf(
+        schema,
+        Array.from({ length: MANY }, () => ({})),
+      ),
+    ).toEqual([])
+  })
+})
+
+describe('long names', () => {
+  const LONG = 'n'.repeat(100_000)
+
+  it('are cut in paths', () => {
+    const value = { [LONG]: Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`${LONG}${index}`, 1])) }
+    for (const schema of [
+      { type: 'object', additionalProperties: { type: 'object', additionalProperties: false } },
+      { additionalProperties: { patternProperties: { '^n+\\d+$': false } } },
+      { additionalProperties: { propertyNames: { maxLength: 5 } } },
+    ]) {
+      const issues = issuesOf(schema, value)
+      expect(issues).toHaveLength(21)
+      for (const { path, message } of issues) expect(path.length + message.length).toBeLessThan(500)
+    }
+  })
+
+  it('and so are long paths, in the middle', () => {
+    let value: unknown = 1
+    for (let level = 0; level < 300; level++) value = { [`member_${level}`]: value }
+    const [issue] = issuesOf({ additionalProperties: { $ref: '#' }, type: 'object' }, value)
+    expect(issue?.path).toMatch(/^member_299\.member_298\..*….*\.member_1\.member_0$/)
+    expect(issue?.path.length).toBeLessThan(1100)
+  })
+})
+
+describe('back-references', () => {
+  it.each(['^(.*)x\\1$', '^(a+)\\1$', '^(?<n>.*)\\k<n>$', '^(a{1,9999})\\1$', '^(?=(.*)x)\\1$'])(
+    '%s is quadratic and refused',
+    (pattern) => {
+      expect(patternProblem(pattern)).toBe(
+        `${JSON.stringify(pattern)} refers back and could take very long for some texts; write it more simply`,
+      )
+    },
+  )
+
+  it.each(['^(["\']).*\\1$', '^(a|b)\\1$', '(a)\\1', '^(ab).*\\1$'])('%s is linear and allowed', (pattern) => {
+    expect(patternProblem(pattern)).toBeUndefined()
+  })
+})

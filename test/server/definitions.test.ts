@@ -1,0 +1,162 @@
+import { type } from 'arktype'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { connect, memory } from '../../src/client.js'
+import { type Authorization, type KnownToken, httpHandler, listen, tokens } from '../../src/http.js'
+import { type Prompt, type PromptArgument, type Resource, createServer, prompt, resource, tool } from '../../src/index.js'
+import { revisions } from '../../src/protocol/revisions/index.js'
+
+/* What would mislead clients is refused when it is defined, in words that tell what to do. */
+
+const base = { name: 's', version: '1' }
+
+describe('the arguments of a prompt', () => {
+  const define = (args: unknown) => () =>
+    createServer({ ...base, prompts: [prompt({ name: 'p', arguments: args as Record<string, PromptArgument>, build: () => '' })] })
+
+  it.each<[string, unknown, string]>([
+    [
+      'an array',
+      [{ name: 'code', required: true }],
+      '"arguments" must be an object with a member for each argument, not an array. The arguments of a prompt are strings: name each',
+    ],
+    ['a schema', z.object({ code: z.string() }), '"arguments" must be an object with a member for each argument, not a schema'],
+    ['a schema that is a function', type({ code: 'string' }), 'not a schema'],
+    [
+      'a JSON Schema',
+      { type: 'object', properties: { code: { type: 'string' } }, required: ['code'] },
+      '"arguments" looks like a JSON Schema',
+    ],
+    ['a string', 'code', 'not string'],
+    ['null', null, 'not null'],
+    ['schemas by name', { code: z.string() }, 'the argument "code" is a schema. The arguments of a prompt are strings'],
+    [
+      'JSON Schemas by name',
+      { code: { type: 'string' } },
+      'the argument "code" has "type", which is none of title, description, required, values, complete. The arguments',
+    ],
+    ['descriptions by name', { code: 'What to review' }, 'the argument "code" must be an object, not string'],
+    ['an unknown member', { code: { require: false } }, 'the argument "code" has "require", which is none of'],
+    ['a wrong member', { code: { required: 'yes' } }, '"required" of the argument "code" must be true or false'],
+    ['a wrong title', { code: { title: 5 } }, '"title" of the argument "code" must be a string'],
+    ['no values', { code: { values: [] } }, '"values" of the argument "code" must be an array of strings'],
+    ['a value twice', { code: { values: ['a', 'b', 'a'] } }, '"values" of the argument "code" has the same value twice'],
+    ['a completer that is none', { code: { complete: ['a'] } }, '"complete" of the argument "code" must be a function'],
+    ['an empty name', { '': {} }, 'an argument needs a name'],
+  ])('are not %s', (_, args, message) => {
+    expect(define(args)).toThrow(`Prompt "p": `)
+    expect(define(args)).toThrow(message)
+  })
+
+  it.each([{}, { type: {} }, { a: { title: undefined, values: ['x'], complete: () => [] } }])('may be %j', (args) => {
+    expect(define(args)).not.toThrow()
+  })
+})
+
+describe('what is defined twice', () => {
+  const [one, two] = [tool({ name: 'add', run: () => '' }), tool({ name: 'add', run: () => '' })]
+  const made = (uri: string) => resource({ uri, read: () => '' })
+  const said = prompt({ name: 'p', build: () => '' })
+  it.each<[string, object, string]>([
+    ['a tool', { tools: [one, two] }, 'Tool "add" is defined twice; give one of them another name'],
+    ['the same tool', { tools: [one, one] }, 'Tool "add" is defined twice'],
+    ['a resource', { resources: [made('a://b'), made('A://B')] }, 'Resource "A://B" is the same as "a://b", which is defined already'],
+    ['a template', { resources: [made('a://{b}'), made('a://{b}')] }, 'Resource "a://{b}" is defined twice'],
+    ['a template by its shape', { resources: [made('a://{b}'), made('a://{c}')] }, 'it matches the same URIs as a://{b}'],
+    ['a prompt', { prompts: [said, said] }, 'Prompt "p" is defined twice'],
+    ['nothing', { prompts: [undefined] }, 'A prompt must be an object, as prompt({ … }) makes it'],
+    ['no resource', { resources: [undefined] }, 'A resource must be an object, as resource({ … }) makes it'],
+  ])('%s is refused', (_, options, message) => {
+    expect(() => createServer({ ...base, ...options })).toThrow(message)
+  })
+})
+
+describe('who may call', () => {
+  const token = 'alice-0123456789abcdef'
+  it.each<[unknown, string]>([
+    [{}, 'tokens: give it an array, such as [{ token: "…", id: "alice"'],
+    [undefined, 'tokens: give it an array'],
+    [token, 'tokens: give it an array'],
+    [[token], 'tokens: each entry must be an object with a "token"'],
+    [[{ token, id: 'alice', scope: ['admin'] }], 'tokens: there is no "scope"; an entry has "token", "id" and "scopes"'],
+    [
+      [
+        { token, id: 'alice' },
+        { token, id: 'bob' },
+      ],
+      'tokens: "alice" and "bob" have the same token; give each entry its own',
+    ],
+  ])('is not told by tokens(%j)', (list, message) => {
+    expect(() => tokens(list as KnownToken[])).toThrow(message)
+  })
+
+  it.each<[string, unknown, string]>([
+    ['a function', () => true, 'not a function: write auth: { verify: (token) => … }'],
+    ['true', true, 'not boolean'],
+    ['null', null, 'not null'],
+    ['a list', [{ token, id: 'alice' }], 'not an array'],
+    ['a string', token, 'not string'],
+    ['an object without verify', { scopes: [] }, 'it has no "verify"'],
+    ['scopes that are no list', { verify: () => undefined, scopes: 'admin' }, '"auth.scopes" must be an array of strings'],
+  ])('is not told by auth that is %s', async (_, auth, message) => {
+    const server = createServer(base)
+    expect(() => httpHandler(server, { auth: auth as Authorization })).toThrow(message)
+    await expect(listen(server, { port: 0, host: '0.0.0.0', auth: auth as Authorization })).rejects.toThrow(message)
+  })
+})
+
+describe.each(revisions.map(({ id }) => id))('in %s', (revision) => {
+  const notes = new Map([['a', 'A']])
+  const serving = (more: Partial<Resource> = {}) =>
+    createServer({
+      ...base,
+      resources: [
+        {
+          uri: 'note://{name}',
+          mimeType: 'text/markdown',
+          read: ({ name }) => notes.get(String(name)),
+          list: () =>
+            [...notes.keys()].map((name) => ({ uri: `note://${name}`, name, ...(name === 'b' ? { mimeType: 'text/plain' } : {}) })),
+          ...more,
+        },
+      ],
+    })
+
+  it('an entry of a template has the type of the template, unless it has its own', async () => {
+    notes.set('b', 'B')
+    await using client = await connect(memory(serving()), { revision })
+    const { resources } = await client.request('resources/list')
+    expect(resources).toEqual([
+      { uri: 'note://a', name: 'a', mimeType: 'text/markdown' },
+      { uri: 'note://b', name: 'b', mimeType: 'text/plain' },
+    ])
+    notes.delete('b')
+  })
+
+  it('server.resources.changed() tells that the list is another one, and so do tools and prompts', async () => {
+    const server = serving()
+    const offer: [tool: ReturnType<typeof tool>, prompt: Prompt] = [
+      tool({ name: 't', run: () => '' }),
+      prompt({ name: 'p', build: () => '' }),
+    ]
+    server.tools.add(offer[0])
+    server.prompts.add(offer[1])
+    await using client = await connect(memory(server), { revision })
+    const heard: string[] = []
+    for (const list of ['tools', 'resources', 'prompts']) client.on(`notifications/${list}/list_changed`, () => heard.push(list))
+    const all = { toolsListChanged: true, resourcesListChanged: true, promptsListChanged: true }
+    const stop = new AbortController()
+    if (revision === '2026-07-28')
+      void client.request('subscriptions/listen', { notifications: all }, { signal: stop.signal }).catch(() => {})
+    await client.request('resources/list')
+    server.resources.changed()
+    server.resources.changed()
+    await client.request('resources/list')
+    expect(heard.splice(0)).toEqual(['resources'])
+    server.tools.changed()
+    server.prompts.changed()
+    await client.request('resources/list')
+    expect(heard).toEqual(['tools', 'prompts'])
+    stop.abort()
+  })
+})

@@ -1,0 +1,254 @@
+import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
+import { Client as OfficialClient } from '@modelcontextprotocol/sdk/client/index.js'
+import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js'
+import type { CallToolResult, GetPromptResult, ReadResourceResult } from '@modelcontextprotocol/sdk/types.js'
+import { describe, expect, it } from 'vitest'
+import { connect, memory } from '../../src/client.js'
+import { httpHandler } from '../../src/http.js'
+import { type Prompt, type Resource, type Server, type Tool, createServer, prompt, resource, result, tool } from '../../src/index.js'
+import { serve } from '../../src/stdio.js'
+import { described } from '../http/caller.js'
+
+/* Handlers that were written for the official SDK return whole results. They are sent as there. */
+
+const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' } as const
+const hi = { type: 'text', text: 'hi' } as const
+
+async function officially(server: McpServer): Promise<OfficialClient> {
+  const client = new OfficialClient({ name: 'c', version: '1' })
+  const [one, other] = InMemoryTransport.createLinkedPair()
+  await Promise.all([server.connect(one), client.connect(other)])
+  return client
+}
+
+const make = (more: { tools?: Tool[]; resources?: Resource[]; prompts?: Prompt[] }) => createServer({ name: 's', version: '1', ...more })
+
+/** Asks a server over a channel that is not remote, and gives what it logs. */
+async function ask(server: Server, method: string, params: Record<string, unknown>): Promise<{ answer: unknown; log: string }> {
+  let log = ''
+  const frames = [
+    { id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } } },
+    { method: 'notifications/initialized' },
+    { id: 2, method, params },
+  ]
+  const input = new Blob(frames.map((frame) => `${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`)).stream()
+  let output = ''
+  const { Readable, Writable } = await import('node:stream')
+  const collect = (add: (text: string) => void) =>
+    new Writable({
+      write(chunk: Buffer, _, done) {
+        add(chunk.toString())
+        done()
+      },
+    })
+  await serve(server, {
+    input: Readable.fromWeb(input as never),
+    output: collect((text) => (output += text)),
+    log: collect((text) => (log += text)),
+  })
+  const answers = output
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { id: number; result?: unknown; error?: unknown })
+  const { result: found, error } = answers.find(({ id }) => id === 2) ?? {}
+  return { answer: found ?? error, log: log.replaceAll('\\"', '"') }
+}
+
+describe('a result as handlers of the official SDK return it', () => {
+  const good: Record<string, CallToolResult> = {
+    failure: { content: [{ type: 'text', text: 'failed' }], isError: true },
+    success: { content: [hi, image] },
+    nothing: { content: [] },
+    structured: { content: [hi], structuredContent: { a: 1 } },
+    'with _meta': { content: [hi], isError: false, _meta: { 'x/y': 1 } },
+  }
+  it.each(Object.entries(good))('of a tool is sent as there: %s', async (_, value) => {
+    const official = new McpServer({ name: 's', version: '1' })
+    official.registerTool('it', {}, () => value)
+    await using ours = await connect(memory(make({ tools: [tool({ name: 'it', run: () => value })] })), { revision: '2025-11-25' })
+    const theirs = await officially(official)
+    const expected = await theirs.callTool({ name: 'it' })
+    expect(await ours.callTool('it')).toEqual({ isError: false, ...expected })
+    await theirs.close()
+  })
+
+  it('of a resource is sent as there', async () => {
+    const value: ReadResourceResult = {
+      contents: [
+        { uri: 'a://1', text: 'one' },
+        { uri: 'a://2', blob: 'AAAA', mimeType: 'image/png' },
+      ],
+      _meta: { a: 1 },
+    }
+    const official = new McpServer({ name: 's', version: '1' })
+    official.registerResource('a', new ResourceTemplate('a://{id}', { list: undefined }), {}, () => value)
+    await using ours = await connect(memory(make({ resources: [resource({ uri: 'a://{id}', read: () => value })] })), {
+      revision: '2025-11-25',
+    })
+    const theirs = await officially(official)
+    expect(await ours.readResource('a://1')).toEqual(await theirs.readResource({ uri: 'a://1' }))
+    await theirs.close()
+  })
+
+  it('of a prompt is sent as there', async () => {
+    const value: GetPromptResult = {
+      description: 'Now',
+      messages: [
+        { role: 'assistant', content: hi },
+        { role: 'user', content: image },
+      ],
+      _meta: { a: 1 },
+    }
+    const official = new McpServer({ name: 's', version: '1' })
+    official.registerPrompt('p', { description: 'Before' }, () => value)
+    await using ours = await connect(memory(make({ prompts: [prompt({ name: 'p', description: 'Before', build: () => value })] })), {
+      revision: '2025-11-25',
+    })
+    const theirs = await officially(official)
+    expect(await ours.getPrompt('p')).toEqual(await theirs.getPrompt({ name: 'p' }))
+    await theirs.close()
+  })
+
+  it('may have what ours may have: strings, bytes, no content beside structured content', async () => {
+    const server = make({
+      tools: [
+        tool({ name: 'strings', run: () => ({ content: ['a', image], isError: true }) }),
+        tool({ name: 'structured', run: () => ({ structuredContent: { at: new Date(0) } }) }),
+      ],
+      resources: [resource({ uri: 'a://b', mimeType: 'x/y', read: () => ({ contents: ['a', { blob: new Uint8Array([1]) }] }) })],
+      prompts: [prompt({ name: 'p', description: 'Its own', build: () => ({ messages: [{ role: 'user', content: 'a' }] }) })],
+    })
+    await using client = await connect(memory(server), { revision: '2025-11-25' })
+    expect(await client.callTool('strings')).toEqual({ content: [{ type: 'text', text: 'a' }, image], isError: true })
+    const at = '1970-01-01T00:00:00.000Z'
+    expect(await client.callTool('structured')).toEqual({
+      content: [{ type: 'text', text: `{"at":"${at}"}` }],
+      structuredContent: { at },
+      isError: false,
+    })
+    expect(await client.readResource('a://b')).toEqual({
+      contents: [
+        { uri: 'a://b', mimeType: 'x/y', text: 'a' },
+        { uri: 'a://b', mimeType: 'x/y', blob: 'AQ==' },
+      ],
+    })
+    expect(await client.getPrompt('p')).toEqual({
+      description: 'Its own',
+      messages: [{ role: 'user', content: { type: 'text', text: 'a' } }],
+    })
+  })
+
+  it('has the types of the official SDK', () => {
+    const read = async (): Promise<ReadResourceResult> => ({ contents: [] })
+    const build = async (): Promise<GetPromptResult> => ({ messages: [] })
+    expect(resource({ uri: 'a://b', read }).read).toBe(read)
+    expect(prompt({ name: 'p', build }).build).toBe(build)
+    // @ts-expect-error contents are a list
+    expect(resource({ uri: 'a://b', read: () => ({ contents: 'nope' }) }).uri).toBe('a://b')
+    // @ts-expect-error messages have a role
+    expect(prompt({ name: 'p', build: () => ({ messages: [{ content: 'x' }] }) }).name).toBe('p')
+  })
+})
+
+describe('what looks like a result and is none', () => {
+  const circular: Record<string, unknown> = {}
+  circular['self'] = circular
+  it.each<[unknown, string]>([
+    [{ content: 'nope' }, 'its result looks like a CallToolResult, but its "content" is not an array of content blocks'],
+    [{ content: null }, 'its "content" is not an array of content blocks'],
+    [{ isError: true }, 'it has no "content"'],
+    [{ _meta: {} }, 'it has no "content"'],
+    [{ content: [], isError: 'yes' }, 'its "isError" is not true or false'],
+    [{ content: [], _meta: 5 }, 'its "_meta" is not an object'],
+    [
+      { content: [hi, { type: 'video' }] },
+      'content[1] is neither a string nor a content block: its "type" is "video"; it must be one of text',
+    ],
+    [
+      { content: [{ type: 'text', text: 5 }] },
+      'content[0] is neither a string nor a content block: one of type "text" needs a string "text"',
+    ],
+    [{ content: [{ type: 'image', data: 'x' }] }, 'one of type "image" needs strings "data" (base64) and "mimeType"'],
+    [{ content: [null] }, 'its "type" is missing'],
+    [{ content: [{ type: 5n }] }, 'its "type" is a bigint'],
+    [{ content: [], structuredContent: circular }, 'failed'],
+    [{ content: [], structuredContent: 5n }, 'its result cannot be written as JSON'],
+  ])('of a tool is a failure that says so: %#', async (value, problem) => {
+    const server = make({ tools: [tool({ name: 'it', run: () => value })] })
+    const { answer, log } = await ask(server, 'tools/call', { name: 'it', arguments: {} })
+    expect(answer).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('Tool it failed: ') as unknown }] })
+    expect(JSON.stringify(answer).replaceAll('\\"', '"')).toContain(problem)
+    expect(log).toContain(problem.slice(0, 40))
+    const handler = httpHandler(server)
+    const { body, headers } = described('tools/call', { name: 'it', arguments: {} })
+    const request = { method: 'POST', body: String(body), headers: headers as Record<string, string> }
+    const remote = await (await handler(new Request('http://localhost/mcp', request))).text()
+    expect(remote).toMatch(/Tool it failed \(reference [0-9a-f]{8}\)"/)
+    await handler.close(0)
+  })
+
+  it.each<[unknown, string]>([
+    [{ content: [hi], other: 1 }, '{"content":[{"type":"text","text":"hi"}],"other":1}'],
+    [{}, '{}'],
+    [{ toJSON: () => 5, content: [] }, '5'],
+  ])('but has more, or nothing, is a value: %#', async (value, text) => {
+    await using client = await connect(memory(make({ tools: [tool({ name: 'it', run: () => value })] })))
+    expect(await client.callTool('it')).toMatchObject({ content: [{ type: 'text', text }], isError: false })
+  })
+
+  it.each<[string, unknown, string]>([
+    ['read', { contents: 'nope' }, 'its result has "contents" that are not an array'],
+    ['read', { contents: [{ uri: 'a://b' }] }, 'contents[0] must be a string, bytes, or an object with a "text" or a "blob"'],
+    ['read', { contents: ['a', { text: 'b', mimeType: 5 }] }, 'contents[1].mimeType must be a string'],
+    ['read', { contents: [], text: 'a' }, 'its result has "contents" and "text", which is no member of a ReadResourceResult'],
+    ['read', { contents: [], _meta: 1 }, 'its result has a "_meta" that is not an object'],
+    ['read', 5, 'contents[0] must be a string, bytes'],
+    ['build', { messages: 'nope' }, 'its result has "messages" that are not an array'],
+    ['build', { messages: [{ role: 'system', content: hi }] }, 'messages[0] must have a "role", "user" or "assistant", and a "content"'],
+    ['build', { messages: [{ role: 'user', content: { type: 'video' } }] }, 'its "type" is "video"'],
+    ['build', { messages: [], description: 5 }, 'its result has a "description" that is not a string'],
+    ['build', { messages: [], other: 5 }, 'which is no member of a GetPromptResult'],
+    ['build', ['a'], 'messages[0] must have a "role"'],
+  ])('of %s is an error that says so in the log: %j', async (kind, value, problem) => {
+    const server = make({
+      resources: [resource({ uri: 'a://b', read: () => value as string })],
+      prompts: [prompt({ name: 'p', build: () => value as string })],
+    })
+    const [method, params, what] =
+      kind === 'read' ? ['resources/read', { uri: 'a://b' }, 'Resource a://b'] : ['prompts/get', { name: 'p' }, 'Prompt p']
+    const { answer, log } = await ask(server, String(method), params)
+    expect(answer).toEqual({ code: -32603, message: `${String(what)} returned a malformed result` })
+    expect(log).toContain(`${String(what)} returned a malformed result`)
+    expect(log).toContain(problem)
+  })
+})
+
+describe('with an output schema, what looks like a result is the value', () => {
+  const value = { content: [hi], structuredContent: { sum: 3 } }
+  const sum = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] } as const
+  const own = { type: 'object', properties: { content: { type: 'array' } }, required: ['content'] } as const
+  const call = (output: Tool['output'], run = () => value as unknown) =>
+    ask(
+      make({ tools: [tool({ name: 'it', output: output as { type: 'object' }, run: run as () => Record<string, unknown> })] }),
+      'tools/call',
+      {
+        name: 'it',
+        arguments: {},
+      },
+    )
+
+  it('that does not fit, with a hint', async () => {
+    const { answer, log } = await call(sum)
+    const hint = 'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
+    expect(answer).toMatchObject({ isError: true, content: [{ text: expect.stringContaining(hint) as unknown }] })
+    expect(log).toContain(hint)
+  })
+
+  it('that fits, with one warning in the log', async () => {
+    const { answer, log } = await call(own)
+    expect(answer).toMatchObject({ isError: false, structuredContent: value })
+    expect(log.match(/returned what looks like a CallToolResult; it was taken for its value/g)).toHaveLength(1)
+    const branded = await call(own, () => result({ value: { content: [] }, content: 'x' }))
+    expect(branded).toMatchObject({ answer: { content: [{ text: 'x' }], structuredContent: { content: [] } }, log: '' })
+  })
+})

@@ -1,0 +1,115 @@
+import { PassThrough } from 'node:stream'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type Call, createServer, form, tool } from '../../src/index.js'
+import { serve } from '../../src/stdio.js'
+import { HANDSHAKE } from './child.js'
+
+/* Requests that are in progress are limited in bytes. Each of these has 100 kB, of which five fit. */
+
+const LIMIT = 1_000_000
+const TEXT = 'x'.repeat(100_000)
+const large = (id: number, name = 'slow') =>
+  `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${name}","arguments":{"text":"${TEXT}"}}}\n`
+const turns = async (count = 20) => {
+  for (let i = 0; i < count; i++) await new Promise(setImmediate)
+}
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** A server, what runs in it, and what it has written. */
+async function started() {
+  const running = new Map<string | number | bigint, () => void>()
+  const run = (_: unknown, call: Call) => new Promise<string>((resolve) => running.set(call.id, () => resolve('done')))
+  const input = { type: 'object', properties: { text: { type: 'string' } } } as const
+  const server = createServer({
+    name: 'slow',
+    version: '1',
+    tools: [
+      tool({ name: 'slow', input, run }),
+      tool({
+        name: 'ask',
+        input,
+        async run(_, call) {
+          const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } as const
+          const { who } = await call.ask({ who: form({ message: 'Who?', schema }) })
+          return who.name
+        },
+      }),
+    ],
+  })
+  const wire = { input: new PassThrough(), output: new PassThrough() }
+  let text = ''
+  wire.output.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  const ended = serve(server, { ...wire, maxPending: LIMIT })
+  const [initialize = '', ...rest] = HANDSHAKE
+  wire.input.write(`${initialize.replace('"capabilities":{}', '"capabilities":{"elicitation":{}}')}\n${rest.join('\n')}\n`)
+  await turns()
+  const answers = () =>
+    text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as { id?: number; method?: string; error?: object }]))
+  const end = async () => {
+    for (const finish of running.values()) finish()
+    await turns()
+    for (const finish of running.values()) finish()
+    wire.input.end()
+    await turns()
+    await ended
+  }
+  return { ...wire, running, answers, end }
+}
+
+describe('while requests in progress hold too much', () => {
+  it('nothing is read, and everything is answered in the end', async () => {
+    const { input, running, answers, end } = await started()
+    for (let id = 1; id <= 20; id++) input.write(large(id))
+    await turns()
+    expect([...running.keys()]).toEqual([1, 2, 3, 4, 5])
+    expect(input.readableLength + input.writableLength).toBeGreaterThan(10 * TEXT.length)
+    for (let id = 1; id <= 20; id++) {
+      running.get(id)?.()
+      await turns()
+      // Less than the time that it is waited for without any of them ending.
+      await vi.advanceTimersByTimeAsync(900)
+      await turns()
+    }
+    await end()
+    expect(answers().map(({ id, error }) => [id, error])).toEqual([0, ...running.keys()].map((id) => [id, undefined]))
+    expect(running.size).toBe(20)
+  })
+
+  it('and none of them ends, reading goes on: pings and cancellations are served, requests are refused', async () => {
+    const { input, running, answers, end } = await started()
+    for (let id = 1; id <= 5; id++) input.write(large(id))
+    input.write('{"jsonrpc":"2.0","id":6,"method":"ping"}\n')
+    input.write(large(7))
+    input.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
+    input.write('{"jsonrpc":"2.0","id":8,"method":"ping"}\n')
+    await turns()
+    expect(answers().map(({ id }) => id)).toEqual([0])
+    await vi.advanceTimersByTimeAsync(1000)
+    await turns()
+    expect(answers().slice(1)).toMatchObject([
+      { id: 6, result: {} },
+      { id: 7, error: { code: -32603 } },
+      { id: 8, result: {} },
+    ])
+    for (const finish of running.values()) finish()
+    await turns()
+    input.write(large(9))
+    await turns()
+    expect([...running.keys()]).toEqual([1, 2, 3, 4, 5, 9])
+    await end()
+  })
+
+  it('and one of them waits for the client, its answer is read at once', async () => {
+    const { input, answers, end } = await started()
+    for (let id = 1; id <= 4; id++) input.write(large(id))
+    input.write(large(5, 'ask'))
+    await vi.waitFor(() => expect(answers().at(-1)).toMatchObject({ method: 'elicitation/create' }))
+    const question = answers().at(-1)?.id ?? 0
+    input.write(`{"jsonrpc":"2.0","id":${question},"result":{"action":"accept","content":{"name":"Ada"}}}\n`)
+    await turns()
+    expect(answers().at(-1)).toMatchObject({ id: 5, result: { content: [{ text: 'Ada' }] } })
+    await end()
+  })
+})
