@@ -63,7 +63,7 @@ const SECTIONS = [
     'From `ccmcp/http`.',
     [
       ['http.ts', 'HttpHandlerOptions'],
-      ['http.ts', 'HttpOptions'],
+      ['http-endpoint.ts', 'HttpOptions'],
     ],
   ],
   [
@@ -71,7 +71,7 @@ const SECTIONS = [
     'From `ccmcp/http`: within Express, Fastify or `node:http`. It takes what `httpHandler` takes.',
     [['http.ts', 'HttpHandlerOptions']],
   ],
-  ['limits', 'Of `listen`, `httpHandler` and `nodeHandler`.', [['http.ts', 'HttpLimits']]],
+  ['limits', 'Of `listen`, `httpHandler` and `nodeHandler`.', [['http-endpoint.ts', 'HttpLimits']]],
   ['new MemorySessions(options)', 'From `ccmcp/http`: see [deploying](deploying.md).', [['stores/sessions.ts', 'MemorySessionsOptions']]],
   ['new MemoryReplay(options)', 'From `ccmcp/http`.', [['stores/replay.ts', 'MemoryReplayOptions']]],
   ['tokens([known, …])', 'From `ccmcp/http`: see [authorization](authorization.md).', [['auth/tokens.ts', 'KnownToken']]],

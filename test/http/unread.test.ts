@@ -5,8 +5,11 @@ import { Unread } from '../../src/transports/http/unread.js'
 class Response extends EventEmitter {
   destroyed = false
 
-  constructor(public writableLength: number) {
+  writableLength: number
+
+  constructor(writableLength: number) {
     super()
+    this.writableLength = writableLength
   }
 
   destroy(): void {

@@ -226,7 +226,7 @@ describe('the README', () => {
     expect(definition).toContain('z.object')
     mkdirSync(join(folder, 'node_modules'), { recursive: true })
     symlinkSync(join(root, 'node_modules', 'zod'), join(folder, 'node_modules', 'zod'), 'dir')
-    expect(run('zod.mjs', `${definition}\n${scenario}`).match(/'\{"sum":3\}'/g)).toHaveLength(5)
+    expect(run('zod.mjs', `${definition}\n${scenario}`).match(/'\{"sum":3\}'/g)).toHaveLength(10)
   })
   it('names the commands that exist', () => {
     for (const command of ['npm run demo', 'npm test', './ccmcp']) expect(readme).toContain(command)
