@@ -41,8 +41,8 @@ const tools = [
     async run(_, call) {
       for (let step = 1; step <= 3; step++) {
         call.progress(step, 3, `step ${step}`)
-        // Some clients forget about progress that comes in one chunk with the answer.
-        await new Promise((resolve) => setTimeout(resolve, 10))
+        // Some clients forget about progress that comes in one chunk with the answer, as it does where they are slow to read.
+        await new Promise((resolve) => setTimeout(resolve, 250))
       }
       return 'done'
     },
