@@ -4,9 +4,11 @@ import { Unread } from '../../src/transports/http/unread.js'
 
 class Response extends EventEmitter {
   destroyed = false
+  writableLength: number
 
-  constructor(public writableLength: number) {
+  constructor(size: number) {
     super()
+    this.writableLength = size
   }
 
   destroy(): void {
