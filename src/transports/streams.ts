@@ -168,8 +168,8 @@ export class StreamChannel implements Channel {
       this.#hand(frame)
       if (this.#queued > HIGH_WATER) this.#flush()
       const ready = this.#receiver?.ready?.()
-      if (ready !== undefined) this.#rest(ready)
-      else if (this.#unanswered >= UNANSWERED) this.#rest(new Promise(setImmediate))
+      if (ready !== undefined) void this.#rest(ready)
+      else if (this.#unanswered >= UNANSWERED) void this.#rest(new Promise(setImmediate))
     }
   }
 
@@ -177,14 +177,13 @@ export class StreamChannel implements Channel {
    * Lets answers go out before more is taken in: what is answered in a later
    * turn would pile up otherwise, with a whole chunk of requests begun at once.
    */
-  #rest(until: Promise<void>): void {
+  async #rest(until: Promise<void>): Promise<void> {
     this.#resting = true
-    void until.then(() => {
-      this.#resting = false
-      this.#unanswered = 0
-      this.#deliver()
-      this.#more()
-    })
+    await until
+    this.#resting = false
+    this.#unanswered = 0
+    this.#deliver()
+    this.#more()
   }
 
   /** Reads on where nothing is in the way. */

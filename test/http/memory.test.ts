@@ -58,7 +58,7 @@ function withJunk(method: string, params: object, junk: string): Sending {
 
 describe('the memory of a server', () => {
   it('does not grow with what clients say of themselves', async () => {
-    const capabilities = `"capabilities":{"experimental":${`{"a":${OBJECTS}}`}},"clientInfo":{"name":"x","version":"1"}`
+    const capabilities = `"capabilities":{"experimental":{"a":${OBJECTS}}},"clientInfo":{"name":"x","version":"1"}`
     expect(await grown(6, () => send(url, initialize(capabilities)))).toMatchObject({ statuses: [200], sessions: 6 })
     const icons = `"capabilities":{},"clientInfo":{"name":"x","version":"1","icons":[{"src":"data:${LONG}"}]}`
     const { heap } = await grown(30, () => send(url, initialize(icons)))

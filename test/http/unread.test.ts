@@ -4,12 +4,11 @@ import { Unread } from '../../src/transports/http/unread.js'
 
 class Response extends EventEmitter {
   destroyed = false
-
   writableLength: number
 
-  constructor(writableLength: number) {
+  constructor(size: number) {
     super()
-    this.writableLength = writableLength
+    this.writableLength = size
   }
 
   destroy(): void {

@@ -42,7 +42,7 @@ async function started() {
   let text = ''
   wire.output.on('data', (chunk: Buffer) => (text += chunk.toString()))
   const ended = serve(server, { ...wire, maxPending: LIMIT })
-  const [initialize = '', ...rest] = HANDSHAKE
+  const [initialize, ...rest] = HANDSHAKE
   wire.input.write(`${initialize.replace('"capabilities":{}', '"capabilities":{"elicitation":{}}')}\n${rest.join('\n')}\n`)
   await turns()
   const answers = () =>

@@ -102,7 +102,7 @@ export class PostExchange implements Exchange, Beating {
       if (frame !== undefined) this.#log.push(frame)
       home.finish(this.#log)
     } else if (!this.#gone) this.#answer(frame, response)
-    else this.#options.opening?.(undefined)
+    else void this.#options.opening?.(undefined)
     if (this.#done === undefined) return
     home.pulse.remove(this)
     this.#done()
