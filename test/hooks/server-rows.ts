@@ -148,7 +148,7 @@ export const SERVER_ROWS: readonly Row[] = [
       controller.abort(new Error('given up')),
     )
   }),
-  row('a middleware, at initialize', 'ConnectionError: Internal error', 'ConnectionError: given up', async (middleware) => {
+  row('a middleware, at initialize', 'ConnectionError: The server answered initialize with error -32603: Internal error', 'ConnectionError: given up', async (middleware) => {
     const server = serverOf({})
     server.use(middleware)
     const controller = new AbortController()

@@ -167,7 +167,7 @@ describe('subscriptions', () => {
   })
 
   it('of streams count in all, until they are closed', async () => {
-    const { url, listening } = await start({ limits: { retained: 60_000 } })
+    const { url, listening } = await start({ limits: { retained: 120_000 } })
     const listening3 = () =>
       open(url, described('subscriptions/listen', { notifications: { resourceSubscriptions: [long(1), long(2), long(3)] } }))
     const first = await listening3()
