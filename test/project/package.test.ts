@@ -1,16 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,8 +28,6 @@ function loaded(entry: string, seen = new Set<string>()): Set<string> {
   for (const [, name] of text.matchAll(/(?:from|import)\s*["']\.\/([\w.-]+\.js)["']/g)) if (name !== undefined) loaded(name, seen)
   return seen
 }
-
-const sizeOf = (file: string) => statSync(join(dist, file)).size
 
 /** Runs the built program with a client that initializes and calls a tool; returns what it wrote to stderr. */
 function session(args: string[]): string {
