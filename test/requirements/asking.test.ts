@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { onStillClock } from '../clock.js'
 import { connect, memory } from '../../src/client.js'
 import {
   type Call,
@@ -300,27 +301,30 @@ describe('time', () => {
     expect([asked.method, cancelled.method, cancelled.params?.['requestId']]).toEqual(['roots/list', 'notifications/cancelled', asked.id])
   })
 
-  it.each(ids)('can be set for each request of the client in %s, and progress does not extend it for ever', async (revision) => {
-    proves('lifecycle.timeouts-configurable', 'lifecycle.timeouts-maximum')
-    let cancelled = false
-    const server = serverOf(
-      (one) =>
-        new Promise((resolve) => {
-          let done = 0
-          const timer = setInterval(() => one.progress(++done), 5)
-          one.signal.addEventListener('abort', () => {
-            clearInterval(timer)
-            cancelled = true
-            resolve('')
-          })
-        }),
-    )
-    await using client = await connect(memory(server), { revision })
-    let heard = 0
-    const pending = client.callTool('it', {}, { timeout: 1000, maxTimeout: 60, onProgress: () => heard++ })
-    await expect(pending).rejects.toThrow('60 ms')
-    await expect.poll(() => cancelled).toBe(true)
-    expect(heard).toBeGreaterThan(0)
-    await expect(client.callTool('it', {}, { timeout: 15 })).rejects.toThrow('15 ms')
-  })
+  it.each(ids)('can be set for each request of the client in %s, and progress does not extend it for ever', (revision) =>
+    onStillClock(async (pass) => {
+      proves('lifecycle.timeouts-configurable', 'lifecycle.timeouts-maximum')
+      let cancelled = 0
+      const server = serverOf(
+        (one) =>
+          new Promise((resolve) => {
+            let done = 0
+            const timer = setInterval(() => one.progress(++done), 20)
+            one.signal.addEventListener('abort', () => {
+              clearInterval(timer)
+              cancelled++
+              resolve('')
+            })
+          }),
+      )
+      await using client = await connect(memory(server), { revision })
+      let heard = 0
+      const capped = client.callTool('it', {}, { timeout: 1000, maxTimeout: 60, onProgress: () => heard++ })
+      await Promise.all([expect(capped).rejects.toThrow('60 ms'), pass(60)])
+      expect(heard).toBeGreaterThan(0)
+      const short = client.callTool('it', {}, { timeout: 15 })
+      await Promise.all([expect(short).rejects.toThrow('15 ms'), pass(15)])
+      expect(cancelled).toBe(2)
+    }),
+  )
 })

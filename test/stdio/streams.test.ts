@@ -44,7 +44,8 @@ async function exchange(messages: readonly string[], served: Server = server): P
 /** Everything that a stream holds now. From Node 26 on, read() returns one chunk at a time. */
 function all(stream: PassThrough): string {
   let text = ''
-  for (let chunk: unknown = stream.read(); chunk !== null; chunk = stream.read()) text += String(chunk)
+  const next = () => stream.read() as Buffer | string | null // what streams of text and bytes give
+  for (let chunk = next(); chunk !== null; chunk = next()) text += chunk.toString()
   return text
 }
 
