@@ -20,6 +20,15 @@ import type {
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { type Answers, answer, answerAll } from './answering.js'
+import type {
+  ClientNotificationMethod,
+  NotificationArguments,
+  NotificationParams,
+  RequestArguments,
+  RequestMethod,
+  RequestResult,
+  ServerNotificationMethod,
+} from './methods.js'
 
 export interface Progress {
   progress: number
@@ -196,29 +205,33 @@ export class Client {
     return this.#reached.instructions
   }
 
-  request(method: string, params?: Params, options?: CallOptions): Promise<Params> {
-    return this.#session.request(method, params, options)
+  /** Sends a request. The methods of the protocol are typed; their results are what the server says, and are not checked. */
+  request<const Method extends RequestMethod>(
+    method: Method,
+    ...[params, options]: RequestArguments<Method, CallOptions>
+  ): Promise<RequestResult<Method>> {
+    return this.#session.request(method, params as Params | undefined, options) as Promise<RequestResult<Method>> // as the protocol has it
   }
 
-  notify(method: string, params?: Params): void {
-    this.#session.peer.notify(method, params)
+  notify<const Method extends ClientNotificationMethod>(method: Method, ...[params]: NotificationArguments<Method>): void {
+    this.#session.peer.notify(method, params as Params | undefined) // an object, whatever its members
   }
 
   /** Calls a tool. Its failure is a result with `isError`; an unknown tool is an RpcError. */
   async callTool(name: string, args: Params = {}, options?: CallOptions): Promise<CallToolResult> {
-    const result = await this.request('tools/call', { name, arguments: args }, options)
+    const result = await this.#session.request('tools/call', { name, arguments: args }, options)
     if (!Array.isArray(result['content'])) throw new TypeError(`The result of ${name} has no content`)
     return result as unknown as CallToolResult // its content is the server's word
   }
 
   async readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
-    const result = await this.request('resources/read', { uri }, options)
+    const result = await this.#session.request('resources/read', { uri }, options)
     if (!Array.isArray(result['contents'])) throw new TypeError(`The answer for ${uri} has no contents`)
     return result as unknown as ReadResourceResult // its contents are the server's word
   }
 
   async getPrompt(name: string, args: Readonly<Record<string, string>> = {}, options?: CallOptions): Promise<GetPromptResult> {
-    const result = await this.request('prompts/get', { name, arguments: args }, options)
+    const result = await this.#session.request('prompts/get', { name, arguments: args }, options)
     if (!Array.isArray(result['messages'])) throw new TypeError(`The prompt ${name} has no messages`)
     return result as unknown as GetPromptResult // its messages are the server's word
   }
@@ -233,7 +246,7 @@ export class Client {
     const ref = 'prompt' in of ? { type: 'ref/prompt', name: of.prompt } : { type: 'ref/resource', uri: of.template }
     const known = Object.keys(others).length > 0 && this.#reached.revision.fields.completion.includes('context')
     const context = known ? { context: { arguments: others } } : {}
-    const { completion } = await this.request('completion/complete', { ref, argument, ...context }, options)
+    const { completion } = await this.#session.request('completion/complete', { ref, argument, ...context }, options)
     if (!isObject(completion) || !Array.isArray(completion['values']))
       throw new TypeError('The answer to completion/complete has no values')
     return completion as unknown as CompleteResult['completion'] // its values are the server's word
@@ -257,8 +270,8 @@ export class Client {
   }
 
   /** Listens for a notification; the returned function ends that. */
-  on(method: string, listener: (params: Params) => void): () => void {
-    return this.#session.on(method, listener)
+  on<const Method extends ServerNotificationMethod>(method: Method, listener: (params: NotificationParams<Method>) => void): () => void {
+    return this.#session.on(method, listener as (params: Params) => void) // what a server sends is its word
   }
 
   close(): Promise<void> {
@@ -273,7 +286,7 @@ export class Client {
     const seen = new Set<unknown>()
     let cursor: unknown
     do {
-      const page = await this.request(method, cursor === undefined ? undefined : { cursor }, options)
+      const page = await this.#session.request(method, cursor === undefined ? undefined : { cursor }, options)
       const items = page[member]
       if (!Array.isArray(items)) throw new TypeError(`The answer to ${method} has no list of ${member}`)
       for (const item of items as unknown[]) {

@@ -1,4 +1,4 @@
-import { type Json, Suspended } from '../ask.js'
+import { type Json, type StepValue, Suspended } from '../ask.js'
 import { ToolError, isToolError } from '../failure.js'
 
 /** What a step came to: its value, or the words of its ToolError. */
@@ -41,7 +41,7 @@ export class Steps {
     if (within?.getStore() === this) throw new TypeError(`${what} cannot be part of a step`)
   }
 
-  async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  async step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
     this.notWithin('A step')
     if (this.#begun.has(key)) throw new TypeError(`There are two steps "${key}" in this call; give each its own key`)
     this.#begun.add(key)
@@ -68,7 +68,7 @@ export class Steps {
     clearTimeout(timer)
   }
 
-  async #run<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  async #run<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
     const begin = () => run(this.#signal())
     try {
       const value = await (within === undefined ? begin() : within.run(this, begin))
@@ -82,7 +82,7 @@ export class Steps {
   }
 
   /** As it will be when it comes back: alike in every revision. */
-  #asJson(key: string, value: Json): Json {
+  #asJson(key: string, value: unknown): Json {
     let text: string | undefined
     try {
       text = JSON.stringify(value)
