@@ -21,6 +21,7 @@ export type {
   ToolAnnotations,
 } from './protocol/model.js'
 export type { JsonSchema, Schema, StandardSchema } from './schema/standard.js'
+export { withJsonSchema } from './schema/with-json-schema.js'
 export type { Call, Caller } from './server/call.js'
 export {
   type Answers,

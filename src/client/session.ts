@@ -20,15 +20,7 @@ import type {
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { type Answers, answer, answerAll } from './answering.js'
-import type {
-  ClientNotificationMethod,
-  NotificationArguments,
-  NotificationParams,
-  RequestArguments,
-  RequestMethod,
-  RequestResult,
-  ServerNotificationMethod,
-} from './methods.js'
+import type * as methods from './methods.js'
 
 export interface Progress {
   progress: number
@@ -206,14 +198,14 @@ export class Client {
   }
 
   /** Sends a request. The methods of the protocol are typed; their results are what the server says, and are not checked. */
-  request<const Method extends RequestMethod>(
+  request<const Method extends methods.RequestMethod>(
     method: Method,
-    ...[params, options]: RequestArguments<Method, CallOptions>
-  ): Promise<RequestResult<Method>> {
-    return this.#session.request(method, params as Params | undefined, options) as Promise<RequestResult<Method>> // as the protocol has it
+    ...[params, options]: methods.RequestArguments<Method, CallOptions>
+  ): Promise<methods.RequestResult<Method>> {
+    return this.#session.request(method, params as Params | undefined, options) as Promise<methods.RequestResult<Method>> // as the protocol has it
   }
 
-  notify<const Method extends ClientNotificationMethod>(method: Method, ...[params]: NotificationArguments<Method>): void {
+  notify<const Method extends methods.ClientNotificationMethod>(method: Method, ...[params]: methods.NotificationArguments<Method>): void {
     this.#session.peer.notify(method, params as Params | undefined) // an object, whatever its members
   }
 
@@ -270,7 +262,10 @@ export class Client {
   }
 
   /** Listens for a notification; the returned function ends that. */
-  on<const Method extends ServerNotificationMethod>(method: Method, listener: (params: NotificationParams<Method>) => void): () => void {
+  on<const Method extends methods.ServerNotificationMethod>(
+    method: Method,
+    listener: (params: methods.NotificationParams<Method>) => void,
+  ): () => void {
     return this.#session.on(method, listener as (params: Params) => void) // what a server sends is its word
   }
 

@@ -1,6 +1,7 @@
 import { Issues, type JsonSchema, MAX_ISSUES, type Outcome, clip, isRecord, member, shownPath } from './issue.js'
 import { check as checkFully, headerParameters, lint } from './full.js'
 import type { HeaderParameter } from './headers.js'
+import { notJsonSchema, withoutJsonSchema } from './vendor.js'
 import { compileSimple } from './simple.js'
 
 /** A schema library's own schema, by the common interface of https://standardschema.dev */
@@ -40,15 +41,13 @@ function isStandard(schema: unknown): schema is StandardSchema {
  * library cannot say.
  */
 function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
-  if (!isStandard(schema)) return schema
-  const { vendor, jsonSchema } = schema['~standard']
-  if (jsonSchema === undefined) {
-    const advice =
-      vendor === 'valibot'
-        ? 'wrap it: toStandardJsonSchema(schema) from @valibot/to-json-schema'
-        : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
-    throw new TypeError(`is of ${vendor}, which does not give a JSON Schema by itself; ${advice}`)
+  if (!isStandard(schema)) {
+    const problem = notJsonSchema(schema)
+    if (problem !== undefined) throw new TypeError(problem)
+    return schema
   }
+  const { jsonSchema } = schema['~standard']
+  if (jsonSchema === undefined) throw new TypeError(withoutJsonSchema(schema))
   try {
     return jsonSchema[side]({ target: 'draft-2020-12' })
   } catch (error) {
