@@ -206,7 +206,7 @@ export class Client {
   }
 
   notify<const Method extends methods.ClientNotificationMethod>(method: Method, ...[params]: methods.NotificationArguments<Method>): void {
-    this.#session.peer.notify(method, params as Params | undefined) // an object, whatever its members
+    this.#session.peer.notify(method, params)
   }
 
   /** Calls a tool. Its failure is a result with `isError`; an unknown tool is an RpcError. */

@@ -341,8 +341,8 @@ describe('zod that gives no JSON Schema by itself', () => {
   /** A schema as zod before 4.2 made it. */
   const older = (schema: z.ZodType, [major = 4, minor = 0, patch = 0]: number[]): StandardSchema => {
     const { version, vendor, validate } = schema['~standard']
-    const shape = { '~standard': { version, vendor, validate }, _zod: { ...schema._zod, version: { major, minor, patch } } }
-    return shape as unknown as StandardSchema
+    const made = { '~standard': { version, vendor, validate }, _zod: { ...schema._zod, version: { major, minor, patch } } }
+    return made
   }
 
   it('names its version, and the one to install', () => {

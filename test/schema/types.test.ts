@@ -496,7 +496,7 @@ describe('a step', () => {
 
 describe('a client', () => {
   it('knows the requests of the protocol', () => {
-    ;async (client: Client) => {
+    const typed = async (client: Client) => {
       const { resources, nextCursor } = await client.request('resources/list')
       expectTypeOf(resources[0]?.mimeType).toEqualTypeOf<string | undefined>()
       expectTypeOf(await client.request('resources/list', { cursor: nextCursor }, { timeout: 5 })).toEqualTypeOf<
@@ -515,10 +515,11 @@ describe('a client', () => {
       // @ts-expect-error no such member
       void (await client.request('tools/list')).resources
     }
+    expect(typed).toBeTypeOf('function')
   })
 
   it('knows the notifications of the protocol', () => {
-    ;(client: Client) => {
+    const typed = (client: Client) => {
       client.on('notifications/message', ({ level, data }) => {
         expectTypeOf(level).toEqualTypeOf<LogLevel>()
         expectTypeOf(data).toBeUnknown()
@@ -533,6 +534,7 @@ describe('a client', () => {
       // @ts-expect-error of which request?
       client.notify('notifications/cancelled', {})
     }
+    expect(typed).toBeTypeOf('function')
   })
 })
 
