@@ -45,6 +45,7 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
 
 export type { Answers } from './client/answering.js'
 export { type ConnectOptions, connect } from './client/connect.js'
+export type { ClientNotifications, Requests, ServerNotifications } from './client/methods.js'
 export { type CallOptions, Client, type Progress } from './client/session.js'
 export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
 export { Timeout } from './jsonrpc/deadline.js'

@@ -21,8 +21,21 @@ export type {
   ToolAnnotations,
 } from './protocol/model.js'
 export type { JsonSchema, Schema, StandardSchema } from './schema/standard.js'
+export { withJsonSchema } from './schema/with-json-schema.js'
 export type { Call, Caller } from './server/call.js'
-export { type Answers, Declined, type Json, type Question, type StateOptions, Suspended, form, roots, sample, url } from './server/ask.js'
+export {
+  type Answers,
+  Declined,
+  type Json,
+  type Question,
+  type StateOptions,
+  type StepValue,
+  Suspended,
+  form,
+  roots,
+  sample,
+  url,
+} from './server/ask.js'
 export {
   type Complete,
   type Prompt,

@@ -21,6 +21,7 @@ import type {
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { type Answers, answer, answerAll, unknownMethod } from './answering.js'
+import type * as methods from './methods.js'
 import { listOf } from './pages.js'
 
 export interface Progress {
@@ -212,29 +213,33 @@ export class Client {
     return this.#reached.instructions
   }
 
-  request(method: string, params?: Params, options?: CallOptions): Promise<Params> {
-    return this.#session.request(method, params, options)
+  /** Sends a request. The methods of the protocol are typed; their results are what the server says, and are not checked. */
+  request<const Method extends methods.RequestMethod>(
+    method: Method,
+    ...[params, options]: methods.RequestArguments<Method, CallOptions>
+  ): Promise<methods.RequestResult<Method>> {
+    return this.#session.request(method, params as Params | undefined, options) as Promise<methods.RequestResult<Method>> // as the protocol has it
   }
 
-  notify(method: string, params?: Params): void {
+  notify<const Method extends methods.ClientNotificationMethod>(method: Method, ...[params]: methods.NotificationArguments<Method>): void {
     this.#session.peer.notify(method, params)
   }
 
   /** Calls a tool. Its failure is a result with `isError`; an unknown tool is an RpcError. */
   async callTool(name: string, args: Params = {}, options?: CallOptions): Promise<CallToolResult> {
-    const result = await this.request('tools/call', { name, arguments: args }, options)
+    const result = await this.#session.request('tools/call', { name, arguments: args }, options)
     if (!Array.isArray(result['content'])) throw new TypeError(`The result of ${name} has no content`)
     return result as unknown as CallToolResult // its content is the server's word
   }
 
   async readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
-    const result = await this.request('resources/read', { uri }, options)
+    const result = await this.#session.request('resources/read', { uri }, options)
     if (!Array.isArray(result['contents'])) throw new TypeError(`The answer for ${uri} has no contents`)
     return result as unknown as ReadResourceResult // its contents are the server's word
   }
 
   async getPrompt(name: string, args: Readonly<Record<string, string>> = {}, options?: CallOptions): Promise<GetPromptResult> {
-    const result = await this.request('prompts/get', { name, arguments: args }, options)
+    const result = await this.#session.request('prompts/get', { name, arguments: args }, options)
     if (!Array.isArray(result['messages'])) throw new TypeError(`The prompt ${name} has no messages`)
     return result as unknown as GetPromptResult // its messages are the server's word
   }
@@ -249,7 +254,7 @@ export class Client {
     const ref = 'prompt' in of ? { type: 'ref/prompt', name: of.prompt } : { type: 'ref/resource', uri: of.template }
     const known = Object.keys(others).length > 0 && this.#reached.revision.fields.completion.includes('context')
     const context = known ? { context: { arguments: others } } : {}
-    const { completion } = await this.request('completion/complete', { ref, argument, ...context }, options)
+    const { completion } = await this.#session.request('completion/complete', { ref, argument, ...context }, options)
     if (!isObject(completion) || !Array.isArray(completion['values']))
       throw new TypeError('The answer to completion/complete has no values')
     return completion as unknown as CompleteResult['completion'] // its values are the server's word
@@ -273,8 +278,11 @@ export class Client {
   }
 
   /** Listens for a notification; the returned function ends that. */
-  on(method: string, listener: (params: Params) => unknown): () => void {
-    return this.#session.on(method, listener)
+  on<const Method extends methods.ServerNotificationMethod>(
+    method: Method,
+    listener: (params: methods.NotificationParams<Method>) => unknown,
+  ): () => void {
+    return this.#session.on(method, listener as (params: Params) => unknown) // what a server sends is its word
   }
 
   close(): Promise<void> {

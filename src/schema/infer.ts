@@ -1,20 +1,41 @@
 import type { StandardSchema } from './standard.js'
 
 /** The value that a schema describes: by its own types, or by reading a JSON Schema written in place. */
-export type Infer<Schema> = Schema extends StandardSchema<unknown, infer Output> ? Output : FromJson<Schema>
+export type Infer<Schema> = Schema extends StandardSchema<unknown, infer Output> ? Output : FromJson<Schema, Schema>
 
 /** What must be given for a value of that schema, before the schema's own conversions. */
-export type InferInput<Schema> = Schema extends StandardSchema<infer Input, unknown> ? Input : FromJson<Schema>
+export type InferInput<Schema> = Schema extends StandardSchema<infer Input, unknown> ? Input : FromJson<Schema, Schema>
 
-type FromJson<Schema> = Schema extends { const: infer Value }
+/** `Root` is the whole schema, in which references are looked up. Forms beside a `type` are looked at for objects only. */
+type FromJson<Schema, Root> = Schema extends { const: infer Value }
   ? Value
   : Schema extends { enum: readonly (infer Value)[] }
     ? Value
     : Schema extends { type: infer Type }
-      ? FromType<Type extends readonly (infer Each)[] ? Each : Type, Schema>
-      : unknown
+      ? FromType<Type extends readonly (infer Each)[] ? Each : Type, Schema, Root>
+      : Schema extends Composed
+        ? FromReference<Schema, Root> & FromForms<Schema, Root>
+        : unknown
 
-type FromType<Type, Schema> = Type extends 'string'
+type Composed = { $ref: unknown } | { anyOf: unknown } | { oneOf: unknown }
+
+/** Of references, those to the root and to a definition at the top are followed. */
+type FromReference<Schema, Root> = Schema extends { $ref: infer Reference }
+  ? Reference extends '#'
+    ? FromJson<Root, Root>
+    : Reference extends `#/${infer Group extends '$defs' | 'definitions'}/${infer Name}`
+      ? Root extends { readonly [Key in Group]: { readonly [Key in Name]: infer Target } }
+        ? FromJson<Target, Root>
+        : unknown
+      : unknown
+  : unknown
+
+type FromForms<Schema, Root> = (Schema extends { anyOf: readonly (infer Form)[] } ? FromEach<Form, Root> : unknown) &
+  (Schema extends { oneOf: readonly (infer Form)[] } ? FromEach<Form, Root> : unknown)
+
+type FromEach<Form, Root> = Form extends unknown ? FromJson<Form, Root> : never
+
+type FromType<Type, Schema, Root> = Type extends 'string'
   ? string
   : Type extends 'number' | 'integer'
     ? number
@@ -24,20 +45,31 @@ type FromType<Type, Schema> = Type extends 'string'
         ? null
         : Type extends 'array'
           ? Schema extends { items: infer Items }
-            ? FromJson<Items>[]
+            ? FromJson<Items, Root>[]
             : unknown[]
           : Type extends 'object'
-            ? FromObject<Schema>
+            ? Schema extends Composed | { additionalProperties: object }
+              ? FromOpen<Schema, Root> & FromReference<Schema, Root> & FromForms<Schema, Root>
+              : FromObject<Schema, Root>
             : unknown
 
-type FromObject<Schema> = Schema extends { properties: infer Properties }
+type FromObject<Schema, Root> = Schema extends { properties: infer Properties }
   ? Schema extends { required: readonly (infer Required)[] }
     ? Flat<
-        { [Key in keyof Properties & Required]: FromJson<Properties[Key]> } & {
-          [Key in Exclude<keyof Properties, Required>]?: FromJson<Properties[Key]>
+        { [Key in keyof Properties & Required]: FromJson<Properties[Key], Root> } & {
+          [Key in Exclude<keyof Properties, Required>]?: FromJson<Properties[Key], Root>
         }
       >
-    : { -readonly [Key in keyof Properties]?: FromJson<Properties[Key]> }
+    : { -readonly [Key in keyof Properties]?: FromJson<Properties[Key], Root> }
   : Record<string, unknown>
+
+/** With the type of all other members, which in TypeScript must fit those that are known as well. */
+type FromOpen<Schema, Root> = Schema extends { additionalProperties: infer Additional extends object }
+  ? Schema extends { properties: infer Properties }
+    ? FromObject<Schema, Root> & {
+        [key: string]: FromJson<Additional, Root> | FromJson<Properties[keyof Properties], Root> | undefined
+      }
+    : Record<string, FromJson<Additional, Root>>
+  : FromObject<Schema, Root>
 
 type Flat<Type> = { -readonly [Key in keyof Type]: Type[Key] }

@@ -2,6 +2,7 @@ import { Issues, type JsonSchema, MAX_ISSUES, type Outcome, clip, isRecord, memb
 import { type HeaderParameter, headerParameters } from './headers.js'
 import { check as checkFully } from './json-schema.js'
 import { lint } from './lint.js'
+import { notJsonSchema, withoutJsonSchema } from './vendor.js'
 import { compileSimple } from './simple.js'
 
 /** A schema library's own schema, by the common interface of https://standardschema.dev */
@@ -41,15 +42,13 @@ function isStandard(schema: unknown): schema is StandardSchema {
  * library cannot say.
  */
 function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
-  if (!isStandard(schema)) return schema
-  const { vendor, jsonSchema } = schema['~standard']
-  if (jsonSchema === undefined) {
-    const advice =
-      vendor === 'valibot'
-        ? 'wrap it: toStandardJsonSchema(schema) from @valibot/to-json-schema'
-        : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
-    throw new TypeError(`is of ${vendor}, which does not give a JSON Schema by itself; ${advice}`)
+  if (!isStandard(schema)) {
+    const problem = notJsonSchema(schema)
+    if (problem !== undefined) throw new TypeError(problem)
+    return schema
   }
+  const { jsonSchema } = schema['~standard']
+  if (jsonSchema === undefined) throw new TypeError(withoutJsonSchema(schema))
   let json: unknown
   try {
     json = jsonSchema[side]({ target: 'draft-2020-12' })
@@ -59,7 +58,7 @@ function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
   if (!isThenable(json)) return json as JsonSchema // looked at by `checker`
   // Nobody waits for it: where it rejects, that must not end the process.
   Promise.resolve(json).catch(() => {})
-  throw new TypeError(`is of ${vendor}, which gives a promise of a JSON Schema; it must be there at once`)
+  throw new TypeError(`is of ${schema['~standard'].vendor}, which gives a promise of a JSON Schema; it must be there at once`)
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -102,6 +102,18 @@ export class Suspended extends Error {
 /** What JSON can carry. */
 export type Json = string | number | boolean | null | undefined | readonly Json[] | { readonly [key: string]: Json }
 
+/**
+ * What a step may return. Unlike `Json` it takes objects of an interface, and nothing at all; it refuses dates, maps,
+ * functions and promises by what they have. What is within an object is looked at when the step has run.
+ */
+export type StepValue = string | number | boolean | null | undefined | void | readonly StepValue[] | PlainObject
+type PlainObject = object & {
+  readonly toJSON?: never
+  readonly then?: never
+  readonly [Symbol.iterator]?: never
+  readonly [Symbol.hasInstance]?: never
+}
+
 /** How a call asks, and remembers what it has done. */
 export interface Asking {
   readonly key: string
@@ -109,7 +121,7 @@ export interface Asking {
   /** Whether the call has been answered with questions. */
   readonly suspended: boolean
   ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>>
-  step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value>
+  step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value>
 }
 
 export interface StateOptions {

@@ -6,7 +6,7 @@ import type { Report } from '../jsonrpc/report.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectProgress } from '../protocol/revisions/shapes.js'
-import type { Answers, Asking, Json, Question, Situation } from './ask.js'
+import type { Answers, Asking, Question, Situation, StepValue } from './ask.js'
 import { type Log, isWanted, makeLog, reportOf, sendLog } from './log.js'
 import type { Stay } from './stay.js'
 
@@ -47,8 +47,8 @@ export interface Call {
    * done twice belongs into a step.
    */
   ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>>
-  /** Does something once: a call that is run again with its answers is given what came of it. */
-  step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value>
+  /** Does something once: a call that is run again with its answers is given what came of it, which is plain JSON or nothing. */
+  step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value>
   /** Stays the same when the call is run again: an idempotency key for what it does elsewhere. */
   readonly key: string
   /** 1, and one more each time the call is run again. */
@@ -149,7 +149,7 @@ export class ServedCall implements Call {
     return handled(this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>) // each answer was read by its question
   }
 
-  step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
     return handled(this.#prepareToAsk().then((asking) => asking.step(key, run)))
   }
 

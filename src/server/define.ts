@@ -14,7 +14,9 @@ export interface ToolResult<Value = unknown> {
   isError?: boolean
 }
 
-/** Says more than a plain return value can. */
+/** Says more than a plain return value can. A failure (`isError: true`) needs no value. */
+export function result(parts: ToolResult & { isError: true }): Branded<never>
+export function result<const Value>(parts: ToolResult<Value>): Branded<Value>
 export function result<const Value>(parts: ToolResult<Value>): Branded<Value> {
   return { ...parts, [branded]: true }
 }
@@ -53,12 +55,20 @@ interface ToolFacts {
 
 export interface ToolDefinition<Input, Output, Result = Returned<Output> | Promise<Returned<Output>>> extends ToolFacts {
   /** What it takes: JSON Schema or Standard Schema; an object at the top. Without it, no arguments. */
-  input?: Input
+  input?: Input & NoRawShape<Input>
   /** What it gives: results are checked against it, and sent as structured content. */
-  output?: Output
+  output?: Output & NoRawShape<Output>
   /** Does it. What it returns is the result; what it throws is told to the model. */
   run: (input: Infer<Input>, call: Call) => Result
 }
+
+/** Unknown for a schema. For an object of schemas, what the compiler then says: that it must be wrapped. */
+type NoRawShape<Given> = Given extends Standard | { readonly type: string | readonly string[] }
+  ? unknown
+  : Extract<Given[keyof Given], Standard> extends never
+    ? unknown
+    : 'This is a raw shape, and no schema. Wrap it: z.object({ … })'
+type Standard = { readonly '~standard': unknown }
 
 type Returned<Output> = undefined extends Output ? unknown : Frozen<InferInput<Output>> | Branded<Frozen<InferInput<Output>>>
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { type Client, RpcError, memory, stdio } from '../../src/client.js'
+import { type Client, type Requests, RpcError, memory, stdio } from '../../src/client.js'
 import { type Absent, type Cell, matrix } from '../../src/testing.js'
 import { askingServer } from '../interop/asking.mjs'
 import { httpTarget } from '../http/target.js'
@@ -166,7 +166,7 @@ const scenarios: Record<string, Scenario> = {
     server: 'everything',
     run: (cell) =>
       using(cell, async (client) => {
-        const get = (args: object) => client.request('prompts/get', { name: 'greet', arguments: args })
+        const get = (args: Record<string, string>) => client.request('prompts/get', { name: 'greet', arguments: args })
         expect(await get({ name: 'Alice', tone: 'cool' })).toMatchObject({
           description: 'Greets.',
           messages: [{ role: 'user', content: { type: 'text', text: 'Greet Alice, cool.' } }],
@@ -179,10 +179,10 @@ const scenarios: Record<string, Scenario> = {
     server: 'everything',
     run: (cell) =>
       using(cell, async (client) => {
-        const complete = async (ref: object, name: string, value: string) =>
+        const complete = async (ref: Requests['completion/complete']['params']['ref'], name: string, value: string) =>
           (await client.request('completion/complete', { ref, argument: { name, value } }))['completion']
         expect(await complete({ type: 'ref/prompt', name: 'greet' }, 'tone', 'c')).toEqual({ values: ['cool'], total: 1, hasMore: false })
-        const template = { type: 'ref/resource', uri: 'note://{name}' }
+        const template = { type: 'ref/resource', uri: 'note://{name}' } as const
         expect(await complete(template, 'name', 'c')).toEqual({ values: ['c', 'cc'], total: 2, hasMore: false })
         await expect(complete({ type: 'ref/prompt', name: 'nope' }, 'x', '')).rejects.toMatchObject({ code: -32602 })
       }),
@@ -207,11 +207,11 @@ const scenarios: Record<string, Scenario> = {
     server: 'everything',
     run: (cell) =>
       using(cell, async (client) => {
-        const names = (page: Record<string, unknown>) => (page['prompts'] as { name: string }[]).map(({ name }) => name)
+        const names = (page: Requests['prompts/list']['result']) => page.prompts.map(({ name }) => name)
         const first = await client.request('prompts/list')
         expect(names(first)).toEqual(['greet', 'p1', 'p2', 'p3'])
-        const last = await client.request('prompts/list', { cursor: first['nextCursor'] })
-        expect([names(last), last['nextCursor']]).toEqual([['p4', 'p5'], undefined])
+        const last = await client.request('prompts/list', { cursor: first.nextCursor })
+        expect([names(last), last.nextCursor]).toEqual([['p4', 'p5'], undefined])
         await expect(client.request('prompts/list', { cursor: 'x' })).rejects.toMatchObject({ code: -32602 })
         expect((await collect(client.tools())).map(({ name }) => name)).toEqual(['sum', 'talk', 'change', 'fail'])
       }),
@@ -283,7 +283,7 @@ const scenarios: Record<string, Scenario> = {
     run: (cell) =>
       using(cell, async (client) => {
         expect(await client.request('logging/setLevel', { level: 'error' })).toEqual({})
-        await expect(client.request('logging/setLevel', { level: 'loud' })).rejects.toMatchObject({ code: -32602 })
+        await expect(client.request<string>('logging/setLevel', { level: 'loud' })).rejects.toMatchObject({ code: -32602 })
       }),
   },
 }

@@ -148,13 +148,18 @@ export const SERVER_ROWS: readonly Row[] = [
       controller.abort(new Error('given up')),
     )
   }),
-  row('a middleware, at initialize', 'ConnectionError: The server answered initialize with error -32603: Internal error', 'ConnectionError: given up', async (middleware) => {
-    const server = serverOf({})
-    server.use(middleware)
-    const controller = new AbortController()
-    const connecting = connect(memory(server), { revision: HANDSHAKE, signal: controller.signal })
-    return await outcome(connecting, middleware, () => controller.abort(new Error('given up')))
-  }),
+  row(
+    'a middleware, at initialize',
+    'ConnectionError: The server answered initialize with error -32603: Internal error',
+    'ConnectionError: given up',
+    async (middleware) => {
+      const server = serverOf({})
+      server.use(middleware)
+      const controller = new AbortController()
+      const connecting = connect(memory(server), { revision: HANDSHAKE, signal: controller.signal })
+      return await outcome(connecting, middleware, () => controller.abort(new Error('given up')))
+    },
+  ),
   row('run of a tool, behind a middleware that does not wait', 'result', 'result', async (run) => {
     const server = serverOf({ unexpectedErrors: 'protocol', tools: [{ ...tool({ name: 'it', run: () => '' }), run }] })
     server.use((call, next) => {

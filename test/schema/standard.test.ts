@@ -3,7 +3,9 @@ import { type } from 'arktype'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type ServerOptions, type StandardSchema, type Tool, createServer, result, tool } from '../../src/index.js'
+import * as mini from 'zod/mini'
+import { z as zod3 } from 'zod/v3'
+import { type ServerOptions, type StandardSchema, type Tool, createServer, result, tool, withJsonSchema } from '../../src/index.js'
 import { connectInMemory } from '../../src/testing.js'
 
 interface Answer {
@@ -324,6 +326,81 @@ describe('zod', () => {
     const define = (run: (given: unknown) => unknown) => tool({ name: 't', input: Node, run })
     expect(await inputOf(define, { value: 1, children: [{ value: 2 }] })).toEqual({ value: 1, children: [{ value: 2 }] })
     expect(await inputOf(define, { value: 1, children: [{}] })).toMatch(/^Invalid arguments for t: children\[0\]\.value /)
+  })
+})
+
+describe('zod that gives no JSON Schema by itself', () => {
+  const refusal = (input: StandardSchema) => {
+    try {
+      createServer({ name: 'x', version: '1', tools: [tool({ name: 't', input, run: () => '' })] })
+    } catch (error) {
+      return (error as Error).message
+    }
+    return 'nothing'
+  }
+  /** A schema as zod before 4.2 made it. */
+  const older = (schema: z.ZodType, [major = 4, minor = 0, patch = 0]: number[]): StandardSchema => {
+    const { version, vendor, validate } = schema['~standard']
+    const made = { '~standard': { version, vendor, validate }, _zod: { ...schema._zod, version: { major, minor, patch } } }
+    return made
+  }
+
+  it('names its version, and the one to install', () => {
+    const input = z.object({ city: z.string() })
+    for (const version of [
+      [4, 0, 17],
+      [4, 1, 13],
+    ])
+      expect(refusal(older(input, version))).toBe(
+        `Tool "t": its input schema is of zod ${version.join('.')}, which does not give a JSON Schema by itself; ` +
+          'install zod 4.2 or later, or wrap it: withJsonSchema(schema, z.toJSONSchema), with withJsonSchema from ccmcp',
+      )
+    expect(refusal(mini.object({ city: mini.string() }))).toMatch(
+      /is of zod\/mini 4\.\d+\.\d+, which does not give a JSON Schema by itself; import z from zod \(4\.2 or later\), or wrap it: /,
+    )
+    expect(refusal(zod3.object({ city: zod3.string() }))).toMatch(/is of zod 3, .*; install zod 4\.2 or later, or use .*zod-to-json-schema/)
+    // Before 3.24 there was no Standard Schema.
+    const { '~standard': _, ...ancient } = zod3.object({ city: zod3.string() })
+    expect(refusal({ ...ancient, safeParse: () => 5 } as unknown as StandardSchema)).toMatch(/is of zod 3, .*; install zod 4\.2 or later/)
+  })
+
+  it('serves with the function of its library', async () => {
+    const plain = z.object({ city: z.string().default('Rome'), n: z.string().transform(Number).pipe(z.number()) })
+    const small = mini.object({ city: mini._default(mini.string(), 'Rome'), n: mini.pipe(mini.string(), mini.transform(Number)) })
+    const schemas: [string, StandardSchema][] = [
+      ['4.1', withJsonSchema(older(plain, [4, 1, 0]), (_, options) => z.toJSONSchema(plain, options))],
+      ['zod/mini', withJsonSchema(small, mini.toJSONSchema)],
+      [
+        'zod 3',
+        withJsonSchema(zod3.object({ city: zod3.string().default('Rome'), n: zod3.string().transform(Number) }), () => JSON_SCHEMA),
+      ],
+    ]
+    for (const [name, input] of schemas) {
+      const define = (run: (given: unknown) => unknown) => tool({ name: 't', input, run })
+      expect([name, await inputOf(define, { n: '7' })]).toEqual([name, { city: 'Rome', n: 7 }])
+      expect(await inputOf(define, { n: 7 })).toMatch(/^Invalid arguments for t: n /)
+      const { listed } = await call(tool({ name: 't', input, run: () => '' }), {})
+      expect(listed?.inputSchema).toMatchObject({ type: 'object', properties: { city: { type: 'string' }, n: { type: 'string' } } })
+      expect(listed?.inputSchema['required']).toEqual(['n'])
+    }
+  })
+  const JSON_SCHEMA = { type: 'object', properties: { city: { type: 'string' }, n: { type: 'string' } }, required: ['n'] }
+})
+
+describe('a raw shape', () => {
+  const refusal = (definition: object) => make(definition as Tool)
+  it.each([
+    ['zod', { city: z.string() }, 'city', 'z.object({ … })'],
+    ['zod', { type: z.string(), properties: z.number() }, 'type', 'z.object({ … })'],
+    ['zod', { city: mini.string() }, 'city', 'z.object({ … })'],
+    ['zod', { city: zod3.string() }, 'city', 'z.object({ … })'],
+    ['zod', { city: { _def: {}, safeParse: () => 5 } }, 'city', 'z.object({ … })'],
+    ['valibot', { city: v.string() }, 'city', 'toStandardJsonSchema(v.object({ … }))'],
+    ['arktype', { city: type('string') }, 'city', 'type({ … })'],
+  ])('of %s is told to be wrapped', (vendor, shape, member, wrapped) => {
+    const says = `schema is a raw shape, and no schema: its member "${member}" is a schema of ${vendor}; wrap the shape: ${wrapped}`
+    expect(refusal({ name: 't', input: shape, run: () => '' })).toThrow(`Tool "t": its input ${says}`)
+    expect(refusal({ name: 't', input: { type: 'object' }, output: shape, run: () => '' })).toThrow(`Tool "t": its output ${says}`)
   })
 })
 

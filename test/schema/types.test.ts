@@ -5,7 +5,9 @@ import { type } from 'arktype'
 import * as v from 'valibot'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
-import { type Call, type JsonSchema, type StandardSchema, type Tool, result, tool } from '../../src/index.js'
+import type { Client, Requests } from '../../src/client.js'
+import { type Call, type JsonSchema, type LogLevel, type StandardSchema, type Tool, result, tool } from '../../src/index.js'
+import type { Params } from '../../src/jsonrpc/message.js'
 import type { Infer, InferInput } from '../../src/schema/infer.js'
 import { ENTRY, ROOT, compile } from './compiler.js'
 
@@ -123,17 +125,119 @@ describe('a JSON Schema written in place', () => {
     })
   })
 
+  it('follows references to definitions and to the root', () => {
+    tool({
+      name,
+      input: {
+        type: 'object',
+        properties: {
+          point: { $ref: '#/$defs/point' },
+          old: { $ref: '#/definitions/text' },
+          list: { type: 'array', items: { $ref: '#/$defs/point' } },
+        },
+        required: ['point', 'old', 'list'],
+        $defs: { point: { type: 'object', properties: { x: { $ref: '#/$defs/number' } }, required: ['x'] }, number: { type: 'number' } },
+        definitions: { text: { type: 'string' } },
+      },
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ point: { x: number }; old: string; list: { x: number }[] }>()
+      },
+    })
+    tool({
+      name,
+      input: {
+        type: 'object',
+        properties: { value: { type: 'number' }, children: { type: 'array', items: { $ref: '#' } } },
+        required: ['value', 'children'],
+      },
+      output: {
+        $ref: '#/$defs/node',
+        $defs: {
+          node: { type: 'object', properties: { next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } }, required: ['next'] },
+        },
+      },
+      run(input) {
+        expectTypeOf(input.children[0]?.children[0]?.value).toEqualTypeOf<number | undefined>()
+        // @ts-expect-error no such member, however deep
+        void input.children[0]?.children[0]?.values
+        return { next: { next: { next: null } } }
+      },
+    })
+  })
+
+  it('knows alternatives', () => {
+    tool({
+      name,
+      input: {
+        type: 'object',
+        properties: {
+          any: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+          one: {
+            oneOf: [
+              { type: 'object', properties: { kind: { const: 'a' }, n: { type: 'number' } }, required: ['kind', 'n'] },
+              { type: 'object', properties: { kind: { const: 'b' } }, required: ['kind'] },
+            ],
+          },
+          either: { type: 'object', properties: { x: { type: 'string' } }, anyOf: [{ required: ['x'] }, { minProperties: 2 }] },
+        },
+        required: ['any', 'one', 'either'],
+      },
+      run(input) {
+        expectTypeOf(input.any).toEqualTypeOf<string | null>()
+        expectTypeOf(input.one).toEqualTypeOf<{ kind: 'a'; n: number } | { kind: 'b' }>()
+        if (input.one.kind === 'a') expectTypeOf(input.one.n).toEqualTypeOf<number>()
+        expectTypeOf(input.either).toEqualTypeOf<{ x?: string }>()
+      },
+    })
+  })
+
+  it('knows additional properties', () => {
+    tool({
+      name,
+      input: {
+        type: 'object',
+        properties: {
+          counts: { type: 'object', additionalProperties: { type: 'integer' } },
+          open: { type: 'object', additionalProperties: true },
+          mixed: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'], additionalProperties: { type: 'number' } },
+        },
+        required: ['counts', 'open', 'mixed'],
+      },
+      run({ counts, open, mixed }) {
+        expectTypeOf(counts).toEqualTypeOf<Record<string, number>>()
+        expectTypeOf(open).toEqualTypeOf<Record<string, unknown>>()
+        expectTypeOf(mixed.id).toEqualTypeOf<string>()
+        expectTypeOf(mixed['other']).toEqualTypeOf<string | number | undefined>()
+      },
+    })
+    const output = {
+      type: 'object',
+      properties: { id: { type: 'string' } },
+      required: ['id'],
+      additionalProperties: { type: 'number' },
+    } as const
+    tool({ name, output, run: () => ({ id: 'a', other: 1 }) })
+    // @ts-expect-error a wrong member
+    tool({ name, output, run: () => ({ id: 'a', other: true }) })
+    // @ts-expect-error a wrong value
+    tool({ name, output: { type: 'object', additionalProperties: { type: 'number' } }, run: () => ({ a: 'x' }) })
+  })
+
   it('says unknown for what it does not follow', () => {
     tool({
       name,
       input: {
         type: 'object',
-        properties: { ref: { $ref: '#/$defs/x' }, one: { oneOf: [{ type: 'string' }, { type: 'number' }] }, odd: { type: 'text' } },
-        required: ['ref', 'one', 'odd'],
-        $defs: { x: { type: 'string' } },
+        properties: {
+          far: { $ref: '#/properties/odd' },
+          lost: { $ref: '#/$defs/none' },
+          all: { allOf: [{ type: 'string' }] },
+          odd: { type: 'text' },
+        },
+        required: ['far', 'lost', 'all', 'odd'],
       },
       run(input) {
-        expectTypeOf(input).toEqualTypeOf<{ ref: unknown; one: unknown; odd: unknown }>()
+        expectTypeOf(input).toEqualTypeOf<{ far: unknown; lost: unknown; all: unknown; odd: unknown }>()
       },
     })
   })
@@ -262,6 +366,28 @@ describe('output', () => {
     tool({ name, output: { type: 'array', items: { type: 'string' } }, run: () => [1] })
   })
 
+  it('is not needed for a failure', () => {
+    tool({ name, output: OUTPUT, run: () => result({ isError: true, content: 'It failed.' }) })
+    tool({ name, output: OUTPUT, run: async () => result({ isError: true, content: [{ type: 'text', text: 'It failed.' }] }) })
+    tool({
+      name,
+      output: z.object({ n: z.number() }),
+      run: (_, call) => (call.id === 1 ? result({ isError: true, content: 'no' }) : { n: 1 }),
+    })
+    // @ts-expect-error no value, and no failure
+    tool({ name, output: OUTPUT, run: () => result({ content: 'one' }) })
+    // @ts-expect-error no value, and no failure
+    tool({ name, output: OUTPUT, run: () => result({ content: 'one', isError: false }) })
+    // @ts-expect-error no such content
+    tool({ name, output: OUTPUT, run: () => result({ isError: true, content: 5 }) })
+  })
+
+  it('is given as JSON carries it: a date is a string', () => {
+    tool({ name, output: z.object({ at: z.string() }), run: () => ({ at: new Date(0).toISOString() }) })
+    // @ts-expect-error what would become a string is none
+    tool({ name, output: z.object({ at: z.string() }), run: () => ({ at: new Date(0) }) })
+  })
+
   it('of a library types what goes into its schema', () => {
     tool({ name, output: z.object({ a: z.string().default('x'), n: z.number() }), run: () => ({ n: 1 }) })
     tool({ name, output: z.object({ a: z.string().transform(Number).pipe(z.number()) }), run: () => ({ a: '1' }) })
@@ -337,6 +463,90 @@ describe('tool', () => {
   })
 })
 
+describe('a step', () => {
+  interface Booking {
+    id: string
+    seats?: number[]
+    paid: { by: 'card' | 'cash' } | null
+  }
+
+  it('gives what it returns: plain JSON, also of an interface, or nothing', () => {
+    tool({
+      name,
+      async run(_, call) {
+        const booking: Booking = { id: 'a', paid: null }
+        expectTypeOf(await call.step('a', () => booking)).toEqualTypeOf<Booking>()
+        expectTypeOf(await call.step('b', async () => [booking])).toEqualTypeOf<Booking[]>()
+        expectTypeOf(await call.step('c', () => {})).toEqualTypeOf<void>()
+        expectTypeOf(await call.step('d', async () => {})).toEqualTypeOf<void>()
+        expectTypeOf(await call.step('e', (signal) => (signal.aborted ? undefined : 5))).toEqualTypeOf<5 | undefined>()
+        expectTypeOf(await call.step('f', () => ({ list: ['a', null] }))).toEqualTypeOf<{ list: (string | null)[] }>()
+        // @ts-expect-error a date is no JSON
+        await call.step('g', () => new Date())
+        // @ts-expect-error nor is a map
+        await call.step('h', async () => new Map<string, string>())
+        // @ts-expect-error nor is a function
+        await call.step('i', () => [() => 5])
+        // @ts-expect-error nor is a large integer
+        await call.step('j', () => 5n)
+      },
+    })
+  })
+})
+
+describe('a client', () => {
+  it('knows the requests of the protocol', () => {
+    const typed = async (client: Client) => {
+      const { resources, nextCursor } = await client.request('resources/list')
+      expectTypeOf(resources[0]?.mimeType).toEqualTypeOf<string | undefined>()
+      expectTypeOf(await client.request('resources/list', { cursor: nextCursor }, { timeout: 5 })).toEqualTypeOf<
+        Requests['resources/list']['result']
+      >()
+      expectTypeOf((await client.request('tools/call', { name: 'a', arguments: { b: 1 } })).isError).toEqualTypeOf<boolean | undefined>()
+      expectTypeOf((await client.request('prompts/get', { name: 'a' })).messages[0]?.role).toEqualTypeOf<'user' | 'assistant' | undefined>()
+      expectTypeOf(await client.request('example.com/own', { a: 1 })).toEqualTypeOf<Params>()
+      expectTypeOf(await client.request(String('x'))).toEqualTypeOf<Params>()
+      // @ts-expect-error no name
+      void client.request('tools/call', { arguments: {} })
+      // @ts-expect-error no params
+      void client.request('tools/call')
+      // @ts-expect-error no such level
+      void client.request('logging/setLevel', { level: 'loud' })
+      // @ts-expect-error no such member
+      void (await client.request('tools/list')).resources
+    }
+    expect(typed).toBeTypeOf('function')
+  })
+
+  it('knows the notifications of the protocol', () => {
+    const typed = (client: Client) => {
+      client.on('notifications/message', ({ level, data }) => {
+        expectTypeOf(level).toEqualTypeOf<LogLevel>()
+        expectTypeOf(data).toBeUnknown()
+      })
+      client.on('notifications/resources/updated', ({ uri }) => expectTypeOf(uri).toEqualTypeOf<string>())
+      client.on('notifications/example.com/own', (params) => expectTypeOf(params).toEqualTypeOf<Params>())
+      // @ts-expect-error no such member
+      client.on('notifications/resources/updated', ({ url }) => url)
+      client.notify('notifications/roots/list_changed')
+      client.notify('notifications/cancelled', { requestId: 1 })
+      client.notify('notifications/example.com/own', { a: 1 })
+      // @ts-expect-error of which request?
+      client.notify('notifications/cancelled', {})
+    }
+    expect(typed).toBeTypeOf('function')
+  })
+})
+
+describe('a raw shape', () => {
+  it('is no schema', () => {
+    // @ts-expect-error it must be wrapped
+    tool({ name, input: { city: z.string() }, run: () => '' })
+    // @ts-expect-error it must be wrapped
+    tool({ name, output: { city: z.string(), count: z.number().optional() }, run: () => ({ city: '' }) })
+  })
+})
+
 describe('for the compiler', { timeout: 60_000 }, () => {
   it('all of this holds', () => {
     expect(compile({ files: [fileURLToPath(import.meta.url)] })).toEqual({ output: '', status: 0 })
@@ -348,6 +558,16 @@ describe('for the compiler', { timeout: 60_000 }, () => {
     })
     expect(output).toContain("Type 'number' is not assignable to type")
     expect(status).not.toBe(0)
+  })
+
+  it('a raw shape is told how to become a schema', () => {
+    const { output } = compile({
+      program: `
+      import { tool } from ${JSON.stringify(ENTRY)}
+      import { z } from ${JSON.stringify(join(ROOT, 'node_modules/zod/index.js'))}
+      tool({ name: 't', input: { city: z.string() }, run: () => '' })`,
+    })
+    expect(output).toContain('This is a raw shape, and no schema. Wrap it: z.object({ … })')
   })
 
   it('a handler can return a literal as it is', () => {

@@ -274,7 +274,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     const { nextCursor } = await client.request('tools/list')
     const changed = String(nextCursor).replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'))
     for (const cursor of ['x', '', 5, changed, `${String(nextCursor)}A`])
-      await expect(client.request('tools/list', { cursor })).rejects.toMatchObject({ code: -32602 })
+      await expect(client.request<string>('tools/list', { cursor })).rejects.toMatchObject({ code: -32602 })
     many.tools.remove('t2')
     await expect(client.request('tools/list', { cursor: nextCursor })).rejects.toMatchObject({ code: -32602 })
     await client.close()

@@ -75,9 +75,9 @@ describe.each(ALL)('a result that is too large, in %s', (revision) => {
   it('of another kind is kept as JSON', async () => {
     await using client = await connect(memory(server), { revision })
     const read = await client.request('resources/read', { uri: linkOf(await client.callTool('image')) })
-    const [contents] = read['contents'] as [{ text: string; mimeType: string }]
-    expect(contents.mimeType).toBe('application/json')
-    expect(JSON.parse(contents.text)).toEqual([{ type: 'image', data: 'A'.repeat(4000), mimeType: 'image/png' }])
+    const [contents] = read.contents
+    expect(contents?.mimeType).toBe('application/json')
+    expect(JSON.parse(contents?.text ?? '')).toEqual([{ type: 'image', data: 'A'.repeat(4000), mimeType: 'image/png' }])
   })
 
   it('that was promised by a schema is an error, with the link', async () => {

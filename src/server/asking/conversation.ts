@@ -1,7 +1,7 @@
 import { Deadline } from '../../jsonrpc/deadline.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { truncate } from '../../jsonrpc/truncate.js'
-import { type Asking, Declined, type Json, type Question, type Situation } from '../ask.js'
+import { type Asking, Declined, type Question, type Situation, type StepValue } from '../ask.js'
 import { ToolError } from '../failure.js'
 import { type Put, type Reading, lacking, put, read } from './questions.js'
 import { Steps } from './steps.js'
@@ -26,7 +26,7 @@ export class Conversation implements Asking {
     this.#steps = new Steps(situation.state.maxBytes, () => situation.signal)
   }
 
-  step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
     return this.#steps.step(key, run)
   }
 

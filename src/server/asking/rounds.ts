@@ -4,7 +4,7 @@ import { type Params, isObject } from '../../jsonrpc/message.js'
 import { MAY_ASK } from '../../protocol/asking.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
 import { describeResult } from '../../protocol/revisions/shapes.js'
-import { type Asking, Declined, type Json, type Question, type Situation, Suspended } from '../ask.js'
+import { type Asking, Declined, type Question, type Situation, type StepValue, Suspended } from '../ask.js'
 import { ToolError } from '../failure.js'
 import { type Put, type Reading, lacking, put, read } from './questions.js'
 import { type State, digest, openState, sealState } from './state.js'
@@ -55,7 +55,7 @@ export class Rounds implements Asking {
     return this.#suspended
   }
 
-  async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  async step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
     if (this.#fixed) return await this.#late()
     return await this.#steps.step(key, run)
   }

@@ -1,5 +1,5 @@
 import { ignore } from '../../jsonrpc/hook.js'
-import { type Json, Suspended } from '../ask.js'
+import { type Json, type StepValue, Suspended } from '../ask.js'
 import { ToolError, isToolError } from '../failure.js'
 
 /** What a step came to: its value, or the words of its ToolError. */
@@ -42,7 +42,7 @@ export class Steps {
     if (within?.getStore() === this) throw new TypeError(`${what} cannot be part of a step`)
   }
 
-  async step<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  async step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
     this.notWithin('A step')
     if (this.#begun.has(key)) throw new TypeError(`There are two steps "${key}" in this call; give each its own key`)
     this.#begun.add(key)
@@ -63,7 +63,7 @@ export class Steps {
     await Promise.all(this.#running)
   }
 
-  async #run<Value extends Json>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  async #run<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
     const begin = () => run(this.#signal())
     try {
       const value = await (within === undefined ? begin() : within.run(this, begin))
@@ -77,7 +77,7 @@ export class Steps {
   }
 
   /** As it will be when it comes back: alike in every revision. */
-  #asJson(key: string, value: Json): Json {
+  #asJson(key: string, value: unknown): Json {
     let text: string | undefined
     try {
       text = JSON.stringify(value)

@@ -1,0 +1,106 @@
+import type { Params } from '../jsonrpc/message.js'
+import type {
+  CacheHint,
+  CallToolResult,
+  CompleteResult,
+  GetPromptResult,
+  LogLevel,
+  Meta,
+  ProgressParams,
+  PromptListing,
+  ReadResourceResult,
+  ResourceListing,
+  ResourceTemplateListing,
+  ToolListing,
+} from '../protocol/model.js'
+
+/* What the methods of the protocol take and give, in all revisions together. Results are the server's word: they are not checked. */
+
+interface Described {
+  _meta?: Meta
+}
+
+interface ListParams extends Described {
+  cursor?: string | undefined
+}
+type Page<Member extends string, Item> = { [Key in Member]: Item[] } & { nextCursor?: string } & Partial<CacheHint> & Described
+
+/** Given back with the answers to what a server has asked; the client does so by itself. */
+interface Resumed extends Described {
+  inputResponses?: Params
+  requestState?: string
+}
+
+interface Subscriptions {
+  toolsListChanged?: boolean
+  promptsListChanged?: boolean
+  resourcesListChanged?: boolean
+  resourceSubscriptions?: string[]
+}
+
+/** The requests of a client. */
+export interface Requests {
+  'server/discover': {
+    params: Described
+    result: { supportedVersions: string[]; capabilities: Params; instructions?: string } & Partial<CacheHint> & Described
+  }
+  ping: { params: Described; result: Described }
+  'tools/list': { params: ListParams; result: Page<'tools', ToolListing> }
+  'tools/call': { params: { name: string; arguments?: Params } & Resumed; result: CallToolResult }
+  'resources/list': { params: ListParams; result: Page<'resources', ResourceListing> }
+  'resources/templates/list': { params: ListParams; result: Page<'resourceTemplates', ResourceTemplateListing> }
+  'resources/read': { params: { uri: string } & Resumed; result: ReadResourceResult & Partial<CacheHint> }
+  'resources/subscribe': { params: { uri: string } & Described; result: Described }
+  'resources/unsubscribe': { params: { uri: string } & Described; result: Described }
+  'prompts/list': { params: ListParams; result: Page<'prompts', PromptListing> }
+  'prompts/get': { params: { name: string; arguments?: Readonly<Record<string, string>> } & Resumed; result: GetPromptResult }
+  'completion/complete': {
+    params: {
+      ref: { type: 'ref/prompt'; name: string; title?: string } | { type: 'ref/resource'; uri: string }
+      argument: { name: string; value: string }
+      context?: { arguments?: Readonly<Record<string, string>> }
+    } & Described
+    result: CompleteResult & Described
+  }
+  'logging/setLevel': { params: { level: LogLevel } & Described; result: Described }
+  'subscriptions/listen': { params: { notifications: Subscriptions } & Described; result: Described }
+}
+
+/** The notifications of a server. */
+export interface ServerNotifications {
+  'notifications/cancelled': { requestId?: string | number; reason?: string } & Described
+  'notifications/progress': ProgressParams & Described
+  'notifications/message': { level: LogLevel; logger?: string; data: unknown } & Described
+  'notifications/resources/updated': { uri: string } & Described
+  'notifications/resources/list_changed': Described
+  'notifications/tools/list_changed': Described
+  'notifications/prompts/list_changed': Described
+  'notifications/elicitation/complete': { elicitationId: string } & Described
+  'notifications/subscriptions/acknowledged': { notifications: Subscriptions } & Described
+}
+
+/** The notifications of a client. */
+export interface ClientNotifications {
+  'notifications/initialized': Described
+  'notifications/cancelled': { requestId: string | number; reason?: string } & Described
+  'notifications/progress': ProgressParams & Described
+  'notifications/roots/list_changed': Described
+}
+
+/** Any text, without losing sight of those that are known. */
+type Other = string & {}
+export type RequestMethod = keyof Requests | Other
+export type ServerNotificationMethod = keyof ServerNotifications | Other
+export type ClientNotificationMethod = keyof ClientNotifications | Other
+
+export type RequestResult<Method> = Method extends keyof Requests ? Requests[Method]['result'] : Params
+export type NotificationParams<Method> = Method extends keyof ServerNotifications ? ServerNotifications[Method] : Params
+
+/** Params that may be empty can be left out. */
+type Arguments<Params, Rest extends unknown[]> = object extends Params ? [params?: Params | undefined, ...Rest] : [params: Params, ...Rest]
+export type RequestArguments<Method, Options> = Method extends keyof Requests
+  ? Arguments<Requests[Method]['params'], [options?: Options]>
+  : [params?: Params | undefined, options?: Options]
+export type NotificationArguments<Method> = Method extends keyof ClientNotifications
+  ? Arguments<ClientNotifications[Method], []>
+  : [params?: Params | undefined]

@@ -1,0 +1,64 @@
+import { isRecord } from './issue.js'
+
+/* Advice for schemas of libraries that give no JSON Schema by themselves. */
+
+interface Zod {
+  readonly _zod: { readonly version?: { major: number; minor: number; patch: number }; readonly traits?: ReadonlySet<string> }
+}
+
+function isZod4(schema: object): schema is Zod {
+  return '_zod' in schema && isRecord(schema._zod)
+}
+
+/** A schema of zod before 3.24, which does not know of Standard Schema. */
+function isOldZod(schema: unknown): boolean {
+  return isRecord(schema) && '_def' in schema && typeof schema['safeParse'] === 'function'
+}
+
+const WRAP = 'wrap it: withJsonSchema(schema, z.toJSONSchema), with withJsonSchema from ccmcp'
+const ZOD_3 =
+  'is of zod 3, which does not give a JSON Schema; install zod 4.2 or later, or use the package zod-to-json-schema: withJsonSchema(schema, (schema) => zodToJsonSchema(schema)), with withJsonSchema from ccmcp'
+
+/** What is wrong with a Standard Schema that does not say its JSON Schema, and what to do. */
+export function withoutJsonSchema(schema: { readonly '~standard': { readonly vendor: string } }): string {
+  const { vendor } = schema['~standard']
+  if (vendor === 'zod') {
+    if (!isZod4(schema)) return ZOD_3
+    const { version, traits } = schema._zod
+    const number = version === undefined ? '' : ` ${version.major}.${version.minor}.${version.patch}`
+    if (traits?.has('ZodMiniType') === true)
+      return `is of zod/mini${number}, which does not give a JSON Schema by itself; import z from zod (4.2 or later), or ${WRAP}`
+    return `is of zod${number}, which does not give a JSON Schema by itself; install zod 4.2 or later, or ${WRAP}`
+  }
+  const advice =
+    vendor === 'valibot'
+      ? 'wrap it: toStandardJsonSchema(schema) from @valibot/to-json-schema'
+      : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
+  return `is of ${vendor}, which does not give a JSON Schema by itself; ${advice}`
+}
+
+/** What is wrong with an object that is taken for a JSON Schema and looks like something else. */
+export function notJsonSchema(schema: unknown): string | undefined {
+  if (!isRecord(schema)) return undefined
+  if (isOldZod(schema)) return ZOD_3
+  for (const [name, part] of Object.entries(schema)) {
+    const vendor = vendorOf(part)
+    if (vendor === undefined) continue
+    const wrapped = OBJECTS[vendor] ?? 'an object schema of that library'
+    return `is a raw shape, and no schema: its member "${name}" is a schema of ${vendor}; wrap the shape: ${wrapped}`
+  }
+  return undefined
+}
+
+const OBJECTS: Readonly<Record<string, string>> = {
+  zod: 'z.object({ … })',
+  valibot: 'toStandardJsonSchema(v.object({ … }))',
+  arktype: 'type({ … })',
+}
+
+function vendorOf(part: unknown): string | undefined {
+  if ((typeof part !== 'object' && typeof part !== 'function') || part === null) return undefined
+  if (isOldZod(part)) return 'zod'
+  const standard: unknown = '~standard' in part ? part['~standard'] : undefined
+  return isRecord(standard) && typeof standard['vendor'] === 'string' ? standard['vendor'] : undefined
+}
