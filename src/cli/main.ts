@@ -24,7 +24,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   },
 }
 
-const VERSION_WORDS = ['--version', '-V', '-v', 'version']
+const VERSION_WORDS = new Set(['--version', '-V', '-v', 'version'])
 
 function help(): string {
   return `ccmcp ${VERSION}: a Model Context Protocol toolkit
@@ -64,7 +64,7 @@ async function main([first, ...rest]: readonly string[]): Promise<void> {
   const asked = first === 'help' ? rest[0] : undefined
   if (asked !== undefined) await runCommand(await find(asked).load(), ['--help'])
   else if (first === '--help' || first === '-h' || first === 'help') await print(help())
-  else if (first !== undefined && VERSION_WORDS.includes(first)) await print(`${VERSION}\n`)
+  else if (first !== undefined && VERSION_WORDS.has(first)) await print(`${VERSION}\n`)
   else if (first === undefined) await runCommand(serve, [])
   else if (first.startsWith('-')) await runCommand(serve, [first, ...rest])
   else await runCommand(await find(first).load(), rest)

@@ -8,7 +8,7 @@ import { projectClientCapabilities, projectImplementation } from '../protocol/re
 import type { CallOptions, ClientSession, Reached, SessionOptions } from './session.js'
 import { ConnectionError } from './target.js'
 
-const MODERN_ERRORS: readonly number[] = [HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION]
+const MODERN_ERRORS: ReadonlySet<number> = new Set([HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION])
 /** Characters of a server's error that are repeated. */
 const MAX_SHOWN = 1000
 
@@ -45,7 +45,7 @@ export async function probe(session: ClientSession, revision: Revision, options:
 
 /** Whether an error is one that only modern servers answer with. */
 export function isModern(error: unknown): error is RpcError {
-  return error instanceof RpcError && MODERN_ERRORS.includes(error.code)
+  return error instanceof RpcError && MODERN_ERRORS.has(error.code)
 }
 
 /** A server's error in words. */
