@@ -24,7 +24,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   },
 }
 
-const VERSION_WORDS: ReadonlySet<string> = new Set(['--version', '-V', '-v', 'version'])
+const VERSION_WORDS = new Set(['--version', '-V', '-v', 'version'])
 
 function help(): string {
   return `ccmcp ${VERSION}: a Model Context Protocol toolkit

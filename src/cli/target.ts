@@ -55,10 +55,6 @@ export function targetOf({ given, command }: Arguments, word: string | undefined
   const limit = given.get('max-message')
   const [program, ...args] = command ?? bundledCommand(word ?? DEFAULT)
   if (program === undefined || program === '') throw new UsageError('No command follows "--"')
-  if (command === undefined && word === undefined)
-    warn(
-      `no server is named, so this is the bundled server ${DEFAULT}, which can write files. Another one is a file (./server.js) or a command after "--"`,
-    )
   return stdio(program, args, {
     // Whoever types a command expects it to see the variables of the shell. Where our own wire is does not concern it.
     env: { ...process.env, CCMCP_WIRE: undefined },
@@ -149,6 +145,10 @@ export async function withClient(
   const timeout = timeoutOf(args)
   const revision = args.given.get('revision')
   const verbose = args.given.has('verbose')
+  if (args.command === undefined && word === undefined)
+    warn(
+      `no server is named, so this is the bundled server ${DEFAULT}, which can write files. Another one is a file (./server.js) or a command after "--"`,
+    )
   const noise = new Noise()
   await interruptible(async (signal) => {
     try {

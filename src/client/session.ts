@@ -105,7 +105,8 @@ export class ClientSession {
     describes: Revision | undefined = this.describes,
   ): Promise<Params> {
     let result = await this.#requestOnce(method, params, options, describes)
-    for (let round = 0; describes !== undefined && result['resultType'] === 'input_required'; round++) {
+    if (describes === undefined) return result
+    for (let round = 0; result['resultType'] === 'input_required'; round++) {
       if (round === MAX_ROUNDS) throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
       const { signal = new AbortController().signal } = options
       const answered = await answerAll(this.#options.answers, describes, method, result, signal)

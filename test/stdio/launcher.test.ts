@@ -160,7 +160,7 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
   })
 
   it('shows control characters of a server as escapes', async () => {
-    const child = terminal(`"${CCMCP}" call echo --args '{"message":"a\\u001b[31mb\\u009bc"}'`)
+    const child = terminal(`"${CCMCP}" call echo ccmcp --args '{"message":"a\\u001b[31mb\\u009bc"}'`)
     await child.closed()
     expect(child.lines).toEqual(['a\\u001b[31mb\\u009bc\r'])
   })
