@@ -2,10 +2,11 @@
 // core exports by name, so that the package's server entries are that one file.
 // It is built aside and renamed into place last, so that nobody sees half of it.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { transformSync } from 'esbuild'
 import { rolldown } from 'rolldown'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -20,12 +21,26 @@ function declarations() {
   if (status !== 0) throw new Error('tsc failed')
 }
 
-/**
- * Local names are shortened, so that less is to be read at the start. Line breaks
- * and the names of functions and classes stay: Node prints a source line and a
- * stack for an error, and both must be readable.
- */
-const minify = { compress: true, mangle: { keepNames: { function: true, class: true } }, codegen: { removeWhitespace: false } }
+/** Local names are shortened, so that less is to be read at the start; those of functions and classes stay, for stacks. */
+const minify = { compress: true, mangle: { keepNames: { function: true, class: true } }, codegen: { removeWhitespace: true } }
+
+/** Breaks lines: Node prints the source line of an error, which must not be the whole file. */
+function breakLines(file) {
+  const map = `${file}.map`
+  const bundled = readFileSync(file, 'utf8').replace(/\n\/\/# sourceMappingURL=.*\n?$/, '')
+  // esbuild composes the new source map with an inline one.
+  const inline = Buffer.from(readFileSync(map)).toString('base64')
+  const { code, map: composed } = transformSync(`${bundled}\n//# sourceMappingURL=data:application/json;base64,${inline}`, {
+    minifyWhitespace: true,
+    lineLimit: 120,
+    format: 'esm',
+    target: 'es2023',
+    sourcefile: basename(file),
+    sourcemap: 'external',
+  })
+  writeFileSync(file, `${code}//# sourceMappingURL=${basename(map)}\n`)
+  writeFileSync(map, composed)
+}
 
 async function bundles() {
   const entry = (name) => join(root, 'src', `${name}.ts`)
@@ -62,6 +77,7 @@ async function bundles() {
     },
   })
   await bundle.close()
+  for (const name of readdirSync(aside)) if (name.endsWith('.js.map')) breakLines(join(aside, name.slice(0, -'.map'.length)))
 }
 
 /** What builds left behind that were killed. */
