@@ -21,7 +21,11 @@ describe('SDK 1.x client', () => {
       ({ params }) => void heard.push(`${params.level} ${String(params.data)}`),
     )
     await client.connect(
-      new StdioClientTransport({ command: process.execPath, args: [fileURLToPath(new URL('features.mjs', import.meta.url))] }),
+      new StdioClientTransport({
+        command: process.execPath,
+        args: [fileURLToPath(new URL('features.mjs', import.meta.url))],
+        stderr: 'pipe',
+      }),
     )
   })
   afterAll(() => client.close())
