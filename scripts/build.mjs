@@ -28,6 +28,8 @@ const LATER = `
   export const check = (schema, value) => load().check(schema, value)
   export const lint = (schema, options) => load().lint(schema, options)
   export const headerParameters = (schema) => load().headerParameters(schema)
+  export const notJsonSchema = (schema) => load().notJsonSchema(schema)
+  export const withoutJsonSchema = (schema) => load().withoutJsonSchema(schema)
 `
 
 async function schemas() {

@@ -6,3 +6,4 @@
 export { check } from './json-schema.js'
 export { headerParameters } from './headers.js'
 export { lint } from './lint.js'
+export { notJsonSchema, withoutJsonSchema } from './vendor.js'

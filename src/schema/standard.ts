@@ -1,7 +1,6 @@
 import { Issues, type JsonSchema, MAX_ISSUES, type Outcome, clip, isRecord, member, shownPath } from './issue.js'
-import { check as checkFully, headerParameters, lint } from './full.js'
+import { check as checkFully, headerParameters, lint, notJsonSchema, withoutJsonSchema } from './full.js'
 import type { HeaderParameter } from './headers.js'
-import { notJsonSchema, withoutJsonSchema } from './vendor.js'
 import { compileSimple } from './simple.js'
 
 /** A schema library's own schema, by the common interface of https://standardschema.dev */
@@ -42,7 +41,8 @@ function isStandard(schema: unknown): schema is StandardSchema {
  */
 function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
   if (!isStandard(schema)) {
-    const problem = notJsonSchema(schema)
+    // What has a type in words is a JSON Schema.
+    const problem = typeof schema?.['type'] === 'string' ? undefined : notJsonSchema(schema)
     if (problem !== undefined) throw new TypeError(problem)
     return schema
   }
