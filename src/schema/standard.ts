@@ -43,7 +43,8 @@ function isStandard(schema: unknown): schema is StandardSchema {
  */
 function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
   if (!isStandard(schema)) {
-    const problem = notJsonSchema(schema)
+    // What has a type in words is a JSON Schema.
+    const problem = typeof schema?.['type'] === 'string' ? undefined : notJsonSchema(schema)
     if (problem !== undefined) throw new TypeError(problem)
     return schema
   }

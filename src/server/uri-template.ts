@@ -196,7 +196,7 @@ function expandExpression(expression: Expression, values: Values): string {
     if (value === undefined || (typeof value !== 'string' && value.length === 0)) continue
     if (typeof value === 'string')
       shown.push(named(style, name, encode(prefix === undefined ? value : Array.from(value).slice(0, prefix).join(''), style.reserved)))
-    else if (explode) shown.push(...value.map((item) => named(style, name, encode(item, style.reserved))))
+    else if (explode) for (const item of value) shown.push(named(style, name, encode(item, style.reserved)))
     else shown.push(named(style, name, value.map((item) => encode(item, style.reserved)).join(',')))
   }
   return shown.length === 0 ? '' : style.first + shown.join(style.separator)

@@ -116,3 +116,8 @@ describe('matching', () => {
     expect(['a', 'a..b', '...', 'a/b'].some(walksOut)).toBe(false)
   })
 })
+
+it('expands a list of any length', () => {
+  const list = Array.from({ length: 300_000 }, () => 'a')
+  expect(new UriTemplate('x:{list*}').expand({ list })).toHaveLength(2 + 2 * list.length - 1)
+})
