@@ -56,7 +56,7 @@ export interface SentRequest {
   /** Arguments that HTTP repeats in headers `Mcp-Param-…`, by the name of the header. */
   readonly headerParams?: Readonly<Record<string, string | number | boolean>> | undefined
 }
-export interface SentNotification {
+interface SentNotification {
   readonly kind: 'notification'
   readonly method: string
   readonly params?: unknown

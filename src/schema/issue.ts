@@ -67,12 +67,18 @@ export function member(name: string): string {
 }
 
 export function clip(text: string, length = MAX_MESSAGE): string {
-  return text.length > length ? `${text.slice(0, length)}…` : text
+  return text.length > length ? `${text.slice(0, boundary(text, length))}…` : text
+}
+
+/** The same index, or one before it where that is within a surrogate pair. */
+function boundary(text: string, index: number): number {
+  const code = text.charCodeAt(index)
+  return code >= 0xdc00 && code <= 0xdfff ? index - 1 : index
 }
 
 /** Of a path that is too long, the beginning and the end are shown. */
 function joined(step: string, path: string): string {
-  return step.length + path.length > MAX_PATH ? `${step}…${path.slice(-MAX_PATH / 2)}` : step + path
+  return step.length + path.length > MAX_PATH ? `${step}…${path.slice(boundary(path, path.length - MAX_PATH / 2))}` : step + path
 }
 
 export function shownPath(path: string): string {

@@ -154,7 +154,7 @@ export class Watching {
         asked,
         uris.filter((_, index) => known[index]),
       )
-    return may.every((each) => typeof each === 'boolean') ? begin(may) : Promise.all(may).then(begin)
+    return may.every((each) => typeof each === 'boolean') ? begin(may) : Promise.all(may.map((each) => Promise.resolve(each))).then(begin)
   }
 
   #begin(call: Incoming, asked: ReturnType<typeof filterOf>, uris: readonly string[]): Promise<object> {

@@ -216,7 +216,7 @@ describe('a session that the server has ended', () => {
     const { peer } = await peerTo(url)
     await failed(peer.request('tools/list'))
     await peer.request('initialize', {})
-    const last = received.filter(({ message }) => message.method === 'initialize').at(-1)
+    const last = received.findLast(({ message }) => message.method === 'initialize')
     expect([last?.headers['mcp-session-id'], last?.headers['mcp-protocol-version']]).toEqual([undefined, undefined])
   })
 })

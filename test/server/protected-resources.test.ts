@@ -169,8 +169,7 @@ describe('a definition that is not for the caller', () => {
     await using([resource({ uri: 'note://secret-{id}', ...hidden, complete, read: leak })], async (client) => {
       for (const uri of ['note://secret-{id}', 'NOTE://secret-{id}', ['note://secret-{id}'], 5])
         await expect(
-          // not typed: a caller may send anything
-          client.request('completion/complete' as string, { ref: { type: 'ref/resource', uri }, argument: { name: 'id', value: '' } }),
+          client.request<string>('completion/complete', { ref: { type: 'ref/resource', uri }, argument: { name: 'id', value: '' } }),
         ).rejects.toMatchObject({ code: -32602 })
     })
   })

@@ -1,7 +1,7 @@
 import type { SendRequest } from './http-request.js'
 
 /** A response that asks for authorization: 401, or 403 with a challenge. */
-export interface Challenge {
+interface Challenge {
   readonly status: number
   /** The endpoint that was asked. */
   readonly url: URL

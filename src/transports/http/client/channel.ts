@@ -211,9 +211,8 @@ export class HttpClientChannel implements Channel {
     const { request, controller } = pending
     const cursor: Cursor = {}
     const broken = await this.#readStream(response, cursor, pending)
-    const resumable = !isStateless(request.protocolVersion)
     let failures = 0
-    while (resumable && cursor.id !== undefined && !this.#isDone(pending) && failures < MAX_FAILURES) {
+    while (!isStateless(request.protocolVersion) && cursor.id !== undefined && !this.#isDone(pending) && failures < MAX_FAILURES) {
       await waitFor(retryDelay(cursor, failures), controller.signal)
       const status = await this.#resume(cursor, pending)
       if (status === 'read') failures = 0

@@ -1,5 +1,5 @@
 /** One HTTP request, as the client's transport makes it. */
-export interface HttpRequest {
+interface HttpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
