@@ -4,8 +4,12 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 for (const name of ['run.mjs', 'http.mjs']) {
-  const { status } = spawnSync(process.execPath, [fileURLToPath(new URL(name, import.meta.url)), ...process.argv.slice(2)], {
-    stdio: 'inherit',
-  })
+  const { status } = spawnSync(
+    process.execPath,
+    [fileURLToPath(new URL(name, import.meta.url)), ...process.argv.slice(2)],
+    {
+      stdio: 'inherit',
+    },
+  )
   if (status !== 0) process.exit(status ?? 1)
 }

@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 
-const META = '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
+const META =
+  '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
 const request = (port, method, name, params, headers = []) => {
   const body = `{"jsonrpc":"2.0","id":1,"method":"${method}","params":{${params}}}`
   const named = name === undefined ? [] : [`Mcp-Name: ${name}`]
@@ -15,7 +16,9 @@ const request = (port, method, name, params, headers = []) => {
     'Content-Type: application/json',
     'Accept: application/json, text/event-stream',
     `Content-Length: ${Buffer.byteLength(body)}`,
-    ...(headers.length > 0 ? headers : ['MCP-Protocol-Version: 2026-07-28', `Mcp-Method: ${method}`, ...named]),
+    ...(headers.length > 0
+      ? headers
+      : ['MCP-Protocol-Version: 2026-07-28', `Mcp-Method: ${method}`, ...named]),
   ]
   return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
@@ -70,7 +73,10 @@ export class HttpLoad {
   async open(file) {
     const env = { ...process.env }
     delete env.NODE_EXTRA_CA_CERTS
-    this.#child = spawn(process.execPath, ['--expose-gc', file], { stdio: ['ignore', 'pipe', 'inherit'], env })
+    this.#child = spawn(process.execPath, ['--expose-gc', file], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env,
+    })
     this.#port = await new Promise((resolve) =>
       createInterface({ input: this.#child.stdout }).once('line', (line) => resolve(Number(line))),
     )
@@ -117,7 +123,8 @@ export class HttpLoad {
 
   /** Clients that shake hands: how many a second. */
   async sessions(count, lines) {
-    const hello = '"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}'
+    const hello =
+      '"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}'
     const opening = request(this.#port, 'initialize', undefined, hello, ['X: y'])
     const all = [...Array(lines).keys()].map(() => new Line(this.#port))
     let left = count
@@ -142,7 +149,12 @@ export class HttpLoad {
 
   /** Streams that are open and silent: kilobytes that each of them costs the server. */
   async streams(count) {
-    const bytes = request(this.#port, 'subscriptions/listen', undefined, `"notifications":{"toolsListChanged":true},${META}`)
+    const bytes = request(
+      this.#port,
+      'subscriptions/listen',
+      undefined,
+      `"notifications":{"toolsListChanged":true},${META}`,
+    )
     const before = this.memory(false)
     const sockets = []
     for (let opened = 0; opened < count; opened += 100) {

@@ -19,11 +19,17 @@ const { values } = parseArgs({
     only: { type: 'string' },
   },
 })
-const [rounds, calls, streams] = [Number(values.rounds), Number(values.calls), Number(values.streams)]
+const [rounds, calls, streams] = [
+  Number(values.rounds),
+  Number(values.calls),
+  Number(values.streams),
+]
 const LINES = 32
 const SUBJECTS = ['bare', 'ccmcp', 'sdk-2', 'sdk-1']
 const only = values.only?.split(',')
-const names = SUBJECTS.filter((name) => name === 'bare' || only === undefined || only.includes(name))
+const names = SUBJECTS.filter(
+  (name) => name === 'bare' || only === undefined || only.includes(name),
+)
 
 const median = (list) => {
   const known = list.filter((value) => value !== undefined).sort((one, other) => one - other)
@@ -31,11 +37,20 @@ const median = (list) => {
 }
 
 function prepare() {
-  spawnSync(process.execPath, [join(here, '..', 'scripts', 'setup.mjs')], { stdio: ['ignore', 2, 2] })
+  spawnSync(process.execPath, [join(here, '..', 'scripts', 'setup.mjs')], {
+    stdio: ['ignore', 2, 2],
+  })
   const lock = join(here, 'node_modules', '.package-lock.json')
-  if (existsSync(lock) && statSync(lock).mtimeMs >= statSync(join(here, 'package-lock.json')).mtimeMs) return
+  if (
+    existsSync(lock) &&
+    statSync(lock).mtimeMs >= statSync(join(here, 'package-lock.json')).mtimeMs
+  )
+    return
   process.stderr.write('installing the peers…\n')
-  spawnSync('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: here, stdio: ['ignore', 2, 2] })
+  spawnSync('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: here,
+    stdio: ['ignore', 2, 2],
+  })
 }
 
 async function measure(name, last) {
@@ -45,7 +60,12 @@ async function measure(name, last) {
   const row = {}
   await load.calls(calls / 2, LINES, legacy) // to warm up
   const { perSecond, p50, p99, cpu } = await load.calls(calls, LINES, legacy)
-  Object.assign(row, { 'calls a second': perSecond, 'p50, ms': p50, 'p99, ms': p99, 'CPU a call, µs': cpu })
+  Object.assign(row, {
+    'calls a second': perSecond,
+    'p50, ms': p50,
+    'p99, ms': p99,
+    'CPU a call, µs': cpu,
+  })
   row['peak memory, MB'] = load.memory(true)
   await load.close()
   if (name === 'ccmcp') {
@@ -69,11 +89,21 @@ function show(table) {
   const cell = (name, fact) => {
     const value = table[name][fact]
     if (value === undefined) return ''
-    const shown = value >= 100 ? Math.round(value).toString() : value >= 10 ? value.toFixed(1) : value.toFixed(2)
+    const shown =
+      value >= 100
+        ? Math.round(value).toString()
+        : value >= 10
+          ? value.toFixed(1)
+          : value.toFixed(2)
     const floor = table.bare[fact]
-    return name === 'bare' || floor === undefined ? shown : `${shown} (${(value / floor).toFixed(2)}×)`
+    return name === 'bare' || floor === undefined
+      ? shown
+      : `${shown} (${(value / floor).toFixed(2)}×)`
   }
-  const rows = [['', ...names], ...facts.map((fact) => [fact, ...names.map((name) => cell(name, fact))])]
+  const rows = [
+    ['', ...names],
+    ...facts.map((fact) => [fact, ...names.map((name) => cell(name, fact))]),
+  ]
   const [head, ...body] = rows.map((row) => `| ${row.join(' | ')} |`)
   return [head, `|${'---|'.repeat(names.length + 1)}`, ...body].join('\n')
 }
@@ -87,7 +117,11 @@ for (let round = 1; round <= rounds; round++) {
 const table = {}
 for (const name of names) {
   const facts = new Set(results[name].flatMap((row) => Object.keys(row)))
-  table[name] = Object.fromEntries([...facts].map((fact) => [fact, median(results[name].map((row) => row[fact]))]))
+  table[name] = Object.fromEntries(
+    [...facts].map((fact) => [fact, median(results[name].map((row) => row[fact]))]),
+  )
 }
-console.log(`Node ${process.version}, ${cpus().length} cores, ${rounds} rounds of ${calls} calls over ${LINES} connections\n`)
+console.log(
+  `Node ${process.version}, ${cpus().length} cores, ${rounds} rounds of ${calls} calls over ${LINES} connections\n`,
+)
 console.log(show(table))

@@ -28,7 +28,8 @@ export class Load {
     this.#child.stdin.on('error', () => {})
     this.#child.stdout.on('data', (chunk) => {
       this.#bytes += chunk.length
-      for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, at + 1)) this.#seen++
+      for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, at + 1))
+        this.#seen++
       if (this.#seen >= this.#wanted) this.#reached()
     })
     this.exited = new Promise((resolve) => this.#child.on('exit', resolve))
@@ -62,7 +63,9 @@ export class Load {
 
   /** Many calls in one go: calls a second, and the server's own CPU microseconds for each. */
   async pipelined(count) {
-    const bytes = Buffer.from(Array.from({ length: count }, (_, i) => call(++this.#id, `hello number ${i}`)).join(''))
+    const bytes = Buffer.from(
+      Array.from({ length: count }, (_, i) => call(++this.#id, `hello number ${i}`)).join(''),
+    )
     const before = this.#cpu()
     const spent = await this.#send(bytes, count)
     if (spent === undefined) return undefined

@@ -32,7 +32,10 @@ const SUBJECTS = {
   'sdk-1': ['@modelcontextprotocol/sdk', 'zod'],
   fastmcp: ['fastmcp', 'zod'],
 }
-const names = values.only === undefined ? Object.keys(SUBJECTS) : ['bare', ...values.only.split(',').filter((name) => name !== 'bare')]
+const names =
+  values.only === undefined
+    ? Object.keys(SUBJECTS)
+    : ['bare', ...values.only.split(',').filter((name) => name !== 'bare')]
 
 const say = (text) => process.stderr.write(`${text}\n`)
 const median = (list) => {
@@ -43,9 +46,16 @@ const median = (list) => {
 function prepare() {
   spawnSync(process.execPath, [join(root, 'scripts', 'setup.mjs')], { stdio: ['ignore', 2, 2] })
   const lock = join(here, 'node_modules', '.package-lock.json')
-  if (existsSync(lock) && statSync(lock).mtimeMs >= statSync(join(here, 'package-lock.json')).mtimeMs) return
+  if (
+    existsSync(lock) &&
+    statSync(lock).mtimeMs >= statSync(join(here, 'package-lock.json')).mtimeMs
+  )
+    return
   say('installing the peers…')
-  spawnSync('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: here, stdio: ['ignore', 2, 2] })
+  spawnSync('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: here,
+    stdio: ['ignore', 2, 2],
+  })
 }
 
 async function measure(name) {
@@ -78,9 +88,14 @@ async function measure(name) {
   const large = new Load(file)
   await large.open()
   await large.large(2 ** 20)
-  row['1 MB message, ms'] = median([await large.large(2 ** 20), await large.large(2 ** 20), await large.large(2 ** 20)])
+  row['1 MB message, ms'] = median([
+    await large.large(2 ** 20),
+    await large.large(2 ** 20),
+    await large.large(2 ** 20),
+  ])
   row['64 MB message, ms'] = await large.large(2 ** 26)
-  row['peak memory at 64 MB, MB'] = row['64 MB message, ms'] === undefined ? undefined : large.memory(true)
+  row['peak memory at 64 MB, MB'] =
+    row['64 MB message, ms'] === undefined ? undefined : large.memory(true)
   await large.close()
   return row
 }
@@ -108,26 +123,44 @@ function install(name) {
   const folder = mkdtempSync(join(tmpdir(), 'ccmcp-bench-'))
   try {
     writeFileSync(join(folder, 'package.json'), '{"private":true}')
-    const npm = (args, cwd) => execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd, encoding: 'utf8' })
+    const npm = (args, cwd) =>
+      execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], {
+        cwd,
+        encoding: 'utf8',
+      })
     const specs = packages.map((each) =>
       each === 'ccmcp'
-        ? join(folder, npm(['pack', '--ignore-scripts', '--pack-destination', folder], root).trim().split('\n').at(-1))
+        ? join(
+            folder,
+            npm(['pack', '--ignore-scripts', '--pack-destination', folder], root)
+              .trim()
+              .split('\n')
+              .at(-1),
+          )
         : `${each}@${versionOf(each)}`,
     )
     npm(['install', ...specs], folder)
     const bytes = (path) =>
-      statSync(path).isDirectory() ? readdirSync(path).reduce((sum, each) => sum + bytes(join(path, each)), 0) : statSync(path).size
+      statSync(path).isDirectory()
+        ? readdirSync(path).reduce((sum, each) => sum + bytes(join(path, each)), 0)
+        : statSync(path).size
     const count = npm(['ls', '--all', '--parseable'], folder).trim().split('\n').length - 1
-    return { 'packages installed': count, 'install size, MB': bytes(join(folder, 'node_modules')) / 1e6 }
+    return {
+      'packages installed': count,
+      'install size, MB': bytes(join(folder, 'node_modules')) / 1e6,
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
 const versionOf = (name) =>
-  JSON.parse(execFileSync('node', ['-p', `JSON.stringify(require('./package.json').devDependencies)`], { cwd: here, encoding: 'utf8' }))[
-    name
-  ]
+  JSON.parse(
+    execFileSync('node', ['-p', `JSON.stringify(require('./package.json').devDependencies)`], {
+      cwd: here,
+      encoding: 'utf8',
+    }),
+  )[name]
 
 function show(table) {
   const facts = [...new Set(Object.values(table).flatMap((row) => Object.keys(row)))]
@@ -135,11 +168,20 @@ function show(table) {
     const value = table[name][fact]
     if (value === undefined) return name === 'bare' ? '' : 'fails'
     const shown =
-      Number.isInteger(value) || value >= 1000 ? Math.round(value).toString() : value >= 10 ? value.toFixed(1) : value.toFixed(3)
+      Number.isInteger(value) || value >= 1000
+        ? Math.round(value).toString()
+        : value >= 10
+          ? value.toFixed(1)
+          : value.toFixed(3)
     const floor = table.bare[fact]
-    return name === 'bare' || floor === undefined ? shown : `${shown} (${(value / floor).toFixed(2)}×)`
+    return name === 'bare' || floor === undefined
+      ? shown
+      : `${shown} (${(value / floor).toFixed(2)}×)`
   }
-  const rows = [['', ...names], ...facts.map((fact) => [fact, ...names.map((name) => cell(name, fact))])]
+  const rows = [
+    ['', ...names],
+    ...facts.map((fact) => [fact, ...names.map((name) => cell(name, fact))]),
+  ]
   if (values.markdown === true) {
     const [head, ...body] = rows.map((row) => `| ${row.join(' | ')} |`)
     return [head, `|${'---|'.repeat(names.length + 1)}`, ...body].join('\n')
@@ -170,7 +212,9 @@ for (let round = 1; round <= rounds; round++) {
 const table = {}
 for (const name of names) {
   const facts = Object.keys(results[name][0])
-  table[name] = Object.fromEntries(facts.map((fact) => [fact, median(results[name].map((row) => row[fact]))]))
+  table[name] = Object.fromEntries(
+    facts.map((fact) => [fact, median(results[name].map((row) => row[fact]))]),
+  )
   Object.assign(table[name], install(name))
 }
 console.log(

@@ -18,7 +18,8 @@ interface Note {
 const uriOf = (title: string) => `note://notes/${encodeURIComponent(title)}`
 
 const notes = new Map<string, Note>([['Shopping', { text: 'Buy milk.', tags: ['home'] }]])
-const titles = (typed: string) => [...notes.keys()].filter((title) => title.toLowerCase().startsWith(typed.toLowerCase()))
+const titles = (typed: string) =>
+  [...notes.keys()].filter((title) => title.toLowerCase().startsWith(typed.toLowerCase()))
 
 const save = tool({
   name: 'save_note',
@@ -34,7 +35,10 @@ const save = tool({
     const replaced = notes.has(title)
     if (replaced) {
       const { answer } = await call.ask({
-        answer: form({ message: `Replace "${title}"?`, schema: z.object({ replace: z.boolean() }) }),
+        answer: form({
+          message: `Replace "${title}"?`,
+          schema: z.object({ replace: z.boolean() }),
+        }),
       })
       if (!answer.replace) throw new ToolError('The user wants to keep the old note.')
     }
@@ -60,9 +64,14 @@ const search = tool({
       call.progress(++done, notes.size)
       await Promise.resolve() // a real search would wait for a database here
     }
-    if (found.length === 0) throw new ToolError(`No note has "${words}". There are: ${[...notes.keys()].join(', ')}.`)
+    if (found.length === 0)
+      throw new ToolError(`No note has "${words}". There are: ${[...notes.keys()].join(', ')}.`)
     call.log.info({ words, found: found.length })
-    return found.map((title) => ({ type: 'resource_link' as const, uri: uriOf(title), name: title }))
+    return found.map((title) => ({
+      type: 'resource_link' as const,
+      uri: uriOf(title),
+      name: title,
+    }))
   },
 })
 
@@ -87,7 +96,13 @@ const summarize = prompt({
     if (text === undefined) throw new ToolError(`There is no note "${title}".`)
     return [
       { role: 'user', content: `Summarize this note in ${length}.` },
-      { role: 'user', content: { type: 'resource', resource: { uri: uriOf(title), mimeType: 'text/markdown', text } } },
+      {
+        role: 'user',
+        content: {
+          type: 'resource',
+          resource: { uri: uriOf(title), mimeType: 'text/markdown', text },
+        },
+      },
     ]
   },
 })

@@ -2,8 +2,15 @@
 import { createServer, form, roots, sample, tool, url } from '../dist/index.js'
 import { serveStdio } from '../dist/stdio.js'
 
-const color = { type: 'object', properties: { color: { type: 'string', enum: ['red', 'green'] } }, required: ['color'] }
-const say = (text) => ({ messages: [{ role: 'user', content: { type: 'text', text } }], maxTokens: 10 })
+const color = {
+  type: 'object',
+  properties: { color: { type: 'string', enum: ['red', 'green'] } },
+  required: ['color'],
+}
+const say = (text) => ({
+  messages: [{ role: 'user', content: { type: 'text', text } }],
+  maxTokens: 10,
+})
 let steps = 0
 
 await serveStdio(
@@ -11,7 +18,11 @@ await serveStdio(
     name: 'asking',
     version: '1.0.0',
     tools: [
-      tool({ name: 'form', run: async (_, call) => (await call.ask({ it: form({ message: 'Which?', schema: color }) })).it.color }),
+      tool({
+        name: 'form',
+        run: async (_, call) =>
+          (await call.ask({ it: form({ message: 'Which?', schema: color }) })).it.color,
+      }),
       tool({
         name: 'url',
         async run(_, call) {
@@ -19,7 +30,10 @@ await serveStdio(
           return 'opened'
         },
       }),
-      tool({ name: 'sample', run: async (_, call) => (await call.ask({ it: sample(say('hello')) })).it.content.text }),
+      tool({
+        name: 'sample',
+        run: async (_, call) => (await call.ask({ it: sample(say('hello')) })).it.content.text,
+      }),
       tool({ name: 'roots', run: async (_, call) => (await call.ask({ it: roots() })).it[0].uri }),
       tool({
         name: 'several',

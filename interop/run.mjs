@@ -14,7 +14,11 @@ const LONGEST = 600
 
 function run(command, args, cwd) {
   // npm is a .cmd file on Windows, which only a shell can start.
-  const { status } = spawnSync(command, args, { cwd, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  const { status } = spawnSync(command, args, {
+    cwd,
+    stdio: ['ignore', 2, 2],
+    shell: process.platform === 'win32',
+  })
   if (status === 0) return
   process.stderr.write(`interop: "${[command, ...args].join(' ')}" failed\n`)
   process.exit(1)
@@ -22,9 +26,25 @@ function run(command, args, cwd) {
 
 function install(folder) {
   const mark = join(folder, 'node_modules', '.interop-installed')
-  if (existsSync(mark) && statSync(mark).mtimeMs >= statSync(join(folder, 'package-lock.json')).mtimeMs) return
+  if (
+    existsSync(mark) &&
+    statSync(mark).mtimeMs >= statSync(join(folder, 'package-lock.json')).mtimeMs
+  )
+    return
   process.stderr.write('interop: installing the strangers…\n')
-  run('npm', ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], folder)
+  run(
+    'npm',
+    [
+      'ci',
+      '--include=dev',
+      '--include=optional',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--loglevel=error',
+    ],
+    folder,
+  )
   writeFileSync(mark, '')
 }
 
@@ -42,7 +62,8 @@ const { httpChecks } = await import('./checks/http.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 
-const versionsIn = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).devDependencies
+const versionsIn = (folder) =>
+  JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).devDependencies
 const versions = versionsIn(here)
 const words = process.argv.slice(2).filter((word) => word !== '--heavy')
 const checks = [
@@ -84,7 +105,12 @@ async function tryOut(name, check) {
   const { done, failures } = trial
   if (skipped !== undefined) print('skip', name, skipped)
   else if (failures.length === 0) print('ok', name, done.join(', '))
-  else print('FAIL', name, `${failures.map(inOneLine).join('; ')} (ok: ${done.join(', ') || 'nothing'})`)
+  else
+    print(
+      'FAIL',
+      name,
+      `${failures.map(inOneLine).join('; ')} (ok: ${done.join(', ') || 'nothing'})`,
+    )
 }
 
 for (const [name, check] of checks) await tryOut(name, check)

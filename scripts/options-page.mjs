@@ -8,7 +8,11 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
 /** Titles, what is said below, and the interfaces whose members are listed: file and name. */
 const SECTIONS = [
-  ['createServer(options)', 'From `ccmcp`. What a server is; see [features](features.md).', [['server/server.ts', 'ServerOptions']]],
+  [
+    'createServer(options)',
+    'From `ccmcp`. What a server is; see [features](features.md).',
+    [['server/server.ts', 'ServerOptions']],
+  ],
   ['state', 'Of `createServer`: see [asking](asking.md).', [['server/ask.ts', 'StateOptions']]],
   [
     'tool(definition)',
@@ -35,7 +39,11 @@ const SECTIONS = [
       ['server/define.ts', 'PromptDefinition'],
     ],
   ],
-  ['an argument of a prompt', 'In `arguments`, by its name.', [['server/define.ts', 'PromptArgument']]],
+  [
+    'an argument of a prompt',
+    'In `arguments`, by its name.',
+    [['server/define.ts', 'PromptArgument']],
+  ],
   ['call', 'The second argument of every handler.', [['server/call.ts', 'Call']]],
   [
     'serveStdio(server, options)',
@@ -72,9 +80,21 @@ const SECTIONS = [
     [['http.ts', 'HttpHandlerOptions']],
   ],
   ['limits', 'Of `listen`, `httpHandler` and `nodeHandler`.', [['http-endpoint.ts', 'HttpLimits']]],
-  ['new MemorySessions(options)', 'From `ccmcp/http`: see [deploying](deploying.md).', [['stores/sessions.ts', 'MemorySessionsOptions']]],
-  ['new MemoryReplay(options)', 'From `ccmcp/http`.', [['stores/replay.ts', 'MemoryReplayOptions']]],
-  ['tokens([known, …])', 'From `ccmcp/http`: see [authorization](authorization.md).', [['auth/tokens.ts', 'KnownToken']]],
+  [
+    'new MemorySessions(options)',
+    'From `ccmcp/http`: see [deploying](deploying.md).',
+    [['stores/sessions.ts', 'MemorySessionsOptions']],
+  ],
+  [
+    'new MemoryReplay(options)',
+    'From `ccmcp/http`.',
+    [['stores/replay.ts', 'MemoryReplayOptions']],
+  ],
+  [
+    'tokens([known, …])',
+    'From `ccmcp/http`: see [authorization](authorization.md).',
+    [['auth/tokens.ts', 'KnownToken']],
+  ],
   ['oauth(options)', 'From `ccmcp/http`.', [['auth/oauth.ts', 'OAuthOptions']]],
   [
     'connect(target, options)',
@@ -94,7 +114,11 @@ const SECTIONS = [
     'From `ccmcp/client`: a server of this same process. See [testing](testing.md).',
     [['client.ts', 'MemoryOptions']],
   ],
-  ['callTool(name, args, options)', 'And every other request of a client.', [['client/session.ts', 'CallOptions']]],
+  [
+    'callTool(name, args, options)',
+    'And every other request of a client.',
+    [['client/session.ts', 'CallOptions']],
+  ],
 ]
 
 /** The members of an interface: name, type and the comment over it, which also speaks for those that follow without one. */
@@ -105,13 +129,21 @@ function membersOf(file, name) {
   const body = source.slice(start.index + start[0].length, source.indexOf('\n}', start.index))
   const members = []
   let comment = ''
-  for (const part of body.matchAll(/^ {2}\/\*\*([\s\S]*?)\*\/|^ {2}(?:readonly )?(\w+)(\?)?((?:<[^\n]*>)?\(.*\)|): (.*)$/gm)) {
+  for (const part of body.matchAll(
+    /^ {2}\/\*\*([\s\S]*?)\*\/|^ {2}(?:readonly )?(\w+)(\?)?((?:<[^\n]*>)?\(.*\)|): (.*)$/gm,
+  )) {
     const [, words, member, optional, parameters, type] = part
     if (words !== undefined) {
       comment = words.replace(/\s*\n\s*\*?\s*/g, ' ').trim()
       continue
     }
-    members.push({ name: member, required: optional === undefined, method: parameters !== '', type, comment })
+    members.push({
+      name: member,
+      required: optional === undefined,
+      method: parameters !== '',
+      type,
+      comment,
+    })
   }
   if (members.length === 0) throw new Error(`${name} in ${file} has no members`)
   return members
@@ -122,12 +154,15 @@ const cell = (text) => text.replaceAll('|', '\\|')
 function section([title, below, interfaces]) {
   const rows = new Map()
   for (const [file, name, without = []] of interfaces)
-    for (const each of membersOf(file, name)) if (!without.includes(each.name) && !rows.has(each.name)) rows.set(each.name, each)
+    for (const each of membersOf(file, name))
+      if (!without.includes(each.name) && !rows.has(each.name)) rows.set(each.name, each)
   const lines = [...rows.values()].map(({ name, required, method, type, comment }) => {
     if (comment === '') throw new Error(`${name} of ${title} has no comment`)
     const shown = method || type.includes('=>') ? `\`${name}(…)\`` : `\`${name}\``
     // Names of types say nothing here.
-    const kind = /^(?:readonly )?(?:string|number|boolean|'[^']*')[^<{]*$/.test(type) ? `\`${cell(type)}\`` : ''
+    const kind = /^(?:readonly )?(?:string|number|boolean|'[^']*')[^<{]*$/.test(type)
+      ? `\`${cell(type)}\``
+      : ''
     return `| ${shown}${required && title !== 'call' ? ' (needed)' : ''} | ${kind} | ${cell(comment)} |`
   })
   return `## ${title}\n\n${below}\n\n| | | |\n|---|---|---|\n${lines.join('\n')}\n`
@@ -139,4 +174,5 @@ export function optionsPage() {
   return [head, ...SECTIONS.map(section)].join('\n')
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) process.stdout.write(optionsPage())
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href)
+  process.stdout.write(optionsPage())

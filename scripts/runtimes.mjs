@@ -37,8 +37,14 @@ function install({ name, pkg, version }) {
   if (existsSync(join(folder, '.installed'))) return bin
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies: { [pkg]: version } }))
-  const npm = run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: folder, shell: isWindows })
+  writeFileSync(
+    join(folder, 'package.json'),
+    JSON.stringify({ private: true, dependencies: { [pkg]: version } }),
+  )
+  const npm = run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: folder,
+    shell: isWindows,
+  })
   if (!npm.ok) throw new Error(`npm install ${pkg}@${version} failed:\n${npm.output}`)
   writeFileSync(join(folder, '.installed'), '')
   return bin
@@ -60,7 +66,9 @@ function smoke({ pkg, bin }) {
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !RUNTIMES.some((runtime) => runtime.name === name))
 if (unknown.length > 0) {
-  process.stderr.write(`Unknown runtime: ${unknown.join(', ')}; known are ${RUNTIMES.map(({ name }) => name).join(', ')}\n`)
+  process.stderr.write(
+    `Unknown runtime: ${unknown.join(', ')}; known are ${RUNTIMES.map(({ name }) => name).join(', ')}\n`,
+  )
   process.exit(2)
 }
 let failed = 0
@@ -69,7 +77,9 @@ for (const runtime of chosen) {
   const started = performance.now()
   const { ok, output } = runtime.test({ ...runtime, bin: install(runtime) })
   const seconds = ((performance.now() - started) / 1000).toFixed(0)
-  process.stdout.write(`${ok ? 'ok    ' : 'FAILED'} ${runtime.name} ${runtime.version} (${seconds} s)\n`)
+  process.stdout.write(
+    `${ok ? 'ok    ' : 'FAILED'} ${runtime.name} ${runtime.version} (${seconds} s)\n`,
+  )
   if (ok) continue
   failed++
   process.stdout.write(`${output.slice(-20_000)}\n`)

@@ -10,7 +10,16 @@
 // repeat; dist/ is renamed into place when it is whole.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, linkSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  linkSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -24,23 +33,32 @@ function newest(paths) {
   let time = 0
   for (const path of paths) {
     const stat = statSync(path)
-    if (stat.isDirectory()) time = Math.max(time, newest(readdirSync(path).map((name) => join(path, name))))
+    if (stat.isDirectory())
+      time = Math.max(time, newest(readdirSync(path).map((name) => join(path, name))))
     else time = Math.max(time, stat.mtimeMs)
   }
   return time
 }
 
 function isFresh(result, sources) {
-  return existsSync(result) && statSync(result).mtimeMs >= newest(sources.map((name) => join(root, name)))
+  return (
+    existsSync(result) &&
+    statSync(result).mtimeMs >= newest(sources.map((name) => join(root, name)))
+  )
 }
 
 const needsInstall = () => !isFresh(installed, ['package-lock.json'])
-const needsBuild = () => !isFresh(built, ['src', 'scripts', 'tsconfig.json', 'tsconfig.build.json', 'package.json'])
+const needsBuild = () =>
+  !isFresh(built, ['src', 'scripts', 'tsconfig.json', 'tsconfig.build.json', 'package.json'])
 
 async function run(command, args) {
   const failed = (reason) => new Error(`"${command} ${args.join(' ')}" failed${reason}`)
   // npm is a .cmd file on Windows, which only a shell can start.
-  const child = spawn(command, args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  const child = spawn(command, args, {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+    shell: process.platform === 'win32',
+  })
   const exited = once(child, 'exit').catch((error) => {
     throw failed(`: ${error.message}`)
   })
@@ -128,7 +146,10 @@ try {
       }
     } else if (owner > 0) {
       wait(100)
-      if (++waited === 50) process.stderr.write(`ccmcp: waiting for process ${owner}, which is building (it holds ${lock})\n`)
+      if (++waited === 50)
+        process.stderr.write(
+          `ccmcp: waiting for process ${owner}, which is building (it holds ${lock})\n`,
+        )
     }
   }
 } catch (error) {

@@ -10,7 +10,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
-const META = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
+const META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+}
 const POST = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 const IDLE = 1000
 
@@ -21,7 +24,11 @@ async function serve() {
     name: 'soak',
     version: '1.0.0',
     tools: [
-      tool({ name: 'echo', input: { type: 'object', properties: { text: { type: 'string' } } }, run: ({ text }) => text ?? '' }),
+      tool({
+        name: 'echo',
+        input: { type: 'object', properties: { text: { type: 'string' } } },
+        run: ({ text }) => text ?? '',
+      }),
       tool({ name: 'big', run: () => 'x'.repeat(300_000) }),
       tool({
         name: 'slow',
@@ -36,7 +43,14 @@ async function serve() {
     ],
   })
   const replay = new MemoryReplay()
-  const settings = { port: 0, replay, keepAlive: 500, headTimeout: 1000, requestTimeout: 2000, limits: { idle: IDLE } }
+  const settings = {
+    port: 0,
+    replay,
+    keepAlive: 500,
+    headTimeout: 1000,
+    requestTimeout: 2000,
+    limits: { idle: IDLE },
+  }
   const listening = await listen(server, settings)
   const changes = setInterval(() => server.tools.update('echo', {}), 100)
   process.on('message', async (message) => {
@@ -51,8 +65,17 @@ async function serve() {
       await sleep(20)
     }
     const { rss, heapUsed } = process.memoryUsage()
-    const handles = process.getActiveResourcesInfo().filter((name) => name !== 'Immediate' && name !== 'Timeout').length
-    process.send({ heap: heapUsed / 1e6, rss: rss / 1e6, handles, sessions: listening.sessions, open: listening.open, replay: replay.size })
+    const handles = process
+      .getActiveResourcesInfo()
+      .filter((name) => name !== 'Immediate' && name !== 'Timeout').length
+    process.send({
+      heap: heapUsed / 1e6,
+      rss: rss / 1e6,
+      handles,
+      sessions: listening.sessions,
+      open: listening.open,
+      replay: replay.size,
+    })
   })
   process.send(listening.url)
 }
@@ -65,7 +88,9 @@ function send(url, { method = 'POST', headers = {}, body, cut, read = true }) {
       if (read)
         response
           .on('data', (chunk) => (text += chunk))
-          .on('end', () => resolve({ status: response.statusCode, headers: response.headers, text }))
+          .on('end', () =>
+            resolve({ status: response.statusCode, headers: response.headers, text }),
+          )
       response.on('close', () => resolve({ status: 0, headers: {}, text }))
     })
     request.on('error', () => resolve({ status: 0, headers: {}, text: '' }))
@@ -75,26 +100,56 @@ function send(url, { method = 'POST', headers = {}, body, cut, read = true }) {
 }
 
 const modern = (method, params, more = {}) => ({
-  headers: { ...POST, 'mcp-protocol-version': '2026-07-28', 'mcp-method': method, ...(params.name && { 'mcp-name': params.name }) },
-  body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: { ...META, progressToken: 1 } } }),
+  headers: {
+    ...POST,
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': method,
+    ...(params.name && { 'mcp-name': params.name }),
+  },
+  body: JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method,
+    params: { ...params, _meta: { ...META, progressToken: 1 } },
+  }),
   ...more,
 })
 
 async function session(url, end) {
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'soak', version: '1' } }
-  const opened = await send(url, { headers: POST, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }) })
+  const params = {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'soak', version: '1' },
+  }
+  const opened = await send(url, {
+    headers: POST,
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
+  })
   const headers = { ...POST, 'mcp-session-id': opened.headers['mcp-session-id'] ?? 'none' }
   await send(url, { headers, body: '{"jsonrpc":"2.0","method":"notifications/initialized"}' })
-  const listening = send(url, { method: 'GET', headers: { ...headers, accept: 'text/event-stream' }, cut: 50 + Math.random() * 100 })
+  const listening = send(url, {
+    method: 'GET',
+    headers: { ...headers, accept: 'text/event-stream' },
+    cut: 50 + Math.random() * 100,
+  })
   const call = (name, cut) =>
     send(url, {
       headers,
-      body: JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name, arguments: {}, _meta: { progressToken: 1 } } }),
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 2,
+        method: 'tools/call',
+        params: { name, arguments: {}, _meta: { progressToken: 1 } },
+      }),
       ...(cut && { cut }),
     })
   await call('echo')
   await call('slow', Math.random() < 0.5 ? 20 : undefined)
-  await send(url, { method: 'GET', headers: { ...headers, accept: 'text/event-stream', 'last-event-id': '0p.0' }, cut: 100 })
+  await send(url, {
+    method: 'GET',
+    headers: { ...headers, accept: 'text/event-stream', 'last-event-id': '0p.0' },
+    cut: 100,
+  })
   await listening
   if (end) await send(url, { method: 'DELETE', headers })
 }
@@ -102,14 +157,25 @@ async function session(url, end) {
 const KINDS = [
   async (url) => {
     for (let i = 0; i < 20; i++) {
-      const { text } = await send(url, modern('tools/call', { name: 'echo', arguments: { text: `t${i}` } }))
+      const { text } = await send(
+        url,
+        modern('tools/call', { name: 'echo', arguments: { text: `t${i}` } }),
+      )
       if (!text.includes(`t${i}`)) throw new Error(`an echo came back as ${text}`)
     }
   },
   (url) => send(url, modern('tools/call', { name: 'slow' })),
   (url) => send(url, modern('tools/call', { name: 'slow' }, { cut: 15 })),
   (url) => send(url, modern('tools/call', { name: 'big' }, { read: false, cut: 50 })),
-  (url) => send(url, modern('subscriptions/listen', { notifications: { toolsListChanged: true } }, { cut: Math.random() * 300 })),
+  (url) =>
+    send(
+      url,
+      modern(
+        'subscriptions/listen',
+        { notifications: { toolsListChanged: true } },
+        { cut: Math.random() * 300 },
+      ),
+    ),
   (url) => session(url, true),
   (url) => session(url, false),
   (url) => send(url, { headers: POST, body: '{' }),
@@ -138,8 +204,16 @@ async function load(url, seconds, clients) {
 }
 
 async function main() {
-  const { values } = parseArgs({ options: { seconds: { type: 'string', default: '120' }, clients: { type: 'string', default: '48' } } })
-  const child = fork(fileURLToPath(import.meta.url), [], { execArgv: ['--expose-gc'], env: { ...process.env, CCMCP_SOAK: 'server' } })
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: 'string', default: '120' },
+      clients: { type: 'string', default: '48' },
+    },
+  })
+  const child = fork(fileURLToPath(import.meta.url), [], {
+    execArgv: ['--expose-gc'],
+    env: { ...process.env, CCMCP_SOAK: 'server' },
+  })
   const next = () => new Promise((resolve) => child.once('message', resolve))
   const url = await next()
   const measure = async () => {
@@ -164,7 +238,8 @@ async function main() {
   const code = await exited
   const problems = []
   if (code !== 0) problems.push(`the server ended with ${code}`)
-  if (after.sessions !== 0 || after.open !== 0 || after.replay !== 0) problems.push('something is left open')
+  if (after.sessions !== 0 || after.open !== 0 || after.replay !== 0)
+    problems.push('something is left open')
   if (after.handles > before.handles) problems.push('there are more handles than before')
   if (after.heap > before.heap + 5) problems.push('the heap has grown')
   for (const problem of problems) console.log(`FAILED ${problem}`)

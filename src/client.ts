@@ -16,7 +16,11 @@ const PROCESS = {
 } as const satisfies Record<keyof ProcessOptions, true>
 
 /** A server that is started as a child process. */
-export function stdio(command: string, args: readonly string[] = [], options: ProcessOptions = {}): Target {
+export function stdio(
+  command: string,
+  args: readonly string[] = [],
+  options: ProcessOptions = {},
+): Target {
   checkNames('stdio', options, PROCESS)
   return { open: () => new ProcessChannel(command, args, options) }
 }
@@ -52,4 +56,10 @@ export { Timeout } from './jsonrpc/deadline.js'
 export { ChannelClosed, RpcError } from './jsonrpc/errors.js'
 export type { Channel, Principal, Tapped } from './jsonrpc/channel.js'
 export type { ProcessOptions } from './transports/stdio-client.js'
-export type { CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Root } from './protocol/model.js'
+export type {
+  CreateMessageParams,
+  CreateMessageResult,
+  ElicitParams,
+  ElicitResult,
+  Root,
+} from './protocol/model.js'

@@ -106,7 +106,11 @@ export const COMMON = {
 export const UNREAD = 256 * 1024 * 1024
 
 /** The endpoint of a server, as its options say. */
-export function endpointOf(server: Server, options: HttpOptions, place: { path?: string; addresses?: boolean }): Endpoint {
+export function endpointOf(
+  server: Server,
+  options: HttpOptions,
+  place: { path?: string; addresses?: boolean },
+): Endpoint {
   checkServer(server)
   const {
     hosts,
@@ -140,10 +144,23 @@ export function endpointOf(server: Server, options: HttpOptions, place: { path?:
   checkNames('limits', limits, LIMITS)
   checkAuthorization(auth)
   const budgets = { pending, pendingPerClient, retained, retainedPerPrincipal, retainedPerSession }
-  const numbers = { body, bodies, open, waiting, unread, ...budgets, sessions, idle, keepAlive, retry }
+  const numbers = {
+    body,
+    bodies,
+    open,
+    waiting,
+    unread,
+    ...budgets,
+    sessions,
+    idle,
+    keepAlive,
+    retry,
+  }
   for (const [name, value] of Object.entries(numbers))
-    if (!(Number.isFinite(value) && value >= 0)) throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
-  if (node !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(node)) throw new TypeError('"node" must be 1 to 32 letters, digits, _ and -')
+    if (!(Number.isFinite(value) && value >= 0))
+      throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
+  if (node !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(node))
+    throw new TypeError('"node" must be 1 to 32 letters, digits, _ and -')
   const report: (report: Report) => void = log === undefined ? () => {} : logTo(log, logLevel)
   const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
@@ -152,14 +169,17 @@ export function endpointOf(server: Server, options: HttpOptions, place: { path?:
     hosts,
     origins,
     report,
-    open: (channel) => new Session(server, watch === undefined ? channel : tap(channel, watch, tapFailed), settings),
+    open: (channel) =>
+      new Session(server, watch === undefined ? channel : tap(channel, watch, tapFailed), settings),
     headerParameters: (name, { params }, principal) => {
       const tool = server.tools.get(name)
       if (tool === undefined || tool.headers.length === 0) return []
       const description = identify(params)
       if (description === undefined) return []
       // Of a tool that the caller cannot see, it is told nothing.
-      return andThen(seenBy(tool.definition, callerOf(description, principal)), (seen) => (seen ? tool.headers : []))
+      return andThen(seenBy(tool.definition, callerOf(description, principal)), (seen) =>
+        seen ? tool.headers : [],
+      )
     },
     gate: auth === undefined ? undefined : new BearerGate(auth, report),
     store: replay ?? new MemoryReplay(),

@@ -87,7 +87,16 @@ export interface ListenOptions extends HttpOptions {
 /** Serves clients over HTTP on a port of this machine. */
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
   checkNames('listen', options, LISTEN)
-  const { port = 3000, host = '127.0.0.1', path = '/mcp', tls, auth, unauthenticated = false, signal, keepAlive = 15_000 } = options
+  const {
+    port = 3000,
+    host = '127.0.0.1',
+    path = '/mcp',
+    tls,
+    auth,
+    unauthenticated = false,
+    signal,
+    keepAlive = 15_000,
+  } = options
   checkAuthorization(auth)
   const local = isLoopback(host)
   if (!local && auth === undefined && !unauthenticated) {
@@ -100,7 +109,10 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   const log = options.log ?? standardError
   const endpoint = endpointOf(server, { ...options, log }, { path, addresses: !local })
   const { NodeServer } = await import('./transports/http/node.js')
-  const { requestTimeout = 30_000, headTimeout = requestTimeout === 0 ? 10_000 : Math.min(10_000, requestTimeout) } = options
+  const {
+    requestTimeout = 30_000,
+    headTimeout = requestTimeout === 0 ? 10_000 : Math.min(10_000, requestTimeout),
+  } = options
   const { stillTimeout = keepAlive === 0 ? 0 : Math.max(45_000, 3 * keepAlive) } = options
   const node = await NodeServer.start({
     port,
@@ -138,7 +150,8 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
 }
 
 function checkPath(where: string, path: string): void {
-  if (!path.startsWith('/')) throw new TypeError(`${where}: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
+  if (!path.startsWith('/'))
+    throw new TypeError(`${where}: "path" must begin with a slash, not be ${JSON.stringify(path)}`)
 }
 
 function urlHost(host: string): string {

@@ -56,14 +56,18 @@ export class Serving {
     this.#channel = new StreamChannel(options)
     const report: (report: Report) => void = log === undefined ? ignore : logTo(log, logLevel)
     const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
-    this.#session = new Session(server, watch === undefined ? this.#channel : tap(this.#channel, watch, tapFailed), {
-      report,
-      ...(maxDepth === undefined ? {} : { maxDepth }),
-      closed: (error) => {
-        this.#broken = error
-        this.#end()
+    this.#session = new Session(
+      server,
+      watch === undefined ? this.#channel : tap(this.#channel, watch, tapFailed),
+      {
+        report,
+        ...(maxDepth === undefined ? {} : { maxDepth }),
+        closed: (error) => {
+          this.#broken = error
+          this.#end()
+        },
       },
-    })
+    )
     void this.#channel.ended.then(this.#end)
   }
 
@@ -101,10 +105,20 @@ const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
 }
 
 /** A limit that is none would be no limit at all. */
-function checkOptions({ framing, logLevel, maxMessage, maxDepth, maxPending, maxRetained }: ServingOptions): void {
+function checkOptions({
+  framing,
+  logLevel,
+  maxMessage,
+  maxDepth,
+  maxPending,
+  maxRetained,
+}: ServingOptions): void {
   for (const [option, value] of Object.entries({ framing, logLevel }))
     if (value !== undefined && CHOICES[option]?.includes(value) === false)
-      throw new TypeError(`"${option}" must be one of ${CHOICES[option].join(', ')}, not ${JSON.stringify(value)}`)
+      throw new TypeError(
+        `"${option}" must be one of ${CHOICES[option].join(', ')}, not ${JSON.stringify(value)}`,
+      )
   for (const [option, value] of Object.entries({ maxMessage, maxDepth, maxPending, maxRetained }))
-    if (value !== undefined && !(typeof value === 'number' && value >= 1)) throw new TypeError(`"${option}" must be a number above 0`)
+    if (value !== undefined && !(typeof value === 'number' && value >= 1))
+      throw new TypeError(`"${option}" must be a number above 0`)
 }

@@ -4,7 +4,11 @@ import { checkNames } from './schema/names.js'
 import type { Server } from './server/server.js'
 import { Serving, type ServingOptions } from './serving.js'
 import { type LogLevel, type LogStream, standardError } from './transports/stdio-log.js'
-import { type Descriptors, descriptorsFromEnvironment, standardWire } from './transports/stdio-wire.js'
+import {
+  type Descriptors,
+  descriptorsFromEnvironment,
+  standardWire,
+} from './transports/stdio-wire.js'
 import type { Input, Output } from './transports/streams.js'
 
 /** How often a server looks whether its parent still lives. */
@@ -20,8 +24,14 @@ const SERVING = {
   logLevel: true,
   tap: true,
 } as const
-const SERVE = { ...SERVING, input: true, output: true, signal: true } as const satisfies Record<keyof ServeOptions, true>
-const STDIO = { ...SERVING, wire: true, greeting: true, exit: true } as const satisfies Record<keyof StdioOptions, true>
+const SERVE = { ...SERVING, input: true, output: true, signal: true } as const satisfies Record<
+  keyof ServeOptions,
+  true
+>
+const STDIO = { ...SERVING, wire: true, greeting: true, exit: true } as const satisfies Record<
+  keyof StdioOptions,
+  true
+>
 
 export interface ServeOptions extends ServingOptions {
   /** Ends serving: no new work is taken, what is in flight is finished. */
@@ -67,7 +77,10 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   const named = descriptorsFromEnvironment()
   const descriptors = asked ?? named
   // Loaded only where it is needed: what comes before the first answer counts.
-  const wire = descriptors === undefined ? standardWire() : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
+  const wire =
+    descriptors === undefined
+      ? standardWire()
+      : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
   if (wire.interactive && greeting !== undefined) standardError.write(`${greeting}\n`)
   const serving = new Serving(server, { ...common, log, input: wire.input, output: wire.output })
   // The second signal means now.

@@ -11,7 +11,10 @@ import { memoryChannels } from './transports/memory.js'
 import { callHook, ignore } from './jsonrpc/hook.js'
 
 /** A client's end of a connection to a server, in memory. */
-export function connectInMemory(server: Server, { report, closed, ...options }: SessionOptions = {}): Channel {
+export function connectInMemory(
+  server: Server,
+  { report, closed, ...options }: SessionOptions = {},
+): Channel {
   const [client, other] = memoryChannels()
   void new Session(server, other, {
     ...options,
@@ -29,7 +32,10 @@ export function inProcessHttp(server: Server, options: MemoryOptions = {}): Targ
   checkNames('inProcessHttp', options, { principal: true })
   const { principal } = options
   if (principal !== undefined) checkPrincipal('inProcessHttp: "principal" must be', principal)
-  const settings: HttpOptions = { retry: 1, ...(principal === undefined ? {} : { auth: { verify: () => principal } }) }
+  const settings: HttpOptions = {
+    retry: 1,
+    ...(principal === undefined ? {} : { auth: { verify: () => principal } }),
+  }
   return {
     open() {
       const handler = httpHandler(server, settings)
@@ -48,9 +54,17 @@ export function inProcessHttp(server: Server, options: MemoryOptions = {}): Targ
  * sent, lines that begin with `<` are expected, a bare `*` is any value, and
  * the rest is prose.
  */
-export function playTranscript(transcript: string, server: Server, options: PlayOptions & MemoryOptions = {}): Promise<Played> {
+export function playTranscript(
+  transcript: string,
+  server: Server,
+  options: PlayOptions & MemoryOptions = {},
+): Promise<Played> {
   const { principal, ...playing } = options
-  return play(transcript, memory(server, principal === undefined ? {} : { principal }).open(), playing)
+  return play(
+    transcript,
+    memory(server, principal === undefined ? {} : { principal }).open(),
+    playing,
+  )
 }
 
 export { type Absent, type Cell, matrix } from './harness/matrix.js'

@@ -18,12 +18,21 @@ export async function drive(
     },
   })
   stream.end(input)
-  await serve(server, { input: stream, output: sink, log: { write: (line) => (log += line) }, ...options })
+  await serve(server, {
+    input: stream,
+    output: sink,
+    log: { write: (line) => (log += line) },
+    ...options,
+  })
   return { output, log }
 }
 
 /** The answers to some lines, parsed. */
-export async function answers(server: Server, lines: readonly string[], options?: Partial<ServeOptions>): Promise<unknown[]> {
+export async function answers(
+  server: Server,
+  lines: readonly string[],
+  options?: Partial<ServeOptions>,
+): Promise<unknown[]> {
   const { output } = await drive(server, lines.map((line) => line + '\n').join(''), options)
   return output
     .split('\n')
@@ -44,5 +53,10 @@ export function initialize(protocolVersion: string): string[] {
 }
 
 export function call(name: string, args: unknown = {}, id: unknown = 1): string {
-  return JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } })
+  return JSON.stringify({
+    jsonrpc: '2.0',
+    id,
+    method: 'tools/call',
+    params: { name, arguments: args },
+  })
 }

@@ -6,7 +6,11 @@
 /** More of one line is not shown. */
 const MAX_LINE = 2_000
 
-process.stderr.write = (chunk: string | Uint8Array, encoding?: unknown, callback?: unknown): boolean => {
+process.stderr.write = (
+  chunk: string | Uint8Array,
+  encoding?: unknown,
+  callback?: unknown,
+): boolean => {
   const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString()
   console.error(text.length > MAX_LINE ? `${text.slice(0, MAX_LINE)}…` : text.trimEnd())
   const done = typeof encoding === 'function' ? encoding : callback

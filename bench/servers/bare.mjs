@@ -4,8 +4,13 @@ const answer = ({ id, method, params }) => {
   if (id === undefined) return ''
   let result = {}
   if (method === 'initialize')
-    result = { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'bare', version: '1' } }
-  if (method === 'tools/call') result = { content: [{ type: 'text', text: params.arguments.message }], isError: false }
+    result = {
+      protocolVersion: params.protocolVersion,
+      capabilities: { tools: {} },
+      serverInfo: { name: 'bare', version: '1' },
+    }
+  if (method === 'tools/call')
+    result = { content: [{ type: 'text', text: params.arguments.message }], isError: false }
   return JSON.stringify({ jsonrpc: '2.0', id, result }) + '\n'
 }
 let parts = []

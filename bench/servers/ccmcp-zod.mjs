@@ -8,4 +8,6 @@ const echo = tool({
   input: z.object({ message: z.string() }),
   run: ({ message }) => message,
 })
-await serveStdio(createServer({ name: 'bench', version: '1.0.0', tools: [echo] }), { maxMessage: 2 ** 28 })
+await serveStdio(createServer({ name: 'bench', version: '1.0.0', tools: [echo] }), {
+  maxMessage: 2 ** 28,
+})

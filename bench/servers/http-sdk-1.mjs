@@ -6,10 +6,17 @@ import { z } from 'zod'
 
 const http = createServer(async (request, response) => {
   const server = new McpServer({ name: 'bench', version: '1.0.0' })
-  server.registerTool('echo', { description: 'Return the message.', inputSchema: { message: z.string() } }, ({ message }) => ({
-    content: [{ type: 'text', text: message }],
-  }))
-  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, enableJsonResponse: true })
+  server.registerTool(
+    'echo',
+    { description: 'Return the message.', inputSchema: { message: z.string() } },
+    ({ message }) => ({
+      content: [{ type: 'text', text: message }],
+    }),
+  )
+  const transport = new StreamableHTTPServerTransport({
+    sessionIdGenerator: undefined,
+    enableJsonResponse: true,
+  })
   response.on('close', () => void server.close())
   await server.connect(transport)
   await transport.handleRequest(request, response)

@@ -8,5 +8,7 @@ const server = new McpServer(
   { adapter: new ZodJsonSchemaAdapter(), capabilities: { tools: {} } },
 )
 const schema = z.object({ message: z.string() })
-server.tool({ name: 'echo', description: 'Return the message.', schema }, ({ message }) => ({ content: [{ type: 'text', text: message }] }))
+server.tool({ name: 'echo', description: 'Return the message.', schema }, ({ message }) => ({
+  content: [{ type: 'text', text: message }],
+}))
 new StdioTransport(server).listen()

@@ -3,7 +3,10 @@ import Fastify from 'fastify'
 import { createServer, tool } from 'ccmcp'
 import { nodeHandler } from 'ccmcp/http'
 
-const hello = tool({ name: 'hello', run: (_, call) => `Hello, reader of ${call.http?.headers['accept-language'] ?? 'any language'}` })
+const hello = tool({
+  name: 'hello',
+  run: (_, call) => `Hello, reader of ${call.http?.headers['accept-language'] ?? 'any language'}`,
+})
 const mcp = nodeHandler(createServer({ name: 'greeter', version: '1.0.0', tools: [hello] }))
 
 const app = Fastify()
@@ -19,6 +22,8 @@ app.register(async (scope) => {
 app.get('/', () => 'The application itself')
 app.addHook('preClose', () => mcp.close())
 
-console.log(`${await app.listen({ port: Number(process.env.PORT ?? 3000), host: '127.0.0.1' })}/mcp`)
+console.log(
+  `${await app.listen({ port: Number(process.env.PORT ?? 3000), host: '127.0.0.1' })}/mcp`,
+)
 
 process.once('SIGTERM', () => app.close())

@@ -23,7 +23,10 @@ async function run(node) {
   const problems = []
   let client
   await t.must('connect', async () => {
-    client = await createMCPClient({ transport, onUncaughtError: (error) => problems.push(messageOf(error)) })
+    client = await createMCPClient({
+      transport,
+      onUncaughtError: (error) => problems.push(messageOf(error)),
+    })
     t.defer(() => client.close())
   })
   await t.step('revision', async () => {
@@ -50,7 +53,10 @@ async function run(node) {
   })
   await t.step('tool error', async () => {
     const { content, isError } = await client.callTool({ name: 'fail', arguments: {} })
-    assert.deepEqual({ content, isError }, { content: [{ type: 'text', text: 'As planned.' }], isError: true })
+    assert.deepEqual(
+      { content, isError },
+      { content: [{ type: 'text', text: 'As planned.' }], isError: true },
+    )
   })
   await t.step('unknown tool', async () => {
     const error = await rejection(client.callTool({ name: 'nope', arguments: {} }))
@@ -59,7 +65,9 @@ async function run(node) {
   // This client tells the server nothing: only that it goes on is seen.
   await t.step('cancel (not told)', async () => {
     const controller = new AbortController()
-    const pending = rejection(client.callTool({ name: 'wait', arguments: {}, options: { signal: controller.signal } }))
+    const pending = rejection(
+      client.callTool({ name: 'wait', arguments: {}, options: { signal: controller.signal } }),
+    )
     await until(() => log().includes('waiting'), 'the tool has begun')
     controller.abort(new Error('enough'))
     await pending

@@ -5,7 +5,11 @@ import { Client as Client2 } from '@modelcontextprotocol/client'
 import { StdioClientTransport as Transport2 } from '@modelcontextprotocol/client/stdio'
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/stdio.js'
-import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  ListRootsRequestSchema,
+} from '@modelcontextprotocol/sdk/types.js'
 import { script } from '../harness.mjs'
 
 const INFO = { name: 'stranger', version: '1.0.0' }
@@ -28,8 +32,15 @@ export function askingChecks(versions) {
 
 async function official2(t, versionNegotiation) {
   const open = (capabilities) => {
-    const client = new Client2(INFO, { capabilities, ...(versionNegotiation === undefined ? {} : { versionNegotiation }) })
-    const transport = new Transport2({ command: process.execPath, args: script('asking.mjs'), env: t.env })
+    const client = new Client2(INFO, {
+      capabilities,
+      ...(versionNegotiation === undefined ? {} : { versionNegotiation }),
+    })
+    const transport = new Transport2({
+      command: process.execPath,
+      args: script('asking.mjs'),
+      env: t.env,
+    })
     const answer = (method, handler) => client.setRequestHandler(method, handler)
     return { client, transport, answer, call: (params) => client.callTool(params) }
   }
@@ -39,7 +50,11 @@ async function official2(t, versionNegotiation) {
 async function official1(t) {
   const open = (capabilities) => {
     const client = new Client1(INFO, { capabilities })
-    const transport = new Transport1({ command: process.execPath, args: script('asking.mjs'), env: t.env })
+    const transport = new Transport1({
+      command: process.execPath,
+      args: script('asking.mjs'),
+      env: t.env,
+    })
     const answer = (method, handler) => client.setRequestHandler(SCHEMAS[method], handler)
     return { client, transport, answer, call: (params) => client.callTool(params) }
   }
@@ -54,11 +69,17 @@ async function answerAll(t, open, modern) {
   let action = 'accept'
   answer('elicitation/create', async ({ params }) => {
     asked.push(params.mode ?? 'form')
-    return action === 'accept' && params.mode !== 'url' ? { action, content: { color: 'green' } } : { action }
+    return action === 'accept' && params.mode !== 'url'
+      ? { action, content: { color: 'green' } }
+      : { action }
   })
   answer('sampling/createMessage', async ({ params }) => {
     asked.push('sample')
-    return { model: 'none', role: 'assistant', content: { type: 'text', text: `echo ${params.messages[0].content.text}` } }
+    return {
+      model: 'none',
+      role: 'assistant',
+      content: { type: 'text', text: `echo ${params.messages[0].content.text}` },
+    }
   })
   answer('roots/list', async () => {
     asked.push('roots')
@@ -66,14 +87,24 @@ async function answerAll(t, open, modern) {
   })
   t.defer(() => client.close())
   await t.must('connect', () => client.connect(transport))
-  await t.step('form', async () => assert.equal(textOf(await call({ name: 'form', arguments: {} })), 'green'))
-  await t.step('url', async () => assert.equal(textOf(await call({ name: 'url', arguments: {} })), 'opened'))
-  await t.step('sample', async () => assert.equal(textOf(await call({ name: 'sample', arguments: {} })), 'echo hello'))
-  await t.step('roots', async () => assert.equal(textOf(await call({ name: 'roots', arguments: {} })), 'file:///work'))
+  await t.step('form', async () =>
+    assert.equal(textOf(await call({ name: 'form', arguments: {} })), 'green'),
+  )
+  await t.step('url', async () =>
+    assert.equal(textOf(await call({ name: 'url', arguments: {} })), 'opened'),
+  )
+  await t.step('sample', async () =>
+    assert.equal(textOf(await call({ name: 'sample', arguments: {} })), 'echo hello'),
+  )
+  await t.step('roots', async () =>
+    assert.equal(textOf(await call({ name: 'roots', arguments: {} })), 'file:///work'),
+  )
   await t.step('several, with a step between', async () =>
     assert.equal(textOf(await call({ name: 'several', arguments: {} })), 'green, step 1, echo hi'),
   )
-  await t.step('asked for just that', async () => assert.deepEqual(asked, ['form', 'url', 'sample', 'roots', 'form', 'sample']))
+  await t.step('asked for just that', async () =>
+    assert.deepEqual(asked, ['form', 'url', 'sample', 'roots', 'form', 'sample']),
+  )
   await t.step('declined', async () => {
     action = 'decline'
     assert.equal((await call({ name: 'form', arguments: {} })).isError, true)

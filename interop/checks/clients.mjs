@@ -16,27 +16,48 @@ export function clientChecks(versions) {
   return [
     [`client SDK ${official} legacy`, (t) => official2(t, undefined, '2025-11-25')],
     [`client SDK ${official} auto`, (t) => official2(t, { mode: 'auto' }, '2026-07-28')],
-    [`client SDK ${official} pinned`, (t) => official2(t, { mode: { pin: '2026-07-28' } }, '2026-07-28')],
+    [
+      `client SDK ${official} pinned`,
+      (t) => official2(t, { mode: { pin: '2026-07-28' } }, '2026-07-28'),
+    ],
     [`client SDK ${older}`, official1],
     [`client AI SDK ${versions['@ai-sdk/mcp']}`, aiSdk],
   ]
 }
 
 async function official2(t, versionNegotiation, revision) {
-  const transport = new Transport2({ command: process.execPath, args: script('server.mjs'), env: t.env, stderr: 'pipe' })
+  const transport = new Transport2({
+    command: process.execPath,
+    args: script('server.mjs'),
+    env: t.env,
+    stderr: 'pipe',
+  })
   const client = new Client2(INFO, versionNegotiation === undefined ? {} : { versionNegotiation })
-  await official(t, { client, transport, revision, call: (params, options) => client.callTool(params, options) })
+  await official(t, {
+    client,
+    transport,
+    revision,
+    call: (params, options) => client.callTool(params, options),
+  })
 }
 
 async function official1(t) {
-  const transport = new Transport1({ command: process.execPath, args: script('server.mjs'), env: t.env, stderr: 'pipe' })
+  const transport = new Transport1({
+    command: process.execPath,
+    args: script('server.mjs'),
+    env: t.env,
+    stderr: 'pipe',
+  })
   const client = new Client1(INFO)
   const call = (params, options) => client.callTool(params, undefined, options)
   await official(t, { client, transport, revision: '2025-11-25', call })
 }
 
 /** `end` ends a server that the client has not started itself. */
-export async function official(t, { client, transport, stderr = transport.stderr, revision, call, end = () => {} }) {
+export async function official(
+  t,
+  { client, transport, stderr = transport.stderr, revision, call, end = () => {} },
+) {
   let log = ''
   const problems = []
   stderr.on('data', (chunk) => (log += String(chunk)))
@@ -47,7 +68,8 @@ export async function official(t, { client, transport, stderr = transport.stderr
     await call({ name: 'echo', arguments: { message: '' } })
     await until(() => log.includes('called in'), 'the tool was called')
     assert.match(log, new RegExp(`called in ${revision}\n`))
-    if (client.getNegotiatedProtocolVersion) assert.equal(client.getNegotiatedProtocolVersion(), revision)
+    if (client.getNegotiatedProtocolVersion)
+      assert.equal(client.getNegotiatedProtocolVersion(), revision)
     assert.deepEqual(client.getServerVersion(), { name: 'interop', version: '1.0.0' })
     return revision
   })
@@ -59,7 +81,10 @@ export async function official(t, { client, transport, stderr = transport.stderr
     )
   })
   await t.step('call', async () => {
-    const { content, isError } = await call({ name: 'echo', arguments: { message: 'Grüße 👋\u2028' } })
+    const { content, isError } = await call({
+      name: 'echo',
+      arguments: { message: 'Grüße 👋\u2028' },
+    })
     assert.deepEqual(content, [{ type: 'text', text: 'Grüße 👋\u2028' }])
     assert.ok(!isError)
   })
@@ -69,7 +94,9 @@ export async function official(t, { client, transport, stderr = transport.stderr
     assert.deepEqual(structuredContent, { sum: 5 })
   })
   await t.step('200 calls at once', async () => {
-    const results = await Promise.all(Array.from({ length: 200 }, (_, a) => call({ name: 'sum', arguments: { a, b: 1 } })))
+    const results = await Promise.all(
+      Array.from({ length: 200 }, (_, a) => call({ name: 'sum', arguments: { a, b: 1 } })),
+    )
     assert.deepEqual(
       results.map(({ structuredContent }) => structuredContent.sum),
       results.map((_, a) => a + 1),
@@ -77,7 +104,10 @@ export async function official(t, { client, transport, stderr = transport.stderr
   })
   await t.step('tool error', async () => {
     const { content, isError } = await call({ name: 'fail', arguments: {} })
-    assert.deepEqual({ content, isError }, { content: [{ type: 'text', text: 'As planned.' }], isError: true })
+    assert.deepEqual(
+      { content, isError },
+      { content: [{ type: 'text', text: 'As planned.' }], isError: true },
+    )
   })
   await t.step('unknown tool', async () => {
     const error = await rejection(call({ name: 'nope', arguments: {} }))

@@ -34,14 +34,31 @@ export function featureChecks(versions) {
 }
 
 async function official2(t, versionNegotiation, modern) {
-  const transport = new Transport2({ command: process.execPath, args: script('features.mjs'), env: t.env, stderr: 'pipe' })
+  const transport = new Transport2({
+    command: process.execPath,
+    args: script('features.mjs'),
+    env: t.env,
+    stderr: 'pipe',
+  })
   const client = new Client2(INFO, versionNegotiation === undefined ? {} : { versionNegotiation })
   const call = (params, options) => client.callTool(params, options)
-  await use(t, { client, transport, modern, call, on: (method, heard) => client.setNotificationHandler(method, heard), notFound: -32602 })
+  await use(t, {
+    client,
+    transport,
+    modern,
+    call,
+    on: (method, heard) => client.setNotificationHandler(method, heard),
+    notFound: -32602,
+  })
 }
 
 async function official1(t) {
-  const transport = new Transport1({ command: process.execPath, args: script('features.mjs'), env: t.env, stderr: 'pipe' })
+  const transport = new Transport1({
+    command: process.execPath,
+    args: script('features.mjs'),
+    env: t.env,
+    stderr: 'pipe',
+  })
   const client = new Client1(INFO)
   const call = (params, options) => client.callTool(params, undefined, options)
   const on = (method, heard) => client.setNotificationHandler(NOTIFICATIONS[method], heard)
@@ -68,8 +85,10 @@ async function use(t, { client, transport, modern, call, on, notFound }) {
   const heard = []
   transport.stderr.on('data', (chunk) => (log += String(chunk)))
   Object.assign(client, { onerror: (error) => problems.push(error.message) })
-  for (const method of Object.keys(NOTIFICATIONS)) on(method, ({ params }) => void heard.push([method, params]))
-  const heardOf = (method) => heard.filter(([each]) => each === `notifications/${method}`).map(([, params]) => params)
+  for (const method of Object.keys(NOTIFICATIONS))
+    on(method, ({ params }) => void heard.push([method, params]))
+  const heardOf = (method) =>
+    heard.filter(([each]) => each === `notifications/${method}`).map(([, params]) => params)
   t.defer(() => client.close())
   await t.must('connect', () => client.connect(transport))
   await t.step('capabilities', async () => {
@@ -103,19 +122,30 @@ async function use(t, { client, transport, modern, call, on, notFound }) {
       resourceTemplates.map(({ uriTemplate }) => uriTemplate),
       ['note://{name}'],
     )
-    assert.equal((await client.readResource({ uri: 'note://x%20y' })).contents[0].text, 'This is x y.')
+    assert.equal(
+      (await client.readResource({ uri: 'note://x%20y' })).contents[0].text,
+      'This is x y.',
+    )
   })
   await t.step('prompts', async () => {
     const prompts = await everyPage((params) => client.listPrompts(params), 'prompts')
     assert.deepEqual(named(prompts), ['greet', 'p1', 'p2', 'p3', 'p4', 'p5'])
     const { messages } = await client.getPrompt({ name: 'greet', arguments: { name: 'Alice' } })
-    assert.deepEqual(messages, [{ role: 'user', content: { type: 'text', text: 'Greet Alice, warm.' } }])
+    assert.deepEqual(messages, [
+      { role: 'user', content: { type: 'text', text: 'Greet Alice, warm.' } },
+    ])
     assert.equal((await rejection(client.getPrompt({ name: 'greet', arguments: {} }))).code, -32602)
   })
   await t.step('completion', async () => {
-    const complete = async (ref, name, value) => (await client.complete({ ref, argument: { name, value } })).completion
-    assert.deepEqual((await complete({ type: 'ref/prompt', name: 'greet' }, 'tone', 'c')).values, ['cool'])
-    assert.deepEqual((await complete({ type: 'ref/resource', uri: 'note://{name}' }, 'name', 'c')).values, ['c', 'cc'])
+    const complete = async (ref, name, value) =>
+      (await client.complete({ ref, argument: { name, value } })).completion
+    assert.deepEqual((await complete({ type: 'ref/prompt', name: 'greet' }, 'tone', 'c')).values, [
+      'cool',
+    ])
+    assert.deepEqual(
+      (await complete({ type: 'ref/resource', uri: 'note://{name}' }, 'name', 'c')).values,
+      ['c', 'cc'],
+    )
   })
   await t.step('pages', async () => {
     assert.deepEqual(named(await everyPage((params) => client.listTools(params), 'tools')), [
@@ -129,12 +159,18 @@ async function use(t, { client, transport, modern, call, on, notFound }) {
     assert.equal((await rejection(client.listTools({ cursor: 'made up' }))).code, -32602)
   })
   await t.step('structured', async () => {
-    assert.deepEqual((await call({ name: 'sum', arguments: { a: 2, b: 3 } })).structuredContent, { sum: 5 })
+    assert.deepEqual((await call({ name: 'sum', arguments: { a: 2, b: 3 } })).structuredContent, {
+      sum: 5,
+    })
   })
   await t.step('log', async () => {
     await call({ name: 'talk', arguments: {} })
     if (!modern) await client.setLoggingLevel('debug')
-    await call({ name: 'talk', arguments: {}, ...(modern ? { _meta: { [LOG_LEVEL]: 'debug' } } : {}) })
+    await call({
+      name: 'talk',
+      arguments: {},
+      ...(modern ? { _meta: { [LOG_LEVEL]: 'debug' } } : {}),
+    })
     const expected = modern ? ['debug', 'warning'] : ['warning', 'debug', 'warning']
     await until(() => heardOf('message').length >= expected.length, 'log messages')
     assert.deepEqual(
@@ -148,7 +184,9 @@ async function use(t, { client, transport, modern, call, on, notFound }) {
     const seen = []
     await call(
       { name: 'work', arguments: {} },
-      { onprogress: ({ progress, total, message }) => seen.push(`${progress}/${total} ${message}`) },
+      {
+        onprogress: ({ progress, total, message }) => seen.push(`${progress}/${total} ${message}`),
+      },
     )
     assert.deepEqual(seen, ['1/3 step 1', '2/3 step 2', '3/3 step 3'])
   })
@@ -163,13 +201,24 @@ async function use(t, { client, transport, modern, call, on, notFound }) {
   let subscription
   await t.step('changes', async () => {
     if (modern) {
-      subscription = await client.listen({ toolsListChanged: true, resourceSubscriptions: ['config://app'] })
-      assert.deepEqual(subscription.honoredFilter, { toolsListChanged: true, resourceSubscriptions: ['config://app'] })
+      subscription = await client.listen({
+        toolsListChanged: true,
+        resourceSubscriptions: ['config://app'],
+      })
+      assert.deepEqual(subscription.honoredFilter, {
+        toolsListChanged: true,
+        resourceSubscriptions: ['config://app'],
+      })
     } else await client.subscribeResource({ uri: 'config://app' })
     await call({ name: 'change', arguments: {} })
-    await until(() => heardOf('tools/list_changed').length === 1 && heardOf('resources/updated').length === 1, 'a change was told')
+    await until(
+      () => heardOf('tools/list_changed').length === 1 && heardOf('resources/updated').length === 1,
+      'a change was told',
+    )
     assert.equal(heardOf('resources/updated')[0].uri, 'config://app')
-    assert.ok(named(await everyPage((params) => client.listTools(params), 'tools')).includes('extra'))
+    assert.ok(
+      named(await everyPage((params) => client.listTools(params), 'tools')).includes('extra'),
+    )
   })
   await t.step('unsubscribe', async () => {
     if (modern) await subscription.close()

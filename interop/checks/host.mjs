@@ -2,6 +2,10 @@
 import { connect, stdio } from '../../dist/client.js'
 import { script } from '../harness.mjs'
 
-const client = await connect(stdio(process.execPath, script('servers/stubborn.mjs'), { env: { INTEROP_PIDS: process.env.INTEROP_PIDS } }))
+const client = await connect(
+  stdio(process.execPath, script('servers/stubborn.mjs'), {
+    env: { INTEROP_PIDS: process.env.INTEROP_PIDS },
+  }),
+)
 await client.callTool('echo', { message: 'hi' })
 process.exit(0)

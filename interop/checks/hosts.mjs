@@ -19,15 +19,24 @@ export function hostChecks(versions, heavy) {
     [`ccmcp in Inspector ${inspector} CLI, legacy`, (t) => inspectorCli(t, 'legacy', HANDSHAKE)],
     [`ccmcp in Inspector ${inspector} CLI, auto`, (t) => inspectorCli(t, 'auto', MODERN)],
     [`ccmcp in Inspector ${inspector} CLI, modern`, (t) => inspectorCli(t, 'modern', MODERN)],
-    [`ccmcp in SDK ${versions['@modelcontextprotocol/sdk']}`, (t) => library(t, ['sdk-1.mjs'], HANDSHAKE)],
+    [
+      `ccmcp in SDK ${versions['@modelcontextprotocol/sdk']}`,
+      (t) => library(t, ['sdk-1.mjs'], HANDSHAKE),
+    ],
     [`ccmcp in SDK ${official} as it comes`, (t) => library(t, ['sdk-2.mjs'], HANDSHAKE)],
     [`ccmcp in SDK ${official} auto`, (t) => library(t, ['sdk-2.mjs', 'auto'], MODERN, 2)],
     [`ccmcp in AI SDK ${versions['@ai-sdk/mcp']}`, (t) => library(t, ['ai-sdk.mjs'], MODERN)],
     [`ccmcp in mcporter ${versions['mcporter']}`, mcporter],
     [`ccmcp in mcp-cli ${versions['@wong2/mcp-cli']}`, mcpCli],
-    [`ccmcp in LangChain ${versions['@langchain/mcp-adapters']}`, (t) => library(t, ['langchain.mjs'], HANDSHAKE)],
+    [
+      `ccmcp in LangChain ${versions['@langchain/mcp-adapters']}`,
+      (t) => library(t, ['langchain.mjs'], HANDSHAKE),
+    ],
     [`ccmcp in Mastra ${versions['@mastra/mcp']}`, (t) => library(t, ['mastra.mjs'], MODERN, 2)],
-    [`ccmcp in OpenAI Agents ${versions['@openai/agents']}`, (t) => library(t, ['openai-agents.mjs'], MODERN, 2)],
+    [
+      `ccmcp in OpenAI Agents ${versions['@openai/agents']}`,
+      (t) => library(t, ['openai-agents.mjs'], MODERN, 2),
+    ],
     [`ccmcp in Gemini CLI ${versions['@google/gemini-cli']}`, gemini],
     [`ccmcp in Claude Code ${heavy['@anthropic-ai/claude-code']}`, claude],
     [`ccmcp in Codex ${heavy['@openai/codex']}`, codex],
@@ -37,7 +46,11 @@ export function hostChecks(versions, heavy) {
 /** A command that starts ./ccmcp, counts how often it was started, and keeps its log. */
 function registered(t) {
   const [command, log, home] = ['ccmcp', 'log', 'home'].map((name) => t.path(name))
-  writeFileSync(command, `#!/bin/sh\necho $$ >> '${t.env.INTEROP_PIDS}'\nexec '${CCMCP}' --log-file '${log}' "$@"\n`, { mode: 0o755 })
+  writeFileSync(
+    command,
+    `#!/bin/sh\necho $$ >> '${t.env.INTEROP_PIDS}'\nexec '${CCMCP}' --log-file '${log}' "$@"\n`,
+    { mode: 0o755 },
+  )
   writeFileSync(log, '')
   mkdirSync(home)
   return { command, home, log: () => readFileSync(log, 'utf8') }
@@ -47,7 +60,11 @@ function registered(t) {
 export async function run(t, program, args, { home, cwd = home, env = {} }) {
   // A folder of its own, and the Node that our server runs on first in the path.
   const PATH = `${dirname(process.execPath)}:${process.env.PATH}`
-  const child = spawn(program, args, { cwd, env: { PATH, HOME: home, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(program, args, {
+    cwd,
+    env: { PATH, HOME: home, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   t.defer(async () => child.kill('SIGKILL'))
   const [stdout, stderr, code] = await Promise.all([
     child.stdout.setEncoding('utf8').toArray(),
@@ -67,7 +84,8 @@ export function programOf(name, folder = '../node_modules') {
 }
 
 export function checkTools(names) {
-  for (const name of ['hello', 'add', 'echo']) assert.ok(names.includes(name), `${name} is missing in ${names.join(', ')}`)
+  for (const name of ['hello', 'add', 'echo'])
+    assert.ok(names.includes(name), `${name} is missing in ${names.join(', ')}`)
   return `(${names.length})`
 }
 
@@ -89,7 +107,12 @@ async function aftermath(t, { log }, revision, starts) {
 async function library(t, [script, ...args], revision, starts = 1) {
   const server = registered(t)
   const { names } = await t.must('list and call', async () => {
-    const { output } = await run(t, newerNode(), [here(`../clients/${script}`), server.command, ...args], server)
+    const { output } = await run(
+      t,
+      newerNode(),
+      [here(`../clients/${script}`), server.command, ...args],
+      server,
+    )
     const result = JSON.parse(output)
     assert.equal(result.text, MESSAGE)
     return result
@@ -102,10 +125,27 @@ async function inspectorCli(t, era, revision) {
   const server = registered(t)
   const [node, program] = programOf('@modelcontextprotocol/inspector')
   const ask = async (...method) =>
-    JSON.parse((await run(t, node, [program, '--cli', server.command, '--protocol-era', era, '--method', ...method], server)).output)
-  await t.must('list', async () => checkTools((await ask('tools/list')).tools.map(({ name }) => name)))
+    JSON.parse(
+      (
+        await run(
+          t,
+          node,
+          [program, '--cli', server.command, '--protocol-era', era, '--method', ...method],
+          server,
+        )
+      ).output,
+    )
+  await t.must('list', async () =>
+    checkTools((await ask('tools/list')).tools.map(({ name }) => name)),
+  )
   await t.step('call', async () => {
-    const { content } = await ask('tools/call', '--tool-name', 'echo', '--tool-arg', `message=${MESSAGE}`)
+    const { content } = await ask(
+      'tools/call',
+      '--tool-name',
+      'echo',
+      '--tool-arg',
+      `message=${MESSAGE}`,
+    )
     assert.equal(content[0].text, MESSAGE)
   })
   await aftermath(t, server, revision, 2)
@@ -115,11 +155,25 @@ async function mcporter(t) {
   const server = registered(t)
   const [node, program] = programOf('mcporter')
   await t.must('list', async () => {
-    const { output } = await run(t, node, [program, 'list', '--stdio', server.command, '--json'], server)
-    return checkTools([...output.matchAll(/"name": "(\w+)"/g)].map(([, name]) => name).filter((name) => name !== 'ccmcp'))
+    const { output } = await run(
+      t,
+      node,
+      [program, 'list', '--stdio', server.command, '--json'],
+      server,
+    )
+    return checkTools(
+      [...output.matchAll(/"name": "(\w+)"/g)]
+        .map(([, name]) => name)
+        .filter((name) => name !== 'ccmcp'),
+    )
   })
   await t.step('call', async () => {
-    const { output } = await run(t, node, [program, 'call', '--stdio', server.command, 'echo', `message=${MESSAGE}`], server)
+    const { output } = await run(
+      t,
+      node,
+      [program, 'call', '--stdio', server.command, 'echo', `message=${MESSAGE}`],
+      server,
+    )
     assert.equal(output.trim(), MESSAGE)
   })
   await aftermath(t, server, HANDSHAKE, 2)
@@ -129,10 +183,21 @@ async function mcporter(t) {
 async function mcpCli(t) {
   const server = registered(t)
   const config = join(server.home, 'config.json')
-  writeFileSync(config, JSON.stringify({ mcpServers: { ccmcp: { command: server.command, args: [] } } }))
+  writeFileSync(
+    config,
+    JSON.stringify({ mcpServers: { ccmcp: { command: server.command, args: [] } } }),
+  )
   const [node, program] = programOf('@wong2/mcp-cli')
   await t.must('call', async () => {
-    const args = [program, '-c', config, 'call-tool', 'ccmcp:echo', '--args', JSON.stringify({ message: MESSAGE })]
+    const args = [
+      program,
+      '-c',
+      config,
+      'call-tool',
+      'ccmcp:echo',
+      '--args',
+      JSON.stringify({ message: MESSAGE }),
+    ]
     const { output } = await run(t, node, args, server)
     assert.ok(output.includes(`"text": "${MESSAGE}"`), output)
   })
@@ -143,10 +208,16 @@ async function mcpCli(t) {
 async function gemini(t) {
   const server = registered(t)
   mkdirSync(join(server.home, '.gemini'))
-  writeFileSync(join(server.home, '.gemini', 'settings.json'), JSON.stringify({ mcpServers: { ccmcp: { command: server.command } } }))
+  writeFileSync(
+    join(server.home, '.gemini', 'settings.json'),
+    JSON.stringify({ mcpServers: { ccmcp: { command: server.command } } }),
+  )
   const [node, program] = programOf('@google/gemini-cli')
   await t.must('mcp list', async () => {
-    const { output, errors } = await run(t, node, [program, 'mcp', 'list'], { ...server, env: { GEMINI_CLI_TRUST_WORKSPACE: 'true' } })
+    const { output, errors } = await run(t, node, [program, 'mcp', 'list'], {
+      ...server,
+      env: { GEMINI_CLI_TRUST_WORKSPACE: 'true' },
+    })
     assert.match(output + errors, /ccmcp: .* - Connected/)
     return 'Connected'
   })
@@ -155,7 +226,10 @@ async function gemini(t) {
 
 export function heavyProgram(path) {
   const program = here(`../heavy/node_modules/${path}`)
-  if (!existsSync(program)) throw new Skipped('several hundred megabytes; "node interop/run.mjs --heavy" installs and tries it')
+  if (!existsSync(program))
+    throw new Skipped(
+      'several hundred megabytes; "node interop/run.mjs --heavy" installs and tries it',
+    )
   return program
 }
 
@@ -179,9 +253,17 @@ async function codex(t) {
   const program = heavyProgram('@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex')
   const server = registered(t)
   mkdirSync(join(server.home, '.codex'))
-  writeFileSync(join(server.home, '.codex', 'config.toml'), `[mcp_servers.ccmcp]\ncommand = ${JSON.stringify(server.command)}\n`)
+  writeFileSync(
+    join(server.home, '.codex', 'config.toml'),
+    `[mcp_servers.ccmcp]\ncommand = ${JSON.stringify(server.command)}\n`,
+  )
   const { names } = await t.must('list and call', async () => {
-    const { output } = await run(t, process.execPath, [here('../clients/codex.mjs'), program], server)
+    const { output } = await run(
+      t,
+      process.execPath,
+      [here('../clients/codex.mjs'), program],
+      server,
+    )
     const result = JSON.parse(output)
     assert.equal(result.text, MESSAGE)
     return result

@@ -1,7 +1,10 @@
 // Foreign clients against our server over HTTP.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '@modelcontextprotocol/client'
+import {
+  Client as Client2,
+  StreamableHTTPClientTransport as Transport2,
+} from '@modelcontextprotocol/client'
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport as Stdio1 } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -22,7 +25,10 @@ export function httpChecks(versions, heavy) {
   return [
     [`HTTP client SDK ${newer} legacy`, (t) => official2(t, undefined, '2025-11-25')],
     [`HTTP client SDK ${newer} auto`, (t) => official2(t, { mode: 'auto' }, '2026-07-28')],
-    [`HTTP client SDK ${newer} pinned`, (t) => official2(t, { mode: { pin: '2026-07-28' } }, '2026-07-28')],
+    [
+      `HTTP client SDK ${newer} pinned`,
+      (t) => official2(t, { mode: { pin: '2026-07-28' } }, '2026-07-28'),
+    ],
     [`HTTP client SDK ${older}`, official1],
     [`HTTP mcp-remote ${versions['mcp-remote']} in the middle`, remote],
     ...['legacy', 'auto', 'modern'].map((era) => [
@@ -66,7 +72,13 @@ async function official1(t) {
   const { url, ...server } = await start(t)
   const client = new Client1(INFO)
   const call = (params, options) => client.callTool(params, undefined, options)
-  await official(t, { client, transport: new Transport1(url), revision: '2025-11-25', call, ...server })
+  await official(t, {
+    client,
+    transport: new Transport1(url),
+    revision: '2025-11-25',
+    call,
+    ...server,
+  })
 }
 
 /** A client of stdio, and between the two a program that carries it over HTTP. */
@@ -74,7 +86,12 @@ async function remote(t) {
   const { url, ...server } = await start(t)
   const home = t.path('home')
   const env = { ...t.env, HOME: home, MCP_REMOTE_CONFIG_DIR: home }
-  const transport = new Stdio1({ command: process.execPath, args: program('mcp-remote', url.href, '--allow-http'), env, stderr: 'ignore' })
+  const transport = new Stdio1({
+    command: process.execPath,
+    args: program('mcp-remote', url.href, '--allow-http'),
+    env,
+    stderr: 'ignore',
+  })
   const client = new Client1(INFO)
   const call = (params, options) => client.callTool(params, undefined, options)
   await official(t, { client, transport, revision: '2025-11-25', call, ...server })
@@ -85,13 +102,19 @@ async function hosted(t) {
   const [log, home] = [t.path('log'), t.path('home')]
   mkdirSync(home)
   const args = script('../dist/cli.js', 'serve', '--http', '--port', '0', '--log-file', log)
-  const child = spawn(process.execPath, args, { cwd: home, env: { ...process.env, ...t.env }, stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(process.execPath, args, {
+    cwd: home,
+    env: { ...process.env, ...t.env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
   t.defer(async () => child.kill('SIGKILL'))
   const url = await t.must('listen', () => address(child))
   const end = async (revision) => {
     child.kill('SIGTERM')
     await t.step('revision', async () => {
-      const agreed = [...readFileSync(log, 'utf8').matchAll(/Initialized by .*, protocol (\S+?)"/g)].map(([, id]) => id)
+      const agreed = [
+        ...readFileSync(log, 'utf8').matchAll(/Initialized by .*, protocol (\S+?)"/g),
+      ].map(([, id]) => id)
       // Requests that describe themselves leave no handshake behind.
       assert.equal(agreed.at(-1) ?? MODERN, revision)
       return revision
@@ -104,11 +127,29 @@ async function hosted(t) {
 async function inspectorCli(t, era, revision) {
   const server = await hosted(t)
   const [node, cli] = programOf('@modelcontextprotocol/inspector')
-  const args = (method) => [cli, '--cli', server.url, '--transport', 'http', '--protocol-era', era, '--method', ...method]
+  const args = (method) => [
+    cli,
+    '--cli',
+    server.url,
+    '--transport',
+    'http',
+    '--protocol-era',
+    era,
+    '--method',
+    ...method,
+  ]
   const ask = async (...method) => JSON.parse((await run(t, node, args(method), server)).output)
-  await t.must('list', async () => checkTools((await ask('tools/list')).tools.map(({ name }) => name)))
+  await t.must('list', async () =>
+    checkTools((await ask('tools/list')).tools.map(({ name }) => name)),
+  )
   await t.step('call', async () => {
-    const { content } = await ask('tools/call', '--tool-name', 'echo', '--tool-arg', `message=${MESSAGE}`)
+    const { content } = await ask(
+      'tools/call',
+      '--tool-name',
+      'echo',
+      '--tool-arg',
+      `message=${MESSAGE}`,
+    )
     assert.equal(content[0].text, MESSAGE)
   })
   await server.end(revision)
@@ -118,10 +159,16 @@ async function inspectorCli(t, era, revision) {
 async function gemini(t) {
   const server = await hosted(t)
   mkdirSync(join(server.home, '.gemini'))
-  writeFileSync(join(server.home, '.gemini', 'settings.json'), JSON.stringify({ mcpServers: { ccmcp: { httpUrl: server.url } } }))
+  writeFileSync(
+    join(server.home, '.gemini', 'settings.json'),
+    JSON.stringify({ mcpServers: { ccmcp: { httpUrl: server.url } } }),
+  )
   const [node, cli] = programOf('@google/gemini-cli')
   await t.must('mcp list', async () => {
-    const { output, errors } = await run(t, node, [cli, 'mcp', 'list'], { ...server, env: { GEMINI_CLI_TRUST_WORKSPACE: 'true' } })
+    const { output, errors } = await run(t, node, [cli, 'mcp', 'list'], {
+      ...server,
+      env: { GEMINI_CLI_TRUST_WORKSPACE: 'true' },
+    })
     assert.match(output + errors, /ccmcp: .* - Connected/)
     return 'Connected'
   })
@@ -132,7 +179,12 @@ async function claude(t) {
   const cli = heavyProgram('@anthropic-ai/claude-code-linux-x64/claude')
   const server = await hosted(t)
   await t.must('mcp add', async () => {
-    await run(t, cli, ['mcp', 'add', '--transport', 'http', 'ccmcp', '-s', 'user', server.url], server)
+    await run(
+      t,
+      cli,
+      ['mcp', 'add', '--transport', 'http', 'ccmcp', '-s', 'user', server.url],
+      server,
+    )
   })
   await t.must('mcp list', async () => {
     const { output } = await run(t, cli, ['mcp', 'list'], server)
@@ -147,9 +199,17 @@ async function codex(t) {
   const cli = heavyProgram('@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex')
   const server = await hosted(t)
   mkdirSync(join(server.home, '.codex'))
-  writeFileSync(join(server.home, '.codex', 'config.toml'), `[mcp_servers.ccmcp]\nurl = ${JSON.stringify(server.url)}\n`)
+  writeFileSync(
+    join(server.home, '.codex', 'config.toml'),
+    `[mcp_servers.ccmcp]\nurl = ${JSON.stringify(server.url)}\n`,
+  )
   await t.must('list and call', async () => {
-    const { output } = await run(t, process.execPath, [new URL('../clients/codex.mjs', import.meta.url).pathname, cli], server)
+    const { output } = await run(
+      t,
+      process.execPath,
+      [new URL('../clients/codex.mjs', import.meta.url).pathname, cli],
+      server,
+    )
     const { names, text } = JSON.parse(output)
     assert.equal(text, MESSAGE)
     return checkTools(names)

@@ -18,7 +18,11 @@ const DISCOVERIES = {
   'error -32602': { error: { code: -32602, message: 'Invalid request parameters', data: '' } },
   'error -32000': { error: { code: -32000, message: 'Bad Request: Server not initialized' } },
   'error -32022 naming handshakes only': {
-    error: { code: -32022, message: 'Unsupported protocol version', data: { supported: [HANDSHAKE], requested: '2026-07-28' } },
+    error: {
+      code: -32022,
+      message: 'Unsupported protocol version',
+      data: { supported: [HANDSHAKE], requested: '2026-07-28' },
+    },
   },
   'a text as result': { result: 'hello' },
   'a list as result': { result: [] },
@@ -29,7 +33,13 @@ const DISCOVERIES = {
 }
 
 /** Answers of a newer server, the moment after they would have been of use. */
-const LATE = JSON.stringify({ result: { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: { tools: {} } } })
+const LATE = JSON.stringify({
+  result: {
+    resultType: 'complete',
+    supportedVersions: ['2026-07-28'],
+    capabilities: { tools: {} },
+  },
+})
 
 export function misbehaviourChecks() {
   return [
@@ -54,7 +64,10 @@ export function misbehaviourChecks() {
     ['host that exits without closing', exitingHost],
     ['server with huge results', huge],
     ['server that writes 5 MB to stderr first', chatty],
-    ...Object.entries(DISCOVERIES).map(([name, reply]) => [`server that answers the probe with ${name}`, (t) => fallsBack(t, reply)]),
+    ...Object.entries(DISCOVERIES).map(([name, reply]) => [
+      `server that answers the probe with ${name}`,
+      (t) => fallsBack(t, reply),
+    ]),
     ['server that answers the probe after 5 s', late],
   ]
 }
@@ -84,7 +97,9 @@ async function silent(t) {
   // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
   await t.step('initialize not cancelled', async () => {
     const { id } = server.seen.sent.find(({ method }) => method === 'initialize')
-    const cancelled = server.seen.sent.some(({ method, params }) => method === 'notifications/cancelled' && params.requestId === id)
+    const cancelled = server.seen.sent.some(
+      ({ method, params }) => method === 'notifications/cancelled' && params.requestId === id,
+    )
     assert.ok(!cancelled, 'clients must not cancel initialize')
   })
 }
@@ -163,16 +178,24 @@ async function noisy(t) {
 
 async function printsText(t, args) {
   const server = observe(t, script('servers/text.mjs', ...args), { patience: PATIENCE })
-  await t.step('error', () => fails(server, IMPATIENT, /Server is running\.\.\./, /stdout/, /console\.log/))
+  await t.step('error', () =>
+    fails(server, IMPATIENT, /Server is running\.\.\./, /stdout/, /console\.log/),
+  )
 }
 
 async function contentLength(t) {
   await t.step('error', async () => {
-    await fails(observe(t, script('servers/content-length.mjs', 'both'), { patience: PATIENCE }), IMPATIENT, /Content-Length framing/)
+    await fails(
+      observe(t, script('servers/content-length.mjs', 'both'), { patience: PATIENCE }),
+      IMPATIENT,
+      /Content-Length framing/,
+    )
   })
   await t.step('connect', async () => {
     for (const args of [['both'], []]) {
-      const client = await observe(t, script('servers/content-length.mjs', ...args), { framing: 'content-length' }).connect()
+      const client = await observe(t, script('servers/content-length.mjs', ...args), {
+        framing: 'content-length',
+      }).connect()
       await echoes(client)
       await client.close()
     }
@@ -200,7 +223,9 @@ async function missingFolder(t) {
 
 async function missingModule(t) {
   const server = observe(t, script('servers/not-there.mjs'))
-  await t.step('error', () => fails(server, {}, /exited with code 1/, /ERR_MODULE_NOT_FOUND/, /wrong path/))
+  await t.step('error', () =>
+    fails(server, {}, /exited with code 1/, /ERR_MODULE_NOT_FOUND/, /wrong path/),
+  )
 }
 
 async function withChild(t, pipes) {
@@ -251,7 +276,10 @@ async function stubborn(t) {
 async function exitingHost(t) {
   await t.step('gone', async () => {
     const env = { ...process.env, ...t.env }
-    const host = spawn(process.execPath, script('checks/host.mjs'), { env, stdio: ['ignore', 'ignore', 'inherit'] })
+    const host = spawn(process.execPath, script('checks/host.mjs'), {
+      env,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
     t.defer(async () => host.kill('SIGKILL'))
     const [code] = await once(host, 'exit')
     assert.equal(code, 0)
@@ -294,7 +322,11 @@ async function fallsBack(t, reply) {
   await t.step('connect', async () => {
     const client = await server.connect(UNHURRIED)
     assert.equal(client.revision, HANDSHAKE)
-    assert.deepEqual(server.seen.out, ['server/discover', 'initialize', 'notifications/initialized'])
+    assert.deepEqual(server.seen.out, [
+      'server/discover',
+      'initialize',
+      'notifications/initialized',
+    ])
     await echoes(client)
     assert.equal(t.pids().length, 1)
     return client.revision
@@ -310,7 +342,11 @@ async function late(t) {
     return client.revision
   })
   await t.step('late answer ignored', async () => {
-    await until(() => server.seen.reports.some(({ message }) => message.includes('answer to no request')), 'the answer came', 6000)
+    await until(
+      () => server.seen.reports.some(({ message }) => message.includes('answer to no request')),
+      'the answer came',
+      6000,
+    )
     await sleep(50)
     assert.equal(client.revision, HANDSHAKE)
     server.seen.out.length = 0

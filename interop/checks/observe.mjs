@@ -7,7 +7,11 @@ export const UNHURRIED = { probeTimeout: 10_000 }
 /** A server to connect to, and what has passed between it and us. */
 export function observe(t, args, { command = process.execPath, ...options } = {}) {
   const seen = { log: '', out: [], sent: [], reports: [] }
-  const target = stdio(command, args, { env: t.env, stderr: (text) => (seen.log += text), ...options })
+  const target = stdio(command, args, {
+    env: t.env,
+    stderr: (text) => (seen.log += text),
+    ...options,
+  })
   const settings = {
     tap({ direction, frame }) {
       if (direction === 'in') return

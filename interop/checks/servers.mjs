@@ -33,12 +33,16 @@ export function serverChecks(versions) {
   const everything = '@modelcontextprotocol/server-everything'
   const filesystem = '@modelcontextprotocol/server-filesystem'
   return [
-    [`server SDK ${official}`, (t) => foreign(t, script('servers/sdk-2.mjs'), NEWEST, { ...OURS, structured: SUM })],
+    [
+      `server SDK ${official}`,
+      (t) => foreign(t, script('servers/sdk-2.mjs'), NEWEST, { ...OURS, structured: SUM }),
+    ],
     [`server SDK ${official}, handshake asked for`, (t) => insisted(t, '2025-06-18')],
     [`server SDK ${official}, slow to start`, slowToStart],
     [
       `server SDK ${version('@modelcontextprotocol/sdk')}`,
-      (t) => foreign(t, script('servers/sdk-1.mjs'), NEWEST_HANDSHAKE, { ...OURS, structured: SUM }),
+      (t) =>
+        foreign(t, script('servers/sdk-1.mjs'), NEWEST_HANDSHAKE, { ...OURS, structured: SUM }),
     ],
     [
       `server tmcp ${version('tmcp')}`,
@@ -49,8 +53,14 @@ export function serverChecks(versions) {
           slow: { name: 'wait', begun: 'waiting' },
         }),
     ],
-    [`server fastmcp ${version('fastmcp')}`, (t) => foreign(t, script('servers/fastmcp.mjs'), NEWEST_HANDSHAKE, OURS)],
-    [`server everything ${version(everything)}`, (t) => foreign(t, program(everything), NEWEST_HANDSHAKE, EVERYTHING)],
+    [
+      `server fastmcp ${version('fastmcp')}`,
+      (t) => foreign(t, script('servers/fastmcp.mjs'), NEWEST_HANDSHAKE, OURS),
+    ],
+    [
+      `server everything ${version(everything)}`,
+      (t) => foreign(t, program(everything), NEWEST_HANDSHAKE, EVERYTHING),
+    ],
     [`server filesystem ${version(filesystem)}`, (t) => files(t, filesystem)],
   ]
 }
@@ -68,7 +78,8 @@ async function foreign(t, args, revision, { tools, echo, structured, fail, slow,
   })
   await t.step('list', async () => {
     const names = (await listOf(client)).map(({ name }) => name)
-    for (const name of tools) assert.ok(names.includes(name), `${name} is missing in ${names.join(', ')}`)
+    for (const name of tools)
+      assert.ok(names.includes(name), `${name} is missing in ${names.join(', ')}`)
     return `(${names.length})`
   })
   await t.step('call', async () => {
@@ -145,7 +156,8 @@ async function closeAndReturn(t, server, client, revision) {
     const second = await server.connect(UNHURRIED)
     assert.equal(second.revision, revision)
     // What a server without a handshake can do is told by nothing but discovery.
-    const expected = revision === NEWEST ? ['server/discover'] : ['initialize', 'notifications/initialized']
+    const expected =
+      revision === NEWEST ? ['server/discover'] : ['initialize', 'notifications/initialized']
     assert.deepEqual(server.seen.out, expected)
     await second.close()
     await t.gone(0)
@@ -194,7 +206,9 @@ async function files(t, name) {
     return `(${tools.length})`
   })
   await t.step('call', async () => {
-    const result = await client.callTool('read_text_file', { path: `${realpathSync(folder)}/hello.txt` })
+    const result = await client.callTool('read_text_file', {
+      path: `${realpathSync(folder)}/hello.txt`,
+    })
     assert.equal(textOf(result), 'Grüße')
   })
   await t.step('tool error', async () => {

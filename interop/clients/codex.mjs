@@ -16,11 +16,19 @@ const request = (method, params) =>
     send({ id: last, method, params })
   })
 
-await request('initialize', { clientInfo: { name: 'interop', title: 'interop', version: '1.0.0' }, capabilities: null })
+await request('initialize', {
+  clientInfo: { name: 'interop', title: 'interop', version: '1.0.0' },
+  capabilities: null,
+})
 send({ method: 'initialized' })
 const status = await request('mcpServerStatus/list', {})
 const { thread } = await request('thread/start', { cwd: process.cwd(), ephemeral: true })
-const params = { threadId: thread.id, server: 'ccmcp', tool: 'echo', arguments: { message: 'Grüße 👋' } }
+const params = {
+  threadId: thread.id,
+  server: 'ccmcp',
+  tool: 'echo',
+  arguments: { message: 'Grüße 👋' },
+}
 const { content } = await request('mcpServer/tool/call', params)
 const names = Object.keys(status.data.find(({ name }) => name === 'ccmcp').tools)
 process.stdout.write(JSON.stringify({ names, text: content[0].text }))

@@ -17,7 +17,11 @@ export function answer({ id, method, params }) {
     case 'initialize':
       return {
         id,
-        result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'bare', version: '1.0.0' } },
+        result: {
+          protocolVersion: '2025-11-25',
+          capabilities: { tools: {} },
+          serverInfo: { name: 'bare', version: '1.0.0' },
+        },
       }
     case 'tools/list':
       return { id, result: { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] } }

@@ -3,7 +3,11 @@ import { FastMCP, UserError } from 'fastmcp'
 import { z } from 'zod'
 
 const server = new FastMCP({ name: 'fastmcp', version: '1.0.0' })
-server.addTool({ name: 'echo', parameters: z.object({ message: z.string() }), execute: async ({ message }) => message })
+server.addTool({
+  name: 'echo',
+  parameters: z.object({ message: z.string() }),
+  execute: async ({ message }) => message,
+})
 server.addTool({
   name: 'fail',
   execute: async () => {

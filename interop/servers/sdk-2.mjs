@@ -8,10 +8,15 @@ const text = (text) => ({ content: [{ type: 'text', text }] })
 
 function create() {
   const server = new McpServer({ name: 'sdk-2', version: '1.0.0' })
-  server.registerTool('echo', { inputSchema: z.object({ message: z.string() }) }, ({ message }) => text(message))
+  server.registerTool('echo', { inputSchema: z.object({ message: z.string() }) }, ({ message }) =>
+    text(message),
+  )
   server.registerTool(
     'sum',
-    { inputSchema: z.object({ a: z.number(), b: z.number() }), outputSchema: z.object({ sum: z.number() }) },
+    {
+      inputSchema: z.object({ a: z.number(), b: z.number() }),
+      outputSchema: z.object({ sum: z.number() }),
+    },
     ({ a, b }) => ({ ...text(String(a + b)), structuredContent: { sum: a + b } }),
   )
   server.registerTool('fail', {}, () => ({ ...text('As planned.'), isError: true }))
@@ -23,7 +28,12 @@ function create() {
   })
   server.registerTool('work', {}, async ({ mcpReq }) => {
     for (let progress = 1; progress <= 3; progress++) {
-      const params = { progressToken: mcpReq._meta?.progressToken, progress, total: 3, message: `step ${progress}` }
+      const params = {
+        progressToken: mcpReq._meta?.progressToken,
+        progress,
+        total: 3,
+        message: `step ${progress}`,
+      }
       await mcpReq.notify({ method: 'notifications/progress', params })
     }
     return text('done')

@@ -10,7 +10,10 @@ const server = new McpServer(
   { name: 'tmcp', version: '1.0.0', description: 'A server' },
   { adapter: new ZodJsonSchemaAdapter(), capabilities: { tools: {} } },
 )
-server.tool({ name: 'echo', description: 'Echo', schema: z.object({ message: z.string() }) }, ({ message }) => text(message))
+server.tool(
+  { name: 'echo', description: 'Echo', schema: z.object({ message: z.string() }) },
+  ({ message }) => text(message),
+)
 server.tool(
   {
     name: 'sum',
@@ -20,7 +23,10 @@ server.tool(
   },
   ({ a, b }) => ({ ...text(String(a + b)), structuredContent: { sum: a + b } }),
 )
-server.tool({ name: 'fail', description: 'Fail' }, () => ({ ...text('As planned.'), isError: true }))
+server.tool({ name: 'fail', description: 'Fail' }, () => ({
+  ...text('As planned.'),
+  isError: true,
+}))
 server.tool({ name: 'wait', description: 'Wait' }, async () => {
   console.error('waiting')
   await sleep(300)

@@ -9,7 +9,10 @@ export class Backoff {
 
   async run<Result>(action: () => Promise<Result>): Promise<Result> {
     const wait = this.#until - Date.now()
-    if (wait > 0) throw new Error(`Not tried again for another ${Math.ceil(wait / 1000)} s after a failure`, { cause: this.#cause })
+    if (wait > 0)
+      throw new Error(`Not tried again for another ${Math.ceil(wait / 1000)} s after a failure`, {
+        cause: this.#cause,
+      })
     try {
       const result = await action()
       this.#failures = 0

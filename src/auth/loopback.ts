@@ -15,12 +15,17 @@ export function isAddress(host: string): boolean {
 /** Four numbers up to 255, without leading zeros, which some would take for octal numbers. */
 function octetsOf(host: string): string[] | undefined {
   const octets = host.split('.')
-  return octets.length === 4 && octets.every((octet) => /^(?:0|[1-9]\d{0,2})$/.test(octet) && Number(octet) < 256) ? octets : undefined
+  return octets.length === 4 &&
+    octets.every((octet) => /^(?:0|[1-9]\d{0,2})$/.test(octet) && Number(octet) < 256)
+    ? octets
+    : undefined
 }
 
 /** In its shortest form; undefined where it is none. */
 function ipv6Of(host: string): string | undefined {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
   const url = `http://[${bare}]/`
-  return /^[\da-f:.]+$/.test(bare) && URL.canParse(url) ? new URL(url).hostname.slice(1, -1) : undefined
+  return /^[\da-f:.]+$/.test(bare) && URL.canParse(url)
+    ? new URL(url).hostname.slice(1, -1)
+    : undefined
 }

@@ -23,7 +23,19 @@ export interface OAuthOptions {
 }
 
 /** Only algorithms whose keys can be published. */
-const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
+const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+]
 /** No honest token is longer. */
 const MAX_TOKEN = 16 * 1024
 const METADATA_TIMEOUT = 5000
@@ -38,7 +50,8 @@ const MAX_KEYS_TRIED = 16
 export function oauth(options: OAuthOptions): Authorization {
   const { resource, issuer, scopes = [], scopesSupported = scopes, clockTolerance = 5 } = options
   for (const [name, url] of Object.entries({ resource, issuer })) {
-    if (typeof url !== 'string' || !URL.canParse(url)) throw new TypeError(`oauth: "${name}" must be a URL, not ${JSON.stringify(url)}`)
+    if (typeof url !== 'string' || !URL.canParse(url))
+      throw new TypeError(`oauth: "${name}" must be a URL, not ${JSON.stringify(url)}`)
   }
   checkSafe('issuer', issuer)
   if (options.jwksUri !== undefined) checkSafe('jwksUri', options.jwksUri)
@@ -64,7 +77,13 @@ export function oauth(options: OAuthOptions): Authorization {
       const { errors } = await jose()
       const key = await getKeys()
       try {
-        const checks = { issuer, audience: resource, algorithms: ALGORITHMS, requiredClaims: ['exp'], clockTolerance }
+        const checks = {
+          issuer,
+          audience: resource,
+          algorithms: ALGORITHMS,
+          requiredClaims: ['exp'],
+          clockTolerance,
+        }
         const claims = await claimsOf(token, key, checks)
         return principalOf(claims, issuer, options.implied ?? {})
       } catch (error) {
@@ -81,7 +100,9 @@ export function oauth(options: OAuthOptions): Authorization {
 function checkSafe(name: string, url: string): void {
   const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
-    throw new TypeError(`oauth: "${name}" must be an https URL (http only on this machine), not ${JSON.stringify(url)}`)
+    throw new TypeError(
+      `oauth: "${name}" must be an https URL (http only on this machine), not ${JSON.stringify(url)}`,
+    )
 }
 
 async function jose(): Promise<typeof import('jose')> {
@@ -92,22 +113,31 @@ async function jose(): Promise<typeof import('jose')> {
   }
 }
 
-async function keysOf({ issuer, jwksUri }: OAuthOptions, backoff: Backoff): Promise<JWTVerifyGetKey> {
+async function keysOf(
+  { issuer, jwksUri }: OAuthOptions,
+  backoff: Backoff,
+): Promise<JWTVerifyGetKey> {
   const { createRemoteJWKSet, customFetch } = await jose()
   const uri = jwksUri ?? (await backoff.run(() => jwksUriOf(issuer)))
   const fetchKeys = async (url: string, options: RequestInit) => {
     const response = await fetch(url, options)
-    if (response.status !== 200) throw new Error(`The keys of ${issuer} cannot be read: ${url} answers ${response.status}`)
+    if (response.status !== 200)
+      throw new Error(`The keys of ${issuer} cannot be read: ${url} answers ${response.status}`)
     // Read here, so that what is no JSON counts as a failure.
     return Response.json(await response.json())
   }
   return createRemoteJWKSet(new URL(uri), {
-    [customFetch]: (url: string, options: RequestInit) => backoff.run(() => fetchKeys(url, options)),
+    [customFetch]: (url: string, options: RequestInit) =>
+      backoff.run(() => fetchKeys(url, options)),
   })
 }
 
 /** The claims of a token that is good. Where it does not say which key has signed it, every key that could have is tried. */
-async function claimsOf(token: string, key: JWTVerifyGetKey, checks: JWTVerifyOptions): Promise<JWTPayload> {
+async function claimsOf(
+  token: string,
+  key: JWTVerifyGetKey,
+  checks: JWTVerifyOptions,
+): Promise<JWTPayload> {
   const { jwtVerify, errors } = await jose()
   try {
     return (await jwtVerify(token, key, checks)).payload
@@ -139,7 +169,10 @@ async function jwksUriOf(issuer: string): Promise<string> {
     const metadata = await metadataAt(place).catch((error: unknown) => void (cause ??= error))
     if (metadata === undefined) continue
     const { issuer: named, jwks_uri: found } = metadata
-    if (named !== issuer) throw new Error(`The metadata at ${place} is that of the issuer ${truncateJson(named)}, not of ${issuer}`)
+    if (named !== issuer)
+      throw new Error(
+        `The metadata at ${place} is that of the issuer ${truncateJson(named)}, not of ${issuer}`,
+      )
     if (typeof found !== 'string') continue
     checkSafe('jwks_uri', found)
     return found
@@ -149,8 +182,13 @@ async function jwksUriOf(issuer: string): Promise<string> {
 }
 
 /** What is there, if anything; some servers have a page for people, or lead to one, wherever they have nothing else. */
-async function metadataAt(place: string): Promise<{ issuer?: unknown; jwks_uri?: unknown } | undefined> {
-  const response = await fetch(place, { redirect: 'error', signal: AbortSignal.timeout(METADATA_TIMEOUT) })
+async function metadataAt(
+  place: string,
+): Promise<{ issuer?: unknown; jwks_uri?: unknown } | undefined> {
+  const response = await fetch(place, {
+    redirect: 'error',
+    signal: AbortSignal.timeout(METADATA_TIMEOUT),
+  })
   if (!response.ok) {
     await response.body?.cancel()
     return undefined
@@ -159,13 +197,19 @@ async function metadataAt(place: string): Promise<{ issuer?: unknown; jwks_uri?:
   return typeof metadata === 'object' && metadata !== null ? metadata : undefined
 }
 
-function principalOf(claims: JWTPayload, issuer: string, implied: Readonly<Record<string, readonly string[]>>): Principal | undefined {
+function principalOf(
+  claims: JWTPayload,
+  issuer: string,
+  implied: Readonly<Record<string, readonly string[]>>,
+): Principal | undefined {
   const { scope, scp, exp } = claims
   const id = identityOf(claims, issuer)
   if (id === undefined) return undefined
   // The standard is one text in `scope`; several authorization servers have `scp`, or a list.
   const granted = new Set([scope, scp].flatMap(words))
-  for (const each of granted) for (const more of (Object.hasOwn(implied, each) ? implied[each] : undefined) ?? []) granted.add(more)
+  for (const each of granted)
+    for (const more of (Object.hasOwn(implied, each) ? implied[each] : undefined) ?? [])
+      granted.add(more)
   return { id, scopes: [...granted], claims, ...(exp === undefined ? {} : { expires: exp * 1000 }) }
 }
 

@@ -18,7 +18,18 @@ const PRONOUNS: Readonly<Record<string, Person>> = {
 }
 /** One of many is still one. */
 const SINGULAR = /^(?:each|every|either|neither|one)\b|^(?:every|some|any|no)(?:one|body|thing)$/
-const PLURALS: ReadonlySet<string> = new Set(['people', 'children', 'men', 'women', 'feet', 'teeth', 'mice', 'geese', 'police', 'cattle'])
+const PLURALS: ReadonlySet<string> = new Set([
+  'people',
+  'children',
+  'men',
+  'women',
+  'feet',
+  'teeth',
+  'mice',
+  'geese',
+  'police',
+  'cattle',
+])
 /** Words in -s that are not plurals: news, bus, glass, analysis, mathematics. */
 const NOT_PLURAL = /(?:ss|us|is|ics|news)$/
 
@@ -60,5 +71,7 @@ export function agreement(subject: string, form: string): Agreement | undefined 
   }
   // A base or a participle of its own ("be", "eaten") goes with nobody.
   const verb = verbs.find(({ base, participle }) => form === base || form === participle)
-  return verb === undefined ? undefined : { agrees: false, verb: verb.base, tense: 'none', expected: verb.present[person] }
+  return verb === undefined
+    ? undefined
+    : { agrees: false, verb: verb.base, tense: 'none', expected: verb.present[person] }
 }

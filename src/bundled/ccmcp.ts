@@ -1,4 +1,13 @@
-import { type LogLevel, type Resource, type Server, type ServerOptions, type Tool, createServer, resource, tool } from '../index.js'
+import {
+  type LogLevel,
+  type Resource,
+  type Server,
+  type ServerOptions,
+  type Tool,
+  createServer,
+  resource,
+  tool,
+} from '../index.js'
 import { VERSION } from '../version.js'
 import { fileTools, rootsAt } from './file-tools.js'
 import { Journal, LOGGER } from './journal.js'
@@ -6,7 +15,10 @@ import { prompts } from './prompts.js'
 import { RegisteredTools } from './registered-tools.js'
 import type { ToolFile } from './tool-file.js'
 
-export interface CcmcpOptions extends Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'> {
+export interface CcmcpOptions extends Pick<
+  ServerOptions,
+  'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'
+> {
   /** The directories that the file tools work in (default the working directory and that for temporary files); relative paths begin in the first. */
   roots?: readonly string[]
   /** Leaves `write_file` out. */
@@ -28,7 +40,11 @@ const greetings: readonly Tool[] = [
   tool({
     name: 'hello',
     description: 'Say hello to someone',
-    input: { type: 'object', properties: { name: { type: 'string', description: 'Name to greet' } }, required: ['name'] },
+    input: {
+      type: 'object',
+      properties: { name: { type: 'string', description: 'Name to greet' } },
+      required: ['name'],
+    },
     run: ({ name }) => `Hello, ${name}!`,
   }),
   tool({
@@ -36,7 +52,10 @@ const greetings: readonly Tool[] = [
     description: 'Add two numbers',
     input: {
       type: 'object',
-      properties: { a: { type: 'number', description: 'The first number' }, b: { type: 'number', description: 'The second number' } },
+      properties: {
+        a: { type: 'number', description: 'The first number' },
+        b: { type: 'number', description: 'The second number' },
+      },
       required: ['a', 'b'],
     },
     run: ({ a, b }) => String(a + b),
@@ -44,20 +63,35 @@ const greetings: readonly Tool[] = [
   tool({
     name: 'echo',
     description: 'Return the message unchanged',
-    input: { type: 'object', properties: { message: { type: 'string', description: 'The message to return' } }, required: ['message'] },
+    input: {
+      type: 'object',
+      properties: { message: { type: 'string', description: 'The message to return' } },
+      required: ['message'],
+    },
     run: ({ message }) => message,
   }),
 ]
 
 /** The ready-to-run server of `ccmcp serve`. Throws a TypeError where an option cannot be obeyed. */
 export function ccmcpServer(options: CcmcpOptions = {}): Server {
-  const { roots, readOnly = false, toolFile: file, ownFiles = [], logLevel = 'debug', warn = warnOnStderr } = options
+  const {
+    roots,
+    readOnly = false,
+    toolFile: file,
+    ownFiles = [],
+    logLevel = 'debug',
+    warn = warnOnStderr,
+  } = options
   const { unsupportedRevision, invalidArguments, unexpectedErrors } = options
   const journal = new Journal()
   const builtIn = new Set<string>()
   const registered = new RegisteredTools({ builtIn, file })
   const own = file === undefined ? ownFiles : [file.path, ...ownFiles]
-  const all = [...greetings, ...fileTools({ roots: rootsAt(roots, warn), own, warn }), ...registered.definitions]
+  const all = [
+    ...greetings,
+    ...fileTools({ roots: rootsAt(roots, warn), own, warn }),
+    ...registered.definitions,
+  ]
   for (const { name } of all) builtIn.add(name)
   const server = createServer({
     name: 'ccmcp',
@@ -76,14 +110,22 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
   return server
 }
 
-function chosen(all: readonly Tool[], { tools, excludeTools = [], readOnly = false }: CcmcpOptions): Tool[] {
+function chosen(
+  all: readonly Tool[],
+  { tools, excludeTools = [], readOnly = false }: CcmcpOptions,
+): Tool[] {
   const known = all.map(({ name }) => name)
   for (const [option, names] of Object.entries({ tools: tools ?? [], excludeTools })) {
     const unknown = names.find((name) => !known.includes(name))
-    if (unknown !== undefined) throw new TypeError(`${option}: there is no tool ${JSON.stringify(unknown)}; there are ${known.join(', ')}`)
+    if (unknown !== undefined)
+      throw new TypeError(
+        `${option}: there is no tool ${JSON.stringify(unknown)}; there are ${known.join(', ')}`,
+      )
   }
   const left = readOnly ? [...excludeTools, 'write_file'] : excludeTools
-  return all.filter(({ name }) => (tools === undefined || tools.includes(name)) && !left.includes(name))
+  return all.filter(
+    ({ name }) => (tools === undefined || tools.includes(name)) && !left.includes(name),
+  )
 }
 
 /** What the server tells about itself. */
@@ -110,7 +152,10 @@ function about(server: () => Server, journal: Journal, readOnly: boolean): Resou
       mimeType: 'text/plain',
       read: () =>
         [...server().tools.values()]
-          .map(({ listing: { name, description = '' } }) => `${name}: ${description.replaceAll(/\s+/g, ' ')}`)
+          .map(
+            ({ listing: { name, description = '' } }) =>
+              `${name}: ${description.replaceAll(/\s+/g, ' ')}`,
+          )
           .join('\n'),
     }),
   ]

@@ -18,7 +18,8 @@ export interface FileToolsOptions {
 /** The tools that work on files beneath the roots; they load what they need when they are first called. */
 export function fileTools({ roots, own, warn }: FileToolsOptions): Tool[] {
   let files: Promise<Files> | undefined
-  const ready = () => (files ??= import('./files.js').then(({ Files }) => new Files(roots, { own, warn })))
+  const ready = () =>
+    (files ??= import('./files.js').then(({ Files }) => new Files(roots, { own, warn })))
   const path = (what: string) =>
     ({
       type: 'string',
@@ -38,23 +39,41 @@ export function fileTools({ roots, own, warn }: FileToolsOptions): Tool[] {
       description: 'Write a text file, new or in place of an old one. Its directory must exist.',
       input: {
         type: 'object',
-        properties: { path: path('The file'), content: { type: 'string', description: 'All that is to be in it' } },
+        properties: {
+          path: path('The file'),
+          content: { type: 'string', description: 'All that is to be in it' },
+        },
         required: ['path', 'content'],
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+      annotations: {
+        readOnlyHint: false,
+        destructiveHint: true,
+        idempotentHint: true,
+        openWorldHint: false,
+      },
       concurrency: AT_ONCE,
-      run: async ({ path, content }) => `Wrote ${await (await ready()).write(path, content)} bytes to ${path}`,
+      run: async ({ path, content }) =>
+        `Wrote ${await (await ready()).write(path, content)} bytes to ${path}`,
     }),
     tool({
       name: 'list_directory',
-      description: 'List a directory: one entry a line, "F name" for a file and "D name" for a directory.',
-      input: { type: 'object', properties: { path: path('The directory, "." for the top one') }, required: ['path'] },
+      description:
+        'List a directory: one entry a line, "F name" for a file and "D name" for a directory.',
+      input: {
+        type: 'object',
+        properties: { path: path('The directory, "." for the top one') },
+        required: ['path'],
+      },
       output: {
         type: 'object',
         properties: {
           entries: {
             type: 'array',
-            items: { type: 'object', properties: { type: { enum: ['F', 'D'] }, name: { type: 'string' } }, required: ['type', 'name'] },
+            items: {
+              type: 'object',
+              properties: { type: { enum: ['F', 'D'] }, name: { type: 'string' } },
+              required: ['type', 'name'],
+            },
           },
           more: { type: 'boolean', description: 'Whether there are more entries than are listed' },
         },
@@ -67,7 +86,9 @@ export function fileTools({ roots, own, warn }: FileToolsOptions): Tool[] {
         const lines = entries.map(({ type, shown }) => `${type} ${shown}`).join('\n')
         return result({
           value: { entries: entries.map(({ type, name }) => ({ type, name })), more },
-          content: more ? [lines, `Only the first ${entries.length} entries are listed; there are more.`] : lines,
+          content: more
+            ? [lines, `Only the first ${entries.length} entries are listed; there are more.`]
+            : lines,
         })
       },
     }),
@@ -75,7 +96,10 @@ export function fileTools({ roots, own, warn }: FileToolsOptions): Tool[] {
 }
 
 /** The directories to work in, by default the working directory and that for temporary files. Throws a TypeError where one is none. */
-export function rootsAt(paths: readonly string[] | undefined, warn: (message: string) => void): RootList {
+export function rootsAt(
+  paths: readonly string[] | undefined,
+  warn: (message: string) => void,
+): RootList {
   const [first, ...others] = paths ?? []
   if (first !== undefined) return [rootAt(first), ...others.map(rootAt)]
   const working = rootAt(workingDirectory())
@@ -92,7 +116,9 @@ export function rootsAt(paths: readonly string[] | undefined, warn: (message: st
 function rootAt(path: string): Root {
   const given = resolve(path)
   if (statSync(given, { throwIfNoEntry: false })?.isDirectory() !== true)
-    throw new TypeError(`root: ${JSON.stringify(path)} is not a directory; create it, or name another one`)
+    throw new TypeError(
+      `root: ${JSON.stringify(path)} is not a directory; create it, or name another one`,
+    )
   return { given, real: realpathSync(given) }
 }
 
@@ -100,6 +126,8 @@ function workingDirectory(): string {
   try {
     return process.cwd()
   } catch {
-    throw new TypeError('root: the working directory has been removed; start the server elsewhere, or name a root')
+    throw new TypeError(
+      'root: the working directory has been removed; start the server elsewhere, or name a root',
+    )
   }
 }

@@ -19,7 +19,9 @@ export const MAX_ENTRIES = 10_000
 const MAX_LINKS_SHOWN = 256
 
 /** Linux's numbers of file systems whose files are no files: proc, sysfs, cgroup, debugfs, tracefs, securityfs, bpf. */
-const PSEUDO: ReadonlySet<number> = new Set([0x9fa0, 0x62656572, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0xcafe4a11])
+const PSEUDO: ReadonlySet<number> = new Set([
+  0x9fa0, 0x62656572, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0xcafe4a11,
+])
 
 export interface Entry {
   /** `D` is a directory, or a link to one inside; everything else is `F`. */
@@ -55,7 +57,10 @@ export class Files {
   /** Whether a device holds a pseudo file system. */
   readonly #pseudo = new Map<number, boolean>()
 
-  constructor(roots: RootList, { finding = existsSync('/proc/self/fd') ? 'held' : 'real', own = [], warn }: FilesOptions = {}) {
+  constructor(
+    roots: RootList,
+    { finding = existsSync('/proc/self/fd') ? 'held' : 'real', own = [], warn }: FilesOptions = {},
+  ) {
     if (finding === 'real') warn?.(BY_NAME)
     this.#roots = new Roots(roots)
     this.#own = new OwnFiles(own)
@@ -66,7 +71,10 @@ export class Files {
     return this.#at(path, 'read', async (place) => {
       const name = fileAt(place, path)
       if (place.stat === undefined) throw new ToolError(`${quoted(path)} does not exist`)
-      const handle = await open(place.directory.at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      const handle = await open(
+        place.directory.at(name),
+        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+      )
       try {
         await this.#check(handle, place.directory, name, path)
         return decode(await readLimited(handle, path), path)
@@ -79,13 +87,18 @@ export class Files {
   /** Writes a whole file at once, and gives the number of bytes: whoever reads sees the old content or the new one. */
   write(path: string, content: string): Promise<number> {
     return this.#at(path, 'written', async (place) => {
-      if (/\p{Surrogate}/u.test(content)) throw new ToolError('The content is not valid Unicode: it has half of a surrogate pair')
+      if (/\p{Surrogate}/u.test(content))
+        throw new ToolError('The content is not valid Unicode: it has half of a surrogate pair')
       const bytes = Buffer.from(content)
       const name = fileAt(place, path)
       const { directory, stat } = place
       const mode = stat === undefined ? undefined : await this.#modeOf(directory, name, path)
       const temporary = `.ccmcp-${randomBytes(8).toString('hex')}.tmp`
-      const handle = await open(directory.at(temporary), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode ?? 0o666)
+      const handle = await open(
+        directory.at(temporary),
+        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+        mode ?? 0o666,
+      )
       try {
         try {
           // Before there is anything in it: where the system finds places by name, this may be elsewhere.
@@ -109,11 +122,15 @@ export class Files {
 
   list(path: string): Promise<Listing> {
     return this.#at(path, 'listed', async ({ directory, name, stat }, location) => {
-      if (name !== undefined) throw new ToolError(`${quoted(path)} ${stat === undefined ? 'does not exist' : 'is not a directory'}`)
+      if (name !== undefined)
+        throw new ToolError(
+          `${quoted(path)} ${stat === undefined ? 'does not exist' : 'is not a directory'}`,
+        )
       const found: Dirent<Buffer>[] = []
-      const reading = (await opendir(directory.at(), { encoding: 'buffer' as 'utf8', bufferSize: 512 })) as unknown as AsyncIterable<
-        Dirent<Buffer>
-      > // the types do not know of bytes here
+      const reading = (await opendir(directory.at(), {
+        encoding: 'buffer' as 'utf8',
+        bufferSize: 512,
+      })) as unknown as AsyncIterable<Dirent<Buffer>> // the types do not know of bytes here
       for await (const entry of reading) {
         if (found.push(entry) > MAX_ENTRIES) break
       }
@@ -128,7 +145,10 @@ export class Files {
   }
 
   /** Links that lead to directories inside are directories to a caller. */
-  async #lookBehind({ root, names }: Location, entries: { type: 'F' | 'D'; name: string; link: boolean }[]): Promise<void> {
+  async #lookBehind(
+    { root, names }: Location,
+    entries: { type: 'F' | 'D'; name: string; link: boolean }[],
+  ): Promise<void> {
     for (const entry of entries.filter(({ link }) => link).slice(0, MAX_LINKS_SHOWN)) {
       try {
         const { directory, name } = await this.#find({ root, names: [...names, entry.name] })
@@ -140,14 +160,20 @@ export class Files {
     }
   }
 
-  async #at<Result>(path: string, done: string, use: (place: Place, location: Location) => Promise<Result>): Promise<Result> {
+  async #at<Result>(
+    path: string,
+    done: string,
+    use: (place: Place, location: Location) => Promise<Result>,
+  ): Promise<Result> {
     const location = locationOf(path, this.#roots)
     let place: Place | undefined
     try {
       place = await this.#find(location)
       return await use(place, location)
     } catch (error) {
-      throw error instanceof ToolError ? error : new ToolError(`${quoted(path)} ${why(error, done)}`)
+      throw error instanceof ToolError
+        ? error
+        : new ToolError(`${quoted(path)} ${why(error, done)}`)
     } finally {
       await place?.directory.close()
     }
@@ -164,7 +190,12 @@ export class Files {
   }
 
   /** What was opened is looked at again: the name may have come to mean something else. */
-  async #check(handle: FileHandle, directory: Directory, name: string, path: string): Promise<Stats> {
+  async #check(
+    handle: FileHandle,
+    directory: Directory,
+    name: string,
+    path: string,
+  ): Promise<Stats> {
     const stat = await handle.stat()
     if (!stat.isFile() || (await this.#isPseudo(handle, stat))) throw notRegular(path)
     await directory.verify(name, stat)
@@ -185,7 +216,8 @@ export class Files {
 /** The name of a place that may be a file. Pipes and devices are not even opened: that alone can have effects. */
 function fileAt({ name, stat }: Place, path: string): string {
   if (name === undefined) throw new ToolError(`${quoted(path)} is a directory, not a file`)
-  if (/\/\.?$/.test(path)) throw new ToolError(`${quoted(path)} ends like the name of a directory; name a file`)
+  if (/\/\.?$/.test(path))
+    throw new ToolError(`${quoted(path)} ends like the name of a directory; name a file`)
   if (stat !== undefined && !stat.isFile()) throw notRegular(path)
   return name
 }
@@ -197,7 +229,8 @@ function notRegular(path: string): ToolError {
 /** Reads to the end, or to the limit, also where the file grows meanwhile. */
 async function readLimited(handle: FileHandle, path: string): Promise<Buffer> {
   const { size } = await handle.stat()
-  const tooLong = (bytes: string) => new ToolError(`${quoted(path)} has ${bytes} bytes; at most ${MAX_READ} are read`)
+  const tooLong = (bytes: string) =>
+    new ToolError(`${quoted(path)} has ${bytes} bytes; at most ${MAX_READ} are read`)
   if (size > MAX_READ) throw tooLong(String(size))
   let buffer = Buffer.allocUnsafe(size + 1)
   let length = 0
@@ -206,20 +239,32 @@ async function readLimited(handle: FileHandle, path: string): Promise<Buffer> {
     if (bytesRead === 0) return buffer.subarray(0, length)
     length += bytesRead
     if (length > MAX_READ) throw tooLong(`more than ${MAX_READ}`)
-    if (length === buffer.length) buffer = Buffer.concat([buffer, Buffer.allocUnsafe(Math.min(buffer.length, MAX_READ + 1 - length))])
+    if (length === buffer.length)
+      buffer = Buffer.concat([
+        buffer,
+        Buffer.allocUnsafe(Math.min(buffer.length, MAX_READ + 1 - length)),
+      ])
   }
 }
 
 function decode(bytes: Buffer, path: string): string {
   try {
-    if (!bytes.includes(0)) return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    if (!bytes.includes(0))
+      return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
     // Not UTF-8: told like any other.
   }
-  throw new ToolError(`${quoted(path)} is a binary file (${bytes.length} bytes); only UTF-8 text can be read`)
+  throw new ToolError(
+    `${quoted(path)} is a binary file (${bytes.length} bytes); only UTF-8 text can be read`,
+  )
 }
 
-function entryOf(entry: Dirent<Buffer>): { type: 'F' | 'D'; name: string; shown: string; link: boolean } {
+function entryOf(entry: Dirent<Buffer>): {
+  type: 'F' | 'D'
+  name: string
+  shown: string
+  link: boolean
+} {
   const type = entry.isDirectory() ? 'D' : 'F'
   const name = entry.name.toString()
   const exact = Buffer.from(name).equals(entry.name)
@@ -236,7 +281,11 @@ function visible(name: string, bytes?: 'x'): string {
   return name.replaceAll(unsafe, (character) => {
     if (character === '\\') return '\\\\'
     const code = (character.codePointAt(0) ?? 0).toString(16)
-    return bytes === 'x' ? `\\x${code.padStart(2, '0')}` : character === '\n' ? '\\n' : `\\u{${code}}`
+    return bytes === 'x'
+      ? `\\x${code.padStart(2, '0')}`
+      : character === '\n'
+        ? '\\n'
+        : `\\u{${code}}`
   })
 }
 
@@ -262,7 +311,8 @@ const REASONS: Readonly<Record<string, string>> = {
 /** In words, and without the system's own message: that names the absolute path. */
 function why(error: unknown, done: string): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-  if (done === 'written' && code === 'ENOENT') return 'cannot be written: its directory does not exist'
+  if (done === 'written' && code === 'ENOENT')
+    return 'cannot be written: its directory does not exist'
   if (hasCode(error, 'EACCES', 'EPERM')) return `may not be ${done}: permission denied`
   return REASONS[code] ?? `cannot be ${done} (${code})`
 }

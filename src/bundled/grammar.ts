@@ -2,15 +2,28 @@ import { type Server, type ServerOptions, ToolError, createServer, tool } from '
 import { agreement } from './agreement.js'
 import { type Verb, verbs } from './verbs.js'
 
-export type GrammarOptions = Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'>
+export type GrammarOptions = Pick<
+  ServerOptions,
+  'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'
+>
 
-const TENSES = ['infinitive', 'present simple', 'past simple', 'past participle', 'simple future'] as const
+const TENSES = [
+  'infinitive',
+  'present simple',
+  'past simple',
+  'past participle',
+  'simple future',
+] as const
 const PERSONS = ['1st singular', '2nd singular', '3rd singular'] as const
 /** Both spellings: `past simple` and `past_simple`, `3rd singular` and `3sg`. */
 const tenses = [...new Set([...TENSES, ...TENSES.map((tense) => tense.replace(' ', '_'))])]
 const persons = [...PERSONS, '1sg', '2sg', '3sg']
 
-const verb = { type: 'string', enum: verbs.map(({ base }) => base), description: 'The verb, in its base form' } as const
+const verb = {
+  type: 'string',
+  enum: verbs.map(({ base }) => base),
+  description: 'The verb, in its base form',
+} as const
 
 const conjugate = tool({
   name: 'conjugate',
@@ -24,7 +37,8 @@ const conjugate = tool({
     },
     required: ['verb', 'tense', 'person'],
   },
-  run: ({ verb, tense, person }) => form(find(verb), tense.replace('_', ' '), Number(person[0]) - 1),
+  run: ({ verb, tense, person }) =>
+    form(find(verb), tense.replace('_', ' '), Number(person[0]) - 1),
 })
 
 const lookupIrregularVerb = tool({
@@ -43,14 +57,24 @@ const lookupIrregularVerb = tool({
   },
   run({ verb }) {
     const { base, past, participle, irregular } = find(verb)
-    return { infinitive: base, past_simple: [...new Set(past)].join('/'), past_participle: participle, irregular }
+    return {
+      infinitive: base,
+      past_simple: [...new Set(past)].join('/'),
+      past_participle: participle,
+      irregular,
+    }
   },
 })
 
 const lookupSpanish = tool({
   name: 'lookup_spanish',
-  description: 'The Spanish for an English form of these verbs. Forms with a person are given in the 3rd person singular.',
-  input: { type: 'object', properties: { form: { type: 'string', description: 'The English form, such as "ate"' } }, required: ['form'] },
+  description:
+    'The Spanish for an English form of these verbs. Forms with a person are given in the 3rd person singular.',
+  input: {
+    type: 'object',
+    properties: { form: { type: 'string', description: 'The English form, such as "ate"' } },
+    required: ['form'],
+  },
   run: ({ form }) => spanishOf(clean(form)),
 })
 
@@ -97,7 +121,8 @@ export function grammarServer(options: GrammarOptions = {}): Server {
 
 function find(base: string): Verb {
   const found = verbs.find((each) => each.base === base)
-  if (found === undefined) throw new ToolError(`There is no verb ${JSON.stringify(base.slice(0, 100))}`)
+  if (found === undefined)
+    throw new ToolError(`There is no verb ${JSON.stringify(base.slice(0, 100))}`)
   return found
 }
 
@@ -132,5 +157,7 @@ function clean(form: string): string {
 }
 
 function unknownForm(form: string): ToolError {
-  return new ToolError(`${JSON.stringify(form.slice(0, 100))} is no form of these verbs: ${verbs.map(({ base }) => base).join(', ')}`)
+  return new ToolError(
+    `${JSON.stringify(form.slice(0, 100))} is no form of these verbs: ${verbs.map(({ base }) => base).join(', ')}`,
+  )
 }

@@ -169,7 +169,8 @@ class Walk {
 
   /** Only links have `..`: it leads to the directory that was passed before, which is looked up anew. */
   async #up(): Promise<undefined> {
-    if (this.#passed.length > 0) return this.#restart([...this.#passed.slice(0, -1), ...this.#pending])
+    if (this.#passed.length > 0)
+      return this.#restart([...this.#passed.slice(0, -1), ...this.#pending])
     // Above a root nothing is looked at: the way must lead into a root by its name, which has no links in it.
     const above = namesOf(this.#root).slice(0, -1)
     while (this.#pending[0] === '..') {

@@ -25,11 +25,15 @@ export class Journal {
     const name = method === 'tools/call' ? nameOf(params) : undefined
     if (name !== undefined) log.debug(`Calling tool: ${name}`, LOGGER)
     const served = (result: Result) => {
-      if (result['isError'] === true) log.error(`Tool ${name} failed: ${textOf(result['content'])}`, LOGGER)
+      if (result['isError'] === true)
+        log.error(`Tool ${name} failed: ${textOf(result['content'])}`, LOGGER)
       return result
     }
     const failed = (error: unknown): never => {
-      log.error(`${method} failed: ${error instanceof Error ? error.message : String(error)}`, LOGGER)
+      log.error(
+        `${method} failed: ${error instanceof Error ? error.message : String(error)}`,
+        LOGGER,
+      )
       throw error
     }
     try {

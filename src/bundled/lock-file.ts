@@ -39,7 +39,8 @@ export class LockFile {
         if (codeOf(error) !== 'EEXIST') throw error
       }
       const there = await look(path)
-      if (there !== undefined && !there.isFile()) throw notKept('something else has the name of its lock file')
+      if (there !== undefined && !there.isFile())
+        throw notKept('something else has the name of its lock file')
       if (!isSame(seen, there)) {
         seen = there
         since = performance.now()
@@ -58,7 +59,8 @@ export class LockFile {
     await this.#handle.sync()
     const own = await this.#close()
     // This process may have been stopped for so long that another one has taken the lock for stale.
-    if (!isSame(own, await look(this.#path))) throw notKept('another process has taken over its lock; try again')
+    if (!isSame(own, await look(this.#path)))
+      throw notKept('another process has taken over its lock; try again')
     await rename(this.#path, file)
   }
 
@@ -70,7 +72,9 @@ export class LockFile {
 
   /** Closes the file and says which one it was. */
   #close(): Promise<BigIntStats> {
-    return (this.#closed ??= this.#handle.stat({ bigint: true }).finally(() => this.#handle.close()))
+    return (this.#closed ??= this.#handle
+      .stat({ bigint: true })
+      .finally(() => this.#handle.close()))
   }
 }
 
@@ -99,7 +103,12 @@ async function look(path: string): Promise<BigIntStats | undefined> {
 
 /** An inode number alone can be used again at once; with its time of change it is not. */
 function isSame(one: BigIntStats | undefined, other: BigIntStats | undefined): boolean {
-  return one?.ino === other?.ino && one?.dev === other?.dev && one?.mtimeNs === other?.mtimeNs && one?.size === other?.size
+  return (
+    one?.ino === other?.ino &&
+    one?.dev === other?.dev &&
+    one?.mtimeNs === other?.mtimeNs &&
+    one?.size === other?.size
+  )
 }
 
 function notKept(reason: string): ToolError {

@@ -8,10 +8,18 @@ import { basename, dirname, resolve } from 'node:path'
  * begin with `tools.json.`, such as that of its lock.
  */
 export class OwnFiles {
-  readonly #files: readonly { readonly path: string; readonly directory: string; readonly name: string }[]
+  readonly #files: readonly {
+    readonly path: string
+    readonly directory: string
+    readonly name: string
+  }[]
 
   constructor(paths: readonly string[]) {
-    this.#files = paths.map((path) => ({ path: resolve(path), directory: dirname(resolve(path)), name: folded(basename(path)) }))
+    this.#files = paths.map((path) => ({
+      path: resolve(path),
+      directory: dirname(resolve(path)),
+      name: folded(basename(path)),
+    }))
   }
 
   /** Whether an entry of a directory is one of them, or would be. */
@@ -26,7 +34,9 @@ export class OwnFiles {
 
   /** Whether a file that was opened is one of them, under whatever name: a hard link is another name of the same file. */
   async includes(opened: Stats): Promise<boolean> {
-    for (const { path } of this.#files) if (isSame(opened, await look(path)) || isSame(opened, await look(`${path}.lock`))) return true
+    for (const { path } of this.#files)
+      if (isSame(opened, await look(path)) || isSame(opened, await look(`${path}.lock`)))
+        return true
     return false
   }
 }

@@ -29,7 +29,17 @@ export type Find = (location: Location) => Promise<Place>
 /** Why a path was not followed; `code` is the system's or one of ours. */
 export class PathProblem extends Error {
   readonly code: string
-  constructor(code: 'OUTSIDE' | 'OWN_FILE' | 'FOREIGN_LINK' | 'ELOOP' | 'ENOENT' | 'ENOTDIR' | 'SWAPPED' | 'UNREADABLE_LINK') {
+  constructor(
+    code:
+      | 'OUTSIDE'
+      | 'OWN_FILE'
+      | 'FOREIGN_LINK'
+      | 'ELOOP'
+      | 'ENOENT'
+      | 'ENOTDIR'
+      | 'SWAPPED'
+      | 'UNREADABLE_LINK',
+  ) {
     super(code)
     this.code = code
   }
@@ -51,10 +61,15 @@ export function locationOf(path: string, roots: Roots): Location {
   if (path === '') throw new ToolError('The path is empty; use "." for the top directory')
   if (path.includes('\0')) throw refuse('has a NUL character, which no path can have')
   if (/\p{Surrogate}/u.test(path)) throw refuse('is not valid Unicode')
-  if (Buffer.byteLength(path) > MAX_PATH) throw refuse(`is too long; at most ${MAX_PATH} bytes are taken`)
+  if (Buffer.byteLength(path) > MAX_PATH)
+    throw refuse(`is too long; at most ${MAX_PATH} bytes are taken`)
   const written = path.split(/[\\/]/)
-  if (written.includes('..')) throw refuse('has a ".." in it, which is not allowed; name the path from the top directory')
-  if (written[0] === '~') throw refuse('begins with "~", which stands for nothing here; name the path from the top directory')
+  if (written.includes('..'))
+    throw refuse('has a ".." in it, which is not allowed; name the path from the top directory')
+  if (written[0] === '~')
+    throw refuse(
+      'begins with "~", which stands for nothing here; name the path from the top directory',
+    )
   const location = isAbsolute(path) ? roots.locate(namesOf(path)) : roots.fromFirst(namesOf(path))
   if (location === undefined) throw refuse(`is outside of ${described(roots)}`)
   return location
@@ -62,6 +77,7 @@ export function locationOf(path: string, roots: Roots): Location {
 
 /** With several roots a caller must know their names, since only absolute paths lead to all of them. A single one need not be known. */
 function described({ given }: Roots): string {
-  if (given.length === 1) return 'the directory that this server works in (its --root); name a path from there, such as "notes/today.txt"'
+  if (given.length === 1)
+    return 'the directory that this server works in (its --root); name a path from there, such as "notes/today.txt"'
   return `the directories that this server works in: ${given.map(quoted).join(', ')}`
 }

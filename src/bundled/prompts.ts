@@ -54,9 +54,11 @@ export const prompts: readonly Prompt[] = [
       language: {
         description: 'The language it is written in',
         required: false,
-        complete: (typed) => LANGUAGES.filter((language) => language.startsWith(typed.toLowerCase())),
+        complete: (typed) =>
+          LANGUAGES.filter((language) => language.startsWith(typed.toLowerCase())),
       },
     },
-    build: ({ code, language }) => `Please review this ${language === undefined ? '' : `${language} `}code:\n${code}`,
+    build: ({ code, language }) =>
+      `Please review this ${language === undefined ? '' : `${language} `}code:\n${code}`,
   }),
 ]

@@ -39,7 +39,8 @@ class RealDirectory implements Directory {
   async #compare(path: string, { ino, dev }: Stats): Promise<void> {
     const real = await realpath(path)
     const there = await lstat(real)
-    if (this.#roots.locate(namesOf(real)) === undefined || there.ino !== ino || there.dev !== dev) throw new PathProblem('SWAPPED')
+    if (this.#roots.locate(namesOf(real)) === undefined || there.ino !== ino || there.dev !== dev)
+      throw new PathProblem('SWAPPED')
   }
 
   sync(): Promise<void> {
@@ -57,9 +58,14 @@ export function findReal(roots: Roots, own: OwnFiles): Find {
     if (roots.locate(namesOf(path)) === undefined) throw new PathProblem('OUTSIDE')
     await refuseOwn(path, own)
     const stat = await look(path)
-    if (stat?.isDirectory() === true) return { directory: new RealDirectory(path, roots, stat), name: undefined, stat: undefined }
+    if (stat?.isDirectory() === true)
+      return { directory: new RealDirectory(path, roots, stat), name: undefined, stat: undefined }
     const directory = dirname(path)
-    return { directory: new RealDirectory(directory, roots, await lstat(directory)), name: basename(path), stat }
+    return {
+      directory: new RealDirectory(directory, roots, await lstat(directory)),
+      name: basename(path),
+      stat,
+    }
   }
 }
 

@@ -42,24 +42,43 @@ export class RegisteredTools {
     return [
       tool({
         name: 'register_tool',
-        description: 'Register a new tool that fills a text template. It can be called at once, by every client of this server.',
+        description:
+          'Register a new tool that fills a text template. It can be called at once, by every client of this server.',
         input: {
           type: 'object',
           properties: {
             name: text('Name of the new tool: letters, digits, _ - .'),
             description: text('What the new tool is for'),
-            template: text('Text with placeholders, such as "The answer to {question} is 42"; each becomes a required argument'),
+            template: text(
+              'Text with placeholders, such as "The answer to {question} is 42"; each becomes a required argument',
+            ),
           },
           required: ['name', 'description', 'template'],
         },
-        annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
-        run: ({ name, description, template }, { signal }) => this.#register({ name, description, template }, signal),
+        annotations: {
+          readOnlyHint: false,
+          destructiveHint: false,
+          idempotentHint: false,
+          openWorldHint: false,
+        },
+        run: ({ name, description, template }, { signal }) =>
+          this.#register({ name, description, template }, signal),
       }),
       tool({
         name: 'unregister_tool',
-        description: 'Remove a tool that was registered with register_tool. Built-in tools cannot be removed.',
-        input: { type: 'object', properties: { name: text('Name of the registered tool') }, required: ['name'] },
-        annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
+        description:
+          'Remove a tool that was registered with register_tool. Built-in tools cannot be removed.',
+        input: {
+          type: 'object',
+          properties: { name: text('Name of the registered tool') },
+          required: ['name'],
+        },
+        annotations: {
+          readOnlyHint: false,
+          destructiveHint: true,
+          idempotentHint: false,
+          openWorldHint: false,
+        },
         run: ({ name }, { signal }) => this.#unregister(name, signal),
       }),
     ]
@@ -94,7 +113,10 @@ export class RegisteredTools {
       {
         name,
         check: () => {
-          if (this.#tools.has(name)) throw new ToolError(`The tool ${name} is registered already; unregister it first to replace it`)
+          if (this.#tools.has(name))
+            throw new ToolError(
+              `The tool ${name} is registered already; unregister it first to replace it`,
+            )
           refuseMore(this.#tools.size)
         },
         keep: (kept) => {
@@ -113,12 +135,14 @@ export class RegisteredTools {
   }
 
   #unregister(name: string, signal: AbortSignal): string | Promise<string> {
-    if (this.#options.builtIn.has(name)) throw new ToolError(`The tool ${name} is built in and cannot be removed`)
+    if (this.#options.builtIn.has(name))
+      throw new ToolError(`The tool ${name} is built in and cannot be removed`)
     return this.#make(
       {
         name,
         check: () => {
-          if (!this.#tools.has(name)) throw new ToolError(`There is no registered tool ${JSON.stringify(name.slice(0, 100))}`)
+          if (!this.#tools.has(name))
+            throw new ToolError(`There is no registered tool ${JSON.stringify(name.slice(0, 100))}`)
         },
         keep: (kept) => kept.filter((each) => each.name !== name),
         apply: () => {
@@ -150,7 +174,12 @@ export class RegisteredTools {
     })
   }
 
-  async #makeAfter(last: Promise<unknown>, file: ToolFile, change: Change, signal: AbortSignal): Promise<string> {
+  async #makeAfter(
+    last: Promise<unknown>,
+    file: ToolFile,
+    change: Change,
+    signal: AbortSignal,
+  ): Promise<string> {
     const since = performance.now()
     await last
     change.check()
@@ -161,7 +190,13 @@ export class RegisteredTools {
   /** Another process may have changed the file: what it did stays. */
   async #keep(file: ToolFile, { keep }: Change, signal: AbortSignal, since: number): Promise<void> {
     try {
-      await file.update({ change: keep, ifDamaged: () => [...this.#tools.values()], allowed: this.#allowed, signal, since })
+      await file.update({
+        change: keep,
+        ifDamaged: () => [...this.#tools.values()],
+        allowed: this.#allowed,
+        signal,
+        since,
+      })
     } catch (error) {
       if (error instanceof ToolError) throw error
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
@@ -175,13 +210,16 @@ export class RegisteredTools {
   }
 
   #refuseBuiltIn(name: string): void {
-    if (this.#options.builtIn.has(name)) throw new ToolError(`The tool ${name} is built in and cannot be replaced`)
+    if (this.#options.builtIn.has(name))
+      throw new ToolError(`The tool ${name} is built in and cannot be replaced`)
   }
 
   #add(definition: TextTool): void {
     const { name, description, template } = definition
     const parameters = parametersOf(template)
-    const properties = Object.fromEntries(parameters.map((parameter) => [parameter, { type: 'string' }]))
+    const properties = Object.fromEntries(
+      parameters.map((parameter) => [parameter, { type: 'string' }]),
+    )
     this.#tools.set(name, definition)
     this.#server?.tools.add({
       name,
@@ -193,5 +231,8 @@ export class RegisteredTools {
 }
 
 function refuseMore(count: number): void {
-  if (count >= MAX_TOOLS) throw new ToolError(`${MAX_TOOLS} tools are registered, which is the most; unregister one first`)
+  if (count >= MAX_TOOLS)
+    throw new ToolError(
+      `${MAX_TOOLS} tools are registered, which is the most; unregister one first`,
+    )
 }

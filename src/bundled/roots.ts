@@ -57,7 +57,9 @@ export class Roots {
 
 function beneathOutermost({ real }: Root, roots: readonly Root[]): Location {
   const names = namesOf(real)
-  const around = roots.map((each) => each.real).filter((other) => rest(names, namesOf(other)) !== undefined)
+  const around = roots
+    .map((each) => each.real)
+    .filter((other) => rest(names, namesOf(other)) !== undefined)
   const root = around.reduce((one, other) => (other.length < one.length ? other : one))
   return { root, names: names.slice(namesOf(root).length) }
 }
@@ -69,6 +71,9 @@ export function namesOf(path: string): string[] {
 
 /** What follows the names of a root; undefined where they are others. */
 function rest(names: readonly string[], root: readonly string[]): readonly string[] | undefined {
-  const same = (one: string, other = '') => one === other || (sep !== '/' && one.toLowerCase() === other.toLowerCase())
-  return root.every((name, index) => same(name, names[index])) ? names.slice(root.length) : undefined
+  const same = (one: string, other = '') =>
+    one === other || (sep !== '/' && one.toLowerCase() === other.toLowerCase())
+  return root.every((name, index) => same(name, names[index]))
+    ? names.slice(root.length)
+    : undefined
 }

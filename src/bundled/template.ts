@@ -16,7 +16,8 @@ const MAX_RESULT = 1024 * 1024
 
 const PLACEHOLDER = /\{([A-Za-z_][A-Za-z0-9_]{0,63})\}/g
 /** Control characters other than tab and newline, and characters that cannot be seen or turn text around. */
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\u{e0000}-\u{e007f}]/u
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\u{e0000}-\u{e007f}]/u
 
 /** Throws a ToolError that says what is wrong with a definition. */
 export function checkTextTool({ name, description, template }: TextTool): void {
@@ -29,11 +30,16 @@ export function checkTextTool({ name, description, template }: TextTool): void {
     ['template', template, MAX_TEMPLATE],
   ] as const) {
     if (text === '') throw new ToolError(`The ${what} is empty`)
-    if (text.length > limit) throw new ToolError(`The ${what} has ${text.length} characters; at most ${limit} are allowed`)
-    if (HIDDEN.test(text) || /\p{Surrogate}/u.test(text)) throw new ToolError(`The ${what} has control or invisible characters`)
+    if (text.length > limit)
+      throw new ToolError(`The ${what} has ${text.length} characters; at most ${limit} are allowed`)
+    if (HIDDEN.test(text) || /\p{Surrogate}/u.test(text))
+      throw new ToolError(`The ${what} has control or invisible characters`)
   }
   const count = parametersOf(template).length
-  if (count > MAX_PARAMETERS) throw new ToolError(`The template has ${count} placeholders; at most ${MAX_PARAMETERS} are allowed`)
+  if (count > MAX_PARAMETERS)
+    throw new ToolError(
+      `The template has ${count} placeholders; at most ${MAX_PARAMETERS} are allowed`,
+    )
 }
 
 /** The names between braces, each once, in their order. */
@@ -44,8 +50,11 @@ export function parametersOf(template: string): string[] {
 /** Puts the values into the gaps: as they are, once. Braces in a value stay braces. */
 export function render(template: string, values: Readonly<Record<string, string>>): string {
   const parts = template.split(PLACEHOLDER)
-  const pieces = parts.map((part, index) => (index % 2 === 0 ? part : Object.hasOwn(values, part) ? (values[part] ?? '') : ''))
+  const pieces = parts.map((part, index) =>
+    index % 2 === 0 ? part : Object.hasOwn(values, part) ? (values[part] ?? '') : '',
+  )
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
-  if (length > MAX_RESULT) throw new ToolError(`The text would have ${length} characters; at most ${MAX_RESULT} are made`)
+  if (length > MAX_RESULT)
+    throw new ToolError(`The text would have ${length} characters; at most ${MAX_RESULT} are made`)
   return pieces.join('')
 }

@@ -1,8 +1,15 @@
 import { type Server, type ServerOptions, createServer, tool } from '../index.js'
 
-export type TextOptions = Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'>
+export type TextOptions = Pick<
+  ServerOptions,
+  'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'
+>
 
-const input = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } as const
+const input = {
+  type: 'object',
+  properties: { text: { type: 'string' } },
+  required: ['text'],
+} as const
 
 /** The server of `ccmcp serve text`: two small tools, and failures as errors of the protocol. */
 export function textServer(options: TextOptions = {}): Server {
@@ -13,7 +20,12 @@ export function textServer(options: TextOptions = {}): Server {
     name: 'demo-server',
     version: '0.1.0',
     tools: [
-      tool({ name: 'echo', description: 'Return the input string unchanged.', input, run: ({ text }) => text }),
+      tool({
+        name: 'echo',
+        description: 'Return the input string unchanged.',
+        input,
+        run: ({ text }) => text,
+      }),
       tool({
         name: 'word_count',
         description: 'Count words in the input string.',

@@ -1,4 +1,12 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
 import { copyFile, open } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { LockFile } from './lock-file.js'
@@ -52,10 +60,13 @@ export class ToolFile {
   constructor(path: string, { warn, patience = 4000, stale = 1500 }: ToolFileOptions) {
     const directory = dirname(resolve(path))
     if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true)
-      throw new TypeError(`persist: the directory of ${JSON.stringify(path)} does not exist; create it first`)
+      throw new TypeError(
+        `persist: the directory of ${JSON.stringify(path)} does not exist; create it first`,
+      )
     const stat = statSync(path, { throwIfNoEntry: false })
     if (stat !== undefined && !stat.isFile()) throw notRegular(path)
-    this.path = stat === undefined ? join(realpathSync(directory), basename(path)) : realpathSync(path)
+    this.path =
+      stat === undefined ? join(realpathSync(directory), basename(path)) : realpathSync(path)
     this.#options = { warn, patience, stale }
   }
 
@@ -74,11 +85,19 @@ export class ToolFile {
   /** Replaces what is kept, one process at a time, so that no process undoes the change of another. */
   async update({ change, ifDamaged, allowed, signal, since }: Update): Promise<void> {
     const { patience, stale } = this.#options
-    const lock = await LockFile.take(`${this.path}.lock`, { stale, deadline: since + patience, signal })
+    const lock = await LockFile.take(`${this.path}.lock`, {
+      stale,
+      deadline: since + patience,
+      signal,
+    })
     try {
       signal?.throwIfAborted()
       const text = await this.#read()
-      const { tools: kept, problem, damaged }: Content = text === undefined ? { tools: [] } : contentOf(text, allowed)
+      const {
+        tools: kept,
+        problem,
+        damaged,
+      }: Content = text === undefined ? { tools: [] } : contentOf(text, allowed)
       if (problem !== undefined) await this.#copyAside(problem)
       const tools = change(damaged === true ? ifDamaged() : kept)
       await lock.replace(this.path, `${JSON.stringify({ version: FORMAT, tools }, undefined, 2)}\n`)
@@ -119,7 +138,9 @@ export class ToolFile {
   async #copyAside(problem: unknown): Promise<void> {
     const aside = `${this.path}.damaged-${Date.now()}`
     await copyFile(this.path, aside, constants.COPYFILE_EXCL)
-    this.#options.warn(`The registered tools in ${this.path} could not all be read (${messageOf(problem)}); a copy of the file is ${aside}`)
+    this.#options.warn(
+      `The registered tools in ${this.path} could not all be read (${messageOf(problem)}); a copy of the file is ${aside}`,
+    )
   }
 }
 
@@ -136,7 +157,8 @@ function contentOf(text: string, allowed: Update['allowed']): Content {
     try {
       const checked = textTool(each)
       checkTextTool(checked)
-      if (tools.some(({ name }) => name === checked.name)) throw new TypeError(`${checked.name} is there twice`)
+      if (tools.some(({ name }) => name === checked.name))
+        throw new TypeError(`${checked.name} is there twice`)
       allowed(checked, tools.length)
       tools.push(checked)
     } catch (error) {
@@ -151,14 +173,22 @@ function missing(error: unknown): undefined {
 }
 
 function notRegular(path: string): TypeError {
-  return Object.assign(new TypeError(`persist: ${JSON.stringify(path)} is not a regular file`), { code: 'not a regular file' })
+  return Object.assign(new TypeError(`persist: ${JSON.stringify(path)} is not a regular file`), {
+    code: 'not a regular file',
+  })
 }
 
 function toolsIn(text: string): unknown[] {
   const content: unknown = JSON.parse(text)
-  if (typeof content !== 'object' || content === null || !('version' in content) || !('tools' in content))
+  if (
+    typeof content !== 'object' ||
+    content === null ||
+    !('version' in content) ||
+    !('tools' in content)
+  )
     throw new TypeError('it has no "version" and "tools"')
-  if (content.version !== FORMAT) throw new TypeError(`its version is ${JSON.stringify(content.version)}, not ${FORMAT}`)
+  if (content.version !== FORMAT)
+    throw new TypeError(`its version is ${JSON.stringify(content.version)}, not ${FORMAT}`)
   if (!Array.isArray(content.tools)) throw new TypeError('"tools" is not a list')
   return content.tools
 }

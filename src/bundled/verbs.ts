@@ -36,17 +36,42 @@ export const verbs: readonly Verb[] = [
   irregular('have', ['have', 'have', 'has'], same('had'), 'had', 'tener tiene tuvo tenido tendrá'),
   irregular('do', ['do', 'do', 'does'], same('did'), 'done', 'hacer hace hizo hecho hará'),
   irregular('go', ['go', 'go', 'goes'], same('went'), 'gone', 'ir va fue ido irá'),
-  irregular('come', ['come', 'come', 'comes'], same('came'), 'come', 'venir viene vino venido vendrá'),
+  irregular(
+    'come',
+    ['come', 'come', 'comes'],
+    same('came'),
+    'come',
+    'venir viene vino venido vendrá',
+  ),
   irregular('see', ['see', 'see', 'sees'], same('saw'), 'seen', 'ver ve vio visto verá'),
   irregular('eat', ['eat', 'eat', 'eats'], same('ate'), 'eaten', 'comer come comió comido comerá'),
-  irregular('write', ['write', 'write', 'writes'], same('wrote'), 'written', 'escribir escribe escribió escrito escribirá'),
+  irregular(
+    'write',
+    ['write', 'write', 'writes'],
+    same('wrote'),
+    'written',
+    'escribir escribe escribió escrito escribirá',
+  ),
 ]
 
 function regular(base: string, third: string, past: string, spanish: string): Verb {
-  return { base, present: [base, base, third], past: same(past), participle: past, irregular: false, spanish: inSpanish(spanish) }
+  return {
+    base,
+    present: [base, base, third],
+    past: same(past),
+    participle: past,
+    irregular: false,
+    spanish: inSpanish(spanish),
+  }
 }
 
-function irregular(base: string, present: Verb['present'], past: Verb['past'], participle: string, spanish: string): Verb {
+function irregular(
+  base: string,
+  present: Verb['present'],
+  past: Verb['past'],
+  participle: string,
+  spanish: string,
+): Verb {
   return { base, present, past, participle, irregular: true, spanish: inSpanish(spanish) }
 }
 

@@ -7,7 +7,8 @@ import { ARGS_OPTION, CLIENT_OPTIONS, TARGET_NOTES, argsOf, withClient } from '.
 
 export const call: Command = {
   usage: 'call TOOL [SERVER | -- COMMAND] [options]',
-  about: 'Calls a tool and prints its result. What the tool says of its own failure goes to stderr.',
+  about:
+    'Calls a tool and prints its result. What the tool says of its own failure goes to stderr.',
   notes: TARGET_NOTES,
   options: { ...ARGS_OPTION, ...CLIENT_OPTIONS, ...HELP },
   words: [1, 2],
@@ -17,11 +18,17 @@ export const call: Command = {
     const input = await argsOf(args)
     const json = args.given.has('json')
     await withClient(args, word, async (client, options) => {
-      const result = await client.callTool(name, input, options).catch(didYouMean(name, client.tools(QUICK), (tool) => tool.name))
-      const text = result.content.length > 0 ? contentText(result.content) : JSON.stringify(result.structuredContent ?? null, null, 2)
+      const result = await client
+        .callTool(name, input, options)
+        .catch(didYouMean(name, client.tools(QUICK), (tool) => tool.name))
+      const text =
+        result.content.length > 0
+          ? contentText(result.content)
+          : JSON.stringify(result.structuredContent ?? null, null, 2)
       if (json) printJson(result)
       else if (result.isError !== true) print(text.endsWith('\n') ? text : `${text}\n`)
-      if (result.isError === true) throw new Failure(1, json ? `${name} has failed` : `${name} has failed: ${text}`)
+      if (result.isError === true)
+        throw new Failure(1, json ? `${name} has failed` : `${name} has failed: ${text}`)
     })
   },
 }

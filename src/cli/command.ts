@@ -1,4 +1,10 @@
-import { type Arguments, type Options, UsageError, describeOptions, readArguments } from './options.js'
+import {
+  type Arguments,
+  type Options,
+  UsageError,
+  describeOptions,
+  readArguments,
+} from './options.js'
 
 /** A command of the command line. */
 export interface Command {
@@ -33,7 +39,8 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
   const [least, most] = command.words
   const extra = found.words[most]
   if (extra !== undefined) throw new UsageError(`Unknown argument ${JSON.stringify(extra)}`)
-  if (found.words.length < least) throw new UsageError(`Something is missing; the usage is: ccmcp ${command.usage}`)
+  if (found.words.length < least)
+    throw new UsageError(`Something is missing; the usage is: ccmcp ${command.usage}`)
   if (found.command !== undefined && command.takesCommand !== true)
     throw new UsageError(`No command can follow here; the usage is: ccmcp ${command.usage}`)
   await command.run(found)

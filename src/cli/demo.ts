@@ -16,12 +16,20 @@ export const demo: Command = {
 }
 
 async function show(signal: AbortSignal): Promise<void> {
-  const command = [fileURLToPath(new URL('cli.js', import.meta.url)), 'serve', '--log-level', 'warning']
-  const target = stdio(process.execPath, command, { stderr: (text) => void standardError.write(text) })
+  const command = [
+    fileURLToPath(new URL('cli.js', import.meta.url)),
+    'serve',
+    '--log-level',
+    'warning',
+  ]
+  const target = stdio(process.execPath, command, {
+    stderr: (text) => void standardError.write(text),
+  })
   const options = {
     info: { name: 'ccmcp-demo', version: VERSION },
     signal,
-    tap: ({ direction, frame }: { direction: 'in' | 'out'; frame: string }) => say(`${direction === 'out' ? '>' : '<'} ${frame}`),
+    tap: ({ direction, frame }: { direction: 'in' | 'out'; frame: string }) =>
+      say(`${direction === 'out' ? '>' : '<'} ${frame}`),
   }
   say('The client sends lines marked >, the server answers with lines marked <.')
   say('\nThe newest protocol: every request describes itself')
@@ -29,7 +37,10 @@ async function show(signal: AbortSignal): Promise<void> {
   await modern.callTool('hello', { name: 'MCP' }, { signal }).finally(() => modern.close())
 
   say('\nThe handshake of the revisions before it: which revision, who is who, what is offered')
-  const client = await connect(stdio(process.execPath, command), { ...options, revision: newestHandshake.id })
+  const client = await connect(stdio(process.execPath, command), {
+    ...options,
+    revision: newestHandshake.id,
+  })
   try {
     await tour(client, signal)
     say('\nEnd of input: the server finishes and exits')

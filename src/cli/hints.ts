@@ -33,9 +33,18 @@ export function suggestCommand(command: Line, args: readonly string[]): void {
   if (json === undefined && meant === undefined) return
   const name = command.usage.split(' ', 1)
   const rest = meant === undefined ? [...server, ...options] : options
-  const line = ['ccmcp', ...name, ...words, ...rest, ...(json === undefined ? [] : ['--args', json])]
+  const line = [
+    'ccmcp',
+    ...name,
+    ...words,
+    ...rest,
+    ...(json === undefined ? [] : ['--args', json]),
+  ]
   const target = meant === undefined ? (given ?? []) : ['--', ...meant]
-  const rule = json === undefined ? 'The command of a server comes after "--"' : 'Arguments are given with --args'
+  const rule =
+    json === undefined
+      ? 'The command of a server comes after "--"'
+      : 'Arguments are given with --args'
   throw new UsageError(`${rule}; did you mean: ${[...line, ...target].map(quoted).join(' ')}`)
 }
 
@@ -48,24 +57,39 @@ function splitArguments(command: Line, args: readonly string[]): Split | undefin
     const [, name = '', inline] = /^--([^=]+)(=[\s\S]*)?$/.exec(arg) ?? []
     const option = Object.hasOwn(command.options, name) ? command.options[name] : undefined
     if (arg === '-h' || name === 'help') return undefined
-    if (option !== undefined) split.options.push(arg, ...(option.value !== undefined && inline === undefined ? args.slice(++i, i + 1) : []))
+    if (option !== undefined)
+      split.options.push(
+        arg,
+        ...(option.value !== undefined && inline === undefined ? args.slice(++i, i + 1) : []),
+      )
     else if (split.server.length > 0) split.server.push(arg)
     else if (arg.startsWith('-') && arg !== '-') return undefined
     else if (split.words.length < needed) split.words.push(arg)
-    else if ('args' in command.options && split.json === undefined && /^\s*\{/.test(arg)) split.json = arg
+    else if ('args' in command.options && split.json === undefined && /^\s*\{/.test(arg))
+      split.json = arg
     else split.server.push(arg)
   }
   return split
 }
 
 /** The command that words mean which stand where a server is named; undefined where they may name one. */
-function commandOf([first, ...rest]: readonly string[], options: readonly string[]): string[] | undefined {
-  if (first === undefined || Object.hasOwn(BUNDLED, first) || /^https?:/i.test(first)) return undefined
-  if (rest.length === 0 && !existsSync(first)) return /\S\s+\S/.test(first) ? first.trim().split(/\s+/) : undefined
+function commandOf(
+  [first, ...rest]: readonly string[],
+  options: readonly string[],
+): string[] | undefined {
+  if (first === undefined || Object.hasOwn(BUNDLED, first) || /^https?:/i.test(first))
+    return undefined
+  if (rest.length === 0 && !existsSync(first))
+    return /\S\s+\S/.test(first) ? first.trim().split(/\s+/) : undefined
   const [, extension = ''] = /\.(\w+)$/.exec(first) ?? []
   const isModule = /^[cm]?[jt]sx?$/.test(extension)
-  const interpreter = isModule ? 'node' : Object.hasOwn(INTERPRETERS, extension) ? INTERPRETERS[extension] : undefined
-  if (rest.length === 0) return isModule || interpreter === undefined ? undefined : [interpreter, first]
+  const interpreter = isModule
+    ? 'node'
+    : Object.hasOwn(INTERPRETERS, extension)
+      ? INTERPRETERS[extension]
+      : undefined
+  if (rest.length === 0)
+    return isModule || interpreter === undefined ? undefined : [interpreter, first]
   // Behind a module, an option with a slip is more likely than an argument of its own.
   const slip = rest.some(
     (arg) =>

@@ -1,7 +1,12 @@
 import { type CallOptions, type Client, RpcError } from '../client.js'
 import { METHOD_NOT_FOUND } from '../jsonrpc/errors.js'
 import { isObject } from '../jsonrpc/message.js'
-import type { PromptListing, ResourceListing, ResourceTemplateListing, ToolListing } from '../protocol/model.js'
+import type {
+  PromptListing,
+  ResourceListing,
+  ResourceTemplateListing,
+  ToolListing,
+} from '../protocol/model.js'
 import { type Command, HELP } from './command.js'
 import { Failure } from './options.js'
 import { type Piece, print, printJson, styled } from './print.js'
@@ -19,7 +24,8 @@ const MAX_ROWS = 200
 
 export const list: Command = {
   usage: 'list [SERVER | -- COMMAND] [options]',
-  about: 'Shows what a server offers: its tools with their arguments, its resources, templates and prompts.',
+  about:
+    'Shows what a server offers: its tools with their arguments, its resources, templates and prompts.',
   notes: `${TARGET_NOTES}
 Where one of the lists fails, the others are shown, and the exit code is 1, or 3 if the connection broke.`,
   options: { ...CLIENT_OPTIONS, ...HELP },
@@ -29,11 +35,21 @@ Where one of the lists fails, the others are shown, and the exit code is 1, or 3
     withClient(args, args.words[0], async (client, options) => {
       const [offer, errors] = await offerOf(client, options)
       if (args.given.has('json'))
-        printJson(errors.length === 0 ? offer : { ...offer, errors: errors.map(({ method, error }) => ({ method, ...factsOf(error) })) })
+        printJson(
+          errors.length === 0
+            ? offer
+            : {
+                ...offer,
+                errors: errors.map(({ method, error }) => ({ method, ...factsOf(error) })),
+              },
+        )
       else print(...readable(offer, errors.length > 0))
       if (errors.length === 0) return
       const lines = errors.map(({ method, error }) => `${method} failed: ${messageOf(error)}`)
-      throw new Failure(errors.some(({ error }) => isConnectionLost(error)) ? 3 : 1, cut(lines.join('\n'), 2 * MAX_TEXT))
+      throw new Failure(
+        errors.some(({ error }) => isConnectionLost(error)) ? 3 : 1,
+        cut(lines.join('\n'), 2 * MAX_TEXT),
+      )
     }),
 }
 
@@ -53,13 +69,24 @@ interface ListError {
   error: unknown
 }
 
-async function offerOf(client: Client, options: CallOptions): Promise<[offer: Offer, errors: ListError[]]> {
+async function offerOf(
+  client: Client,
+  options: CallOptions,
+): Promise<[offer: Offer, errors: ListError[]]> {
   const { server, revision, capabilities, instructions } = client
   const errors: ListError[] = []
   /** Every item of a list, or those that came before it failed. */
-  const all = async <Item>(capability: string, method: string, items: AsyncIterable<Item>): Promise<Item[]> => {
+  const all = async <Item>(
+    capability: string,
+    method: string,
+    items: AsyncIterable<Item>,
+  ): Promise<Item[]> => {
     const found: Item[] = []
-    if (capabilities[capability] === undefined || errors.some(({ error }) => isConnectionLost(error))) return found
+    if (
+      capabilities[capability] === undefined ||
+      errors.some(({ error }) => isConnectionLost(error))
+    )
+      return found
     try {
       let size = 0
       for await (const item of items) {
@@ -70,7 +97,8 @@ async function offerOf(client: Client, options: CallOptions): Promise<[offer: Of
     } catch (error) {
       options.signal?.throwIfAborted()
       // Some servers do not have every list that belongs to a capability.
-      if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND)) errors.push({ method, error })
+      if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND))
+        errors.push({ method, error })
     }
     return found
   }
@@ -81,34 +109,47 @@ async function offerOf(client: Client, options: CallOptions): Promise<[offer: Of
     instructions,
     tools: await all('tools', 'tools/list', client.tools(options)),
     resources: await all('resources', 'resources/list', client.resources(options)),
-    resourceTemplates: await all('resources', 'resources/templates/list', client.resourceTemplates(options)),
+    resourceTemplates: await all(
+      'resources',
+      'resources/templates/list',
+      client.resourceTemplates(options),
+    ),
     prompts: await all('prompts', 'prompts/list', client.prompts(options)),
   }
   return [offer, errors]
 }
 
 function messageOf(error: unknown): string {
-  if (error instanceof RpcError) return `the server answered with error ${error.code}: ${error.message}`
+  if (error instanceof RpcError)
+    return `the server answered with error ${error.code}: ${error.message}`
   return error instanceof Error ? error.message : String(error)
 }
 
 function factsOf(error: unknown): object {
-  if (error instanceof RpcError) return { code: error.code, message: error.message, data: error.data }
+  if (error instanceof RpcError)
+    return { code: error.code, message: error.message, data: error.data }
   return { message: messageOf(error) }
 }
 
-function readable({ server, revision, instructions, tools, resources, resourceTemplates, prompts }: Offer, incomplete: boolean): Piece[] {
-  const name = server === undefined ? 'A server without a name' : inOneLine(`${server.name} ${server.version}`)
+function readable(
+  { server, revision, instructions, tools, resources, resourceTemplates, prompts }: Offer,
+  incomplete: boolean,
+): Piece[] {
+  const name =
+    server === undefined ? 'A server without a name' : inOneLine(`${server.name} ${server.version}`)
   const sections = [
     section('Tools', tools, toolLines),
-    section('Resources', resources, ({ uri, ...facts }) => entry(uri, resourceFacts(uri, facts), [])),
+    section('Resources', resources, ({ uri, ...facts }) =>
+      entry(uri, resourceFacts(uri, facts), []),
+    ),
     section('Resource templates', resourceTemplates, ({ uriTemplate, ...facts }) =>
       entry(uriTemplate, resourceFacts(uriTemplate, facts), []),
     ),
     section('Prompts', prompts, promptLines),
   ].filter((pieces) => pieces.length > 0)
   const said = instructions === undefined ? '' : `\n${indented(instructions, '  ')}\n`
-  const nothing = sections.length > 0 || incomplete ? '' : 'It offers no tools, resources or prompts.\n'
+  const nothing =
+    sections.length > 0 || incomplete ? '' : 'It offers no tools, resources or prompts.\n'
   return [
     styled('heading', name),
     `, protocol ${revision}\n${said}\n`,
@@ -117,8 +158,14 @@ function readable({ server, revision, instructions, tools, resources, resourceTe
   ]
 }
 
-function section<Item>(title: string, items: readonly Item[], lines: (item: Item) => Piece[]): Piece[] {
-  return items.length === 0 ? [] : [styled('heading', title), '\n', ...items.flatMap((item) => lines(item))]
+function section<Item>(
+  title: string,
+  items: readonly Item[],
+  lines: (item: Item) => Piece[],
+): Piece[] {
+  return items.length === 0
+    ? []
+    : [styled('heading', title), '\n', ...items.flatMap((item) => lines(item))]
 }
 
 interface Row {
@@ -148,7 +195,8 @@ function toolLines({ name, description, inputSchema }: ToolListing): Piece[] {
   const rows = Object.entries(isObject(properties) ? properties : {}).map(([argument, schema]) => ({
     name: argument,
     facts: `${schemaText(schema)}${needed.includes(argument) ? '' : ', optional'}`,
-    about: isObject(schema) && typeof schema['description'] === 'string' ? schema['description'] : '',
+    about:
+      isObject(schema) && typeof schema['description'] === 'string' ? schema['description'] : '',
   }))
   return entry(name, description, rows)
 }
@@ -170,7 +218,9 @@ function isArgument(value: unknown): value is NonNullable<PromptListing['argumen
 type Facts = Pick<ResourceListing, 'name' | 'mimeType' | 'description'>
 
 function resourceFacts(uri: string, { name, mimeType, description }: Facts): string {
-  const facts = [name === uri ? undefined : name, mimeType].filter((fact) => fact !== undefined && fact !== '').join(', ')
+  const facts = [name === uri ? undefined : name, mimeType]
+    .filter((fact) => fact !== undefined && fact !== '')
+    .join(', ')
   return [facts, description].filter((part) => part !== undefined && part !== '').join(': ')
 }
 

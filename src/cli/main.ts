@@ -16,8 +16,14 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   call: { about: 'call a tool', load: async () => (await import('./call.js')).call },
   read: { about: 'read a resource', load: async () => (await import('./read.js')).read },
   prompt: { about: 'get a prompt', load: async () => (await import('./prompt.js')).prompt },
-  play: { about: 'replay a transcript against a server, or record one', load: async () => (await import('./play.js')).playCommand },
-  demo: { about: 'start a server, talk to it, and show every message', load: async () => (await import('./demo.js')).demo },
+  play: {
+    about: 'replay a transcript against a server, or record one',
+    load: async () => (await import('./play.js')).playCommand,
+  },
+  demo: {
+    about: 'start a server, talk to it, and show every message',
+    load: async () => (await import('./demo.js')).demo,
+  },
   revisions: {
     about: 'what is known about each revision of the protocol',
     load: async () => (await import('./revisions.js')).revisionsCommand,
@@ -50,7 +56,9 @@ function find(name: string): Entry {
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (entry !== undefined) return entry
   const isServer = Object.hasOwn(BUNDLED, name) || /[\\/]|\.[cm]?[jt]s$/.test(name)
-  const meant = isServer ? `; did you mean ccmcp serve ${name}?` : suggestion(name, Object.keys(COMMANDS))
+  const meant = isServer
+    ? `; did you mean ccmcp serve ${name}?`
+    : suggestion(name, Object.keys(COMMANDS))
   throw new UsageError(`Unknown command ${JSON.stringify(name)}${meant}`)
 }
 
@@ -72,7 +80,12 @@ async function main([first, ...rest]: readonly string[]): Promise<void> {
 
 function explain(error: unknown, name: string | undefined): string {
   if (error instanceof UsageError) {
-    const known = name !== undefined && Object.hasOwn(COMMANDS, name) ? `${name} ` : name?.startsWith('-') === true ? 'serve ' : ''
+    const known =
+      name !== undefined && Object.hasOwn(COMMANDS, name)
+        ? `${name} `
+        : name?.startsWith('-') === true
+          ? 'serve '
+          : ''
     return `${error.message} (see "ccmcp ${known}--help")`
   }
   if (error instanceof Failure) return error.message

@@ -13,7 +13,11 @@ import type { Settings } from './settings.js'
 const LONG = 3000
 
 /** The server that a file exports, with these settings. With `elsewhere`, stdio is not where it is to be served. */
-export async function serverOf(file: string, settings: Settings, elsewhere: boolean): Promise<Server> {
+export async function serverOf(
+  file: string,
+  settings: Settings,
+  elsewhere: boolean,
+): Promise<Server> {
   checkFile(file)
   const loaded = elsewhere ? expectExport(file) : () => {}
   // What it prints while it is loaded must not reach the wire either, unless that is elsewhere.
@@ -62,7 +66,10 @@ async function load(file: string): Promise<Record<string, unknown>> {
           ? `${file} is TypeScript, which Node ${process.version} does not run by itself. Use Node 22.18 or newer, compile it to JavaScript, or load a compiler: NODE_OPTIONS="--import tsx"`
           : `${file} is no JavaScript module: ${messageOf(error)}`,
       )
-    throw new Failure(1, `${file} could not be loaded:\n${error instanceof SyntaxError ? placeOf(file, error) : stackOf(error)}`)
+    throw new Failure(
+      1,
+      `${file} could not be loaded:\n${error instanceof SyntaxError ? placeOf(file, error) : stackOf(error)}`,
+    )
   }
 }
 
@@ -94,8 +101,12 @@ function placeOf(file: string, error: SyntaxError): string {
 async function exported(file: string, exports: Record<string, unknown>): Promise<Server> {
   const main = exports['default']
   // The exports of a CommonJS module are one object.
-  const inner = typeof main === 'object' && main !== null && 'server' in main ? main.server : undefined
-  for (const [name, value] of Object.entries({ default: main, server: exports['server'] ?? inner })) {
+  const inner =
+    typeof main === 'object' && main !== null && 'server' in main ? main.server : undefined
+  for (const [name, value] of Object.entries({
+    default: main,
+    server: exports['server'] ?? inner,
+  })) {
     const made: unknown = await madeOf(file, name, value)
     if (isServer(made)) return made
   }
@@ -107,7 +118,8 @@ async function exported(file: string, exports: Record<string, unknown>): Promise
 
 async function madeOf(file: string, name: string, value: unknown): Promise<unknown> {
   try {
-    const makes = typeof value === 'function' && !/^class\b/.test(Function.prototype.toString.call(value))
+    const makes =
+      typeof value === 'function' && !/^class\b/.test(Function.prototype.toString.call(value))
     return await (makes ? (value as () => unknown)() : value) // without arguments: whatever it takes, it must do without
   } catch (error) {
     throw new Failure(1, `The export ${JSON.stringify(name)} of ${file} failed:\n${stackOf(error)}`)
@@ -119,16 +131,35 @@ function isServer(value: unknown): value is Server {
   if (typeof value !== 'object' || value === null) return false
   const has = (name: string, method: string) => {
     const part = (value as Record<string, unknown>)[name] // looked at, not relied upon
-    return typeof part === 'object' && part !== null && typeof (part as Record<string, unknown>)[method] === 'function'
+    return (
+      typeof part === 'object' &&
+      part !== null &&
+      typeof (part as Record<string, unknown>)[method] === 'function'
+    )
   }
-  return 'info' in value && has('tools', 'disable') && has('resources', 'disable') && has('prompts', 'disable') && has('changes', 'listen')
+  return (
+    'info' in value &&
+    has('tools', 'disable') &&
+    has('resources', 'disable') &&
+    has('prompts', 'disable') &&
+    has('changes', 'listen')
+  )
 }
 
 /** The same server, with other answers to a few questions. */
-function override(server: Server, { unsupportedRevision, invalidArguments, unexpectedErrors }: Settings): Server {
-  const changes = Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors }).filter(([, value]) => value !== undefined)
+function override(
+  server: Server,
+  { unsupportedRevision, invalidArguments, unexpectedErrors }: Settings,
+): Server {
+  const changes = Object.entries({
+    unsupportedRevision,
+    invalidArguments,
+    unexpectedErrors,
+  }).filter(([, value]) => value !== undefined)
   if (changes.length === 0) return server
-  const properties = Object.fromEntries(changes.map(([name, value]) => [name, { value, enumerable: true }]))
+  const properties = Object.fromEntries(
+    changes.map(([name, value]) => [name, { value, enumerable: true }]),
+  )
   return Object.create(server, properties) as Server // it has everything of the one behind it
 }
 
@@ -141,5 +172,9 @@ function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const ours = new URL('.', import.meta.url).href
   const lines = (error.stack ?? error.message).split('\n')
-  return lines.filter((line) => !/^\s+at /.test(line) || !(line.includes('node:internal') || line.includes(ours))).join('\n')
+  return lines
+    .filter(
+      (line) => !/^\s+at /.test(line) || !(line.includes('node:internal') || line.includes(ours)),
+    )
+    .join('\n')
 }

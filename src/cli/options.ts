@@ -65,10 +65,14 @@ export function readArguments(args: readonly string[], options: Options): Argume
     const next = args[i + 1]
     // What looks like the next option is one; `--name=--value` says otherwise.
     const value = inline ?? (next?.startsWith('--') === true ? undefined : args[++i])
-    if (value === undefined) throw new UsageError(`--${name} needs a value: ${valuesOf(option, ', ')}`)
+    if (value === undefined)
+      throw new UsageError(`--${name} needs a value: ${valuesOf(option, ', ')}`)
     const separator = separatorOf(option)
     const before = separator === undefined ? undefined : found.given.get(name)
-    found.given.set(name, checked(`--${name}`, option, before === undefined ? value : `${before}${separator}${value}`))
+    found.given.set(
+      name,
+      checked(`--${name}`, option, before === undefined ? value : `${before}${separator}${value}`),
+    )
   }
   return found
 }
@@ -78,12 +82,18 @@ function separatorOf({ list, paths }: Option): string | undefined {
   return paths === true ? '\0' : list === true ? ',' : undefined
 }
 
-function find(arg: string, options: Options): [name: string, option: Option, inline: string | undefined] {
-  const [, name = '', , inline] = /^--([^=]+)(=([\s\S]*))?$/.exec(arg === '-h' ? '--help' : arg) ?? []
+function find(
+  arg: string,
+  options: Options,
+): [name: string, option: Option, inline: string | undefined] {
+  const [, name = '', , inline] =
+    /^--([^=]+)(=([\s\S]*))?$/.exec(arg === '-h' ? '--help' : arg) ?? []
   const option = Object.hasOwn(options, name) ? options[name] : undefined
   if (option !== undefined) return [name, option, inline]
   const known = Object.keys(options).map((each) => `--${each}`)
-  throw new UsageError(`Unknown argument ${JSON.stringify(arg)}${suggestion(arg.split('=', 1)[0] ?? '', known)}`)
+  throw new UsageError(
+    `Unknown argument ${JSON.stringify(arg)}${suggestion(arg.split('=', 1)[0] ?? '', known)}`,
+  )
 }
 
 function checked(name: string, { value: allowed }: Option, value: string): string {
@@ -107,18 +117,23 @@ const TRUE = /^(?:1|true|yes|on)$/i
 const FALSE = /^(?:0|false|no|off)$/i
 
 /** The options that are set by variables. An empty variable is none. */
-export function readVariables(environment: NodeJS.ProcessEnv, options: Options): Map<string, string> {
+export function readVariables(
+  environment: NodeJS.ProcessEnv,
+  options: Options,
+): Map<string, string> {
   const given = new Map<string, string>()
   for (const [name, option] of Object.entries(options)) {
     const variable = variableOf(name)
     const value = environment[variable] ?? ''
     if (value === '' || name === 'help') continue
-    const paths = option.paths === true ? value.split(delimiter).filter((path) => path !== '') : undefined
+    const paths =
+      option.paths === true ? value.split(delimiter).filter((path) => path !== '') : undefined
     if (paths !== undefined) {
       if (paths.length > 0) given.set(name, paths.join(separatorOf(option)))
     } else if (option.value !== undefined) given.set(name, checked(variable, option, value))
     else if (TRUE.test(value)) given.set(name, 'true')
-    else if (!FALSE.test(value)) throw new UsageError(`${variable} cannot be ${JSON.stringify(value)}; choose true, false`)
+    else if (!FALSE.test(value))
+      throw new UsageError(`${variable} cannot be ${JSON.stringify(value)}; choose true, false`)
   }
   return given
 }
@@ -160,7 +175,10 @@ export function columns(rows: readonly (readonly [left: string, right: string])[
   const width = Math.max(...rows.map(([left]) => left.length).filter((length) => length <= 36)) + 2
   return rows
     .map(([left, right]) =>
-      (left.length + 2 > width ? `  ${left}\n  ${' '.repeat(width)}${right}` : `  ${left.padEnd(width)}${right}`).trimEnd(),
+      (left.length + 2 > width
+        ? `  ${left}\n  ${' '.repeat(width)}${right}`
+        : `  ${left.padEnd(width)}${right}`
+      ).trimEnd(),
     )
     .join('\n')
 }

@@ -7,11 +7,19 @@ import { tap } from '../jsonrpc/channel.js'
 import { type Command, HELP } from './command.js'
 import { type Arguments, Failure, UsageError } from './options.js'
 import { print } from './print.js'
-import { TARGET_NOTES, TARGET_OPTIONS, interruptible, showFrame, targetOf, timeoutOf } from './target.js'
+import {
+  TARGET_NOTES,
+  TARGET_OPTIONS,
+  interruptible,
+  showFrame,
+  targetOf,
+  timeoutOf,
+} from './target.js'
 
 export const playCommand: Command = {
   usage: 'play FILE [SERVER | -- COMMAND] [options]',
-  about: 'Replays a transcript against a server and shows where its answers differ from those in the file.',
+  about:
+    'Replays a transcript against a server and shows where its answers differ from those in the file.',
   notes: `In a transcript, lines that begin with ">" are sent, lines that begin with "<" are expected in that order,
 and all other lines are prose. In an expected message, * is any value, $name any value that is remembered (a
 later ">" line with $name sends it), and ~"took * ms" a text with wildcards. --record keeps the ">" lines and
@@ -35,7 +43,13 @@ ${TARGET_NOTES.replace('an error from the server', 'something differs')}`,
       const channel = openChannel(args, target)
       const stop = () => void channel.close()
       signal.addEventListener('abort', stop)
-      const playing: Playing = { file, transcript, channel, signal, options: timeout === undefined ? {} : { timeout } }
+      const playing: Playing = {
+        file,
+        transcript,
+        channel,
+        signal,
+        options: timeout === undefined ? {} : { timeout },
+      }
       try {
         await (args.given.has('record') ? recordInto(playing) : compare(playing))
       } finally {
@@ -58,7 +72,9 @@ function readTranscript(file: string): string {
   try {
     text = readFileSync(file, 'utf8').replaceAll('\r\n', '\n')
   } catch (error) {
-    throw new UsageError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    throw new UsageError(
+      `${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
   let steps: Step[]
   try {
@@ -76,7 +92,10 @@ function openChannel({ given }: Arguments, target: ReturnType<typeof targetOf>):
   try {
     channel = target.open()
   } catch (error) {
-    throw new Failure(3, `The server could not be started: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Failure(
+      3,
+      `The server could not be started: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
   if (!given.has('verbose')) return channel
   return tap(channel, showFrame)
@@ -93,24 +112,37 @@ async function compare({ file, transcript, channel, signal, options }: Playing):
   const { differences, broken } = played
   for (const difference of differences) print(`${file}, ${difference}\n`)
   if (broken !== undefined) throw new Failure(3, broken.message)
-  if (differences.length > 0) throw new Failure(1, `${file}: ${count(differences.length, 'difference')}`)
+  if (differences.length > 0)
+    throw new Failure(1, `${file}: ${count(differences.length, 'difference')}`)
   const steps = parseTranscript(transcript)
   const sent = steps.filter(({ direction }) => direction === 'send').length
   print(`${file}: ${count(sent, 'message')} sent, ${steps.length - sent} came as expected\n`)
 }
 
 async function recordInto({ file, transcript, channel, signal, options }: Playing): Promise<void> {
-  const { transcript: recorded, unanswered, broken, garbage, unsent } = await record(transcript, channel, options)
+  const {
+    transcript: recorded,
+    unanswered,
+    broken,
+    garbage,
+    unsent,
+  } = await record(transcript, channel, options)
   // Half a conversation must not replace a whole one.
   signal.throwIfAborted()
   if (broken !== undefined) throw new Failure(3, `${broken.message}\n${file} was left as it is`)
   if (garbage !== undefined)
-    throw new Failure(1, `The server prints what is no message: ${JSON.stringify(garbage.slice(0, 200))}\n${file} was left as it is`)
+    throw new Failure(
+      1,
+      `The server prints what is no message: ${JSON.stringify(garbage.slice(0, 200))}\n${file} was left as it is`,
+    )
   if (unsent !== undefined) throw new Failure(1, `${file}, ${unsent}\n${file} was left as it is`)
   writeFileSync(file, recorded)
   const came = parseTranscript(recorded).filter(({ direction }) => direction === 'expect').length
-  print(`${file}: ${count(came, 'message')} written${recorded === transcript ? ', nothing has changed' : ''}\n`)
-  if (unanswered.length > 0) throw new Failure(1, `${file}: no answer came to line ${unanswered.join(', ')}`)
+  print(
+    `${file}: ${count(came, 'message')} written${recorded === transcript ? ', nothing has changed' : ''}\n`,
+  )
+  if (unanswered.length > 0)
+    throw new Failure(1, `${file}: no answer came to line ${unanswered.join(', ')}`)
 }
 
 function count(number: number, noun: string): string {

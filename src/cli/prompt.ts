@@ -17,10 +17,14 @@ export const prompt: Command = {
     const [name = '', word] = args.words
     const given = textsOf(await argsOf(args))
     await withClient(args, word, async (client, options) => {
-      const result = await client.getPrompt(name, given, options).catch(didYouMean(name, client.prompts(QUICK), (each) => each.name))
+      const result = await client
+        .getPrompt(name, given, options)
+        .catch(didYouMean(name, client.prompts(QUICK), (each) => each.name))
       if (args.given.has('json')) return printJson(result)
       const messages = result.messages.map((message) =>
-        isObject(message) ? `${message.role}: ${contentText([message.content])}\n` : `${JSON.stringify(message)}\n`,
+        isObject(message)
+          ? `${message.role}: ${contentText([message.content])}\n`
+          : `${JSON.stringify(message)}\n`,
       )
       print(messages.join('\n'))
     })
@@ -29,7 +33,8 @@ export const prompt: Command = {
 
 function textsOf(args: Record<string, unknown>): Record<string, string> {
   for (const [name, value] of Object.entries(args)) {
-    if (typeof value !== 'string') throw new UsageError(`Arguments of prompts are texts: write "${name}":"…" in --args`)
+    if (typeof value !== 'string')
+      throw new UsageError(`Arguments of prompts are texts: write "${name}":"…" in --args`)
   }
   return args as Record<string, string> // as the loop has seen
 }

@@ -14,15 +14,25 @@ export const read: Command = {
   run: (args) =>
     withClient(args, args.words[1], async (client, options) => {
       const [uri = ''] = args.words
-      const result = await client.readResource(uri, options).catch(didYouMean(uri, client.resources(QUICK), (resource) => resource.uri))
+      const result = await client
+        .readResource(uri, options)
+        .catch(didYouMean(uri, client.resources(QUICK), (resource) => resource.uri))
       if (args.given.has('json')) printJson(result)
-      else for (const contents of result.contents) printContents(contents, result.contents.length > 1)
+      else
+        for (const contents of result.contents) printContents(contents, result.contents.length > 1)
     }),
 }
 
-function printContents({ uri, mimeType = 'unknown type', text, blob }: ResourceContents, titled: boolean): void {
+function printContents(
+  { uri, mimeType = 'unknown type', text, blob }: ResourceContents,
+  titled: boolean,
+): void {
   if (titled) print(`${uri} (${mimeType})\n`)
-  if (text !== undefined) print(text.endsWith('\n') || !(titled || process.stdout.isTTY) ? text : `${text}\n`)
-  else if (process.stdout.isTTY) print(`[${Buffer.byteLength(blob ?? '', 'base64')} bytes of ${mimeType}; write them to a file with >]\n`)
+  if (text !== undefined)
+    print(text.endsWith('\n') || !(titled || process.stdout.isTTY) ? text : `${text}\n`)
+  else if (process.stdout.isTTY)
+    print(
+      `[${Buffer.byteLength(blob ?? '', 'base64')} bytes of ${mimeType}; write them to a file with >]\n`,
+    )
   else printRaw(Buffer.from(blob ?? '', 'base64'))
 }

@@ -40,7 +40,13 @@ function presence(listOf: (revision: Revision) => readonly string[], excluded: b
   const names = [...new Set(revisions.flatMap((revision) => [...listOf(revision)]))]
   return names.map((name) => [
     name,
-    ...revisions.map((revision) => (listOf(revision).includes(name) ? 'yes' : excluded && name in revision.excluded ? 'excluded' : '')),
+    ...revisions.map((revision) =>
+      listOf(revision).includes(name)
+        ? 'yes'
+        : excluded && name in revision.excluded
+          ? 'excluded'
+          : '',
+    ),
   ])
 }
 
@@ -60,7 +66,10 @@ function sections(): [title: string, rows: Row[]][] {
   const shapes = revisions.flatMap(({ fields }) => Object.keys(fields))
   const fields = [...new Set(shapes)].map((shape): [string, Row[]] => [
     `Fields of ${shape}`,
-    [['field', ...ids], ...presence((revision) => revision.fields[shape as keyof Revision['fields']], false)],
+    [
+      ['field', ...ids],
+      ...presence((revision) => revision.fields[shape as keyof Revision['fields']], false),
+    ],
   ])
   return [['Facts', rows()], ...methods, ...fields]
 }
@@ -73,8 +82,14 @@ function plain(): string {
 }
 
 function aligned(table: readonly Row[]): string {
-  const widths = (table[0] ?? []).map((_, column) => Math.max(...table.map((row) => (row[column] ?? '').length)))
-  return table.map((row) => `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd()).join('\n')
+  const widths = (table[0] ?? []).map((_, column) =>
+    Math.max(...table.map((row) => (row[column] ?? '').length)),
+  )
+  return table
+    .map((row) =>
+      `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd(),
+    )
+    .join('\n')
 }
 
 function markdown(): string {

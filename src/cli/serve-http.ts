@@ -34,7 +34,8 @@ async function start(server: Server, options: ListenOptions) {
     return await listen(server, options)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    if (reason.includes('EADDRINUSE')) throw new UsageError(`Port ${options.port ?? 3000} is in use; choose another with --port`)
+    if (reason.includes('EADDRINUSE'))
+      throw new UsageError(`Port ${options.port ?? 3000} is in use; choose another with --port`)
     if (reason.includes('"unauthenticated: true"'))
       throw new UsageError(
         `On ${options.host ?? ''} anybody who reaches this machine could call; add --tokens, or --unauthenticated if that is meant`,
@@ -50,16 +51,26 @@ function listenOptions(given: ReadonlyMap<string, string>): ListenOptions {
       ?.split(',')
       .map((each) => each.trim())
   const [hosts, origins] = [list('hosts'), list('origins')]
-  const [host, cert, key, file] = [given.get('host'), given.get('tls-cert'), given.get('tls-key'), given.get('tokens')]
-  if ((cert === undefined) !== (key === undefined)) throw new UsageError('--tls-cert and --tls-key belong together')
+  const [host, cert, key, file] = [
+    given.get('host'),
+    given.get('tls-cert'),
+    given.get('tls-key'),
+    given.get('tokens'),
+  ]
+  if ((cert === undefined) !== (key === undefined))
+    throw new UsageError('--tls-cert and --tls-key belong together')
   return {
     port: portOf(given.get('port') ?? '3000'),
     ...(host === undefined ? {} : { host }),
-    ...(hosts === undefined ? {} : { hosts: hosts.length === 1 && hosts[0] === 'any' ? 'any' : hosts }),
+    ...(hosts === undefined
+      ? {}
+      : { hosts: hosts.length === 1 && hosts[0] === 'any' ? 'any' : hosts }),
     ...(origins === undefined ? {} : { origins }),
     ...(file === undefined ? {} : { auth: authOf(file) }),
     ...(given.has('unauthenticated') ? { unauthenticated: true } : {}),
-    ...(cert === undefined || key === undefined ? {} : { tls: { cert: contents(cert, 'tls-cert'), key: contents(key, 'tls-key') } }),
+    ...(cert === undefined || key === undefined
+      ? {}
+      : { tls: { cert: contents(cert, 'tls-cert'), key: contents(key, 'tls-key') } }),
   }
 }
 
@@ -84,7 +95,9 @@ function tokensOf(file: string): KnownToken[] {
   } catch (error) {
     // The reason of a parser may quote the file, and with it a token.
     if (!(error instanceof SyntaxError)) throw error
-    throw new UsageError(`--tokens: ${file} is no JSON${/ at position \d+/.exec(error.message)?.[0] ?? ''}`)
+    throw new UsageError(
+      `--tokens: ${file} is no JSON${/ at position \d+/.exec(error.message)?.[0] ?? ''}`,
+    )
   }
   throw new UsageError(`--tokens: ${file} must be a JSON list of { "token", "id", "scopes" }`)
 }

@@ -1,10 +1,25 @@
 import { constants, openSync, writeSync } from 'node:fs'
 import { ccmcpServer, warnOnStderr } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
-import { type Framing, type LogLevel, type LogStream, type StdioOptions, serveStdio } from '../stdio.js'
+import {
+  type Framing,
+  type LogLevel,
+  type LogStream,
+  type StdioOptions,
+  serveStdio,
+} from '../stdio.js'
 import { type Command, HELP } from './command.js'
 import { HTTP_OPTIONS } from './http-options.js'
-import { type Arguments, type Options, UsageError, bytesOf, columns, readVariables, suggestion, variableOf } from './options.js'
+import {
+  type Arguments,
+  type Options,
+  UsageError,
+  bytesOf,
+  columns,
+  readVariables,
+  suggestion,
+  variableOf,
+} from './options.js'
 import { BUNDLED, DEFAULT, kindOf } from './servers.js'
 import { type Settings, narrow, settingsOf } from './settings.js'
 
@@ -21,12 +36,24 @@ const OPTIONS = {
       'a folder whose files the server ccmcp gives access to; may be given several times (default: the working folder and that for temporary files)',
   },
   'read-only': { about: 'the server ccmcp changes no files' },
-  persist: { value: 'FILE', about: 'where the server ccmcp keeps tools that were made at run time (default: nowhere)' },
+  persist: {
+    value: 'FILE',
+    about: 'where the server ccmcp keeps tools that were made at run time (default: nowhere)',
+  },
   tools: { value: 'NAMES', list: true, about: 'only these tools, with commas between them' },
   'exclude-tools': { value: 'NAMES', list: true, about: 'all tools but these' },
-  framing: { value: ['auto', 'lines', 'content-length'], about: 'how messages are told apart (default auto: as the client does)' },
-  'max-message': { value: 'BYTES', about: 'the longest message taken in (default 1048576 for ccmcp, 33554432 for others)' },
-  'log-level': { value: ['debug', 'info', 'warning', 'error'], about: 'the lowest level that is logged (default info)' },
+  framing: {
+    value: ['auto', 'lines', 'content-length'],
+    about: 'how messages are told apart (default auto: as the client does)',
+  },
+  'max-message': {
+    value: 'BYTES',
+    about: 'the longest message taken in (default 1048576 for ccmcp, 33554432 for others)',
+  },
+  'log-level': {
+    value: ['debug', 'info', 'warning', 'error'],
+    about: 'the lowest level that is logged (default info)',
+  },
   'log-file': { value: 'FILE', about: 'log there and not to stderr; lines are added at its end' },
   'unsupported-revision': {
     value: ['negotiate', 'echo', 'reject'],
@@ -34,11 +61,13 @@ const OPTIONS = {
   },
   'invalid-arguments': {
     value: ['result', 'protocol'],
-    about: 'answer bad arguments with a result or with error -32602 (default result; grammar and text: protocol)',
+    about:
+      'answer bad arguments with a result or with error -32602 (default result; grammar and text: protocol)',
   },
   'unexpected-errors': {
     value: ['result', 'protocol'],
-    about: 'answer a failing tool with a result or with error -32603 (default result; grammar and text: protocol)',
+    about:
+      'answer a failing tool with a result or with error -32603 (default result; grammar and text: protocol)',
   },
   ...HTTP_OPTIONS,
   ...HELP,
@@ -49,7 +78,8 @@ const FILE = `a module (./server.js, .mjs, .ts) that exports a server made with 
 
 export const serve: Command = {
   usage: 'serve [NAME | FILE] [options]      (the word "serve" may be left out before options)',
-  about: 'Runs an MCP server on stdin and stdout, or over HTTP: one that comes with ccmcp, or one that a file exports.',
+  about:
+    'Runs an MCP server on stdin and stdout, or over HTTP: one that comes with ccmcp, or one that a file exports.',
   notes: `The servers:
 
 ${columns([...Object.entries(BUNDLED), ['FILE', FILE]])}
@@ -66,10 +96,13 @@ async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments
   const isFile = kindOf(name) === 'file'
   if (name !== DEFAULT) {
     const wrong = OWN.find((option) => typed.has(option))
-    if (wrong !== undefined) throw new UsageError(`--${wrong} is an option of the server ${DEFAULT} only`)
+    if (wrong !== undefined)
+      throw new UsageError(`--${wrong} is an option of the server ${DEFAULT} only`)
   }
   const given = new Map([...readVariables(process.env, OPTIONS), ...typed])
-  const idle = given.has('http') ? undefined : Object.keys(HTTP_OPTIONS).find((option) => typed.has(option))
+  const idle = given.has('http')
+    ? undefined
+    : Object.keys(HTTP_OPTIONS).find((option) => typed.has(option))
   if (idle !== undefined) throw new UsageError(`--${idle} is for a server over HTTP: add --http`)
   await warnOfVariables()
   const options = stdioOptions(given, name)
@@ -80,9 +113,16 @@ async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments
   await serveStdio(server, options)
 }
 
-async function serverOf(name: string, isFile: boolean, settings: Settings, given: ReadonlyMap<string, string>): Promise<Server> {
+async function serverOf(
+  name: string,
+  isFile: boolean,
+  settings: Settings,
+  given: ReadonlyMap<string, string>,
+): Promise<Server> {
   try {
-    const server = isFile ? await (await import('./module.js')).serverOf(name, settings, given.has('http')) : await bundled(name, settings)
+    const server = isFile
+      ? await (await import('./module.js')).serverOf(name, settings, given.has('http'))
+      : await bundled(name, settings)
     narrow(server, given)
     return server
   } catch (error) {
@@ -110,7 +150,11 @@ function stdioOptions(given: ReadonlyMap<string, string>, name: string): StdioOp
     // Each of these was checked against the option's values.
     logLevel: (given.get('log-level') ?? 'info') as LogLevel,
     framing: (given.get('framing') ?? 'auto') as Framing,
-    ...(limit === undefined ? (name === DEFAULT ? { maxMessage: MAX_MESSAGE } : {}) : { maxMessage: bytesOf('max-message', limit) }),
+    ...(limit === undefined
+      ? name === DEFAULT
+        ? { maxMessage: MAX_MESSAGE }
+        : {}
+      : { maxMessage: bytesOf('max-message', limit) }),
     ...(file === undefined ? {} : { log: logFile(file) }),
   }
 }
@@ -140,9 +184,15 @@ function logFile(path: string): LogStream {
   let descriptor: number
   try {
     // A pipe that nobody reads would keep us waiting.
-    descriptor = openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK, 0o600)
+    descriptor = openSync(
+      path,
+      constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK,
+      0o600,
+    )
   } catch (error) {
-    throw new UsageError(`--log-file ${JSON.stringify(path)} cannot be written: ${error instanceof Error ? error.message : String(error)}`)
+    throw new UsageError(
+      `--log-file ${JSON.stringify(path)} cannot be written: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
   return {
     write(line) {

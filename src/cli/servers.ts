@@ -26,7 +26,10 @@ export function checkFile(file: string): void {
   try {
     isFile = statSync(file).isFile()
   } catch (error) {
-    throw new UsageError(`${file} cannot be served: ${error instanceof Error ? error.message : String(error)}`)
+    throw new UsageError(
+      `${file} cannot be served: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
-  if (!isFile) throw new UsageError(`${file} is not a file; name the module that exports the server`)
+  if (!isFile)
+    throw new UsageError(`${file} is not a file; name the module that exports the server`)
 }

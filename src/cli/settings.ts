@@ -4,7 +4,10 @@ import { UsageError, listOf, pathsOf, suggestion } from './options.js'
 import { DEFAULT } from './servers.js'
 
 /** What the servers of ccmcp can be told. */
-export interface Settings extends Pick<ServerOptions, 'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'> {
+export interface Settings extends Pick<
+  ServerOptions,
+  'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'
+> {
   roots?: string[]
   readOnly?: boolean
   persist?: string
@@ -42,9 +45,12 @@ export function narrow(server: Server, given: ReadonlyMap<string, string>): void
   for (const name of [...(tools ?? []), ...excluded]) {
     if (known.includes(name)) continue
     const meant = suggestion(name, known)
-    throw new UsageError(`There is no tool ${JSON.stringify(name)}${meant === '' ? `; there are ${known.join(', ') || 'none'}` : meant}`)
+    throw new UsageError(
+      `There is no tool ${JSON.stringify(name)}${meant === '' ? `; there are ${known.join(', ') || 'none'}` : meant}`,
+    )
   }
-  for (const name of known) if (tools?.includes(name) === false || excluded.includes(name)) server.tools.disable(name)
+  for (const name of known)
+    if (tools?.includes(name) === false || excluded.includes(name)) server.tools.disable(name)
 }
 
 function folder(path: string): string {
@@ -52,7 +58,9 @@ function folder(path: string): string {
   try {
     isFolder = statSync(path).isDirectory()
   } catch (error) {
-    throw new UsageError(`--root ${JSON.stringify(path)} cannot be used: ${error instanceof Error ? error.message : String(error)}`)
+    throw new UsageError(
+      `--root ${JSON.stringify(path)} cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
   if (!isFolder) throw new UsageError(`--root ${JSON.stringify(path)} is not a folder`)
   return path

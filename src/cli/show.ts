@@ -28,7 +28,12 @@ function blockText(block: ContentBlock): string {
   }
 }
 
-function resourceText({ uri, mimeType = 'application/octet-stream', text, blob }: ResourceContents): string {
+function resourceText({
+  uri,
+  mimeType = 'application/octet-stream',
+  text,
+  blob,
+}: ResourceContents): string {
   return text ?? `[${uri}, ${mimeType}, ${sizeOf(blob ?? '')} bytes]`
 }
 

@@ -7,7 +7,11 @@ export const QUICK: CallOptions = { timeout: 5000 }
 const MOST = 1000
 
 /** For a `catch`: adds to an error of the server which of the names in its list was probably meant. */
-export function didYouMean<Item>(typed: string, items: AsyncIterable<Item>, nameOf: (item: Item) => string) {
+export function didYouMean<Item>(
+  typed: string,
+  items: AsyncIterable<Item>,
+  nameOf: (item: Item) => string,
+) {
   return async (error: unknown): Promise<never> => {
     if (!(error instanceof RpcError)) throw error
     const names: string[] = []
@@ -19,6 +23,8 @@ export function didYouMean<Item>(typed: string, items: AsyncIterable<Item>, name
     } catch {
       // What came before may be enough.
     }
-    throw names.includes(typed) ? error : new RpcError(error.code, error.message + suggestion(typed, names), error.data)
+    throw names.includes(typed)
+      ? error
+      : new RpcError(error.code, error.message + suggestion(typed, names), error.data)
   }
 }

@@ -28,20 +28,32 @@ const MAX_ERROR = 10_000
 
 /** The options of every command that talks to a server. */
 export const TARGET_OPTIONS = {
-  timeout: { value: 'SECONDS', about: 'how long to wait for an answer (default 60; 30 for the first one)' },
-  framing: { value: ['lines', 'content-length'], about: 'how messages are told apart (default lines)' },
+  timeout: {
+    value: 'SECONDS',
+    about: 'how long to wait for an answer (default 60; 30 for the first one)',
+  },
+  framing: {
+    value: ['lines', 'content-length'],
+    about: 'how messages are told apart (default lines)',
+  },
   'max-message': { value: 'BYTES', about: 'the longest message taken in (default 33554432)' },
   verbose: { about: 'show every message and what the server logs, on stderr' },
 } as const satisfies Options
 
 export const CLIENT_OPTIONS = {
-  revision: { value: revisions.map(({ id }) => id), about: 'the revision of the protocol (default: the newest that the server speaks)' },
+  revision: {
+    value: revisions.map(({ id }) => id),
+    about: 'the revision of the protocol (default: the newest that the server speaks)',
+  },
   ...TARGET_OPTIONS,
   json: { about: 'the result as JSON' },
 } satisfies Options
 
 export const ARGS_OPTION = {
-  args: { value: 'JSON', about: 'the arguments: a JSON object, @FILE for the content of a file, or - for stdin' },
+  args: {
+    value: 'JSON',
+    about: 'the arguments: a JSON object, @FILE for the content of a file, or - for stdin',
+  },
 } as const satisfies Options
 
 export const TARGET_NOTES = `The server is SERVER (one that comes with ccmcp, or a file that exports one; default ${DEFAULT}), or any
@@ -51,7 +63,8 @@ Exit codes: 0 success, 1 an error from the server, 2 a wrong command line, 3 no 
 
 /** The server that a command line means: what follows `--`, or one that we serve ourselves. */
 export function targetOf({ given, command }: Arguments, word: string | undefined): Target {
-  if (command !== undefined && word !== undefined) throw new UsageError(`Name one server: ${JSON.stringify(word)}, or what follows "--"`)
+  if (command !== undefined && word !== undefined)
+    throw new UsageError(`Name one server: ${JSON.stringify(word)}, or what follows "--"`)
   const limit = given.get('max-message')
   const [program, ...args] = command ?? bundledCommand(word ?? DEFAULT)
   if (program === undefined || program === '') throw new UsageError('No command follows "--"')
@@ -96,7 +109,8 @@ export async function argsOf({ given }: Arguments): Promise<Record<string, unkno
       `--args is no JSON (${error instanceof Error ? error.message : String(error)}); write it such as '{"name":"value"}'`,
     )
   }
-  if (!isObject(value)) throw new UsageError(`--args must be a JSON object, such as '{"name":"value"}'`)
+  if (!isObject(value))
+    throw new UsageError(`--args must be a JSON object, such as '{"name":"value"}'`)
   return value
 }
 
@@ -108,7 +122,9 @@ async function textOf(text: string): Promise<string> {
     for await (const chunk of process.stdin) chunks.push(chunk as Buffer) // no encoding was set
     return Buffer.concat(chunks).toString()
   } catch (error) {
-    throw new UsageError(`--args ${text} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    throw new UsageError(
+      `--args ${text} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
 }
 
@@ -129,7 +145,9 @@ class Noise {
 
   warn(reason: string): void {
     if (++this.#count > MAX_NOISE) return
-    warn(`the server printed a line on stdout that is no protocol message: ${JSON.stringify(cut(this.#line, 200))} (${reason})`)
+    warn(
+      `the server printed a line on stdout that is no protocol message: ${JSON.stringify(cut(this.#line, 200))} (${reason})`,
+    )
     if (this.#count === 1) warn('stdout carries the protocol; a server logs to stderr')
     if (this.#count === MAX_NOISE) warn('further lines of this kind are not shown')
   }
@@ -164,7 +182,8 @@ export async function withClient(
         report: ({ level, message }) => level === 'warning' && noise.warn(message),
       })
       try {
-        const times = timeout === undefined ? {} : { timeout, maxTimeout: Math.max(timeout, 600_000) }
+        const times =
+          timeout === undefined ? {} : { timeout, maxTimeout: Math.max(timeout, 600_000) }
         await use(client, { signal, ...times })
       } finally {
         await client.close()
@@ -201,7 +220,10 @@ function failureOf(error: unknown, json: boolean): unknown {
     const { code, message, data } = error
     if (json) printJson({ error: { code, message, data } })
     const detail = data === undefined || json ? '' : `\n${JSON.stringify(data, null, 2)}`
-    return new Failure(1, cut(`The server answered with error ${code}: ${message}${detail}`, MAX_ERROR))
+    return new Failure(
+      1,
+      cut(`The server answered with error ${code}: ${message}${detail}`, MAX_ERROR),
+    )
   }
   if (isConnectionLost(error)) return new Failure(3, error.message)
   // What the server said does not make sense.
@@ -209,5 +231,7 @@ function failureOf(error: unknown, json: boolean): unknown {
 }
 
 export function isConnectionLost(error: unknown): error is Error {
-  return error instanceof ConnectionError || error instanceof ChannelClosed || error instanceof Timeout
+  return (
+    error instanceof ConnectionError || error instanceof ChannelClosed || error instanceof Timeout
+  )
 }

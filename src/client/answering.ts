@@ -1,7 +1,13 @@
 import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, asError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
-import type { CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, Root } from '../protocol/model.js'
+import type {
+  CreateMessageParams,
+  CreateMessageResult,
+  ElicitParams,
+  ElicitResult,
+  Root,
+} from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectCompletion, projectElicitation, projectRoot } from '../protocol/revisions/shapes.js'
 
@@ -13,7 +19,10 @@ interface Asked {
 /** How a host answers what servers ask. What is not given is not declared, and cannot be asked for. */
 export interface Answers {
   /** Completes a conversation with the host's model; people should see what is asked. */
-  sample?: (params: CreateMessageParams, asked: Asked) => CreateMessageResult | Promise<CreateMessageResult>
+  sample?: (
+    params: CreateMessageParams,
+    asked: Asked,
+  ) => CreateMessageResult | Promise<CreateMessageResult>
   /** Has the user fill in a form (`requestedSchema`) or open a URL (`mode: 'url'`). */
   elicit?: (params: ElicitParams, asked: Asked) => ElicitResult | Promise<ElicitResult>
   /** The folders that the user works in. */
@@ -39,14 +48,23 @@ export async function answer(
 ): Promise<object> {
   switch (true) {
     case method === 'sampling/createMessage' && sample !== undefined:
-      if (!Array.isArray(params['messages'])) throw new RpcError(INVALID_PARAMS, 'Invalid params: "messages" must be a list')
-      return projectCompletion(revision, await sample(params as unknown as CreateMessageParams, { signal })) // the rest is the server's word
+      if (!Array.isArray(params['messages']))
+        throw new RpcError(INVALID_PARAMS, 'Invalid params: "messages" must be a list')
+      return projectCompletion(
+        revision,
+        await sample(params as unknown as CreateMessageParams, { signal }),
+      ) // the rest is the server's word
     case method === 'elicitation/create' && elicit !== undefined: {
       const { mode = 'form', message } = params
-      if (typeof message !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "message" must be a string')
-      if (mode !== 'form' && mode !== 'url') throw new RpcError(INVALID_PARAMS, 'Invalid params: "mode" must be form or url')
+      if (typeof message !== 'string')
+        throw new RpcError(INVALID_PARAMS, 'Invalid params: "message" must be a string')
+      if (mode !== 'form' && mode !== 'url')
+        throw new RpcError(INVALID_PARAMS, 'Invalid params: "mode" must be form or url')
       if (mode === 'url' && revision?.urlQuestions === 'none')
-        throw new RpcError(INVALID_PARAMS, `Invalid params: protocol ${revision.id} has no "mode" url`)
+        throw new RpcError(
+          INVALID_PARAMS,
+          `Invalid params: protocol ${revision.id} has no "mode" url`,
+        )
       const result = await elicit({ ...params, mode } as unknown as ElicitParams, { signal })
       return projectElicitation(revision, result)
     }
@@ -73,7 +91,8 @@ export async function answerAll(
 ): Promise<Params> {
   const state = requestState === undefined ? {} : { requestState }
   if (inputRequests === undefined) return state
-  if (!isObject(inputRequests)) throw new TypeError(`${method} asks for input in a way that cannot be read`)
+  if (!isObject(inputRequests))
+    throw new TypeError(`${method} asks for input in a way that cannot be read`)
   given.throwIfAborted()
   // When one of them fails, the others are not wanted any more.
   const controller = new AbortController()
@@ -86,17 +105,25 @@ export async function answerAll(
       return [key, await answer(answers, revision, request['method'], params, signal)] as const
     } catch (error) {
       if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND)) throw error
-      throw new TypeError(`${method} needs input that this client cannot give: "${truncate(key)}" by ${truncate(request['method'])}`, {
-        cause: error,
-      })
+      throw new TypeError(
+        `${method} needs input that this client cannot give: "${truncate(key)}" by ${truncate(request['method'])}`,
+        {
+          cause: error,
+        },
+      )
     }
   })
   // Who gives up does not wait for an answer that does not come.
   const aborted = new Promise<never>((_, reject) => {
-    given.addEventListener('abort', () => reject(asError(given.reason)), { signal: controller.signal })
+    given.addEventListener('abort', () => reject(asError(given.reason)), {
+      signal: controller.signal,
+    })
   })
   try {
-    return { inputResponses: Object.fromEntries(await Promise.race([Promise.all(entries), aborted])), ...state }
+    return {
+      inputResponses: Object.fromEntries(await Promise.race([Promise.all(entries), aborted])),
+      ...state,
+    }
   } catch (error) {
     controller.abort(error)
     throw error

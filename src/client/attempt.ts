@@ -29,9 +29,16 @@ export class Attempt {
     this.session = new ClientSession(this.#channel, options)
   }
 
-  async open(wanted: Revision | undefined, verdict: Verdict | undefined, times: Times): Promise<Reached> {
+  async open(
+    wanted: Revision | undefined,
+    verdict: Verdict | undefined,
+    times: Times,
+  ): Promise<Reached> {
     if ((wanted?.opening ?? verdict) === 'handshake') return await this.#initialize(wanted, times)
-    const reached = wanted === undefined ? await this.#negotiate(verdict, times) : await this.#insist(wanted, times)
+    const reached =
+      wanted === undefined
+        ? await this.#negotiate(verdict, times)
+        : await this.#insist(wanted, times)
     if (reached.revision.opening === 'self-describing') this.session.describes = reached.revision
     return reached
   }
@@ -81,9 +88,17 @@ export class Attempt {
       let probed = await within(probeTimeout, probing)
       if (probed === undefined) {
         const alive = this.session.request('ping', undefined, pending).then(nothing, nothing)
-        probed = await within(Math.min(STARTING * probeTimeout, timeout), Promise.race([probing, alive]))
+        probed = await within(
+          Math.min(STARTING * probeTimeout, timeout),
+          Promise.race([probing, alive]),
+        )
       }
-      if (probed === undefined) return await this.#initializeBesideProbe(probing, { ...times, probeTimeout, signal: pending.signal })
+      if (probed === undefined)
+        return await this.#initializeBesideProbe(probing, {
+          ...times,
+          probeTimeout,
+          signal: pending.signal,
+        })
       if (probed.kind === 'modern') return probed.reached
       if (probed.kind === 'failed') {
         if (!(probed.error instanceof ChannelClosed)) throw probed.error
@@ -100,7 +115,9 @@ export class Attempt {
     const { timeout, probeTimeout } = times
     const initializing = this.#initialize(undefined, times)
     // A server that accepts `initialize` speaks a legacy revision from then on, even if it is modern as well.
-    const accepted = probing.then((probed) => (probed.kind === 'modern' ? within(probeTimeout, initializing) : initializing))
+    const accepted = probing.then((probed) =>
+      probed.kind === 'modern' ? within(probeTimeout, initializing) : initializing,
+    )
     let problem: unknown
     try {
       const reached = await Promise.race([initializing, accepted])
@@ -113,7 +130,9 @@ export class Attempt {
     if (problem instanceof ChannelClosed) {
       // It has ended because of what it was sent.
       await this.#reopen()
-      return probed?.kind === 'modern' ? await this.#insist(probed.reached.revision, times) : await this.#initialize(undefined, times)
+      return probed?.kind === 'modern'
+        ? await this.#insist(probed.reached.revision, times)
+        : await this.#initialize(undefined, times)
     }
     if (probed?.kind === 'modern') return probed.reached
     throw probed?.kind === 'failed' ? probed.error : problem
@@ -136,11 +155,16 @@ function nothing(): undefined {
 }
 
 /** What the promise becomes, or undefined where that takes longer. */
-async function within<Value>(milliseconds: number, promise: Promise<Value>): Promise<Value | undefined> {
+async function within<Value>(
+  milliseconds: number,
+  promise: Promise<Value>,
+): Promise<Value | undefined> {
   // A timer would take it for none.
   if (milliseconds >= 2 ** 31) return await promise
   let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<undefined>((resolve) => (timer = setTimeout(resolve, milliseconds, undefined)))
+  const late = new Promise<undefined>(
+    (resolve) => (timer = setTimeout(resolve, milliseconds, undefined)),
+  )
   return await Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 

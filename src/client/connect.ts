@@ -68,12 +68,26 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     tap,
     signal,
   } = options
-  const answers: Answers = { ...(sample && { sample }), ...(elicit && { elicit }), ...(roots && { roots }) }
+  const answers: Answers = {
+    ...(sample && { sample }),
+    ...(elicit && { elicit }),
+    ...(roots && { roots }),
+  }
   const declared = { ...capabilitiesOf(answers), ...capabilities }
-  const sessionOptions: SessionOptions = { info, capabilities: declared, answers, report, ...(tap === undefined ? {} : { tap }) }
+  const sessionOptions: SessionOptions = {
+    info,
+    capabilities: declared,
+    answers,
+    report,
+    ...(tap === undefined ? {} : { tap }),
+  }
   const attempt = start(target, sessionOptions)
   try {
-    const reached = await attempt.open(wanted, verdicts.get(target), { timeout, probeTimeout, signal })
+    const reached = await attempt.open(wanted, verdicts.get(target), {
+      timeout,
+      probeTimeout,
+      signal,
+    })
     verdicts.set(target, reached.revision.opening)
     return new Client(attempt.session, reached)
   } catch (error) {
@@ -86,14 +100,19 @@ function start(target: Target, options: SessionOptions): Attempt {
   try {
     return new Attempt(target, options)
   } catch (error) {
-    throw new ConnectionError(`The server could not be started: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    })
+    throw new ConnectionError(
+      `The server could not be started: ${error instanceof Error ? error.message : String(error)}`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 
 function known(id: string): Revision {
   const revision = revisions.find((each) => each.id === id)
   if (revision !== undefined) return revision
-  throw new TypeError(`Unknown protocol revision ${JSON.stringify(id)}; known are ${revisions.map((each) => each.id).join(', ')}`)
+  throw new TypeError(
+    `Unknown protocol revision ${JSON.stringify(id)}; known are ${revisions.map((each) => each.id).join(', ')}`,
+  )
 }

@@ -23,7 +23,10 @@ interface Described {
 interface ListParams extends Described {
   cursor?: string | undefined
 }
-type Page<Member extends string, Item> = { [Key in Member]: Item[] } & { nextCursor?: string } & Partial<CacheHint> & Described
+type Page<Member extends string, Item> = { [Key in Member]: Item[] } & {
+  nextCursor?: string
+} & Partial<CacheHint> &
+  Described
 
 /** Given back with the answers to what a server has asked; the client does so by itself. */
 interface Resumed extends Described {
@@ -42,28 +45,47 @@ interface Subscriptions {
 export interface Requests {
   'server/discover': {
     params: Described
-    result: { supportedVersions: string[]; capabilities: Params; instructions?: string } & Partial<CacheHint> & Described
+    result: {
+      supportedVersions: string[]
+      capabilities: Params
+      instructions?: string
+    } & Partial<CacheHint> &
+      Described
   }
   ping: { params: Described; result: Described }
   'tools/list': { params: ListParams; result: Page<'tools', ToolListing> }
   'tools/call': { params: { name: string; arguments?: Params } & Resumed; result: CallToolResult }
   'resources/list': { params: ListParams; result: Page<'resources', ResourceListing> }
-  'resources/templates/list': { params: ListParams; result: Page<'resourceTemplates', ResourceTemplateListing> }
-  'resources/read': { params: { uri: string } & Resumed; result: ReadResourceResult & Partial<CacheHint> }
+  'resources/templates/list': {
+    params: ListParams
+    result: Page<'resourceTemplates', ResourceTemplateListing>
+  }
+  'resources/read': {
+    params: { uri: string } & Resumed
+    result: ReadResourceResult & Partial<CacheHint>
+  }
   'resources/subscribe': { params: { uri: string } & Described; result: Described }
   'resources/unsubscribe': { params: { uri: string } & Described; result: Described }
   'prompts/list': { params: ListParams; result: Page<'prompts', PromptListing> }
-  'prompts/get': { params: { name: string; arguments?: Readonly<Record<string, string>> } & Resumed; result: GetPromptResult }
+  'prompts/get': {
+    params: { name: string; arguments?: Readonly<Record<string, string>> } & Resumed
+    result: GetPromptResult
+  }
   'completion/complete': {
     params: {
-      ref: { type: 'ref/prompt'; name: string; title?: string } | { type: 'ref/resource'; uri: string }
+      ref:
+        | { type: 'ref/prompt'; name: string; title?: string }
+        | { type: 'ref/resource'; uri: string }
       argument: { name: string; value: string }
       context?: { arguments?: Readonly<Record<string, string>> }
     } & Described
     result: CompleteResult & Described
   }
   'logging/setLevel': { params: { level: LogLevel } & Described; result: Described }
-  'subscriptions/listen': { params: { notifications: Subscriptions } & Described; result: Described }
+  'subscriptions/listen': {
+    params: { notifications: Subscriptions } & Described
+    result: Described
+  }
 }
 
 /** The notifications of a server. */
@@ -93,11 +115,17 @@ export type RequestMethod = keyof Requests | Other
 export type ServerNotificationMethod = keyof ServerNotifications | Other
 export type ClientNotificationMethod = keyof ClientNotifications | Other
 
-export type RequestResult<Method> = Method extends keyof Requests ? Requests[Method]['result'] : Params
-export type NotificationParams<Method> = Method extends keyof ServerNotifications ? ServerNotifications[Method] : Params
+export type RequestResult<Method> = Method extends keyof Requests
+  ? Requests[Method]['result']
+  : Params
+export type NotificationParams<Method> = Method extends keyof ServerNotifications
+  ? ServerNotifications[Method]
+  : Params
 
 /** Params that may be empty can be left out. */
-type Arguments<Params, Rest extends unknown[]> = object extends Params ? [params?: Params | undefined, ...Rest] : [params: Params, ...Rest]
+type Arguments<Params, Rest extends unknown[]> = object extends Params
+  ? [params?: Params | undefined, ...Rest]
+  : [params: Params, ...Rest]
 export type RequestArguments<Method, Options> = Method extends keyof Requests
   ? Arguments<Requests[Method]['params'], [options?: Options]>
   : [params?: Params | undefined, options?: Options]

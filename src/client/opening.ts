@@ -1,15 +1,28 @@
 import { RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
-import { HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION } from '../protocol/errors.js'
+import {
+  HEADER_MISMATCH,
+  MISSING_CLIENT_CAPABILITY,
+  UNSUPPORTED_PROTOCOL_VERSION,
+} from '../protocol/errors.js'
 import { SERVER_INFO } from '../protocol/meta.js'
 import type { Implementation } from '../protocol/model.js'
-import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
+import {
+  type Revision,
+  byHandshake,
+  bySelfDescription,
+  newestHandshake,
+} from '../protocol/revisions/index.js'
 import { projectClientCapabilities, projectImplementation } from '../protocol/revisions/shapes.js'
 import type { CallOptions, ClientSession, Reached, SessionOptions } from './session.js'
 import { ConnectionError } from './target.js'
 
-const MODERN_ERRORS: ReadonlySet<number> = new Set([HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION])
+const MODERN_ERRORS: ReadonlySet<number> = new Set([
+  HEADER_MISMATCH,
+  MISSING_CLIENT_CAPABILITY,
+  UNSUPPORTED_PROTOCOL_VERSION,
+])
 /** Characters of a server's error that are repeated. */
 const MAX_SHOWN = 1000
 
@@ -29,18 +42,33 @@ export type Probed =
  * Asks with `server/discover` whether the server is modern. Never rejects.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility
  */
-export async function probe(session: ClientSession, revision: Revision, options: CallOptions): Promise<Probed> {
+export async function probe(
+  session: ClientSession,
+  revision: Revision,
+  options: CallOptions,
+): Promise<Probed> {
   try {
-    return { kind: 'modern', reached: discovered(await session.request('server/discover', undefined, options, revision)) }
+    return {
+      kind: 'modern',
+      reached: discovered(await session.request('server/discover', undefined, options, revision)),
+    }
   } catch (error) {
     if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION) {
       const supported = isObject(error.data) ? error.data['supported'] : undefined
       const mutual = newestOf(supported, revision)
       if (mutual !== undefined) return await probe(session, mutual, options)
-      return hasHandshake(supported) ? { kind: 'legacy', answer: error } : { kind: 'failed', error: nothingInCommon(supported) }
+      return hasHandshake(supported)
+        ? { kind: 'legacy', answer: error }
+        : { kind: 'failed', error: nothingInCommon(supported) }
     }
-    if (isModern(error)) return { kind: 'failed', error: new ConnectionError(refusalOf('server/discover', error), { cause: error }) }
-    return error instanceof RpcError || error instanceof TypeError ? { kind: 'legacy', answer: error } : { kind: 'failed', error }
+    if (isModern(error))
+      return {
+        kind: 'failed',
+        error: new ConnectionError(refusalOf('server/discover', error), { cause: error }),
+      }
+    return error instanceof RpcError || error instanceof TypeError
+      ? { kind: 'legacy', answer: error }
+      : { kind: 'failed', error }
   }
 }
 
@@ -55,11 +83,18 @@ export function refusalOf(method: string, { code, message, data }: RpcError): st
   return `The server answered ${method} with error ${code}: ${truncate(`${message}${detail}`, MAX_SHOWN)}`
 }
 
-function discovered({ supportedVersions, capabilities, instructions, _meta: meta }: Params): Reached {
+function discovered({
+  supportedVersions,
+  capabilities,
+  instructions,
+  _meta: meta,
+}: Params): Reached {
   const revision = newestOf(supportedVersions)
   if (revision === undefined) {
     const legacy = !Array.isArray(supportedVersions) || hasHandshake(supportedVersions)
-    throw legacy ? new TypeError('The answer to server/discover names no modern protocol revision') : nothingInCommon(supportedVersions)
+    throw legacy
+      ? new TypeError('The answer to server/discover names no modern protocol revision')
+      : nothingInCommon(supportedVersions)
   }
   return {
     revision,
@@ -71,7 +106,9 @@ function discovered({ supportedVersions, capabilities, instructions, _meta: meta
 
 /** The newest modern revision that the server supports as well, other than one that it has refused. */
 function newestOf(supported: unknown, refused?: Revision): Revision | undefined {
-  return bySelfDescription.findLast((each) => each !== refused && Array.isArray(supported) && supported.includes(each.id))
+  return bySelfDescription.findLast(
+    (each) => each !== refused && Array.isArray(supported) && supported.includes(each.id),
+  )
 }
 
 function hasHandshake(supported: unknown): boolean {
@@ -79,8 +116,12 @@ function hasHandshake(supported: unknown): boolean {
 }
 
 function nothingInCommon(supported: unknown): ConnectionError {
-  const listed = Array.isArray(supported) ? truncate(supported.filter((each) => typeof each === 'string').join(', '), MAX_SHOWN) : ''
-  return new ConnectionError(`The server and this client have no protocol revision in common: it serves ${listed || 'none'}`)
+  const listed = Array.isArray(supported)
+    ? truncate(supported.filter((each) => typeof each === 'string').join(', '), MAX_SHOWN)
+    : ''
+  return new ConnectionError(
+    `The server and this client have no protocol revision in common: it serves ${listed || 'none'}`,
+  )
 }
 
 /** The `initialize` handshake. */
@@ -115,5 +156,7 @@ export async function initialize(
 }
 
 function infoOf(value: unknown): Implementation | undefined {
-  return isObject(value) && typeof value['name'] === 'string' ? (value as unknown as Implementation) : undefined // shown, never relied upon
+  return isObject(value) && typeof value['name'] === 'string'
+    ? (value as unknown as Implementation)
+    : undefined // shown, never relied upon
 }

@@ -18,18 +18,27 @@ export async function* listOf<Item, Options = unknown>(
   /** An earlier cursor, at ever greater distance: a circle of any size comes back to it. */
   let earlier: string | undefined
   for (let number = 1; number <= MAX_PAGES; number++) {
-    const page = await session.request(method, cursor === undefined ? undefined : { cursor }, options)
+    const page = await session.request(
+      method,
+      cursor === undefined ? undefined : { cursor },
+      options,
+    )
     const { [member]: items, nextCursor } = page
-    if (!Array.isArray(items)) throw new TypeError(`The answer to ${method} has no list of ${member}`)
+    if (!Array.isArray(items))
+      throw new TypeError(`The answer to ${method} has no list of ${member}`)
     for (const item of items as unknown[]) {
-      if (!isObject(item) || typeof item['name'] !== 'string') throw new TypeError(`The answer to ${method} lists something without a name`)
+      if (!isObject(item) || typeof item['name'] !== 'string')
+        throw new TypeError(`The answer to ${method} lists something without a name`)
       yield item as Item // the rest is the server's word
     }
     if (nextCursor === undefined || nextCursor === null) return
-    if (typeof nextCursor !== 'string') throw new TypeError(`The answer to ${method} has a cursor that is no string`)
+    if (typeof nextCursor !== 'string')
+      throw new TypeError(`The answer to ${method} has a cursor that is no string`)
     // A server that hands out the same cursor again would never end.
     if (nextCursor === earlier)
-      throw new TypeError(`${method} goes in circles: the cursor ${JSON.stringify(nextCursor.slice(0, 200))} came twice`)
+      throw new TypeError(
+        `${method} goes in circles: the cursor ${JSON.stringify(nextCursor.slice(0, 200))} came twice`,
+      )
     if ((number & (number - 1)) === 0) earlier = nextCursor
     cursor = nextCursor
   }

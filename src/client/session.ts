@@ -77,24 +77,32 @@ export class ClientSession {
 
   constructor(channel: Channel, options: SessionOptions) {
     this.#options = options
-    const tapFailed = (error: unknown) => options.report({ level: 'error', message: 'tap failed', error })
-    this.peer = new Peer(options.tap === undefined ? channel : tap(channel, options.tap, tapFailed), {
-      request: ({ request, signal }) => {
-        const { method, params = {} } = request
-        if (method === 'ping') return {}
-        const revision = this.agreed ?? this.describes
-        if (revision?.methods.serverRequests.includes(method) === false) throw unknownMethod(method)
-        this.#answering.add(signal)
-        return answer(options.answers, revision, method, params, signal).finally(() => this.#answering.delete(signal))
+    const tapFailed = (error: unknown) =>
+      options.report({ level: 'error', message: 'tap failed', error })
+    this.peer = new Peer(
+      options.tap === undefined ? channel : tap(channel, options.tap, tapFailed),
+      {
+        request: ({ request, signal }) => {
+          const { method, params = {} } = request
+          if (method === 'ping') return {}
+          const revision = this.agreed ?? this.describes
+          if (revision?.methods.serverRequests.includes(method) === false)
+            throw unknownMethod(method)
+          this.#answering.add(signal)
+          return answer(options.answers, revision, method, params, signal).finally(() =>
+            this.#answering.delete(signal),
+          )
+        },
+        notification: (notification) => this.#notified(notification),
+        // Garbage is reported, never answered.
+        answersGarbage: false,
+        batchLimit: () => (this.agreed?.batches === true ? Infinity : 0),
+        cancelled: (requestId, reason, method) =>
+          method !== 'initialize' &&
+          this.peer.notify('notifications/cancelled', { requestId, reason }),
+        report: options.report,
       },
-      notification: (notification) => this.#notified(notification),
-      // Garbage is reported, never answered.
-      answersGarbage: false,
-      batchLimit: () => (this.agreed?.batches === true ? Infinity : 0),
-      cancelled: (requestId, reason, method) =>
-        method !== 'initialize' && this.peer.notify('notifications/cancelled', { requestId, reason }),
-      report: options.report,
-    })
+    )
   }
 
   /** Sends a request; where the result asks for something, that is answered, and the request is sent again. */
@@ -107,7 +115,8 @@ export class ClientSession {
     let result = await this.#requestOnce(method, params, options, describes)
     if (describes === undefined) return result
     for (let round = 0; result['resultType'] === 'input_required'; round++) {
-      if (round === MAX_ROUNDS) throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
+      if (round === MAX_ROUNDS)
+        throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
       const { signal = new AbortController().signal } = options
       const answered = await answerAll(this.#options.answers, describes, method, result, signal)
       result = await this.#requestOnce(method, { ...params, ...answered }, options, describes)
@@ -115,9 +124,18 @@ export class ClientSession {
     return result
   }
 
-  async #requestOnce(method: string, params: Params | undefined, options: CallOptions, describes: Revision | undefined): Promise<Params> {
+  async #requestOnce(
+    method: string,
+    params: Params | undefined,
+    options: CallOptions,
+    describes: Revision | undefined,
+  ): Promise<Params> {
     const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
-    const deadline = new Deadline({ idle: timeout, total: maxTimeout, busy: () => [...this.#answering].some(({ aborted }) => !aborted) })
+    const deadline = new Deadline({
+      idle: timeout,
+      total: maxTimeout,
+      busy: () => [...this.#answering].some(({ aborted }) => !aborted),
+    })
     const token = onProgress === undefined ? undefined : this.peer.nextId
     if (onProgress !== undefined) {
       this.#progress.set(token, (progress) => {
@@ -145,14 +163,25 @@ export class ClientSession {
   }
 
   /** Adds to `_meta` what the request must say of itself. */
-  #describe(params: Params | undefined, token: unknown, revision: Revision | undefined): Params | undefined {
+  #describe(
+    params: Params | undefined,
+    token: unknown,
+    revision: Revision | undefined,
+  ): Params | undefined {
     if (revision === undefined && token === undefined) return params
     const own = isObject(params?.['_meta']) ? params['_meta'] : {}
     const description =
       revision === undefined
         ? {}
-        : { [PROTOCOL_VERSION]: revision.id, [CLIENT_INFO]: this.#options.info, [CLIENT_CAPABILITIES]: this.#options.capabilities }
-    return { ...params, _meta: { ...own, ...(token === undefined ? {} : { progressToken: token }), ...description } }
+        : {
+            [PROTOCOL_VERSION]: revision.id,
+            [CLIENT_INFO]: this.#options.info,
+            [CLIENT_CAPABILITIES]: this.#options.capabilities,
+          }
+    return {
+      ...params,
+      _meta: { ...own, ...(token === undefined ? {} : { progressToken: token }), ...description },
+    }
   }
 
   #notified(notification: Notification): void {
@@ -165,12 +194,15 @@ export class ClientSession {
       const { progressToken, ...progress } = params
       this.#progress.get(progressToken)?.(progress)
     }
-    for (const listener of this.#listeners.get(method) ?? []) this.#tell(`A listener for ${truncate(method)}`, () => listener(params))
+    for (const listener of this.#listeners.get(method) ?? [])
+      this.#tell(`A listener for ${truncate(method)}`, () => listener(params))
   }
 
   /** A listener that fails keeps nothing from the others, and ends nothing. */
   #tell(name: string, listener: () => unknown): void {
-    callHook(listener, (error) => this.peer.tell({ level: 'error', message: `${name} failed`, error }))
+    callHook(listener, (error) =>
+      this.peer.tell({ level: 'error', message: `${name} failed`, error }),
+    )
   }
 }
 
@@ -182,7 +214,8 @@ function checkResult(method: string, result: unknown, described: boolean): Param
   if (!described || resultType === 'complete') return result
   const asks = result['inputRequests'] !== undefined || result['requestState'] !== undefined
   if (resultType === 'input_required' && MAY_ASK.has(method) && asks) return result
-  if (resultType === 'input_required') throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
+  if (resultType === 'input_required')
+    throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
   throw new TypeError(`The answer to ${method} has the unknown type ${truncateJson(resultType)}`)
 }
 
@@ -219,29 +252,41 @@ export class Client {
     method: Method,
     ...[params, options]: methods.RequestArguments<Method, CallOptions>
   ): Promise<methods.RequestResult<Method>> {
-    return this.#session.request(method, params as Params | undefined, options) as Promise<methods.RequestResult<Method>> // as the protocol has it
+    return this.#session.request(method, params as Params | undefined, options) as Promise<
+      methods.RequestResult<Method>
+    > // as the protocol has it
   }
 
-  notify<const Method extends methods.ClientNotificationMethod>(method: Method, ...[params]: methods.NotificationArguments<Method>): void {
+  notify<const Method extends methods.ClientNotificationMethod>(
+    method: Method,
+    ...[params]: methods.NotificationArguments<Method>
+  ): void {
     this.#session.peer.notify(method, params)
   }
 
   /** Calls a tool. Its failure is a result with `isError`; an unknown tool is an RpcError. */
   async callTool(name: string, args: Params = {}, options?: CallOptions): Promise<CallToolResult> {
     const result = await this.#session.request('tools/call', { name, arguments: args }, options)
-    if (!Array.isArray(result['content'])) throw new TypeError(`The result of ${name} has no content`)
+    if (!Array.isArray(result['content']))
+      throw new TypeError(`The result of ${name} has no content`)
     return result as unknown as CallToolResult // its content is the server's word
   }
 
   async readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
     const result = await this.#session.request('resources/read', { uri }, options)
-    if (!Array.isArray(result['contents'])) throw new TypeError(`The answer for ${uri} has no contents`)
+    if (!Array.isArray(result['contents']))
+      throw new TypeError(`The answer for ${uri} has no contents`)
     return result as unknown as ReadResourceResult // its contents are the server's word
   }
 
-  async getPrompt(name: string, args: Readonly<Record<string, string>> = {}, options?: CallOptions): Promise<GetPromptResult> {
+  async getPrompt(
+    name: string,
+    args: Readonly<Record<string, string>> = {},
+    options?: CallOptions,
+  ): Promise<GetPromptResult> {
     const result = await this.#session.request('prompts/get', { name, arguments: args }, options)
-    if (!Array.isArray(result['messages'])) throw new TypeError(`The prompt ${name} has no messages`)
+    if (!Array.isArray(result['messages']))
+      throw new TypeError(`The prompt ${name} has no messages`)
     return result as unknown as GetPromptResult // its messages are the server's word
   }
 
@@ -252,10 +297,18 @@ export class Client {
     others: Readonly<Record<string, string>> = {},
     options?: CallOptions,
   ): Promise<CompleteResult['completion']> {
-    const ref = 'prompt' in of ? { type: 'ref/prompt', name: of.prompt } : { type: 'ref/resource', uri: of.template }
-    const known = Object.keys(others).length > 0 && this.#reached.revision.fields.completion.includes('context')
+    const ref =
+      'prompt' in of
+        ? { type: 'ref/prompt', name: of.prompt }
+        : { type: 'ref/resource', uri: of.template }
+    const known =
+      Object.keys(others).length > 0 && this.#reached.revision.fields.completion.includes('context')
     const context = known ? { context: { arguments: others } } : {}
-    const { completion } = await this.#session.request('completion/complete', { ref, argument, ...context }, options)
+    const { completion } = await this.#session.request(
+      'completion/complete',
+      { ref, argument, ...context },
+      options,
+    )
     if (!isObject(completion) || !Array.isArray(completion['values']))
       throw new TypeError('The answer to completion/complete has no values')
     return completion as unknown as CompleteResult['completion'] // its values are the server's word
@@ -271,7 +324,12 @@ export class Client {
   }
 
   resourceTemplates(options?: CallOptions): AsyncIterableIterator<ResourceTemplateListing> {
-    return listOf<ResourceTemplateListing>(this.#session, 'resources/templates/list', 'resourceTemplates', options)
+    return listOf<ResourceTemplateListing>(
+      this.#session,
+      'resources/templates/list',
+      'resourceTemplates',
+      options,
+    )
   }
 
   prompts(options?: CallOptions): AsyncIterableIterator<PromptListing> {

@@ -42,7 +42,8 @@ export class Framer implements FrameReader {
     if (start === -1) return
     this.#held.push(chunk.subarray(start))
     // One byte is one character here: only ASCII is of interest.
-    for (const byte of chunk.subarray(start, start + ENOUGH - this.#seen.length)) this.#seen += String.fromCharCode(byte)
+    for (const byte of chunk.subarray(start, start + ENOUGH - this.#seen.length))
+      this.#seen += String.fromCharCode(byte)
     const framing = recognise(this.#seen)
     if (framing !== undefined) this.#settle(framing)
   }
@@ -74,6 +75,7 @@ function recognise(bytes: string): 'lines' | 'content-length' | undefined {
   // A byte order mark, as single bytes, and white space behind it.
   const start = bytes.replace(/^\xef\xbb\xbf[ \t\r\n]*/, '').toLowerCase()
   if (HEADER_STARTS.some((header) => start.startsWith(header))) return 'content-length'
-  const open = HEADER_STARTS.some((header) => header.startsWith(start)) || '\xef\xbb\xbf'.startsWith(start)
+  const open =
+    HEADER_STARTS.some((header) => header.startsWith(start)) || '\xef\xbb\xbf'.startsWith(start)
   return open && bytes.length < ENOUGH ? undefined : 'lines'
 }

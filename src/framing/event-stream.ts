@@ -114,7 +114,8 @@ export class EventStreamParser {
   }
 
   #limit(length: number): void {
-    if (length > this.#maxLength) throw new EventTooLong(`An event is longer than ${this.#maxLength} characters`)
+    if (length > this.#maxLength)
+      throw new EventTooLong(`An event is longer than ${this.#maxLength} characters`)
   }
 
   #field(line: string): void {

@@ -1,5 +1,12 @@
 import { Gathering, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
-import { FrameQueue, HEAD_BYTES, type Encoder, type Frame, type FrameLimits, type FrameReader } from './frame.js'
+import {
+  FrameQueue,
+  HEAD_BYTES,
+  type Encoder,
+  type Frame,
+  type FrameLimits,
+  type FrameReader,
+} from './frame.js'
 
 const NEWLINE = 0x0a
 const MAX_HEADER_BYTES = 8192
@@ -10,7 +17,8 @@ const RESTART = 'content-length:'
 
 const encoder = new TextEncoder()
 
-export const encodeWithHeader: Encoder = (message) => `Content-Length: ${encoder.encode(message).length}\r\n\r\n${message}`
+export const encodeWithHeader: Encoder = (message) =>
+  `Content-Length: ${encoder.encode(message).length}\r\n\r\n${message}`
 
 type State =
   /** Reading header lines until an empty one. */
@@ -45,9 +53,13 @@ export class HeaderReader implements FrameReader {
 
   end(): void {
     const state = this.#state
-    if (state.at === 'body') this.#emit({ kind: 'truncated', missing: state.length - this.#partial.length })
+    if (state.at === 'body')
+      this.#emit({ kind: 'truncated', missing: state.length - this.#partial.length })
     if (state.at === 'skip') this.#tooLong(state.length)
-    if (state.at === 'header' && (state.lines > 0 || decodeHead(this.#partial.take()).trim() !== '')) {
+    if (
+      state.at === 'header' &&
+      (state.lines > 0 || decodeHead(this.#partial.take()).trim() !== '')
+    ) {
       this.#emit({ kind: 'bad-header', reason: 'the input ended inside a header' })
     }
   }
@@ -107,8 +119,10 @@ export class HeaderReader implements FrameReader {
     if (!LENGTH.test(line.slice(0, colon).trim())) return // other headers mean nothing here
     const value = line.slice(colon + 1).trim()
     const length = /^\d+$/.test(value) ? Number(value) : Number.NaN
-    if (!Number.isSafeInteger(length)) state.fault ??= `Content-Length "${value.slice(0, 60)}" is not a number of bytes`
-    else if (state.length !== undefined && state.length !== length) state.fault ??= 'two different Content-Length headers'
+    if (!Number.isSafeInteger(length))
+      state.fault ??= `Content-Length "${value.slice(0, 60)}" is not a number of bytes`
+    else if (state.length !== undefined && state.length !== length)
+      state.fault ??= 'two different Content-Length headers'
     else state.length = length
   }
 
@@ -129,7 +143,13 @@ export class HeaderReader implements FrameReader {
 
   #tooLong(size: number): void {
     const head = decodeHead(this.#partial.take())
-    this.#emit({ kind: 'too-long', size, limit: this.#maxBytes, head, tail: decodeHead(this.#tail?.take() ?? new Uint8Array(0)) })
+    this.#emit({
+      kind: 'too-long',
+      size,
+      limit: this.#maxBytes,
+      head,
+      tail: decodeHead(this.#tail?.take() ?? new Uint8Array(0)),
+    })
   }
 
   #lose(reason: string): void {

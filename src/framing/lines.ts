@@ -1,5 +1,12 @@
 import { Gathering, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
-import { FrameQueue, HEAD_BYTES, type Encoder, type Frame, type FrameLimits, type FrameReader } from './frame.js'
+import {
+  FrameQueue,
+  HEAD_BYTES,
+  type Encoder,
+  type Frame,
+  type FrameLimits,
+  type FrameReader,
+} from './frame.js'
 
 const NEWLINE = 0x0a
 const BRACE = 0x7b
@@ -92,13 +99,16 @@ export class LineReader implements FrameReader {
   #endLine(): void {
     const bytes = this.#partial.take()
     if (this.#skipped === undefined) this.#line(bytes)
-    else this.#ready.push(this.#tooLong(this.#skipped, bytes, this.#tail?.take() ?? new Uint8Array(0)))
+    else
+      this.#ready.push(this.#tooLong(this.#skipped, bytes, this.#tail?.take() ?? new Uint8Array(0)))
     this.#skipped = undefined
   }
 
   #line(bytes: Uint8Array): void {
     if (bytes.length > this.#maxBytes) {
-      this.#ready.push(this.#tooLong(bytes.length, bytes.subarray(0, HEAD_BYTES), bytes.subarray(-HEAD_BYTES)))
+      this.#ready.push(
+        this.#tooLong(bytes.length, bytes.subarray(0, HEAD_BYTES), bytes.subarray(-HEAD_BYTES)),
+      )
       return
     }
     const text = decode(bytes)
@@ -107,7 +117,13 @@ export class LineReader implements FrameReader {
   }
 
   #tooLong(size: number, head: Uint8Array, tail: Uint8Array): Frame {
-    return { kind: 'too-long', size, limit: this.#maxBytes, head: decodeHead(head), tail: decodeHead(tail) }
+    return {
+      kind: 'too-long',
+      size,
+      limit: this.#maxBytes,
+      head: decodeHead(head),
+      tail: decodeHead(tail),
+    }
   }
 
   #text(line: string): void {

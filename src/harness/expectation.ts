@@ -14,7 +14,11 @@ const VARIABLE = '\u0000$'
 const TEXT = '\u0000~'
 
 /** Whether a message is the expected one. Then `variables` has what its `$name`s stand for. */
-export function matches(expected: string, actual: string, variables: Variables = new Map()): boolean {
+export function matches(
+  expected: string,
+  actual: string,
+  variables: Variables = new Map(),
+): boolean {
   const found: Variables = new Map(variables)
   if (compareMessages(expected, actual, found).differences.length > 0) return false
   for (const [name, value] of found) variables.set(name, value)
@@ -29,7 +33,11 @@ export interface Comparison {
 }
 
 /** Compares a message with the expected one. Each `$name` that is new, and has a counterpart, gets a value. */
-export function compareMessages(expected: string, actual: string, variables: Variables): Comparison {
+export function compareMessages(
+  expected: string,
+  actual: string,
+  variables: Variables,
+): Comparison {
   const pattern = parsePattern(expected)
   let value: unknown
   try {
@@ -40,7 +48,10 @@ export function compareMessages(expected: string, actual: string, variables: Var
   const comparison = new Comparing(variables)
   const root = { '': value }
   comparison.compare(pattern, root, '', '')
-  return { differences: comparison.differences, written: comparison.wildcards ? encode(root['']) : actual }
+  return {
+    differences: comparison.differences,
+    written: comparison.wildcards ? encode(root['']) : actual,
+  }
 }
 
 function parsePattern(expected: string): unknown {
@@ -59,7 +70,9 @@ function parsePattern(expected: string): unknown {
 /** Integers beyond 2^53 are compared by their digits. */
 function parseExactly(json: string): unknown {
   return JSON.parse(
-    json.replace(/"(?:\\.|[^"\\])*"|-?\d{16,}(?![\d.eE])/g, (token) => (token.startsWith('"') ? token : JSON.stringify(`\u0000${token}`))),
+    json.replace(/"(?:\\.|[^"\\])*"|-?\d{16,}(?![\d.eE])/g, (token) =>
+      token.startsWith('"') ? token : JSON.stringify(`\u0000${token}`),
+    ),
   )
 }
 
@@ -67,7 +80,8 @@ function parseExactly(json: string): unknown {
 export function encode(value: unknown): string {
   return JSON.stringify(value).replaceAll(
     /"\\u0000(?:(any)|(\$\w+|-?\d+)|~((?:\\.|[^"\\])*))"/g,
-    (_, any: string | undefined, plain: string | undefined, text: string) => (any === undefined ? (plain ?? `~"${text}"`) : '*'),
+    (_, any: string | undefined, plain: string | undefined, text: string) =>
+      any === undefined ? (plain ?? `~"${text}"`) : '*',
   )
 }
 
@@ -87,14 +101,22 @@ class Comparing {
     if (typeof expected === 'string' && this.#fits(expected, actual)) {
       this.wildcards = true
       members[key] = expected
-    } else if (!isStructure(expected) || !isStructure(actual) || Array.isArray(expected) !== Array.isArray(actual)) {
-      if (expected !== actual) this.differences.push(`${path || 'it'} is ${inWords(actual)}, not ${this.#inWords(expected)}`)
+    } else if (
+      !isStructure(expected) ||
+      !isStructure(actual) ||
+      Array.isArray(expected) !== Array.isArray(actual)
+    ) {
+      if (expected !== actual)
+        this.differences.push(
+          `${path || 'it'} is ${inWords(actual)}, not ${this.#inWords(expected)}`,
+        )
     } else this.#compareMembers(expected, actual, path)
   }
 
   #compareMembers(expected: object, actual: object, path: string): void {
     const wanted = new Map<string, unknown>(Object.entries(expected))
-    const inner = (key: string) => (Array.isArray(expected) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`)
+    const inner = (key: string) =>
+      Array.isArray(expected) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`
     for (const [key, value] of wanted) {
       if (Object.hasOwn(actual, key)) this.compare(value, actual, key, inner(key))
       else this.differences.push(`${inner(key)} is missing`)
@@ -114,14 +136,21 @@ class Comparing {
       return true
     }
     if (!expected.startsWith(TEXT) || typeof actual !== 'string') return false
-    const found = matchText(expected.slice(TEXT.length), actual, (name) => textOf(this.#variables, name))
+    const found = matchText(expected.slice(TEXT.length), actual, (name) =>
+      textOf(this.#variables, name),
+    )
     for (const [name, text] of found ?? []) this.#variables.set(name, text)
     return found !== undefined
   }
 
   #inWords(expected: unknown): string {
-    const name = typeof expected === 'string' && expected.startsWith(VARIABLE) ? expected.slice(VARIABLE.length) : undefined
-    return name === undefined ? inWords(expected) : `$${name}, which is ${inWords(this.#variables.get(name))}`
+    const name =
+      typeof expected === 'string' && expected.startsWith(VARIABLE)
+        ? expected.slice(VARIABLE.length)
+        : undefined
+    return name === undefined
+      ? inWords(expected)
+      : `$${name}, which is ${inWords(this.#variables.get(name))}`
   }
 }
 

@@ -2,7 +2,14 @@ import type { TargetChannel } from '../client/target.js'
 import { EventStreamParser, type StreamEvent } from '../framing/event-stream.js'
 import type { Receiver } from '../jsonrpc/channel.js'
 import { RpcError } from '../jsonrpc/errors.js'
-import { type Id, type Message, type Request as RpcRequest, encodeError, isObject, read } from '../jsonrpc/message.js'
+import {
+  type Id,
+  type Message,
+  type Request as RpcRequest,
+  encodeError,
+  isObject,
+  read,
+} from '../jsonrpc/message.js'
 import { PROTOCOL_VERSION } from '../protocol/meta.js'
 import { type HeaderParameter, mirrorsOf } from '../transports/http/mirrors.js'
 
@@ -42,13 +49,22 @@ export class HttpChannel implements TargetChannel {
 
   send(frame: string): void {
     const message = read(frame)
-    if (this.#session === undefined && message.kind === 'notification' && message.method === 'notifications/cancelled') {
+    if (
+      this.#session === undefined &&
+      message.kind === 'notification' &&
+      message.method === 'notifications/cancelled'
+    ) {
       // Without a session, closing the response is what cancels a request.
       return this.#open.get(message.params?.['requestId'] as Id)?.abort() // an id, or nothing is found
     }
     const controller = new AbortController()
     if (message.kind === 'request') this.#open.set(message.id, controller)
-    this.#previous = this.#sendAfter(this.#previous, frame, message, AbortSignal.any([this.#closed.signal, controller.signal]))
+    this.#previous = this.#sendAfter(
+      this.#previous,
+      frame,
+      message,
+      AbortSignal.any([this.#closed.signal, controller.signal]),
+    )
   }
 
   close(): Promise<void> {
@@ -63,7 +79,12 @@ export class HttpChannel implements TargetChannel {
     await this.#endpoint.close()
   }
 
-  async #sendAfter(previous: Promise<void>, frame: string, message: Message, signal: AbortSignal): Promise<void> {
+  async #sendAfter(
+    previous: Promise<void>,
+    frame: string,
+    message: Message,
+    signal: AbortSignal,
+  ): Promise<void> {
     await previous
     if (signal.aborted) return
     const answered = this.#post(frame, message, signal).catch((error: unknown) => this.#fail(error))
@@ -71,7 +92,11 @@ export class HttpChannel implements TargetChannel {
   }
 
   async #post(frame: string, message: Message, signal: AbortSignal): Promise<void> {
-    const headers = { 'Content-Type': 'application/json', Accept: ACCEPT, ...this.#mirrors(message) }
+    const headers = {
+      'Content-Type': 'application/json',
+      Accept: ACCEPT,
+      ...this.#mirrors(message),
+    }
     try {
       const response = await this.#fetch('POST', headers, signal, frame)
       this.#session ??= response.headers.get('mcp-session-id') ?? undefined
@@ -79,7 +104,8 @@ export class HttpChannel implements TargetChannel {
     } finally {
       if (message.kind === 'request') this.#open.delete(message.id)
     }
-    if (message.kind === 'notification' && message.method === 'notifications/initialized') await this.#listen()
+    if (message.kind === 'notification' && message.method === 'notifications/initialized')
+      await this.#listen()
   }
 
   #mirrors(message: Message): Readonly<Record<string, string>> {
@@ -87,10 +113,18 @@ export class HttpChannel implements TargetChannel {
     const meta = message.params?.['_meta']
     const version = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
     if (typeof version !== 'string') return {}
-    return { 'MCP-Protocol-Version': version, ...mirrorsOf(message, (tool) => this.#endpoint.parametersOf(tool)) }
+    return {
+      'MCP-Protocol-Version': version,
+      ...mirrorsOf(message, (tool) => this.#endpoint.parametersOf(tool)),
+    }
   }
 
-  #fetch(method: string, headers: Readonly<Record<string, string>>, signal: AbortSignal, body?: string): Promise<Response> {
+  #fetch(
+    method: string,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+    body?: string,
+  ): Promise<Response> {
     const known = {
       ...(this.#session === undefined ? {} : { 'Mcp-Session-Id': this.#session }),
       ...(this.#version === undefined ? {} : { 'MCP-Protocol-Version': this.#version }),
@@ -112,8 +146,13 @@ export class HttpChannel implements TargetChannel {
     this.#stream(response, undefined, signal).catch((error: unknown) => this.#fail(error))
   }
 
-  async #hear(response: Response, request: RpcRequest | undefined, signal: AbortSignal): Promise<void> {
-    if (response.headers.get('content-type') === 'text/event-stream') return await this.#stream(response, request, signal)
+  async #hear(
+    response: Response,
+    request: RpcRequest | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (response.headers.get('content-type') === 'text/event-stream')
+      return await this.#stream(response, request, signal)
     const text = await response.text()
     if (text === '') return
     const answer = response.ok || request === undefined ? text : refused(text, request.id)
@@ -122,7 +161,12 @@ export class HttpChannel implements TargetChannel {
   }
 
   /** Hears the events of a response; where it ends before the answer to its request, asks for the rest. */
-  async #stream(response: Response, request: RpcRequest | undefined, signal: AbortSignal, from?: string): Promise<void> {
+  async #stream(
+    response: Response,
+    request: RpcRequest | undefined,
+    signal: AbortSignal,
+    from?: string,
+  ): Promise<void> {
     let last = from
     let retry = 0
     let answered = request === undefined
@@ -136,7 +180,11 @@ export class HttpChannel implements TargetChannel {
     }
     if (answered || last === undefined || signal.aborted) return
     await new Promise((resolve) => setTimeout(resolve, retry))
-    const rest = await this.#fetch('GET', { Accept: 'text/event-stream', 'Last-Event-ID': last }, signal)
+    const rest = await this.#fetch(
+      'GET',
+      { Accept: 'text/event-stream', 'Last-Event-ID': last },
+      signal,
+    )
     if (rest.ok) await this.#stream(rest, request, signal, last)
   }
 

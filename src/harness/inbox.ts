@@ -15,7 +15,12 @@ export class Inbox {
         this.#wake()
       },
       garbage: (error, head) => {
-        this.#frames.push(JSON.stringify({ garbage: error.message, ...(head === '' ? {} : { head: head.slice(0, 200) }) }))
+        this.#frames.push(
+          JSON.stringify({
+            garbage: error.message,
+            ...(head === '' ? {} : { head: head.slice(0, 200) }),
+          }),
+        )
         this.#wake()
       },
       closed: (error) => {

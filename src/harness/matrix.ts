@@ -23,7 +23,12 @@ export function matrix(targets: Readonly<Record<string, Target>>, absent: Absent
     revisions.map(({ id: revision }) => {
       const name = `${transport}, ${revision}`
       const reason = absent[name] ?? absent[revision] ?? absent[transport]
-      const cell: Cell = { name, transport, revision, connect: (options) => connect(target, { ...options, revision }) }
+      const cell: Cell = {
+        name,
+        transport,
+        revision,
+        connect: (options) => connect(target, { ...options, revision }),
+      }
       return reason === undefined ? cell : { ...cell, absent: reason }
     }),
   )

@@ -20,7 +20,11 @@ export interface PlayOptions {
 const LAST = 'end-of-transcript'
 
 /** Plays a transcript over a channel to a server, and compares what comes back. */
-export async function play(transcript: string, channel: Channel, { timeout = 5000 }: PlayOptions = {}): Promise<Played> {
+export async function play(
+  transcript: string,
+  channel: Channel,
+  { timeout = 5000 }: PlayOptions = {},
+): Promise<Played> {
   const received = new Inbox(channel)
   const lines = transcript.split('\n')
   const differences: string[] = []
@@ -33,7 +37,9 @@ export async function play(transcript: string, channel: Channel, { timeout = 500
         channel.send(message)
         continue
       }
-      differences.push(`line ${line}: not sent, because nothing came for ${message.missing.map((name) => `$${name}`).join(', ')}`)
+      differences.push(
+        `line ${line}: not sent, because nothing came for ${message.missing.map((name) => `$${name}`).join(', ')}`,
+      )
       break
     }
     const came = await received.next(timeout)
@@ -43,7 +49,9 @@ export async function play(transcript: string, channel: Channel, { timeout = 500
     }
     const { differences: found, written } = compareMessages(text, came, variables)
     if (found.length === 0) continue
-    differences.push(`line ${line}:\n${found.map((each) => `  ${each}\n`).join('')}  expected ${text}\n  came     ${came}`)
+    differences.push(
+      `line ${line}:\n${found.map((each) => `  ${each}\n`).join('')}  expected ${text}\n  came     ${came}`,
+    )
     lines[line - 1] = `< ${written}`
   }
   const extras = await rest(channel, received, timeout)
@@ -60,7 +68,11 @@ export async function rest(channel: Channel, received: Inbox, timeout: number): 
   // No server knows this method: its refusal comes behind everything that has been answered by now.
   channel.send(`{"jsonrpc":"2.0","id":"${LAST}","method":"${LAST}"}`)
   const extras: string[] = []
-  for (let came = await received.next(timeout); came !== undefined && !came.includes(LAST); came = await received.next(timeout))
+  for (
+    let came = await received.next(timeout);
+    came !== undefined && !came.includes(LAST);
+    came = await received.next(timeout)
+  )
     extras.push(came)
   const { broken } = received
   await channel.close()

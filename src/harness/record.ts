@@ -24,7 +24,11 @@ export interface Recorded {
  * line that fits what came stays as it is, with its wildcards; of one that does
  * not, the variables stay.
  */
-export async function record(transcript: string, channel: Channel, { timeout = 5000 }: PlayOptions = {}): Promise<Recorded> {
+export async function record(
+  transcript: string,
+  channel: Channel,
+  { timeout = 5000 }: PlayOptions = {},
+): Promise<Recorded> {
   const received = new Inbox(channel)
   const recording = new Recording(transcript)
   for (const { sends, expects, end } of recording.groups) {
@@ -90,7 +94,8 @@ class Recording {
         group?.expects.push(step)
         continue
       }
-      if (group === undefined || apart || group.expects.length > 0) this.groups.push((group = { sends: [], expects: [], end: line }))
+      if (group === undefined || apart || group.expects.length > 0)
+        this.groups.push((group = { sends: [], expects: [], end: line }))
       group.sends.push(step)
       group.end = line
       const { id, method } = parsed(withoutVariables(text)) ?? {}
@@ -101,7 +106,9 @@ class Recording {
 
   /** Whether more is to come before the next message is sent. */
   get waiting(): boolean {
-    return !this.#yielded && this.garbage === undefined && (this.#pending.size > 0 || this.#unnamed > 0)
+    return (
+      !this.#yielded && this.garbage === undefined && (this.#pending.size > 0 || this.#unnamed > 0)
+    )
   }
 
   /** The messages to send; undefined where one cannot be. */
@@ -110,7 +117,8 @@ class Recording {
     for (const step of sends) {
       const text = fill(step, this.#variables)
       if (typeof text === 'string') messages.push({ line: step.line, text })
-      else this.unsent ??= `line ${step.line}: nothing came for ${text.missing.map((name) => `$${name}`).join(', ')}`
+      else
+        this.unsent ??= `line ${step.line}: nothing came for ${text.missing.map((name) => `$${name}`).join(', ')}`
     }
     return this.unsent === undefined ? messages : undefined
   }
@@ -120,7 +128,8 @@ class Recording {
     for (const { line, text } of sends) {
       const message = parsed(text)
       if (message === undefined) this.#unnamed++
-      else if ('method' in message && 'id' in message) this.#pending.set(JSON.stringify(message['id']), line)
+      else if ('method' in message && 'id' in message)
+        this.#pending.set(JSON.stringify(message['id']), line)
     }
   }
 
@@ -129,7 +138,8 @@ class Recording {
     if (message === undefined && !text.startsWith('[')) this.garbage ??= text
     const id = JSON.stringify(message?.['id'] ?? null)
     // The server asks, and the transcript has the answer: it is sent next.
-    if (message?.['method'] !== undefined) this.#yielded = (this.#answersAny || this.#answered.has(id)) && message['id'] !== undefined
+    if (message?.['method'] !== undefined)
+      this.#yielded = (this.#answersAny || this.#answered.has(id)) && message['id'] !== undefined
     else if (!this.#pending.delete(id)) this.#unnamed = Math.max(0, this.#unnamed - 1)
   }
 
@@ -152,7 +162,8 @@ class Recording {
 
   /** A message that no line fits. What stood in its place may have variables, which later lines need. */
   #rewritten(message: string, expected: Step | undefined, unused: Step[]): string {
-    const index = expected === undefined || expected.variables.length === 0 ? -1 : unused.indexOf(expected)
+    const index =
+      expected === undefined || expected.variables.length === 0 ? -1 : unused.indexOf(expected)
     if (expected === undefined || index === -1) return message
     unused.splice(index, 1)
     return compareMessages(expected.text, message, this.#variables).written
@@ -168,7 +179,10 @@ class Recording {
 
   finish(extras: readonly string[]): Recorded {
     for (const extra of extras) this.heard(extra)
-    const lines = this.#lines.flatMap((line, index) => [...(line === undefined ? [] : [line]), ...(this.#after.get(index + 1) ?? [])])
+    const lines = this.#lines.flatMap((line, index) => [
+      ...(line === undefined ? [] : [line]),
+      ...(this.#after.get(index + 1) ?? []),
+    ])
     if (extras.length > 0 && lines.at(-1) === '') lines.pop()
     lines.push(...extras.map((extra) => `< ${extra}`))
     if (lines.at(-1) !== '') lines.push('')

@@ -3,7 +3,10 @@
  * remembered already. `\*`, `\$` and `\\` stand for the characters themselves.
  */
 
-type Part = { kind: 'text'; text: string } | { kind: 'any'; stars: string } | { kind: 'variable'; name: string }
+type Part =
+  | { kind: 'text'; text: string }
+  | { kind: 'any'; stars: string }
+  | { kind: 'variable'; name: string }
 
 const TOKENS = /\\([\\*$])|(\*+)|\$([A-Za-z_]\w*)|([^\\*$]+|[\\$])/g
 
@@ -31,7 +34,11 @@ type Values = (name: string) => string | undefined
  * The variables that a text gives a value; undefined where it does not match. A wildcard takes as little as it can, so
  * that the time is linear.
  */
-export function matchText(pattern: string, text: string, known: Values): Map<string, string> | undefined {
+export function matchText(
+  pattern: string,
+  text: string,
+  known: Values,
+): Map<string, string> | undefined {
   const found = new Map<string, string>()
   let at = 0
   /** The wildcard whose end is not known yet. */
@@ -41,21 +48,35 @@ export function matchText(pattern: string, text: string, known: Values): Map<str
   }
   const parts = partsOf(pattern)
   for (const [index, part] of parts.entries()) {
-    const literal = part.kind === 'text' ? part.text : part.kind === 'variable' ? (found.get(part.name) ?? known(part.name)) : undefined
+    const literal =
+      part.kind === 'text'
+        ? part.text
+        : part.kind === 'variable'
+          ? (found.get(part.name) ?? known(part.name))
+          : undefined
     if (literal === undefined || part.kind === 'any') {
-      if (open !== undefined) throw new SyntaxError(`In ~${JSON.stringify(pattern)}, two wildcards have nothing between them`)
+      if (open !== undefined)
+        throw new SyntaxError(
+          `In ~${JSON.stringify(pattern)}, two wildcards have nothing between them`,
+        )
       open = part
       continue
     }
     const earliest = at + (open?.kind === 'variable' ? 1 : 0)
     const last = index === parts.length - 1
-    const start = open === undefined ? at : last ? text.length - literal.length : text.indexOf(literal, earliest)
+    const start =
+      open === undefined
+        ? at
+        : last
+          ? text.length - literal.length
+          : text.indexOf(literal, earliest)
     if (start < earliest || !text.startsWith(literal, start)) return undefined
     close(start)
     open = undefined
     at = start + literal.length
   }
-  if (open === undefined ? at !== text.length : open.kind === 'variable' && at === text.length) return undefined
+  if (open === undefined ? at !== text.length : open.kind === 'variable' && at === text.length)
+    return undefined
   close(text.length)
   return found
 }
@@ -63,6 +84,12 @@ export function matchText(pattern: string, text: string, known: Values): Map<str
 /** The text that a pattern stands for when it is sent: there is nothing to match, so a star is a star. */
 export function fillText(pattern: string, known: Values): string {
   return partsOf(pattern)
-    .map((part) => (part.kind === 'text' ? part.text : part.kind === 'any' ? part.stars : (known(part.name) ?? '')))
+    .map((part) =>
+      part.kind === 'text'
+        ? part.text
+        : part.kind === 'any'
+          ? part.stars
+          : (known(part.name) ?? ''),
+    )
     .join('')
 }

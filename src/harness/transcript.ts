@@ -30,8 +30,10 @@ export function parseTranscript(transcript: string): Step[] {
     const names = namesIn(text)
     if (mark === '<') for (const name of names) given.add(name)
     const unknown = names.find((name) => !given.has(name))
-    if (unknown === undefined) steps.push({ line, direction: mark === '>' ? 'send' : 'expect', text, variables: names })
-    else if (isTemplate(text)) throw new SyntaxError(`line ${line} sends $${unknown}, but no "<" line before it has it`)
+    if (unknown === undefined)
+      steps.push({ line, direction: mark === '>' ? 'send' : 'expect', text, variables: names })
+    else if (isTemplate(text))
+      throw new SyntaxError(`line ${line} sends $${unknown}, but no "<" line before it has it`)
     // Whatever it is, it was not meant to be JSON: it is sent as it stands.
     else steps.push({ line, direction: 'send', text, variables: [] })
   }
@@ -39,7 +41,10 @@ export function parseTranscript(transcript: string): Step[] {
 }
 
 /** The message that a line sends, or the variables that have no value. */
-export function fill({ text, variables: names }: Step, variables: Variables): string | { missing: readonly string[] } {
+export function fill(
+  { text, variables: names }: Step,
+  variables: Variables,
+): string | { missing: readonly string[] } {
   if (names.length === 0) return text
   const missing = names.filter((name) => !variables.has(name))
   if (missing.length > 0) return { missing }
@@ -59,7 +64,11 @@ export function withoutVariables(text: string): string {
   )
 }
 
-function replaced(text: string, value: (name: string) => string, inText: (name: string) => string | undefined): string {
+function replaced(
+  text: string,
+  value: (name: string) => string,
+  inText: (name: string) => string | undefined,
+): string {
   return text.replace(TOKENS, (token) => {
     if (token.startsWith('$')) return value(token.slice(1))
     if (!token.startsWith('~')) return token
@@ -70,7 +79,11 @@ function replaced(text: string, value: (name: string) => string, inText: (name: 
 
 function namesIn(text: string): string[] {
   const names = [...text.matchAll(TOKENS)].flatMap(([token]) =>
-    token.startsWith('$') ? [token.slice(1)] : token.startsWith('~') ? variablesOf(patternOf(token) ?? '') : [],
+    token.startsWith('$')
+      ? [token.slice(1)]
+      : token.startsWith('~')
+        ? variablesOf(patternOf(token) ?? '')
+        : [],
   )
   return [...new Set(names)]
 }

@@ -66,7 +66,13 @@ export interface Principal {
 /** Throws where a value is no principal: not everything that makes one was checked by a compiler. */
 export function checkPrincipal(source: string, principal: Principal): void {
   const { id, scopes } = Object(principal) as Partial<Principal>
-  if (typeof id === 'string' && id !== '' && Array.isArray(scopes) && scopes.every((scope) => typeof scope === 'string')) return
+  if (
+    typeof id === 'string' &&
+    id !== '' &&
+    Array.isArray(scopes) &&
+    scopes.every((scope) => typeof scope === 'string')
+  )
+    return
   throw new TypeError(`${source} a principal: an object with an "id" and an array of "scopes"`)
 }
 
@@ -93,7 +99,11 @@ export interface Tapped {
  * fails, the frame passes all the same, and `failed` is told. A channel that
  * nobody taps has no trace of this.
  */
-export function tap(channel: Channel, observe: (tapped: Tapped) => unknown, failed: (error: unknown) => void = ignore): Channel {
+export function tap(
+  channel: Channel,
+  observe: (tapped: Tapped) => unknown,
+  failed: (error: unknown) => void = ignore,
+): Channel {
   const watch = (tapped: Tapped) => callHook(() => observe(tapped), failed)
   return {
     send(frame, message) {
@@ -105,7 +115,11 @@ export function tap(channel: Channel, observe: (tapped: Tapped) => unknown, fail
       channel.receive({
         frame(frame, exchange, message) {
           watch({ direction: 'in', frame })
-          receiver.frame(frame, exchange === undefined ? undefined : tapExchange(exchange, watch), message)
+          receiver.frame(
+            frame,
+            exchange === undefined ? undefined : tapExchange(exchange, watch),
+            message,
+          )
         },
         garbage(error, head, tail) {
           watch({ direction: 'in', frame: head })
@@ -141,7 +155,11 @@ function tapExchange(exchange: Exchange, watch: (tapped: Tapped) => void): Excha
 }
 
 /** The same exchange, by other ways. */
-export function rerouted(exchange: Exchange, send: Exchange['send'], reply: Exchange['reply']): Exchange {
+export function rerouted(
+  exchange: Exchange,
+  send: Exchange['send'],
+  reply: Exchange['reply'],
+): Exchange {
   return new Rerouted(exchange, send, reply)
 }
 

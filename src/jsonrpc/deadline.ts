@@ -33,7 +33,8 @@ export class Deadline {
     const { total } = this.#options
     this.#expired = expired
     this.#wait()
-    if (isTime(total)) this.#total = setTimeout(() => this.#expire(`within ${total} ms in all`), total)
+    if (isTime(total))
+      this.#total = setTimeout(() => this.#expire(`within ${total} ms in all`), total)
   }
 
   /** A sign of life. */
@@ -55,7 +56,10 @@ export class Deadline {
     if (!isTime(idle)) return
     this.#idle = setTimeout(() => {
       if (busy?.() === true) this.#wait()
-      else this.#expire(this.#extended ? `within ${idle} ms of its last progress` : `within ${idle} ms`)
+      else
+        this.#expire(
+          this.#extended ? `within ${idle} ms of its last progress` : `within ${idle} ms`,
+        )
     }, idle)
   }
 

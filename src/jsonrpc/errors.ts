@@ -32,7 +32,9 @@ export class ChannelClosed extends Error {
 
 /** The reason of an aborted signal, as an error. */
 export function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(typeof reason === 'string' ? reason : 'The request was aborted')
+  return reason instanceof Error
+    ? reason
+    : new Error(typeof reason === 'string' ? reason : 'The request was aborted')
 }
 
 /** A request that was sent and gets no response, though the channel goes on. */
@@ -45,7 +47,11 @@ export class RequestFailed extends Error {
   /** The HTTP status, where there was one. */
   readonly status: number | undefined
 
-  constructor(code: string, message: string, facts: { executed: 'no' | 'maybe'; status?: number; cause?: unknown }) {
+  constructor(
+    code: string,
+    message: string,
+    facts: { executed: 'no' | 'maybe'; status?: number; cause?: unknown },
+  ) {
     super(message, facts.cause === undefined ? {} : { cause: facts.cause })
     this.code = code
     this.executed = facts.executed

@@ -24,7 +24,10 @@ export function handled<Value>(promise: Promise<Value>): Promise<Value> {
 }
 
 /** Goes on with a value: at once where it is there, otherwise when it comes. */
-export function andThen<Value, Next>(value: Value | Promise<Value>, use: (value: Value) => Next | Promise<Next>): Next | Promise<Next> {
+export function andThen<Value, Next>(
+  value: Value | Promise<Value>,
+  use: (value: Value) => Next | Promise<Next>,
+): Next | Promise<Next> {
   return value instanceof Promise ? value.then(use) : use(value)
 }
 

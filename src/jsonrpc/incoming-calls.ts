@@ -3,7 +3,14 @@ import type { Exchange } from './channel.js'
 import { Deadline } from './deadline.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
 import { type Among, Incoming } from './incoming.js'
-import { type Id, type Request, encodeError, encodeResult, encodeThrown, isThenable } from './message.js'
+import {
+  type Id,
+  type Request,
+  encodeError,
+  encodeResult,
+  encodeThrown,
+  isThenable,
+} from './message.js'
 import type { RequestOptions } from './outgoing.js'
 import type { Report } from './report.js'
 import { truncate } from './truncate.js'
@@ -64,7 +71,11 @@ export class IncomingCalls implements Among {
     const urgent = this.#options.urgent?.(request) === true
     const refusal = this.#refusal(request.id, urgent)
     if (refusal !== undefined)
-      return exchange.reply(encodeError(request.id, refusal, 'null'), { kind: 'response', id: request.id, error: refusal })
+      return exchange.reply(encodeError(request.id, refusal, 'null'), {
+        kind: 'response',
+        id: request.id,
+        error: refusal,
+      })
     const call = new Incoming(request, exchange, inBatch, this)
     // Calls start in the order in which they came: behind one that waits, all wait.
     if (((this.#waiting?.size ?? 0) === 0 && this.#hasRoom()) || urgent) return this.#start(call)
@@ -192,11 +203,21 @@ export class IncomingCalls implements Among {
 
   #refusal(id: Id, urgent: boolean): RpcError | undefined {
     const { maxInFlight = 10_000 } = this.#options
-    if (this.#open?.has(id) === true) return new RpcError(INVALID_REQUEST, 'Invalid Request: a request with this id is still being served')
+    if (this.#open?.has(id) === true)
+      return new RpcError(
+        INVALID_REQUEST,
+        'Invalid Request: a request with this id is still being served',
+      )
     if ((this.#open?.size ?? 0) >= maxInFlight)
-      return new RpcError(INTERNAL_ERROR, `Too many requests at once: ${maxInFlight} are being served. Try again later`)
+      return new RpcError(
+        INTERNAL_ERROR,
+        `Too many requests at once: ${maxInFlight} are being served. Try again later`,
+      )
     if (urgent || !this.#side.pending.full) return undefined
-    return new RpcError(INTERNAL_ERROR, 'Too many requests at once: those in progress take all the memory that they may. Try again later')
+    return new RpcError(
+      INTERNAL_ERROR,
+      'Too many requests at once: those in progress take all the memory that they may. Try again later',
+    )
   }
 
   /** Whether one more may run: not too many at once, and none beside others while answers pile up. */
@@ -261,8 +282,16 @@ export class IncomingCalls implements Among {
       frame = encodeResult(call.id, result)
     } catch (cause) {
       const { id, request } = call
-      this.#side.tell({ level: 'error', message: `The result of ${truncate(request.method)} cannot be written as JSON`, id, error: cause })
-      const error = new RpcError(INTERNAL_ERROR, 'Internal error: the result cannot be written as JSON')
+      this.#side.tell({
+        level: 'error',
+        message: `The result of ${truncate(request.method)} cannot be written as JSON`,
+        id,
+        error: cause,
+      })
+      const error = new RpcError(
+        INTERNAL_ERROR,
+        'Internal error: the result cannot be written as JSON',
+      )
       return call.answer(encodeError(id, error, 'null'), undefined, error)
     }
     call.answer(frame, result)
@@ -272,13 +301,19 @@ export class IncomingCalls implements Among {
   #fail(call: Incoming, thrown: unknown): void {
     if (!call.open) return
     try {
-      if (thrown instanceof RpcError && Number.isInteger(thrown.code)) return call.answer(encodeThrown(call.id, thrown), undefined, thrown)
+      if (thrown instanceof RpcError && Number.isInteger(thrown.code))
+        return call.answer(encodeThrown(call.id, thrown), undefined, thrown)
     } catch {
       // Not even that can be asked of it.
     }
     const reference = this.#options.reference?.()
     const known = reference === undefined ? '' : ` (reference ${reference})`
-    this.#side.tell({ level: 'error', message: `${truncate(call.request.method)} failed${known}`, id: call.id, error: thrown })
+    this.#side.tell({
+      level: 'error',
+      message: `${truncate(call.request.method)} failed${known}`,
+      id: call.id,
+      error: thrown,
+    })
     const error = new RpcError(INTERNAL_ERROR, `Internal error${known}`)
     call.answer(encodeError(call.id, error, 'null'), undefined, error)
   }

@@ -90,7 +90,8 @@ export class Incoming implements SentResponse {
 
   /** Asks the caller something on the way its call came; ends when the call does. */
   ask(method: string, params: unknown, options: RequestOptions = {}): Promise<unknown> {
-    if (this.#state === 'answered') return Promise.reject(new Error('This call has been answered: it can ask nothing more'))
+    if (this.#state === 'answered')
+      return Promise.reject(new Error('This call has been answered: it can ask nothing more'))
     this.#questions ??= new AbortController()
     const signals = [this.signal, this.#questions.signal]
     if (options.signal !== undefined) signals.push(options.signal)

@@ -1,5 +1,13 @@
 import { INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError } from './errors.js'
-import { MAX_CONTAINERS, elements, faultPosition, isArray, memberNames, tooComplex, valueAt } from './scan.js'
+import {
+  MAX_CONTAINERS,
+  elements,
+  faultPosition,
+  isArray,
+  memberNames,
+  tooComplex,
+  valueAt,
+} from './scan.js'
 
 /** An integer beyond 2^53 is a bigint, so that its digits survive. */
 export type Id = string | number | bigint
@@ -86,7 +94,10 @@ export function read(frame: string, maxDepth = MAX_DEPTH): Message {
   }
   const problem = tooComplex(frame, maxDepth)
   if (problem !== undefined) {
-    const reason = problem === 'depth' ? `is nested deeper than ${maxDepth} levels` : `has more than ${MAX_CONTAINERS} objects and arrays`
+    const reason =
+      problem === 'depth'
+        ? `is nested deeper than ${maxDepth} levels`
+        : `has more than ${MAX_CONTAINERS} objects and arrays`
     return unread(frame, frame.slice(-MAX_ID_LENGTH - 100), refusal(`the message ${reason}`))
   }
   let value: unknown
@@ -112,7 +123,8 @@ export function unread(head: string, tail: string, error: RpcError): Invalid {
 }
 
 /** Many clients write the id last. */
-const ID_AT_END = /,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/
+const ID_AT_END =
+  /,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/
 
 function classify(value: Params, frame: string): Message {
   const { id: written, method, params } = value
@@ -120,7 +132,8 @@ function classify(value: Params, frame: string): Message {
   if (typeof method === 'string') {
     if (value['jsonrpc'] !== '2.0') return invalid(id, refusal('"jsonrpc" must be "2.0"'))
     if (written === undefined) {
-      if (params === undefined || isObject(params)) return { kind: 'notification', method, params, frame }
+      if (params === undefined || isObject(params))
+        return { kind: 'notification', method, params, frame }
       return { kind: 'invalid', id: undefined, error: wrongParams(), mute: true }
     }
     if (id === undefined) {
@@ -144,7 +157,13 @@ function response(value: Params, id: Id | undefined, frame: string): Message {
   if (!('error' in value)) return { kind: 'response', id, outcome: { result }, frame }
   const { code, message, data } = isObject(error) ? error : {}
   const known = typeof code === 'number' && typeof message === 'string'
-  if (!known) return { kind: 'invalid', id, error: refusal('an error needs a code and a message'), mute: true }
+  if (!known)
+    return {
+      kind: 'invalid',
+      id,
+      error: refusal('an error needs a code and a message'),
+      mute: true,
+    }
   return { kind: 'response', id, outcome: { error: new RpcError(code, message, data) }, frame }
 }
 
@@ -159,10 +178,16 @@ function usableId(value: unknown, frame: string): Id | undefined {
  * The integer that stands at a path of the frame, digit for digit. JSON.parse
  * has rounded it if it is beyond 2^53; only then is the text asked again.
  */
-export function exactInteger(value: number, frame: string, path: readonly string[]): number | bigint | undefined {
+export function exactInteger(
+  value: number,
+  frame: string,
+  path: readonly string[],
+): number | bigint | undefined {
   if (Number.isSafeInteger(value)) return value
   const digits = valueAt(frame, path)
-  return digits !== undefined && digits.length <= MAX_ID_LENGTH && /^-?\d+$/.test(digits) ? BigInt(digits) : undefined
+  return digits !== undefined && digits.length <= MAX_ID_LENGTH && /^-?\d+$/.test(digits)
+    ? BigInt(digits)
+    : undefined
 }
 
 function readId(written: string): Id | undefined {
@@ -188,7 +213,8 @@ function wrongParams(): RpcError {
 function parseError(frame: string): RpcError {
   const position = faultPosition(frame)
   const character = String.fromCodePoint(frame.codePointAt(position) ?? 0)
-  const found = position < frame.length ? `unexpected ${JSON.stringify(character)}` : 'unexpected end'
+  const found =
+    position < frame.length ? `unexpected ${JSON.stringify(character)}` : 'unexpected end'
   return new RpcError(PARSE_ERROR, `Parse error: ${found} at position ${position}`, { position })
 }
 
@@ -199,7 +225,9 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 /** Whether `await` would wait for it. Throws where reading its `then` does. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
-    ((typeof value === 'object' && value !== null) || typeof value === 'function') && 'then' in value && typeof value.then === 'function'
+    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+    'then' in value &&
+    typeof value.then === 'function'
   )
 }
 
@@ -218,16 +246,25 @@ export function encodeResult(id: Id, result: unknown): string {
 /** A result may name the id of its request, which JSON.stringify cannot write where it is a bigint. */
 function stringifyWithId(id: bigint, result: unknown): string | undefined {
   const mark = crypto.randomUUID()
-  return JSON.stringify(result, (_, value: unknown) => (value === id ? mark : value))?.replaceAll(`"${mark}"`, String(id))
+  return JSON.stringify(result, (_, value: unknown) => (value === id ? mark : value))?.replaceAll(
+    `"${mark}"`,
+    String(id),
+  )
 }
 
 /** How an error is written whose request's id could not be read. */
 export type UnreadableId = 'null' | 'omitted'
 
-export function encodeError(id: Id | undefined, { code, message, data }: RpcError, unreadable: UnreadableId): string {
+export function encodeError(
+  id: Id | undefined,
+  { code, message, data }: RpcError,
+  unreadable: UnreadableId,
+): string {
   const error = JSON.stringify({ code, message, data })
   if (id !== undefined) return `{"jsonrpc":"2.0","id":${encodeId(id)},"error":${error}}`
-  return unreadable === 'null' ? `{"jsonrpc":"2.0","id":null,"error":${error}}` : `{"jsonrpc":"2.0","error":${error}}`
+  return unreadable === 'null'
+    ? `{"jsonrpc":"2.0","id":null,"error":${error}}`
+    : `{"jsonrpc":"2.0","error":${error}}`
 }
 
 /** An error as it was meant; without its `data` where that cannot be written as JSON. */

@@ -49,7 +49,14 @@ export class OutgoingCalls {
   }
 
   request(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
-    const { signal, deadline, send = this.#options.send, protocolVersion, headerParams, onResponse } = options
+    const {
+      signal,
+      deadline,
+      send = this.#options.send,
+      protocolVersion,
+      headerParams,
+      onResponse,
+    } = options
     if (signal?.aborted === true) return Promise.reject(asError(signal.reason))
     const id = this.#nextId++
     const frame = encodeRequest(id, method, params)

@@ -85,7 +85,9 @@ export class Peer implements Receiver, Side {
 
   closed(error?: Error): void {
     if (this.#closed !== undefined) return
-    this.#closed = new ChannelClosed(error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`)
+    this.#closed = new ChannelClosed(
+      error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`,
+    )
     this.#outgoing?.drop(this.#closed)
     this.#incoming.drop(this.#closed)
     this.#options.closed?.(error)
@@ -135,7 +137,9 @@ export class Peer implements Receiver, Side {
 
   request(method: string, params?: unknown, options: RequestOptions = {}): Promise<unknown> {
     const ended = this.#closed ?? this.#deaf
-    return ended === undefined ? this.#calls().request(method, params, options) : Promise.reject(ended)
+    return ended === undefined
+      ? this.#calls().request(method, params, options)
+      : Promise.reject(ended)
   }
 
   notify(method: string, params?: unknown): void {
@@ -204,13 +208,21 @@ export class Peer implements Receiver, Side {
 
   #answered(response: Response): void {
     if (this.#outgoing?.respond(response) === true) return
-    this.tell({ level: 'debug', message: 'An answer to no request of ours was ignored', id: response.id })
+    this.tell({
+      level: 'debug',
+      message: 'An answer to no request of ours was ignored',
+      id: response.id,
+    })
   }
 
   #invalid({ id, error, mute }: Invalid, exchange: Exchange): void {
     const report: Report = { level: 'warning', message: error.message }
     this.tell(id === undefined ? report : { ...report, id })
-    if (mute && id !== undefined) this.#outgoing?.fail(id, new TypeError(`The answer cannot be read: ${error.message}`, { cause: error }))
+    if (mute && id !== undefined)
+      this.#outgoing?.fail(
+        id,
+        new TypeError(`The answer cannot be read: ${error.message}`, { cause: error }),
+      )
     if (mute || !this.#options.answersGarbage) return exchange.reply()
     const frame = encodeError(id, error, this.#options.unreadableId?.() ?? 'null')
     exchange.reply(frame, { kind: 'response', id, error })
@@ -221,7 +233,8 @@ export class Peer implements Receiver, Side {
     let problem: string | undefined
     if (frames.length === 0) problem = 'an empty batch'
     else if (inBatch) problem = 'a batch within a batch'
-    else if (limit === 0) problem = 'batches are not part of this protocol revision; send one message at a time'
+    else if (limit === 0)
+      problem = 'batches are not part of this protocol revision; send one message at a time'
     else if (frames.length > limit) {
       const count = frames.length > MAX_BATCH ? `more than ${MAX_BATCH}` : frames.length
       problem = `a batch of ${count} messages; at most ${limit} are taken`

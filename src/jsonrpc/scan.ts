@@ -94,7 +94,10 @@ export function elements(text: string, most = Infinity): string[] {
 }
 
 /** The members of the object that the text begins with: key, start and end of each value. */
-function* members(text: string, cutOff = false): Generator<[key: string, start: number, end: number]> {
+function* members(
+  text: string,
+  cutOff = false,
+): Generator<[key: string, start: number, end: number]> {
   let i = skipSpace(text, 0)
   if (text.charCodeAt(i) !== OPEN_OBJECT) return
   i++

@@ -23,7 +23,10 @@ export const METHODS: ReadonlyMap<string, MethodFacts> = new Map<string, MethodF
   ['tools/call', { capability: 'tools', nameParam: 'name', mayAsk: true }],
   ['resources/list', { capability: 'resources', cache: 'list' }],
   ['resources/templates/list', { capability: 'resources', cache: 'list' }],
-  ['resources/read', { capability: 'resources', nameParam: 'uri', mayAsk: true, cache: 'definition' }],
+  [
+    'resources/read',
+    { capability: 'resources', nameParam: 'uri', mayAsk: true, cache: 'definition' },
+  ],
   ['resources/subscribe', { capability: 'resources' }],
   ['resources/unsubscribe', { capability: 'resources' }],
   ['prompts/list', { capability: 'prompts', cache: 'list' }],

@@ -58,7 +58,12 @@ export interface EmbeddedResource extends BlockExtras {
   resource: ResourceContents
 }
 
-export type ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+export type ContentBlock =
+  | TextContent
+  | ImageContent
+  | AudioContent
+  | ResourceLink
+  | EmbeddedResource
 export type ContentKind = ContentBlock['type']
 
 export interface CallToolResult {
@@ -178,7 +183,16 @@ export interface CacheHint {
 }
 
 /** From the least to the most severe. */
-export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
+export const LOG_LEVELS = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /** A model wants a tool to be used. */
@@ -199,7 +213,12 @@ interface ToolResultContent {
   _meta?: Meta
 }
 
-export type SamplingContent = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+export type SamplingContent =
+  | TextContent
+  | ImageContent
+  | AudioContent
+  | ToolUseContent
+  | ToolResultContent
 
 export interface SamplingMessage {
   role: Role

@@ -22,29 +22,39 @@ export function isOfType(type: unknown, value: unknown): boolean {
 
 export function numbers(schema: JsonSchema, value: number, issues: Issues): void {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema
-  if (typeof minimum === 'number' && !(value >= minimum)) issues.add(`must be at least ${minimum}, not ${value}`)
-  if (typeof maximum === 'number' && !(value <= maximum)) issues.add(`must be at most ${maximum}, not ${value}`)
+  if (typeof minimum === 'number' && !(value >= minimum))
+    issues.add(`must be at least ${minimum}, not ${value}`)
+  if (typeof maximum === 'number' && !(value <= maximum))
+    issues.add(`must be at most ${maximum}, not ${value}`)
   if (typeof exclusiveMinimum === 'number' && !(value > exclusiveMinimum))
     issues.add(`must be greater than ${exclusiveMinimum}, not ${value}`)
-  if (typeof exclusiveMaximum === 'number' && !(value < exclusiveMaximum)) issues.add(`must be less than ${exclusiveMaximum}, not ${value}`)
-  if (typeof multipleOf === 'number' && !isMultiple(value, multipleOf)) issues.add(`must be a multiple of ${multipleOf}, not ${value}`)
+  if (typeof exclusiveMaximum === 'number' && !(value < exclusiveMaximum))
+    issues.add(`must be less than ${exclusiveMaximum}, not ${value}`)
+  if (typeof multipleOf === 'number' && !isMultiple(value, multipleOf))
+    issues.add(`must be a multiple of ${multipleOf}, not ${value}`)
 }
 
 /** In decimals, as the numbers are written: 0.3 is a multiple of 0.1. */
 function isMultiple(value: number, of: number): boolean {
   const [one, other] = [decimal(value), decimal(of)]
   const places = Math.min(one.exponent, other.exponent)
-  const whole = ({ digits, exponent }: { digits: bigint; exponent: number }) => digits * 10n ** BigInt(exponent - places)
+  const whole = ({ digits, exponent }: { digits: bigint; exponent: number }) =>
+    digits * 10n ** BigInt(exponent - places)
   return whole(other) !== 0n && whole(one) % whole(other) === 0n
 }
 
 function decimal(value: number): { digits: bigint; exponent: number } {
-  const [, sign = '', whole = '', fraction = '', exponent = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value)) ?? []
-  return { digits: BigInt(`${sign}${whole}${fraction}`), exponent: Number(exponent) - fraction.length }
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value)) ?? []
+  return {
+    digits: BigInt(`${sign}${whole}${fraction}`),
+    exponent: Number(exponent) - fraction.length,
+  }
 }
 
 export function strings(schema: JsonSchema, value: string, issues: Issues): void {
-  if ('minLength' in schema || 'maxLength' in schema) bounds(schema, 'Length', sizeOf(value), 'characters', issues)
+  if ('minLength' in schema || 'maxLength' in schema)
+    bounds(schema, 'Length', sizeOf(value), 'characters', issues)
   const { pattern } = schema
   if (typeof pattern !== 'string') return
   const matching = matches(pattern, value)
@@ -52,10 +62,18 @@ export function strings(schema: JsonSchema, value: string, issues: Issues): void
   else if (!matching) issues.add(`must match the pattern ${pattern}, not ${describeValue(value)}`)
 }
 
-export function bounds(schema: JsonSchema, suffix: string, size: number, unit: string, issues: Issues): void {
+export function bounds(
+  schema: JsonSchema,
+  suffix: string,
+  size: number,
+  unit: string,
+  issues: Issues,
+): void {
   const [least, most] = [schema[`min${suffix}`], schema[`max${suffix}`]]
-  if (typeof least === 'number' && size < least) issues.add(`must have at least ${least} ${unit}, not ${size}`)
-  if (typeof most === 'number' && size > most) issues.add(`must have at most ${most} ${unit}, not ${size}`)
+  if (typeof least === 'number' && size < least)
+    issues.add(`must have at least ${least} ${unit}, not ${size}`)
+  if (typeof most === 'number' && size > most)
+    issues.add(`must have at most ${most} ${unit}, not ${size}`)
 }
 
 export function unique(value: readonly unknown[], identities: Identities, issues: Issues): void {
@@ -63,7 +81,8 @@ export function unique(value: readonly unknown[], identities: Identities, issues
   for (let index = 0; index < value.length; index++) {
     const identity = identities.of(value[index])
     const before = seen.get(identity)
-    if (before !== undefined) return issues.add(`must not have the same item twice: ${before} and ${index} are equal`)
+    if (before !== undefined)
+      return issues.add(`must not have the same item twice: ${before} and ${index} are equal`)
     seen.set(identity, index)
   }
 }
@@ -82,7 +101,10 @@ export class Identities {
     if (typeof value !== 'object' || value === null) return this.#number(this.#primitives, value)
     let found = this.#containers.get(value)
     if (found === undefined) {
-      found = this.#number(this.#contents, Array.isArray(value) ? this.#items(value) : this.#members(value))
+      found = this.#number(
+        this.#contents,
+        Array.isArray(value) ? this.#items(value) : this.#members(value),
+      )
       this.#containers.set(value, found)
     }
     return found

@@ -24,21 +24,27 @@ export function headerParameters(schema: JsonSchema): HeaderParameter[] {
   collect(schema, [], found)
   const seen = new Set<string>()
   for (const { name } of found) {
-    if (seen.has(name.toLowerCase())) throw new TypeError(`has two parameters for the header ${JSON.stringify(name)}`)
+    if (seen.has(name.toLowerCase()))
+      throw new TypeError(`has two parameters for the header ${JSON.stringify(name)}`)
     seen.add(name.toLowerCase())
   }
   return found
 }
 
 /** Where `path` is undefined, no chain of properties leads to the schema. */
-function collect(schema: JsonSchema, path: readonly string[] | undefined, found: HeaderParameter[]): void {
+function collect(
+  schema: JsonSchema,
+  path: readonly string[] | undefined,
+  found: HeaderParameter[],
+): void {
   const { properties } = schema
   if (Object.hasOwn(schema, ANNOTATION)) found.push(parameterOf(schema, path))
   for (const [place, part] of subschemas(schema)) {
     if (isRecord(part) && !place.startsWith('properties/')) collect(part, undefined, found)
   }
   if (!isRecord(properties)) return
-  for (const [name, part] of Object.entries(properties)) if (isRecord(part)) collect(part, path && [...path, name], found)
+  for (const [name, part] of Object.entries(properties))
+    if (isRecord(part)) collect(part, path && [...path, name], found)
 }
 
 function parameterOf(schema: JsonSchema, path: readonly string[] | undefined): HeaderParameter {
@@ -46,8 +52,12 @@ function parameterOf(schema: JsonSchema, path: readonly string[] | undefined): H
   if (typeof name !== 'string' || !TOKEN.test(name))
     throw new TypeError(`has an ${ANNOTATION} that is no name of a header: ${JSON.stringify(name)}`)
   if (path === undefined || path.length === 0)
-    throw new TypeError(`has the ${ANNOTATION} ${JSON.stringify(name)} where no chain of "properties" leads`)
+    throw new TypeError(
+      `has the ${ANNOTATION} ${JSON.stringify(name)} where no chain of "properties" leads`,
+    )
   if (type !== 'string' && type !== 'integer' && type !== 'boolean')
-    throw new TypeError(`has the ${ANNOTATION} ${JSON.stringify(name)} on a parameter that is neither a string, an integer nor a boolean`)
+    throw new TypeError(
+      `has the ${ANNOTATION} ${JSON.stringify(name)} on a parameter that is neither a string, an integer nor a boolean`,
+    )
   return { name, path, type }
 }

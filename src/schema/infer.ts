@@ -1,10 +1,12 @@
 import type { StandardSchema } from './standard.js'
 
 /** The value that a schema describes: by its own types, or by reading a JSON Schema written in place. */
-export type Infer<Schema> = Schema extends StandardSchema<unknown, infer Output> ? Output : FromJson<Schema, Schema>
+export type Infer<Schema> =
+  Schema extends StandardSchema<unknown, infer Output> ? Output : FromJson<Schema, Schema>
 
 /** What must be given for a value of that schema, before the schema's own conversions. */
-export type InferInput<Schema> = Schema extends StandardSchema<infer Input, unknown> ? Input : FromJson<Schema, Schema>
+export type InferInput<Schema> =
+  Schema extends StandardSchema<infer Input, unknown> ? Input : FromJson<Schema, Schema>
 
 /** `Root` is the whole schema, in which references are looked up. Forms beside a `type` are looked at for objects only. */
 type FromJson<Schema, Root> = Schema extends { const: infer Value }
@@ -30,7 +32,9 @@ type FromReference<Schema, Root> = Schema extends { $ref: infer Reference }
       : unknown
   : unknown
 
-type FromForms<Schema, Root> = (Schema extends { anyOf: readonly (infer Form)[] } ? FromEach<Form, Root> : unknown) &
+type FromForms<Schema, Root> = (Schema extends { anyOf: readonly (infer Form)[] }
+  ? FromEach<Form, Root>
+  : unknown) &
   (Schema extends { oneOf: readonly (infer Form)[] } ? FromEach<Form, Root> : unknown)
 
 type FromEach<Form, Root> = Form extends unknown ? FromJson<Form, Root> : never
@@ -64,10 +68,15 @@ type FromObject<Schema, Root> = Schema extends { properties: infer Properties }
   : Record<string, unknown>
 
 /** With the type of all other members, which in TypeScript must fit those that are known as well. */
-type FromOpen<Schema, Root> = Schema extends { additionalProperties: infer Additional extends object }
+type FromOpen<Schema, Root> = Schema extends {
+  additionalProperties: infer Additional extends object
+}
   ? Schema extends { properties: infer Properties }
     ? FromObject<Schema, Root> & {
-        [key: string]: FromJson<Additional, Root> | FromJson<Properties[keyof Properties], Root> | undefined
+        [key: string]:
+          | FromJson<Additional, Root>
+          | FromJson<Properties[keyof Properties], Root>
+          | undefined
       }
     : Record<string, FromJson<Additional, Root>>
   : FromObject<Schema, Root>

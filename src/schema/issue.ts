@@ -52,7 +52,8 @@ export class Issues {
   prefix(count: number, step: string | number): void {
     for (let index = count; index < this.#list.length; index++) {
       const issue = this.#list[index]
-      if (issue !== undefined) issue.path = joined(typeof step === 'number' ? `[${step}]` : member(step), issue.path)
+      if (issue !== undefined)
+        issue.path = joined(typeof step === 'number' ? `[${step}]` : member(step), issue.path)
     }
   }
 
@@ -78,7 +79,9 @@ function boundary(text: string, index: number): number {
 
 /** Of a path that is too long, the beginning and the end are shown. */
 function joined(step: string, path: string): string {
-  return step.length + path.length > MAX_PATH ? `${step}…${path.slice(boundary(path, path.length - MAX_PATH / 2))}` : step + path
+  return step.length + path.length > MAX_PATH
+    ? `${step}…${path.slice(boundary(path, path.length - MAX_PATH / 2))}`
+    : step + path
 }
 
 export function shownPath(path: string): string {
@@ -87,7 +90,9 @@ export function shownPath(path: string): string {
 
 /** Issues as a sentence for a person or a model. */
 export function describeIssues(issues: readonly Issue[]): string {
-  const lines = issues.slice(0, MAX_ISSUES).map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
+  const lines = issues
+    .slice(0, MAX_ISSUES)
+    .map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
   if (issues.length > MAX_ISSUES) lines.push('and more')
   return lines.join('; ')
 }
@@ -96,7 +101,10 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-const DIALECTS = new Set(['https://json-schema.org/draft/2020-12/schema', 'http://json-schema.org/draft-07/schema'])
+const DIALECTS = new Set([
+  'https://json-schema.org/draft/2020-12/schema',
+  'http://json-schema.org/draft-07/schema',
+])
 
 /** Whether a `$schema` names a dialect that is understood here. */
 export function isDialect(value: unknown): boolean {
@@ -105,7 +113,8 @@ export function isDialect(value: unknown): boolean {
 
 /** A value in a few words, for a model or a person to recognise. */
 export function describeValue(value: unknown): string {
-  if (typeof value === 'string') return value.length <= 40 ? JSON.stringify(value) : `a string of ${sizeOf(value)} characters`
+  if (typeof value === 'string')
+    return value.length <= 40 ? JSON.stringify(value) : `a string of ${sizeOf(value)} characters`
   if (Array.isArray(value)) return 'an array'
   if (isRecord(value)) return 'an object'
   return String(value)
@@ -137,15 +146,28 @@ export function sizeOf(text: string): number {
 export function sameJson(one: unknown, other: unknown): boolean {
   if (one === other) return true
   if (Array.isArray(one))
-    return Array.isArray(other) && one.length === other.length && one.every((item, index) => sameJson(item, other[index]))
+    return (
+      Array.isArray(other) &&
+      one.length === other.length &&
+      one.every((item, index) => sameJson(item, other[index]))
+    )
   if (!isRecord(one) || !isRecord(other)) return false
   const names = Object.keys(one)
-  return names.length === Object.keys(other).length && names.every((name) => Object.hasOwn(other, name) && sameJson(one[name], other[name]))
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && sameJson(one[name], other[name]))
+  )
 }
 
 /** `a string`, `an integer`, `null`; several with `or`. */
 export function listTypes(types: readonly unknown[]): string {
   return types
-    .map((type) => (type === 'null' ? type : /^[aeio]/.test(String(type)) ? `an ${String(type)}` : `a ${String(type)}`))
+    .map((type) =>
+      type === 'null'
+        ? type
+        : /^[aeio]/.test(String(type))
+          ? `an ${String(type)}`
+          : `a ${String(type)}`,
+    )
     .join(' or ')
 }

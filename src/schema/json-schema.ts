@@ -48,7 +48,8 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
 /** Why a value could not be checked to its end, where that is its own fault; rethrows anything else. */
 function notChecked(error: unknown): string {
   const isRange = error instanceof RangeError
-  if (error instanceof TooDeep || (isRange && error.message.includes('call stack'))) return 'is nested too deeply to be checked'
+  if (error instanceof TooDeep || (isRange && error.message.includes('call stack')))
+    return 'is nested too deeply to be checked'
   // A Map has a largest size, and so has a string.
   if (isRange) return 'is too large to be checked'
   throw error
@@ -76,7 +77,8 @@ class Walk {
     const scope = this.#scope
     this.#scope = scope.enter(this.#index.baseOf(schema))
     // A schema sees what it and its own parts have evaluated, not what stands beside it.
-    const covered = 'unevaluatedProperties' in schema || 'unevaluatedItems' in schema ? new Coverage() : outer
+    const covered =
+      'unevaluatedProperties' in schema || 'unevaluatedItems' in schema ? new Coverage() : outer
     if (!this.#references(schema, value, issues, covered)) {
       this.#anyValue(schema, value, issues)
       this.#logic(schema, value, issues, covered)
@@ -114,7 +116,8 @@ class Walk {
    * once: forms that refer to each other would double the work at every level otherwise.
    */
   #follow(schema: AnySchema, value: unknown, issues: Issues, covered: Coverage | undefined): void {
-    if (typeof schema === 'boolean' || !this.#index.isShared(schema)) return this.apply(schema, value, issues, covered)
+    if (typeof schema === 'boolean' || !this.#index.isShared(schema))
+      return this.apply(schema, value, issues, covered)
     const verdict = this.#verdict(schema, value, issues.limit, covered !== undefined)
     issues.addAll(verdict.issues)
     if (verdict.covered !== undefined) covered?.addAll(verdict.covered)
@@ -137,30 +140,42 @@ class Walk {
   }
 
   /** Follows references. True where, as in draft-07, nothing beside one counts. */
-  #references(schema: JsonSchema, value: unknown, issues: Issues, covered: Coverage | undefined): boolean {
+  #references(
+    schema: JsonSchema,
+    value: unknown,
+    issues: Issues,
+    covered: Coverage | undefined,
+  ): boolean {
     const { $ref: reference, $dynamicRef: dynamic } = schema
     if (typeof reference === 'string') {
       this.#follow(this.#index.target(schema, reference), value, issues, covered)
       if (this.#index.draft7) return true
     }
-    if (typeof dynamic === 'string' && !this.#index.draft7) this.#follow(this.#dynamicTarget(dynamic, schema), value, issues, covered)
+    if (typeof dynamic === 'string' && !this.#index.draft7)
+      this.#follow(this.#dynamicTarget(dynamic, schema), value, issues, covered)
     return false
   }
 
   #dynamicTarget(reference: string, schema: JsonSchema): AnySchema {
     const name = this.#index.dynamicName(reference, schema)
-    return (name === undefined ? undefined : this.#scope.anchor(name)) ?? this.#index.resolve(reference, schema) ?? false
+    return (
+      (name === undefined ? undefined : this.#scope.anchor(name)) ??
+      this.#index.resolve(reference, schema) ??
+      false
+    )
   }
 
   #anyValue(schema: JsonSchema, value: unknown, issues: Issues): void {
     const { type, enum: allowed, const: only } = schema
     if (type !== undefined) {
       const types: unknown[] = Array.isArray(type) ? type : [type]
-      if (!types.some((each) => isOfType(each, value))) issues.add(`must be ${listTypes(types)}, not ${describeValue(value)}`)
+      if (!types.some((each) => isOfType(each, value)))
+        issues.add(`must be ${listTypes(types)}, not ${describeValue(value)}`)
     }
     if (Array.isArray(allowed) && !allowed.some((each) => sameJson(each, value)))
       issues.add(`must be ${listValues(allowed)}, not ${describeValue(value)}`)
-    if ('const' in schema && !sameJson(only, value)) issues.add(`must be ${listValues([only])}, not ${describeValue(value)}`)
+    if ('const' in schema && !sameJson(only, value))
+      issues.add(`must be ${listValues([only])}, not ${describeValue(value)}`)
   }
 
   #logic(schema: JsonSchema, value: unknown, issues: Issues, covered: Coverage | undefined): void {
@@ -168,28 +183,44 @@ class Walk {
     for (const part of list(allOf)) this.apply(part, value, issues, covered)
     if (anyOf !== undefined) this.#alternatives(list(anyOf), value, issues, covered, false)
     if (oneOf !== undefined) this.#alternatives(list(oneOf), value, issues, covered, true)
-    if (isSchema(not) && this.#try(not, value).count === 0) issues.add('has a form that is excluded')
+    if (isSchema(not) && this.#try(not, value).count === 0)
+      issues.add('has a form that is excluded')
     if (!isSchema(condition)) return
     const consequence = schema[this.#try(condition, value, covered).count === 0 ? 'then' : 'else']
     if (isSchema(consequence)) this.apply(consequence, value, issues, covered)
   }
 
-  #alternatives(parts: readonly AnySchema[], value: unknown, issues: Issues, covered: Coverage | undefined, exactly: boolean): void {
+  #alternatives(
+    parts: readonly AnySchema[],
+    value: unknown,
+    issues: Issues,
+    covered: Coverage | undefined,
+    exactly: boolean,
+  ): void {
     const reasons = new Set<string>()
     let fitting = 0
     for (const part of parts) {
       const { first } = this.#try(part, value, covered)
       if (first === undefined) fitting++
-      else if (reasons.size < 4) reasons.add(first.path === '' ? first.message : `${shownPath(first.path)} ${first.message}`)
+      else if (reasons.size < 4)
+        reasons.add(first.path === '' ? first.message : `${shownPath(first.path)} ${first.message}`)
       if (fitting === 1 && !exactly && covered === undefined) return
     }
     if (fitting === 0) {
       // Forms within forms have reasons within reasons: at each level there might be twice as many words.
-      issues.add(`fits none of the ${parts.length} allowed forms (${clip([...reasons].join('; or '))})`)
-    } else if (exactly && fitting > 1) issues.add(`fits ${fitting} of the forms, and must fit exactly one`)
+      issues.add(
+        `fits none of the ${parts.length} allowed forms (${clip([...reasons].join('; or '))})`,
+      )
+    } else if (exactly && fitting > 1)
+      issues.add(`fits ${fitting} of the forms, and must fit exactly one`)
   }
 
-  #array(schema: JsonSchema, value: readonly unknown[], issues: Issues, covered: Coverage | undefined): void {
+  #array(
+    schema: JsonSchema,
+    value: readonly unknown[],
+    issues: Issues,
+    covered: Coverage | undefined,
+  ): void {
     bounds(schema, 'Items', value.length, 'items', issues)
     if (schema['uniqueItems'] === true && value.length > 1) unique(value, this.#identities, issues)
     const { draft7 } = this.#index
@@ -205,11 +236,17 @@ class Walk {
     this.#contains(schema, value, issues, covered)
     if (draft7 || !isSchema(unevaluatedItems)) return
     for (let index = 0; index < value.length && !issues.full; index++)
-      if (covered?.hasItem(index) !== true) this.#part(unevaluatedItems, value[index], index, issues)
+      if (covered?.hasItem(index) !== true)
+        this.#part(unevaluatedItems, value[index], index, issues)
     covered?.addFirstItems(value.length)
   }
 
-  #contains(schema: JsonSchema, value: readonly unknown[], issues: Issues, covered: Coverage | undefined): void {
+  #contains(
+    schema: JsonSchema,
+    value: readonly unknown[],
+    issues: Issues,
+    covered: Coverage | undefined,
+  ): void {
     const { contains, minContains, maxContains } = schema
     if (!isSchema(contains)) return
     const { draft7 } = this.#index
@@ -223,15 +260,28 @@ class Walk {
     }
     const least = !draft7 && typeof minContains === 'number' ? minContains : 1
     const most = !draft7 && typeof maxContains === 'number' ? maxContains : Infinity
-    if (count < least) issues.add(`must have at least ${least} items of the wanted form, not ${count}`)
+    if (count < least)
+      issues.add(`must have at least ${least} items of the wanted form, not ${count}`)
     if (count > most) issues.add(`must have at most ${most} items of the wanted form, not ${count}`)
   }
 
-  #object(schema: JsonSchema, value: Record<string, unknown>, issues: Issues, covered: Coverage | undefined): void {
+  #object(
+    schema: JsonSchema,
+    value: Record<string, unknown>,
+    issues: Issues,
+    covered: Coverage | undefined,
+  ): void {
     const names = Object.keys(value)
     bounds(schema, 'Properties', names.length, 'properties', issues)
-    for (const name of strs(schema['required'])) if (!Object.hasOwn(value, name)) issues.add('is required', member(name))
-    const { properties, patternProperties, additionalProperties, propertyNames, unevaluatedProperties } = schema
+    for (const name of strs(schema['required']))
+      if (!Object.hasOwn(value, name)) issues.add('is required', member(name))
+    const {
+      properties,
+      patternProperties,
+      additionalProperties,
+      propertyNames,
+      unevaluatedProperties,
+    } = schema
     const known = isRecord(properties) ? properties : {}
     const patterns = isRecord(patternProperties) ? Object.entries(patternProperties) : []
     for (const name of names) {
@@ -240,7 +290,8 @@ class Walk {
       const parts = Object.hasOwn(known, name) ? [known[name]] : []
       for (const [pattern, part] of patterns) {
         const matching = matches(pattern, name)
-        if (matching === undefined) issues.add(`has a name that is too long to be compared with the pattern ${pattern}`)
+        if (matching === undefined)
+          issues.add(`has a name that is too long to be compared with the pattern ${pattern}`)
         else if (matching) parts.push(part)
       }
       if (parts.length === 0 && isSchema(additionalProperties)) parts.push(additionalProperties)
@@ -250,7 +301,8 @@ class Walk {
     if (this.#index.draft7 || !isSchema(unevaluatedProperties)) return
     for (const name of names) {
       if (issues.full) return
-      if (covered?.hasMember(name) !== true) this.#part(unevaluatedProperties, value[name], name, issues)
+      if (covered?.hasMember(name) !== true)
+        this.#part(unevaluatedProperties, value[name], name, issues)
     }
     covered?.addAllMembers()
   }
@@ -261,7 +313,13 @@ class Walk {
     for (const { message } of found.result()) issues.add(`has a name that ${message}`, member(name))
   }
 
-  #member(parts: readonly unknown[], value: unknown, name: string, issues: Issues, covered: Coverage | undefined): void {
+  #member(
+    parts: readonly unknown[],
+    value: unknown,
+    name: string,
+    issues: Issues,
+    covered: Coverage | undefined,
+  ): void {
     for (const part of parts) {
       if (!isSchema(part)) continue
       covered?.addMember(name)
@@ -269,14 +327,20 @@ class Walk {
     }
   }
 
-  #dependencies(schema: JsonSchema, value: Record<string, unknown>, issues: Issues, covered: Coverage | undefined): void {
+  #dependencies(
+    schema: JsonSchema,
+    value: Record<string, unknown>,
+    issues: Issues,
+    covered: Coverage | undefined,
+  ): void {
     for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies']) {
       const dependencies = schema[keyword]
       if (!isRecord(dependencies)) continue
       for (const [name, wanted] of Object.entries(dependencies)) {
         if (!Object.hasOwn(value, name)) continue
         if (isSchema(wanted)) this.apply(wanted, value, issues, covered)
-        for (const other of strs(wanted)) if (!Object.hasOwn(value, other)) issues.add(`is required beside ${name}`, member(other))
+        for (const other of strs(wanted))
+          if (!Object.hasOwn(value, other)) issues.add(`is required beside ${name}`, member(other))
       }
     }
   }
@@ -292,4 +356,5 @@ function isEnough({ issues, covered }: Verdict, limit: number, covering: boolean
 }
 
 const list = (value: unknown): AnySchema[] => (Array.isArray(value) ? value.filter(isSchema) : [])
-const strs = (value: unknown): string[] => (Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string') : [])
+const strs = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string') : []

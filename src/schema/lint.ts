@@ -17,7 +17,8 @@ type Rule = [holds: (value: unknown) => boolean, what: string]
 
 const isString = (value: unknown): value is string => typeof value === 'string'
 const isNames = (value: unknown) => Array.isArray(value) && value.every(isString)
-const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
+const isNumber = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value)
 const isCount = (value: unknown) => isNumber(value) && Number.isInteger(value) && value >= 0
 const isList = (value: unknown) => Array.isArray(value) && value.length > 0
 const isType = (value: unknown) => isString(value) && TYPES.has(value)
@@ -43,9 +44,14 @@ const RULES: Readonly<Record<string, Rule>> = {
   $anchor: STRING,
   $dynamicAnchor: STRING,
   $id: STRING,
-  dependentRequired: [(value) => isRecord(value) && Object.values(value).every(isNames), 'an object of arrays of names'],
+  dependentRequired: [
+    (value) => isRecord(value) && Object.values(value).every(isNames),
+    'an object of arrays of names',
+  ],
   dependencies: [
-    (value) => isRecord(value) && Object.values(value).every((each) => !Array.isArray(each) || isNames(each)),
+    (value) =>
+      isRecord(value) &&
+      Object.values(value).every((each) => !Array.isArray(each) || isNames(each)),
     'an object of schemas or arrays of names',
   ],
   multipleOf: [(value) => isNumber(value) && value > 0, 'a number above 0'],
@@ -82,7 +88,9 @@ export function lint(schema: unknown, { patterns = true }: LintOptions = {}): st
   if (!isRecord(schema)) return ['a JSON Schema must be an object']
   const { $schema: dialect } = schema
   if (dialect !== undefined && !isDialect(dialect)) {
-    return [`$schema: ${JSON.stringify(dialect)} is not supported; use JSON Schema 2020-12 (the default) or draft-07`]
+    return [
+      `$schema: ${JSON.stringify(dialect)} is not supported; use JSON Schema 2020-12 (the default) or draft-07`,
+    ]
   }
   const shape = tooLarge(schema)
   return shape === undefined ? faults(schema, patterns) : [shape]
@@ -90,7 +98,9 @@ export function lint(schema: unknown, { patterns = true }: LintOptions = {}): st
 
 /** Looks at size first: nothing else may meet a schema that has no end. */
 function tooLarge(root: JsonSchema): string | undefined {
-  const open: { schema: JsonSchema; path: string; depth: number }[] = [{ schema: root, path: '', depth: 0 }]
+  const open: { schema: JsonSchema; path: string; depth: number }[] = [
+    { schema: root, path: '', depth: 0 },
+  ]
   let count = 0
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { schema, path, depth } = next
@@ -117,22 +127,31 @@ function faults(root: JsonSchema, patterns: boolean): string[] {
       problems.push(`${path}: a schema must be an object or a boolean`)
       continue
     }
-    const report = (keyword: string, problem: string) => problems.push(`${within(path, keyword)}: ${problem}`)
+    const report = (keyword: string, problem: string) =>
+      problems.push(`${within(path, keyword)}: ${problem}`)
     for (const [keyword, [holds, what]] of Object.entries(RULES))
-      if (schema[keyword] !== undefined && !holds(schema[keyword])) report(keyword, `must be ${what}`)
+      if (schema[keyword] !== undefined && !holds(schema[keyword]))
+        report(keyword, `must be ${what}`)
     for (const [keyword, pattern] of patternsOf(schema)) {
       const problem = patternProblem(pattern)
-      if (problem !== undefined && (patterns || problem.endsWith('is not a regular expression'))) report(keyword, problem)
+      if (problem !== undefined && (patterns || problem.endsWith('is not a regular expression')))
+        report(keyword, problem)
     }
     for (const keyword of ['$ref', '$dynamicRef']) {
       const reference = schema[keyword]
-      if (typeof reference === 'string' && index.resolve(reference, schema) === undefined) report(keyword, unresolved(reference))
+      if (typeof reference === 'string' && index.resolve(reference, schema) === undefined)
+        report(keyword, unresolved(reference))
     }
-    for (const [place, part] of subschemas(schema)) open.push({ schema: part, path: within(path, place) })
+    for (const [place, part] of subschemas(schema))
+      open.push({ schema: part, path: within(path, place) })
   }
   if (problems.length > 0) return problems
   const circular = circularReference(index)
-  return circular === undefined ? [] : [`$ref: ${JSON.stringify(circular)} leads back to itself, so that no value could ever be checked`]
+  return circular === undefined
+    ? []
+    : [
+        `$ref: ${JSON.stringify(circular)} leads back to itself, so that no value could ever be checked`,
+      ]
 }
 
 /** Whether a part is applied to the same value as the schema it stands in. */
@@ -173,11 +192,15 @@ function circularReference(index: SchemaIndex): string | undefined {
 function* patternsOf(schema: JsonSchema): Generator<[keyword: string, pattern: string]> {
   const { pattern, patternProperties } = schema
   if (typeof pattern === 'string') yield ['pattern', pattern]
-  if (isRecord(patternProperties)) for (const name of Object.keys(patternProperties)) yield ['patternProperties', name]
+  if (isRecord(patternProperties))
+    for (const name of Object.keys(patternProperties)) yield ['patternProperties', name]
 }
 
 function unresolved(reference: string): string {
   const written = JSON.stringify(reference)
-  if (!reference.startsWith('#')) return `${written} points outside the schema; nothing is fetched, put the part into $defs`
-  return reference.startsWith('#/') ? `${written} points to nothing in this schema` : `${written} names no anchor of this schema`
+  if (!reference.startsWith('#'))
+    return `${written} points outside the schema; nothing is fetched, put the part into $defs`
+  return reference.startsWith('#/')
+    ? `${written} points to nothing in this schema`
+    : `${written} names no anchor of this schema`
 }

@@ -1,5 +1,9 @@
 /** Throws where a member is given that there is not: most of these are slips of the pen. `known` has a member for each name. */
-export function checkNames(where: string, given: object, known: Readonly<Record<string, true>>): void {
+export function checkNames(
+  where: string,
+  given: object,
+  known: Readonly<Record<string, true>>,
+): void {
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(known, name)) continue
     const names = Object.keys(known)
@@ -11,11 +15,17 @@ export function checkNames(where: string, given: object, known: Readonly<Record<
 }
 
 /** Throws where a member is probably meant to be another, which is not there; whoever wants to may have members of their own. */
-export function checkSlips(given: object, known: Readonly<Record<string, true>>, fail: (problem: string) => Error): void {
+export function checkSlips(
+  given: object,
+  known: Readonly<Record<string, true>>,
+  fail: (problem: string) => Error,
+): void {
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(known, name)) continue
     // Who slips begins with the right letter, or with the next: "beta" is not "meta".
-    const missing = Object.keys(known).filter((word) => !Object.hasOwn(given, word) && word.slice(0, 2).includes(name.charAt(0)))
+    const missing = Object.keys(known).filter(
+      (word) => !Object.hasOwn(given, word) && word.slice(0, 2).includes(name.charAt(0)),
+    )
     const meant = nearest(name, missing, ({ length }) => (length < 6 ? 1 : 2))
     if (meant !== undefined) throw fail(`there is no "${name}"; did you mean "${meant}"?`)
   }
@@ -44,7 +54,14 @@ function distance(one: string, other: string): number {
     for (let j = 1; j <= other.length; j++) {
       const change = (row[j - 1] ?? 0) + (one[i - 1] === other[j - 1] ? 0 : 1)
       const swapped = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, swapped ? (before[j - 2] ?? 0) + 1 : Infinity))
+      next.push(
+        Math.min(
+          change,
+          (row[j] ?? 0) + 1,
+          (next[j - 1] ?? 0) + 1,
+          swapped ? (before[j - 2] ?? 0) + 1 : Infinity,
+        ),
+      )
     }
     before = row
     row = next

@@ -21,7 +21,8 @@ export type Node =
 export class Unsupported extends Error {}
 
 const WORD = /\w/
-const atBoundary: Holds = ({ text }, at) => WORD.test(text.charAt(at - 1)) !== WORD.test(text.charAt(at))
+const atBoundary: Holds = ({ text }, at) =>
+  WORD.test(text.charAt(at - 1)) !== WORD.test(text.charAt(at))
 
 /** Reads a pattern that the runtime has found valid. */
 export class Parser {
@@ -53,7 +54,8 @@ export class Parser {
 
   #sequence(): Node {
     const parts: Node[] = []
-    while (this.#at < this.#pattern.length && !/[|)]/.test(this.#pattern[this.#at] ?? '')) parts.push(this.#repeated())
+    while (this.#at < this.#pattern.length && !/[|)]/.test(this.#pattern[this.#at] ?? ''))
+      parts.push(this.#repeated())
     return { kind: 'sequence', parts }
   }
 
@@ -64,17 +66,35 @@ export class Parser {
     if (quantifier === undefined) return part
     const [, low, comma, high] = /^\{(\d+)(,?)(\d*)\}/.exec(quantifier) ?? []
     if (low !== undefined)
-      return { kind: 'repeat', part, min: Number(low), max: comma === '' ? Number(low) : high === '' ? Infinity : Number(high) }
-    return { kind: 'repeat', part, min: quantifier.startsWith('+') ? 1 : 0, max: quantifier.startsWith('?') ? 1 : Infinity }
+      return {
+        kind: 'repeat',
+        part,
+        min: Number(low),
+        max: comma === '' ? Number(low) : high === '' ? Infinity : Number(high),
+      }
+    return {
+      kind: 'repeat',
+      part,
+      min: quantifier.startsWith('+') ? 1 : 0,
+      max: quantifier.startsWith('?') ? 1 : Infinity,
+    }
   }
 
   #atom(): Node {
     if (this.#take(/\^/) !== undefined) return { kind: 'assert', holds: (_, at) => at === 0 }
-    if (this.#take(/\$/) !== undefined) return { kind: 'assert', holds: ({ text }, at) => at === text.length }
+    if (this.#take(/\$/) !== undefined)
+      return { kind: 'assert', holds: ({ text }, at) => at === text.length }
     if (this.#take(/\\b/) !== undefined) return { kind: 'assert', holds: atBoundary }
-    if (this.#take(/\\B/) !== undefined) return { kind: 'assert', holds: (subject, at) => !atBoundary(subject, at) }
+    if (this.#take(/\\B/) !== undefined)
+      return { kind: 'assert', holds: (subject, at) => !atBoundary(subject, at) }
     const look = this.#take(/\(\?<?[=!]/)
-    if (look !== undefined) return { kind: 'around', part: this.#group(), ahead: !look.includes('<'), negative: look.endsWith('!') }
+    if (look !== undefined)
+      return {
+        kind: 'around',
+        part: this.#group(),
+        ahead: !look.includes('<'),
+        negative: look.endsWith('!'),
+      }
     if (this.#take(/\\(?:[1-9]|k<)/) !== undefined) throw new Unsupported('refers back')
     if (this.#take(/\(\?[^:<]/) !== undefined) throw new Unsupported('changes its own flags')
     if (this.#take(/\((?:\?:|\?<[^>]*>)?/) !== undefined) return this.#group()
@@ -93,7 +113,9 @@ export class Parser {
     const written =
       this.#take(/\[(?:[^\]\\]|\\[^])*\]/) ??
       this.#take(/\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/) ??
-      this.#take(/\\(?:u\{[\da-fA-F]+\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|[pP]\{[^}]*\}|[^])/) ??
+      this.#take(
+        /\\(?:u\{[\da-fA-F]+\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|[pP]\{[^}]*\}|[^])/,
+      ) ??
       this.#take(/\./)
     if (written === undefined) {
       const literal = this.#take(/[^]/)?.codePointAt(0)
@@ -107,5 +129,6 @@ export class Parser {
 function classTest(expression: RegExp): Test {
   const isMatch = (character: number) => expression.test(String.fromCodePoint(character))
   const ascii: (boolean | undefined)[] = Array.from({ length: 128 })
-  return (character) => (character < 128 ? (ascii[character] ??= isMatch(character)) : isMatch(character))
+  return (character) =>
+    character < 128 ? (ascii[character] ??= isMatch(character)) : isMatch(character)
 }

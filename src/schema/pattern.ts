@@ -1,4 +1,11 @@
-import { type Holds, type Node, Parser, type Subject, type Test, Unsupported } from './pattern-syntax.js'
+import {
+  type Holds,
+  type Node,
+  Parser,
+  type Subject,
+  type Test,
+  Unsupported,
+} from './pattern-syntax.js'
 
 /*
  * Regular expressions in linear time. The runtime's own engine backtracks: a
@@ -8,7 +15,11 @@ import { type Holds, type Node, Parser, type Subject, type Test, Unsupported } f
  * class, an escape) is left to the runtime, so that it means the same.
  */
 
-type Instruction = { do: 'one'; test: Test } | { do: 'assert'; holds: Holds } | { do: 'fork'; to: number[] } | { do: 'match' }
+type Instruction =
+  | { do: 'one'; test: Test }
+  | { do: 'assert'; holds: Holds }
+  | { do: 'fork'; to: number[] }
+  | { do: 'match' }
 
 const MAX_INSTRUCTIONS = 10_000
 /** How many steps a walk may take: about half a second, and more only for a text that is itself long. */
@@ -39,7 +50,10 @@ export function matches(pattern: string, text: string): boolean | undefined {
 function makeMatcher(pattern: string): (text: string) => boolean {
   const native = new RegExp(pattern, 'u')
   // At the start of the text and with one place to choose from, no engine can go wrong.
-  const simple = /^\^(?:[^()|*+?{}[\]\\]|\[(?:[^\]\\]|\\.)*\]|\\[^bBk1-9])*(?:[*+?]|\{\d+(?:,\d*)?\})?\$?$/u.test(pattern)
+  const simple =
+    /^\^(?:[^()|*+?{}[\]\\]|\[(?:[^\]\\]|\\.)*\]|\\[^bBk1-9])*(?:[*+?]|\{\d+(?:,\d*)?\})?\$?$/u.test(
+      pattern,
+    )
   if (simple) return (text) => native.test(text)
   try {
     const program = compile(pattern)
@@ -136,7 +150,10 @@ function emit(node: Node, writing: Writing): void {
 }
 
 /** Looks around: where the part begins (ahead) or ends (behind) is found for all places of a text in one walk. */
-function around(program: readonly Instruction[], { ahead, negative }: Node & { kind: 'around' }): Holds {
+function around(
+  program: readonly Instruction[],
+  { ahead, negative }: Node & { kind: 'around' },
+): Holds {
   const known = new WeakMap<Subject, Uint8Array>()
   return (subject, at) => {
     let places = known.get(subject)
@@ -190,7 +207,12 @@ function emitRepeat({ part, min, max }: Node & { kind: 'repeat' }, writing: Writ
 }
 
 /** Walks over the text once, from one end to the other; `now` holds every state that the machine can be in. */
-function walk(program: readonly Instruction[], subject: Subject, backwards: boolean, matched: (at: number) => boolean): boolean {
+function walk(
+  program: readonly Instruction[],
+  subject: Subject,
+  backwards: boolean,
+  matched: (at: number) => boolean,
+): boolean {
   const { text } = subject
   const marks = new Int32Array(program.length).fill(-1)
   let left = Math.max(MAX_STEPS, MAX_STEPS_A_CHARACTER * text.length)

@@ -66,7 +66,11 @@ export class Scope {
   readonly #scopes: Map<string, Scope>
   readonly #verdicts = new Map<JsonSchema, Verdicts>()
 
-  constructor(index: SchemaIndex, anchors: ReadonlyMap<string, string> = new Map(), scopes = new Map<string, Scope>()) {
+  constructor(
+    index: SchemaIndex,
+    anchors: ReadonlyMap<string, string> = new Map(),
+    scopes = new Map<string, Scope>(),
+  ) {
     this.#index = index
     this.#anchors = anchors
     this.#scopes = scopes

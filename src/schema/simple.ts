@@ -1,4 +1,14 @@
-import { Issues, type JsonSchema, describeValue, isDialect, isRecord, listTypes, listValues, member, sizeOf } from './issue.js'
+import {
+  Issues,
+  type JsonSchema,
+  describeValue,
+  isDialect,
+  isRecord,
+  listTypes,
+  listValues,
+  member,
+  sizeOf,
+} from './issue.js'
 
 /*
  * Everyday JSON Schemas as closures: objects of typed properties, enums,
@@ -19,7 +29,17 @@ interface Room {
   parts: { left: number }
 }
 
-const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'format', '$comment'])
+const ANNOTATIONS = new Set([
+  'title',
+  'description',
+  'default',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+  'format',
+  '$comment',
+])
 const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   string: (value) => typeof value === 'string',
   // What JSON cannot say is no number, wherever it comes from.
@@ -32,7 +52,10 @@ const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
 }
 
 /** The closure for a schema, or undefined where it takes more than that. */
-export function compileSimple(schema: unknown, room: Room = { levels: MAX_DEPTH, parts: { left: MAX_PARTS } }): Check | undefined {
+export function compileSimple(
+  schema: unknown,
+  room: Room = { levels: MAX_DEPTH, parts: { left: MAX_PARTS } },
+): Check | undefined {
   // Larger ones are for the lint to judge.
   if (room.levels < 0 || room.parts.left-- <= 0) return undefined
   if (schema === true) return () => {}
@@ -97,7 +120,8 @@ function typeCheck(value: unknown): Check | undefined {
 }
 
 function enumCheck(value: unknown): Check | undefined {
-  if (!Array.isArray(value) || value.some((item) => typeof item === 'object' && item !== null)) return undefined
+  if (!Array.isArray(value) || value.some((item) => typeof item === 'object' && item !== null))
+    return undefined
   const allowed = new Set<unknown>(value)
   const message = `must be ${listValues(value)}`
   return (given, issues) => {
@@ -115,7 +139,8 @@ function propertiesCheck(value: unknown, _: JsonSchema, within: Room): Check | u
   }
   return (given, issues) => {
     if (!isRecord(given)) return
-    for (const [name, check] of checks) if (Object.hasOwn(given, name)) checkPart(check, given[name], name, issues)
+    for (const [name, check] of checks)
+      if (Object.hasOwn(given, name)) checkPart(check, given[name], name, issues)
   }
 }
 
@@ -130,7 +155,8 @@ function requiredCheck(value: unknown): Check | undefined {
   const names: string[] = value
   return (given, issues) => {
     if (!isRecord(given)) return
-    for (const name of names) if (!Object.hasOwn(given, name)) issues.add('is required', member(name))
+    for (const name of names)
+      if (!Object.hasOwn(given, name)) issues.add('is required', member(name))
   }
 }
 
@@ -155,7 +181,8 @@ function itemsCheck(value: unknown, _: JsonSchema, within: Room): Check | undefi
   if (check === undefined) return undefined
   return (given, issues) => {
     if (!Array.isArray(given)) return
-    for (let index = 0; index < given.length && !issues.full; index++) checkPart(check, given[index], index, issues)
+    for (let index = 0; index < given.length && !issues.full; index++)
+      checkPart(check, given[index], index, issues)
   }
 }
 
@@ -163,7 +190,8 @@ function bound(holds: (value: number, limit: number) => boolean, words: string):
   return (limit) => {
     if (typeof limit !== 'number' || !Number.isFinite(limit)) return undefined
     return (given, issues) => {
-      if (typeof given === 'number' && !holds(given, limit)) issues.add(`must be ${words} ${limit}, not ${given}`)
+      if (typeof given === 'number' && !holds(given, limit))
+        issues.add(`must be ${words} ${limit}, not ${given}`)
     }
   }
 }
@@ -178,7 +206,8 @@ function size(
     if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 0) return undefined
     return (given, issues) => {
       const length = sizeAs(type, given)
-      if (length !== undefined && !holds(length, limit)) issues.add(`must have ${words} ${limit} ${unit}, not ${length}`)
+      if (length !== undefined && !holds(length, limit))
+        issues.add(`must have ${words} ${limit} ${unit}, not ${length}`)
     }
   }
 }

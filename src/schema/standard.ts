@@ -1,4 +1,13 @@
-import { Issues, type JsonSchema, MAX_ISSUES, type Outcome, clip, isRecord, member, shownPath } from './issue.js'
+import {
+  Issues,
+  type JsonSchema,
+  MAX_ISSUES,
+  type Outcome,
+  clip,
+  isRecord,
+  member,
+  shownPath,
+} from './issue.js'
 import { type HeaderParameter, headerParameters } from './headers.js'
 import { check as checkFully } from './json-schema.js'
 import { lint } from './lint.js'
@@ -20,7 +29,12 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 }
 type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly { readonly message: string; readonly path?: readonly PathSegment[] | undefined }[] }
+  | {
+      readonly issues: readonly {
+        readonly message: string
+        readonly path?: readonly PathSegment[] | undefined
+      }[]
+    }
 type PathSegment = PropertyKey | { readonly key: PropertyKey }
 
 /** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
@@ -33,7 +47,11 @@ export interface Checker {
 }
 
 function isStandard(schema: unknown): schema is StandardSchema {
-  return (typeof schema === 'object' || typeof schema === 'function') && schema !== null && '~standard' in schema
+  return (
+    (typeof schema === 'object' || typeof schema === 'function') &&
+    schema !== null &&
+    '~standard' in schema
+  )
 }
 
 /**
@@ -54,12 +72,17 @@ function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
   try {
     json = jsonSchema[side]({ target: 'draft-2020-12' })
   } catch (error) {
-    throw new TypeError(`cannot be shown as a JSON Schema: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new TypeError(
+      `cannot be shown as a JSON Schema: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    )
   }
   if (!isThenable(json)) return json as JsonSchema // looked at by `checker`
   // Nobody waits for it: where it rejects, that must not end the process.
   Promise.resolve(json).catch(() => {})
-  throw new TypeError(`is of ${schema['~standard'].vendor}, which gives a promise of a JSON Schema; it must be there at once`)
+  throw new TypeError(
+    `is of ${schema['~standard'].vendor}, which gives a promise of a JSON Schema; it must be there at once`,
+  )
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
@@ -95,7 +118,9 @@ export function checker(schema: Schema, side: 'input' | 'output'): Checker {
 function checkStandard(schema: StandardSchema, value: unknown): Outcome | Promise<Outcome> {
   const result = schema['~standard'].validate(value)
   // A promise of whatever make, not just the runtime's own.
-  return 'then' in result ? Promise.resolve(result).then((later) => outcomeOf(later, value)) : outcomeOf(result, value)
+  return 'then' in result
+    ? Promise.resolve(result).then((later) => outcomeOf(later, value))
+    : outcomeOf(result, value)
 }
 
 function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
@@ -107,7 +132,11 @@ function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
       // Some libraries begin their messages with the path themselves.
       return {
         path: clip(place),
-        message: clip(place !== '' && message.startsWith(`${place} `) ? message.slice(place.length + 1) : message),
+        message: clip(
+          place !== '' && message.startsWith(`${place} `)
+            ? message.slice(place.length + 1)
+            : message,
+        ),
       }
     }),
   }
@@ -119,8 +148,13 @@ function pathOf(segments: readonly PathSegment[], root: unknown): string {
   let value = root
   for (const segment of segments) {
     const key = typeof segment === 'object' ? segment.key : segment
-    path += Array.isArray(value) || typeof key === 'number' ? `[${String(key)}]` : member(String(key))
-    value = Array.isArray(value) ? (value as unknown[])[Number(key)] : isRecord(value) ? value[String(key)] : undefined
+    path +=
+      Array.isArray(value) || typeof key === 'number' ? `[${String(key)}]` : member(String(key))
+    value = Array.isArray(value)
+      ? (value as unknown[])[Number(key)]
+      : isRecord(value)
+        ? value[String(key)]
+        : undefined
   }
   return shownPath(path)
 }

@@ -3,7 +3,10 @@ import { isRecord } from './issue.js'
 /* Advice for schemas of libraries that give no JSON Schema by themselves. */
 
 interface Zod {
-  readonly _zod: { readonly version?: { major: number; minor: number; patch: number }; readonly traits?: ReadonlySet<string> }
+  readonly _zod: {
+    readonly version?: { major: number; minor: number; patch: number }
+    readonly traits?: ReadonlySet<string>
+  }
 }
 
 function isZod4(schema: object): schema is Zod {
@@ -20,12 +23,15 @@ const ZOD_3 =
   'is of zod 3, which does not give a JSON Schema; install zod 4.2 or later, or use the package zod-to-json-schema: withJsonSchema(schema, (schema) => zodToJsonSchema(schema)), with withJsonSchema from ccmcp'
 
 /** What is wrong with a Standard Schema that does not say its JSON Schema, and what to do. */
-export function withoutJsonSchema(schema: { readonly '~standard': { readonly vendor: string } }): string {
+export function withoutJsonSchema(schema: {
+  readonly '~standard': { readonly vendor: string }
+}): string {
   const { vendor } = schema['~standard']
   if (vendor === 'zod') {
     if (!isZod4(schema)) return ZOD_3
     const { version, traits } = schema._zod
-    const number = version === undefined ? '' : ` ${version.major}.${version.minor}.${version.patch}`
+    const number =
+      version === undefined ? '' : ` ${version.major}.${version.minor}.${version.patch}`
     if (traits?.has('ZodMiniType') === true)
       return `is of zod/mini${number}, which does not give a JSON Schema by itself; import z from zod (4.2 or later), or ${WRAP}`
     return `is of zod${number}, which does not give a JSON Schema by itself; install zod 4.2 or later, or ${WRAP}`
@@ -60,5 +66,7 @@ function vendorOf(part: unknown): string | undefined {
   if ((typeof part !== 'object' && typeof part !== 'function') || part === null) return undefined
   if (isOldZod(part)) return 'zod'
   const standard: unknown = '~standard' in part ? part['~standard'] : undefined
-  return isRecord(standard) && typeof standard['vendor'] === 'string' ? standard['vendor'] : undefined
+  return isRecord(standard) && typeof standard['vendor'] === 'string'
+    ? standard['vendor']
+    : undefined
 }

@@ -31,12 +31,14 @@ export function* subschemas(schema: JsonSchema): Generator<[place: string, part:
   }
   for (const keyword of SCHEMA_MAP) {
     const parts = schema[keyword]
-    if (isRecord(parts)) for (const name of Object.keys(parts)) yield [`${keyword}/${name}`, parts[name]]
+    if (isRecord(parts))
+      for (const name of Object.keys(parts)) yield [`${keyword}/${name}`, parts[name]]
   }
   // In draft-07 a dependency is a schema or a list of names.
   const { dependencies } = schema
   if (isRecord(dependencies)) {
-    for (const name of Object.keys(dependencies)) if (!Array.isArray(dependencies[name])) yield [`dependencies/${name}`, dependencies[name]]
+    for (const name of Object.keys(dependencies))
+      if (!Array.isArray(dependencies[name])) yield [`dependencies/${name}`, dependencies[name]]
   }
 }
 
@@ -183,7 +185,8 @@ function pointed(root: unknown, pointer: string): AnySchema | undefined {
   let target: unknown = root
   for (const segment of pointer.split('/').slice(1)) {
     const name = decoded(segment).replaceAll('~1', '/').replaceAll('~0', '~')
-    if (Array.isArray(target)) target = /^(?:0|[1-9]\d*)$/.test(name) ? (target as unknown[])[Number(name)] : undefined
+    if (Array.isArray(target))
+      target = /^(?:0|[1-9]\d*)$/.test(name) ? (target as unknown[])[Number(name)] : undefined
     else target = isRecord(target) && Object.hasOwn(target, name) ? target[name] : undefined
   }
   return isSchema(target) ? target : undefined

@@ -9,7 +9,12 @@ export function withJsonSchema<Given extends StandardSchema>(
   schema: Given,
   convert: (schema: Given, options: { target: 'draft-2020-12'; io: 'input' | 'output' }) => object,
 ): StandardSchema<InferInput<Given>, Infer<Given>> {
-  const converted = (io: 'input' | 'output') => () => ({ ...convert(schema, { target: 'draft-2020-12', io }) })
-  const standard = { ...schema['~standard'], jsonSchema: { input: converted('input'), output: converted('output') } }
+  const converted = (io: 'input' | 'output') => () => ({
+    ...convert(schema, { target: 'draft-2020-12', io }),
+  })
+  const standard = {
+    ...schema['~standard'],
+    jsonSchema: { input: converted('input'), output: converted('output') },
+  }
   return { '~standard': standard as StandardSchema<InferInput<Given>, Infer<Given>>['~standard'] } // the types are those of the schema
 }

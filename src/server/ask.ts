@@ -1,5 +1,10 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
-import type { CreateMessageParams, CreateMessageResult, Implementation, Root } from '../protocol/model.js'
+import type {
+  CreateMessageParams,
+  CreateMessageResult,
+  Implementation,
+  Root,
+} from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import type { Infer } from '../schema/infer.js'
 import type { Schema } from '../schema/standard.js'
@@ -39,10 +44,18 @@ interface RootsQuestion {
   readonly optional?: boolean | undefined
 }
 
-export type Question<Answer = unknown> = (FormQuestion | UrlQuestion | SampleQuestion | RootsQuestion) & Asked<Answer>
+export type Question<Answer = unknown> = (
+  | FormQuestion
+  | UrlQuestion
+  | SampleQuestion
+  | RootsQuestion
+) &
+  Asked<Answer>
 
 /** The answers to questions, each under the key of its question. */
-export type Answers<Questions> = { -readonly [Key in keyof Questions]: Questions[Key] extends Question<infer Answer> ? Answer : never }
+export type Answers<Questions> = {
+  -readonly [Key in keyof Questions]: Questions[Key] extends Question<infer Answer> ? Answer : never
+}
 
 /** With `optional`, a user who declines is answered with undefined; without, the handler ends with `Declined`. */
 interface Optional<Is extends boolean> {
@@ -100,13 +113,28 @@ export class Suspended extends Error {
 }
 
 /** What JSON can carry. */
-export type Json = string | number | boolean | null | undefined | readonly Json[] | { readonly [key: string]: Json }
+export type Json =
+  | string
+  | number
+  | boolean
+  | null
+  | undefined
+  | readonly Json[]
+  | { readonly [key: string]: Json }
 
 /**
  * What a step may return. Unlike `Json` it takes objects of an interface, and nothing at all; it refuses dates, maps,
  * functions and promises by what they have. What is within an object is looked at when the step has run.
  */
-export type StepValue = string | number | boolean | null | undefined | void | readonly StepValue[] | PlainObject
+export type StepValue =
+  | string
+  | number
+  | boolean
+  | null
+  | undefined
+  | void
+  | readonly StepValue[]
+  | PlainObject
 type PlainObject = object & {
   readonly toJSON?: never
   readonly then?: never
@@ -121,7 +149,10 @@ export interface Asking {
   /** Whether the call has been answered with questions. */
   readonly suspended: boolean
   ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>>
-  step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value>
+  step<Value extends StepValue>(
+    key: string,
+    run: (signal: AbortSignal) => Value | Promise<Value>,
+  ): Promise<Value>
 }
 
 export interface StateOptions {
@@ -146,7 +177,8 @@ export interface Situation {
   readonly capabilities: Readonly<Record<string, unknown>>
   /** What a state belongs to: it is of no use to anybody or anything else. */
   readonly binding: Binding
-  readonly state: Required<Omit<StateOptions, 'keys' | 'once'>> & Pick<StateOptions, 'once'> & { readonly seal: Seal }
+  readonly state: Required<Omit<StateOptions, 'keys' | 'once'>> &
+    Pick<StateOptions, 'once'> & { readonly seal: Seal }
   readonly server: Implementation
   /** Waits for somebody else: meanwhile the call takes neither time nor a place. */
   waiting<Value>(promise: Promise<Value>): Promise<Value>

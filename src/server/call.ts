@@ -46,9 +46,14 @@ export interface Call {
    * ends here and is run again from the top, with the answers: what must not be
    * done twice belongs into a step.
    */
-  ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>>
+  ask<const Questions extends Readonly<Record<string, Question>>>(
+    questions: Questions,
+  ): Promise<Answers<Questions>>
   /** Does something once: a call that is run again with its answers is given what came of it, which is plain JSON or nothing. */
-  step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value>
+  step<Value extends StepValue>(
+    key: string,
+    run: (signal: AbortSignal) => Value | Promise<Value>,
+  ): Promise<Value>
   /** Stays the same when the call is run again: an idempotency key for what it does elsewhere. */
   readonly key: string
   /** 1, and one more each time the call is run again. */
@@ -68,7 +73,8 @@ export interface Connection {
 }
 
 /** Not every runtime has turns of its own. */
-const nextTurn: (run: () => void) => unknown = typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
+const nextTurn: (run: () => void) => unknown =
+  typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
 
 export class ServedCall implements Call {
   readonly #incoming: Incoming
@@ -84,7 +90,11 @@ export class ServedCall implements Call {
   /** What it takes of its tool's limits. */
   stay: Stay | undefined
 
-  constructor(incoming: Incoming, connection: Connection, situation: (call: ServedCall) => Situation) {
+  constructor(
+    incoming: Incoming,
+    connection: Connection,
+    situation: (call: ServedCall) => Situation,
+  ) {
     this.#incoming = incoming
     this.#connection = connection
     this.#situation = situation
@@ -124,7 +134,11 @@ export class ServedCall implements Call {
     this.#log ??= makeLog((message) => {
       this.#connection.report(reportOf(message, this.id))
       // Who does not read is not buried in messages.
-      if (this.open && !this.#incoming.congested && isWanted(message.level, this.#connection.logLevel))
+      if (
+        this.open &&
+        !this.#incoming.congested &&
+        isWanted(message.level, this.#connection.logLevel)
+      )
         sendLog((frame, sent) => this.#incoming.send(frame, sent), message)
     })
     return this.#log
@@ -144,12 +158,19 @@ export class ServedCall implements Call {
     return this.#asking?.attempt ?? 1
   }
 
-  ask<const Questions extends Readonly<Record<string, Question>>>(questions: Questions): Promise<Answers<Questions>> {
+  ask<const Questions extends Readonly<Record<string, Question>>>(
+    questions: Questions,
+  ): Promise<Answers<Questions>> {
     // When a call is suspended, all that it has begun is rejected, and its handler hears of the first only.
-    return handled(this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>) // each answer was read by its question
+    return handled(
+      this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>,
+    ) // each answer was read by its question
   }
 
-  step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  step<Value extends StepValue>(
+    key: string,
+    run: (signal: AbortSignal) => Value | Promise<Value>,
+  ): Promise<Value> {
     return handled(this.#prepareToAsk().then((asking) => asking.step(key, run)))
   }
 
@@ -189,7 +210,13 @@ export class ServedCall implements Call {
 
   progress(done: number, total?: number, message?: string): void {
     // The specification wants each value to be larger than the one before.
-    if (!Number.isFinite(done) || !(done > this.#lastProgress) || !this.open || this.#incoming.congested) return
+    if (
+      !Number.isFinite(done) ||
+      !(done > this.#lastProgress) ||
+      !this.open ||
+      this.#incoming.congested
+    )
+      return
     this.#token ??= this.#readToken() ?? false
     if (this.#token === false) return
     this.#lastProgress = done
@@ -218,7 +245,11 @@ export class ServedCall implements Call {
     const params = projectProgress(this.#connection.revision, latest)
     const rest = JSON.stringify(params).slice(1)
     const frame = `{"jsonrpc":"2.0","method":"${method}","params":{"progressToken":${encodeId(token)},${rest}}`
-    this.#incoming.send(frame, { kind: 'notification', method, params: { progressToken: token, ...params } })
+    this.#incoming.send(frame, {
+      kind: 'notification',
+      method,
+      params: { progressToken: token, ...params },
+    })
   }
 
   #readToken(): Id | undefined {

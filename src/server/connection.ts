@@ -13,7 +13,12 @@ export class SpokenConnection implements Connection {
   readonly report: (report: Report) => void
   readonly #level: () => LogLevel | undefined
 
-  constructor(revision: Revision, caller: Caller, level: () => LogLevel | undefined, report: (report: Report) => void) {
+  constructor(
+    revision: Revision,
+    caller: Caller,
+    level: () => LogLevel | undefined,
+    report: (report: Report) => void,
+  ) {
     this.revision = revision
     this.caller = caller
     this.report = report
@@ -29,7 +34,11 @@ export class SpokenConnection implements Connection {
 const SHORT = 4096
 
 /** Who sends a request that describes itself, which has so many characters: a call may last for hours, and keeps no more than it has to. */
-export function callerOf({ revision, capabilities, info }: Description, principal: Principal | undefined, length = 0): Caller {
+export function callerOf(
+  { revision, capabilities, info }: Description,
+  principal: Principal | undefined,
+  length = 0,
+): Caller {
   const short = length <= SHORT
   return {
     info: short ? (info as Implementation | undefined) : keptInfo(info), // as the client describes itself

@@ -1,4 +1,13 @@
-import type { CacheHint, ContentBlock, Icon, Meta, ResourceContents, ResourceListing, Role, ToolAnnotations } from '../protocol/model.js'
+import type {
+  CacheHint,
+  ContentBlock,
+  Icon,
+  Meta,
+  ResourceContents,
+  ResourceListing,
+  Role,
+  ToolAnnotations,
+} from '../protocol/model.js'
 import type { Infer, InferInput } from '../schema/infer.js'
 import type { JsonSchema, Schema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
@@ -53,7 +62,11 @@ interface ToolFacts {
   queue?: number
 }
 
-export interface ToolDefinition<Input, Output, Result = Returned<Output> | Promise<Returned<Output>>> extends ToolFacts {
+export interface ToolDefinition<
+  Input,
+  Output,
+  Result = Returned<Output> | Promise<Returned<Output>>,
+> extends ToolFacts {
   /** What it takes: JSON Schema or Standard Schema; an object at the top. Without it, no arguments. */
   input?: Input & NoRawShape<Input>
   /** What it gives: results are checked against it, and sent as structured content. */
@@ -70,7 +83,9 @@ type NoRawShape<Given> = Given extends Standard | { readonly type: string | read
     : 'This is a raw shape, and no schema. Wrap it: z.object({ … })'
 type Standard = { readonly '~standard': unknown }
 
-type Returned<Output> = undefined extends Output ? unknown : Frozen<InferInput<Output>> | Branded<Frozen<InferInput<Output>>>
+type Returned<Output> = undefined extends Output
+  ? unknown
+  : Frozen<InferInput<Output>> | Branded<Frozen<InferInput<Output>>>
 
 /** A handler may return literals and constant arrays as they are. */
 type Frozen<Type> = Type extends (infer Item)[]
@@ -92,15 +107,22 @@ const NO_INPUT = { type: 'object', additionalProperties: false } as const satisf
 export function tool<
   const Input extends Schema = typeof NO_INPUT,
   const Output extends Schema | undefined = undefined,
-  const Result extends Returned<Output> | Promise<Returned<Output>> = Returned<Output> | Promise<Returned<Output>>,
+  const Result extends Returned<Output> | Promise<Returned<Output>> =
+    | Returned<Output>
+    | Promise<Returned<Output>>,
 >(definition: ToolDefinition<Input, Output, Result>): Tool {
   const { input = NO_INPUT, output, run, ...facts } = definition
   const untyped = run as (input: unknown, call: Call) => unknown // `input` has been checked against the schema it was typed by
-  return output === undefined ? { ...facts, input, run: untyped } : { ...facts, input, output, run: untyped }
+  return output === undefined
+    ? { ...facts, input, run: untyped }
+    : { ...facts, input, output, run: untyped }
 }
 
 /** Values that may stand for what has been typed so far; `others` are the arguments that are known already. */
-export type Complete = (typed: string, others: Readonly<Record<string, string>>) => readonly string[] | Promise<readonly string[]>
+export type Complete = (
+  typed: string,
+  others: Readonly<Record<string, string>>,
+) => readonly string[] | Promise<readonly string[]>
 
 /** The variables of a URI template: `{name}` is a text, `{name*}` a list of them. */
 type Variables<Uri extends string> = string extends Uri
@@ -108,10 +130,13 @@ type Variables<Uri extends string> = string extends Uri
   : Uri extends `${string}{${infer Expression}}${infer Rest}`
     ? Named<Expression> & Variables<Rest>
     : unknown
-type Named<Expression extends string> = Expression extends `${'+' | '#' | '.' | '/' | ';' | '?' | '&'}${infer List}`
-  ? Each<List>
-  : Each<Expression>
-type Each<List extends string> = List extends `${infer First},${infer Rest}` ? One<First> & Each<Rest> : One<List>
+type Named<Expression extends string> =
+  Expression extends `${'+' | '#' | '.' | '/' | ';' | '?' | '&'}${infer List}`
+    ? Each<List>
+    : Each<Expression>
+type Each<List extends string> = List extends `${infer First},${infer Rest}`
+  ? One<First> & Each<Rest>
+  : One<List>
 type One<Name extends string> = Name extends `${infer Bare}*`
   ? { [Key in Bare]?: string[] }
   : Name extends `${infer Bare}:${string}`
@@ -134,9 +159,16 @@ interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> 
 }
 
 /** Text, bytes, or contents in full. */
-type ReadItem = string | Uint8Array | (Partial<Omit<ResourceContents, 'blob'>> & { blob?: string | Uint8Array | undefined })
+type ReadItem =
+  | string
+  | Uint8Array
+  | (Partial<Omit<ResourceContents, 'blob'>> & { blob?: string | Uint8Array | undefined })
 /** One or several of them, also as a `ReadResourceResult`; undefined where there is no such resource. */
-type ReadValue = ReadItem | readonly ReadItem[] | { contents: readonly ReadItem[]; _meta?: Meta | undefined } | undefined
+type ReadValue =
+  | ReadItem
+  | readonly ReadItem[]
+  | { contents: readonly ReadItem[]; _meta?: Meta | undefined }
+  | undefined
 
 export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
   /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */
@@ -151,7 +183,10 @@ export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
 
 export interface Resource extends ResourceFacts {
   readonly uri: string
-  readonly read: (variables: Record<string, string | string[]>, call: Call) => ReadValue | Promise<ReadValue>
+  readonly read: (
+    variables: Record<string, string | string[]>,
+    call: Call,
+  ) => ReadValue | Promise<ReadValue>
   readonly list?: (call: Call) => ResourceListing[] | Promise<ResourceListing[]>
   readonly complete?: Readonly<Record<string, Complete | undefined>>
 }
@@ -204,10 +239,16 @@ interface PromptTurn {
 }
 
 /** A text for each argument, also those of which only the name is known; `required: false` may be missing. */
-type Given<Name extends string, Needs> = { [Key in Name as IsOptional<Key, Needs> extends true ? never : Key]: string } & {
+type Given<Name extends string, Needs> = {
+  [Key in Name as IsOptional<Key, Needs> extends true ? never : Key]: string
+} & {
   [Key in Name as IsOptional<Key, Needs> extends true ? Key : never]?: string
 }
-type IsOptional<Name, Needs> = Name extends keyof Needs ? (Needs[Name] extends false ? true : false) : false
+type IsOptional<Name, Needs> = Name extends keyof Needs
+  ? Needs[Name] extends false
+    ? true
+    : false
+  : false
 
 /** Arguments are strings: a schema says nothing here. */
 interface NoSchema {
@@ -217,7 +258,9 @@ interface NoSchema {
 // Names and needs are inferred apart: with one parameter for both, a `complete` whose parameters have no types would keep it from being inferred.
 export interface PromptDefinition<Name extends string, Needs> extends PromptFacts {
   /** By name: what people fill in. */
-  arguments?: { readonly [Key in Name]: PromptArgument & NoSchema } & { readonly [Key in keyof Needs]: { readonly required?: Needs[Key] } }
+  arguments?: { readonly [Key in Name]: PromptArgument & NoSchema } & {
+    readonly [Key in keyof Needs]: { readonly required?: Needs[Key] }
+  }
   /** Makes its messages: a text (said by the user), a content block, turns with a `role`, or `{ messages }`. */
   build: (given: Given<Name, Needs>, call: Call) => PromptValue | Promise<PromptValue>
 }
@@ -228,6 +271,8 @@ export interface Prompt extends PromptFacts {
 }
 
 /** Defines a prompt. */
-export function prompt<const Name extends string = never, const Needs = unknown>(definition: PromptDefinition<Name, Needs>): Prompt {
+export function prompt<const Name extends string = never, const Needs = unknown>(
+  definition: PromptDefinition<Name, Needs>,
+): Prompt {
   return definition as unknown as Prompt // its arguments have been checked by their names
 }

@@ -76,16 +76,35 @@ function list<Item>(
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['server/discover', { serve: ({ server }) => discover(server), cache: 'list' }],
   ['ping', { serve: () => ({}) }],
-  ['tools/list', { ...list<ToolListing>('tools/list', 'tools', allTools, projectTool), offered: tools }],
+  [
+    'tools/list',
+    { ...list<ToolListing>('tools/list', 'tools', allTools, projectTool), offered: tools },
+  ],
   [
     'tools/call',
-    { serve: callTool, project: (revision, result) => projectCallResult(revision, result as CallToolResult), offered: tools, asks: true },
+    {
+      serve: callTool,
+      project: (revision, result) => projectCallResult(revision, result as CallToolResult),
+      offered: tools,
+      asks: true,
+    },
   ],
-  ['resources/list', { ...list<ResourceListing>('resources/list', 'resources', allResources, projectResource), offered: resources }],
+  [
+    'resources/list',
+    {
+      ...list<ResourceListing>('resources/list', 'resources', allResources, projectResource),
+      offered: resources,
+    },
+  ],
   [
     'resources/templates/list',
     {
-      ...list<ResourceTemplateListing>('resources/templates/list', 'resourceTemplates', allTemplates, projectTemplate),
+      ...list<ResourceTemplateListing>(
+        'resources/templates/list',
+        'resourceTemplates',
+        allTemplates,
+        projectTemplate,
+      ),
       offered: resources,
     },
   ],
@@ -101,7 +120,13 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ],
   ['resources/subscribe', { serve: subscribe, offered: resources }],
   ['resources/unsubscribe', { serve: unsubscribe, offered: resources }],
-  ['prompts/list', { ...list<PromptListing>('prompts/list', 'prompts', allPrompts, projectPrompt), offered: prompts }],
+  [
+    'prompts/list',
+    {
+      ...list<PromptListing>('prompts/list', 'prompts', allPrompts, projectPrompt),
+      offered: prompts,
+    },
+  ],
   [
     'prompts/get',
     {
@@ -115,7 +140,10 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['logging/setLevel', { serve: setLevel }],
   [
     'subscriptions/listen',
-    { serve: (context, params) => context.watching().listen(context.incoming, params, (uri) => mayWatch(context, uri)) },
+    {
+      serve: (context, params) =>
+        context.watching().listen(context.incoming, params, (uri) => mayWatch(context, uri)),
+    },
   ],
 ])
 
@@ -139,7 +167,11 @@ function unsubscribe({ watching }: Context, params: Params): object {
 }
 
 function setLevel({ setLogLevel }: Context, { level }: Params): object {
-  if (!isLogLevel(level)) throw new RpcError(INVALID_PARAMS, `Invalid params: "level" must be a log level, not ${truncateJson(level)}`)
+  if (!isLogLevel(level))
+    throw new RpcError(
+      INVALID_PARAMS,
+      `Invalid params: "level" must be a log level, not ${truncateJson(level)}`,
+    )
   setLogLevel(level)
   return {}
 }
@@ -161,7 +193,8 @@ export function dispatch(name: string, context: Context): unknown {
   const params = () => context.incoming.request.params ?? {}
   const retried = isRetry(method, revision, params())
   const { middleware } = context.server
-  const around = (serve: () => object | Promise<object>) => (middleware.length === 0 ? serve() : through(middleware, context.call, serve))
+  const around = (serve: () => object | Promise<object>) =>
+    middleware.length === 0 ? serve() : through(middleware, context.call, serve)
   const serve = () => around(() => method.serve(context, params()))
   // Before the middleware: that may ask as well. It also sees that the state is refused.
   const refuse = (error: unknown) =>
@@ -173,13 +206,25 @@ export function dispatch(name: string, context: Context): unknown {
 }
 
 /** What depends on answers is not to be kept: they are no part of the request by which it would be found. */
-function hint({ cache }: Method, { server, cache: own = UNCACHED }: Context, retried: boolean): CacheHint | undefined {
+function hint(
+  { cache }: Method,
+  { server, cache: own = UNCACHED }: Context,
+  retried: boolean,
+): CacheHint | undefined {
   if (cache === undefined) return undefined
   if (retried) return UNCACHED
   return cache === 'list' ? server.listCache() : own
 }
 
 /** Whether the request brings back what an earlier one was answered with. */
-function isRetry({ asks }: Method, { asking }: Revision, { requestState, inputResponses }: Params): boolean {
-  return asks === true && asking === 'result' && (requestState !== undefined || inputResponses !== undefined)
+function isRetry(
+  { asks }: Method,
+  { asking }: Revision,
+  { requestState, inputResponses }: Params,
+): boolean {
+  return (
+    asks === true &&
+    asking === 'result' &&
+    (requestState !== undefined || inputResponses !== undefined)
+  )
 }

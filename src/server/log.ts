@@ -50,7 +50,9 @@ const SEVERITY: Readonly<Record<LogLevel, Report['level']>> = {
 export function reportOf({ level, data }: LogMessage, id?: Id): Report {
   const message = typeof data === 'string' ? data : textOf(data)
   // Not { ...report, id }: such a copy for each message makes V8 enlarge the heap.
-  return id === undefined ? { level: SEVERITY[level], message } : { level: SEVERITY[level], message, id }
+  return id === undefined
+    ? { level: SEVERITY[level], message }
+    : { level: SEVERITY[level], message, id }
 }
 
 function textOf(data: unknown): string {
@@ -63,7 +65,11 @@ function textOf(data: unknown): string {
 
 export function sendLog(send: Send, { level, data, logger }: LogMessage): void {
   const method = 'notifications/message'
-  const paramsOf = (value: unknown) => ({ level, ...(logger === undefined ? {} : { logger }), data: value ?? null })
+  const paramsOf = (value: unknown) => ({
+    level,
+    ...(logger === undefined ? {} : { logger }),
+    data: value ?? null,
+  })
   let params = paramsOf(data)
   let frame: string
   try {

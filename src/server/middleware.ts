@@ -16,10 +16,17 @@ export type Result = Readonly<Record<string, unknown>>
  * may take its time. What is returned is the answer, what is thrown is an
  * error. Whoever does not call `next` answers alone.
  */
-export type Middleware = (call: MethodCall, next: () => Result | Promise<Result>) => Result | Promise<Result>
+export type Middleware = (
+  call: MethodCall,
+  next: () => Result | Promise<Result>,
+) => Result | Promise<Result>
 
 /** Serves a request through all of them, the first one outermost. Where none of them waits, the answer does not either. */
-export function through(chain: readonly Middleware[], call: MethodCall, serve: () => object | Promise<object>): object | Promise<object> {
+export function through(
+  chain: readonly Middleware[],
+  call: MethodCall,
+  serve: () => object | Promise<object>,
+): object | Promise<object> {
   const [first, ...rest] = chain
   if (first === undefined) return serve()
   let used = false
@@ -30,7 +37,9 @@ export function through(chain: readonly Middleware[], call: MethodCall, serve: (
     // A middleware that does not wait for it must not make its failure an unhandled rejection.
     return served instanceof Promise ? handled(served) : served
   })
-  return isThenable(given) ? Promise.resolve(given).then((result) => resultOf(result, call)) : resultOf(given, call)
+  return isThenable(given)
+    ? Promise.resolve(given).then((result) => resultOf(result, call))
+    : resultOf(given, call)
 }
 
 function resultOf(result: unknown, { method }: MethodCall): object {

@@ -3,7 +3,12 @@ import type { Principal } from '../jsonrpc/channel.js'
 import type { Params } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { clientFacts } from '../protocol/revisions/client-facts.js'
-import { type Revision, byHandshake, bySelfDescription, newestHandshake } from '../protocol/revisions/index.js'
+import {
+  type Revision,
+  byHandshake,
+  bySelfDescription,
+  newestHandshake,
+} from '../protocol/revisions/index.js'
 import { projectCapabilities, projectImplementation } from '../protocol/revisions/shapes.js'
 import type { Caller } from './call.js'
 import { completes } from './features/completion.js'
@@ -29,22 +34,35 @@ export function open(server: Server, params: Params, principal: Principal | unde
 }
 
 /** https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation */
-function negotiate({ unsupportedRevision }: Server, proposed: string): { revision: Revision; answer: string } {
+function negotiate(
+  { unsupportedRevision }: Server,
+  proposed: string,
+): { revision: Revision; answer: string } {
   const revision = byHandshake.find(({ id }) => id === proposed)
   if (revision !== undefined) return { revision, answer: revision.id }
   if (unsupportedRevision === 'reject') {
     const supported = byHandshake.map(({ id }) => id)
-    throw new RpcError(INVALID_PARAMS, `Unsupported protocol version: ${truncate(proposed)}; supported are ${supported.join(', ')}`, {
-      supported,
-      requested: truncate(proposed),
-    })
+    throw new RpcError(
+      INVALID_PARAMS,
+      `Unsupported protocol version: ${truncate(proposed)}; supported are ${supported.join(', ')}`,
+      {
+        supported,
+        requested: truncate(proposed),
+      },
+    )
   }
-  return { revision: newestHandshake, answer: unsupportedRevision === 'echo' ? proposed : newestHandshake.id }
+  return {
+    revision: newestHandshake,
+    answer: unsupportedRevision === 'echo' ? proposed : newestHandshake.id,
+  }
 }
 
 /** Answers `server/discover`. Only revisions that a request may name for itself are listed. */
 export function discover(server: Server): object {
-  const result: Record<string, unknown> = { supportedVersions: bySelfDescription.map(({ id }) => id), capabilities: capabilitiesOf(server) }
+  const result: Record<string, unknown> = {
+    supportedVersions: bySelfDescription.map(({ id }) => id),
+    capabilities: capabilitiesOf(server),
+  }
   if (server.instructions !== undefined) result['instructions'] = server.instructions
   return result
 }

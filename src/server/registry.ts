@@ -7,7 +7,10 @@ export interface LogMessage {
 }
 
 /** Something has happened in a server that clients may want to know about. A URI is normalized. */
-export type Change = { list: 'tools' | 'resources' | 'prompts' } | { uri: string } | { log: LogMessage }
+export type Change =
+  | { list: 'tools' | 'resources' | 'prompts' }
+  | { uri: string }
+  | { log: LogMessage }
 
 /** Tells whoever listens. */
 export class Changes {
@@ -123,7 +126,8 @@ export class Registry<Definition extends object, Served> {
   }
 
   *keys(): Generator<string> {
-    for (const { definition, enabled } of this.#entries.values()) if (enabled) yield this.#keyOf(definition)
+    for (const { definition, enabled } of this.#entries.values())
+      if (enabled) yield this.#keyOf(definition)
   }
 
   /** Also one that is disabled. */
@@ -154,8 +158,13 @@ export class Registry<Definition extends object, Served> {
   }
 
   #twice(name: string, before: string): TypeError {
-    if (name === before) return new TypeError(`${this.#kind} "${name}" is defined twice; give one of them another name`)
-    return new TypeError(`${this.#kind} "${name}" is the same as "${before}", which is defined already; leave one of them out`)
+    if (name === before)
+      return new TypeError(
+        `${this.#kind} "${name}" is defined twice; give one of them another name`,
+      )
+    return new TypeError(
+      `${this.#kind} "${name}" is the same as "${before}", which is defined already; leave one of them out`,
+    )
   }
 
   *#others(key: string): Generator<Served> {

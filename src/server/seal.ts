@@ -16,7 +16,11 @@ export class Seal {
   async close(text: string, purpose: string): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12))
     const [key] = await this.#load()
-    const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv, additionalData: encoder.encode(purpose) }, key, encoder.encode(text))
+    const sealed = await crypto.subtle.encrypt(
+      { name: 'AES-GCM', iv, additionalData: encoder.encode(purpose) },
+      key,
+      encoder.encode(text),
+    )
     return toText(iv) + toText(new Uint8Array(sealed))
   }
 
@@ -41,7 +45,11 @@ export class Seal {
 
   #load(): Promise<[Key, ...Key[]]> {
     this.#keys ??= Promise.all(this.#secrets.map(keyOf)).then(async ([first, ...others]) => [
-      first ?? (await crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt'])),
+      first ??
+        (await crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, false, [
+          'encrypt',
+          'decrypt',
+        ])),
       ...others,
     ])
     return this.#keys
@@ -55,7 +63,9 @@ export function maxSealedLength(length: number): number {
 }
 
 /** Undefined where it is not written as `close` does it. */
-function partsOf(sealed: string): { iv: Uint8Array<ArrayBuffer>; data: Uint8Array<ArrayBuffer> } | undefined {
+function partsOf(
+  sealed: string,
+): { iv: Uint8Array<ArrayBuffer>; data: Uint8Array<ArrayBuffer> } | undefined {
   try {
     return { iv: fromText(sealed.slice(0, 16)), data: fromText(sealed.slice(16)) }
   } catch {
@@ -70,7 +80,8 @@ async function keyOf(secret: string): Promise<Key> {
 
 function toText(bytes: Uint8Array): string {
   let binary = ''
-  for (let at = 0; at < bytes.length; at += 0x8000) binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000))
+  for (let at = 0; at < bytes.length; at += 0x8000)
+    binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000))
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 

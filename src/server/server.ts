@@ -1,4 +1,10 @@
-import { type CacheHint, type Icon, type Implementation, LOG_LEVELS, type LogLevel } from '../protocol/model.js'
+import {
+  type CacheHint,
+  type Icon,
+  type Implementation,
+  LOG_LEVELS,
+  type LogLevel,
+} from '../protocol/model.js'
 import { isObject } from '../jsonrpc/message.js'
 import { checkNames } from '../schema/names.js'
 import type { StateOptions } from './ask.js'
@@ -118,7 +124,10 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 
 /** Makes a server of its definitions. Throws where one of them would mislead a client. */
 export function createServer(options: ServerOptions): Server {
-  if (!isObject(options)) throw new TypeError('createServer: give it an object with a "name", a "version", and what the server offers')
+  if (!isObject(options))
+    throw new TypeError(
+      'createServer: give it an object with a "name", a "version", and what the server offers',
+    )
   checkNames('createServer', options, OPTIONS)
   const {
     instructions,
@@ -131,16 +140,31 @@ export function createServer(options: ServerOptions): Server {
     pageSize = 1000,
     logLevel = 'info',
   } = options
-  const { unsupportedRevision = 'negotiate', invalidArguments = 'result', unexpectedErrors = 'result' } = options
-  for (const [option, value] of Object.entries({ unsupportedRevision, invalidArguments, unexpectedErrors, logLevel })) {
+  const {
+    unsupportedRevision = 'negotiate',
+    invalidArguments = 'result',
+    unexpectedErrors = 'result',
+  } = options
+  for (const [option, value] of Object.entries({
+    unsupportedRevision,
+    invalidArguments,
+    unexpectedErrors,
+    logLevel,
+  })) {
     const allowed = CHOICES[option] ?? []
     if (!allowed.includes(value))
-      throw new TypeError(`createServer: "${option}" must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}`)
+      throw new TypeError(
+        `createServer: "${option}" must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}`,
+      )
   }
   for (const [option, value] of Object.entries({ tools, resources, prompts }))
     if (!Array.isArray(value)) throw new TypeError(`createServer: "${option}" must be an array`)
-  if (!(Number.isInteger(pageSize) && pageSize > 0)) throw new TypeError('createServer: "pageSize" must be a whole number above 0')
-  const cache = hintOf(options.cache ?? UNCACHED, (problem) => new TypeError(`createServer: ${problem}`))
+  if (!(Number.isInteger(pageSize) && pageSize > 0))
+    throw new TypeError('createServer: "pageSize" must be a whole number above 0')
+  const cache = hintOf(
+    options.cache ?? UNCACHED,
+    (problem) => new TypeError(`createServer: ${problem}`),
+  )
   const changes = new Changes()
   const overflow = new Overflow()
   const middleware: Middleware[] = []
@@ -154,16 +178,26 @@ export function createServer(options: ServerOptions): Server {
       (each) => each?.name,
       (each) => {
         const served = prepareTool(each, handle)
-        if (each.maxResult !== undefined && !server.resources.has(overflow.resource.uri)) server.resources.add(overflow.resource)
+        if (each.maxResult !== undefined && !server.resources.has(overflow.resource.uri))
+          server.resources.add(overflow.resource)
         return served
       },
       changed('tools'),
     ),
-    resources: new Registry('Resource', (each) => each?.uri, prepareResource, changed('resources'), uriKey),
+    resources: new Registry(
+      'Resource',
+      (each) => each?.uri,
+      prepareResource,
+      changed('resources'),
+      uriKey,
+    ),
     prompts: new Registry('Prompt', (each) => each?.name, preparePrompt, changed('prompts')),
     use: (each) => void middleware.push(each),
     middleware,
-    listCache: () => (cache.cacheScope === 'public' && isPersonal(server) ? { ...cache, cacheScope: 'private' } : cache),
+    listCache: () =>
+      cache.cacheScope === 'public' && isPersonal(server)
+        ? { ...cache, cacheScope: 'private' }
+        : cache,
     overflow,
     updated: (uri) => changes.tell({ uri: uriKey(uri) }),
     // Made when it is first used: what comes before the first answer counts.
@@ -199,11 +233,20 @@ function isPersonal({ tools, resources, prompts }: Server): boolean {
   return false
 }
 
-function stateOf({ keys = [], ttl = 600_000, maxBytes = 65_536, once }: StateOptions): Server['state'] {
+function stateOf({
+  keys = [],
+  ttl = 600_000,
+  maxBytes = 65_536,
+  once,
+}: StateOptions): Server['state'] {
   if (keys.some((key) => typeof key !== 'string' || key.length < 32))
-    throw new TypeError('createServer: each of "state.keys" must be a secret of 32 characters or more')
-  if (!(ttl > 0 && ttl < 2 ** 31)) throw new TypeError('createServer: "state.ttl" must be a number of milliseconds above 0')
-  if (!(maxBytes > 0)) throw new TypeError('createServer: "state.maxBytes" must be a number of bytes above 0')
+    throw new TypeError(
+      'createServer: each of "state.keys" must be a secret of 32 characters or more',
+    )
+  if (!(ttl > 0 && ttl < 2 ** 31))
+    throw new TypeError('createServer: "state.ttl" must be a number of milliseconds above 0')
+  if (!(maxBytes > 0))
+    throw new TypeError('createServer: "state.maxBytes" must be a number of bytes above 0')
   return once === undefined ? { ttl, maxBytes } : { ttl, maxBytes, once }
 }
 
@@ -213,9 +256,17 @@ export function checkServer(server: Server): void {
   throw new TypeError('This is no server: give what createServer() has made')
 }
 
-function infoOf({ name, version, title, description, websiteUrl, icons }: ServerOptions): Implementation {
+function infoOf({
+  name,
+  version,
+  title,
+  description,
+  websiteUrl,
+  icons,
+}: ServerOptions): Implementation {
   for (const [field, value] of Object.entries({ name, version })) {
-    if (typeof value !== 'string' || value === '') throw new TypeError(`createServer: "${field}" must be a non-empty string`)
+    if (typeof value !== 'string' || value === '')
+      throw new TypeError(`createServer: "${field}" must be a non-empty string`)
   }
   checkFacts({ title, description, icons }, (problem) => new TypeError(`createServer: ${problem}`))
   const info: Implementation = { name, version }

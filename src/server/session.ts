@@ -2,7 +2,15 @@ import type { Channel, Principal } from '../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Id, type Notification, type Request, type Send, type UnreadableId, isThenable, sendNotification } from '../jsonrpc/message.js'
+import {
+  type Id,
+  type Notification,
+  type Request,
+  type Send,
+  type UnreadableId,
+  isThenable,
+  sendNotification,
+} from '../jsonrpc/message.js'
 import { Peer, type PeerOptions } from '../jsonrpc/peer.js'
 import type { Report } from '../jsonrpc/report.js'
 import { truncate } from '../jsonrpc/truncate.js'
@@ -75,7 +83,11 @@ export class Session implements PeerOptions {
   #warned = false
   #deaf: (() => void) | undefined
 
-  constructor(server: Server, channel: Channel, { report = unheard, closed = unheard, maxDepth, remote = false }: SessionOptions = {}) {
+  constructor(
+    server: Server,
+    channel: Channel,
+    { report = unheard, closed = unheard, maxDepth, remote = false }: SessionOptions = {},
+  ) {
     this.report = report
     if (maxDepth !== undefined) this.maxDepth = maxDepth
     if (remote) this.reference = reference
@@ -130,7 +142,9 @@ export class Session implements PeerOptions {
     await Promise.race([this.#peer.idle(), late])
     clearTimeout(timer)
     this.#watching?.closeStreams()
-    this.#peer.abandon(new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'))
+    this.#peer.abandon(
+      new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'),
+    )
   }
 
   close(): Promise<void> {
@@ -143,7 +157,8 @@ export class Session implements PeerOptions {
     if (description !== undefined) return this.#serve(call, this.#stateless(description, call))
     if (this.#opening !== undefined) return this.#opening.then(() => this.request(call))
     if (this.#connection === undefined) return this.#before(call)
-    if (method === 'initialize') throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
+    if (method === 'initialize')
+      throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
     if (!this.#initialized) this.#warnEarly(call)
     else if (!this.#greeted && !call.inBatch) call.afterAnswer(() => this.#greet())
     return this.#serve(call, this.#seenNow(this.#connection, call.principal))
@@ -171,18 +186,30 @@ export class Session implements PeerOptions {
   #seenNow(connection: Connection, principal: Principal | undefined): Connection {
     const { revision, caller } = connection
     if (principal === undefined || principal === caller.principal) return connection
-    return new SpokenConnection(revision, { ...caller, principal }, () => connection.logLevel, this.report)
+    return new SpokenConnection(
+      revision,
+      { ...caller, principal },
+      () => connection.logLevel,
+      this.report,
+    )
   }
 
   #served(call: Incoming, connection: Connection): ServedCall {
-    return new ServedCall(call, connection, (asking) => situationOf(this.#server, call, connection, asking))
+    return new ServedCall(call, connection, (asking) =>
+      situationOf(this.#server, call, connection, asking),
+    )
   }
 
   /** A request that describes itself is served by what it says, whatever came before. */
   #stateless(description: Description, { principal, request }: Incoming): Connection {
     const { revision, logLevel } = description
     this.#described = revision
-    return new SpokenConnection(revision, callerOf(description, principal, request.frame.length), () => logLevel, this.report)
+    return new SpokenConnection(
+      revision,
+      callerOf(description, principal, request.frame.length),
+      () => logLevel,
+      this.report,
+    )
   }
 
   /** Before `initialize` there is no revision to speak. */
@@ -191,8 +218,13 @@ export class Session implements PeerOptions {
     if (method === 'initialize') return this.#initialize(call, params)
     if (method === 'ping') return {}
     if (byHandshake.some((revision) => has(revision, method)))
-      throw new RpcError(NOT_INITIALIZED, `Server not initialized: send "initialize" before "${method}"`)
-    throw bySelfDescription.some((revision) => has(revision, method)) ? undescribed(method) : unknown(method)
+      throw new RpcError(
+        NOT_INITIALIZED,
+        `Server not initialized: send "initialize" before "${method}"`,
+      )
+    throw bySelfDescription.some((revision) => has(revision, method))
+      ? undescribed(method)
+      : unknown(method)
   }
 
   #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
@@ -269,7 +301,8 @@ export class Session implements PeerOptions {
     const { method } = notification
     switch (method) {
       case 'notifications/initialized':
-        if (this.#opening !== undefined) return void this.#opening.then(() => this.notification(notification))
+        if (this.#opening !== undefined)
+          return void this.#opening.then(() => this.notification(notification))
         this.#initialized = this.#connection !== undefined
         if (this.#initialized) this.#listen()
         return
@@ -278,7 +311,11 @@ export class Session implements PeerOptions {
         // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
         if (call === undefined || call.id === this.#openingId) return
         this.#peer.cancel(call.id, call.reason)
-        this.report({ level: 'debug', message: `Cancelled by the client: ${truncate(call.reason ?? 'no reason given')}`, id: call.id })
+        this.report({
+          level: 'debug',
+          message: `Cancelled by the client: ${truncate(call.reason ?? 'no reason given')}`,
+          id: call.id,
+        })
         return
       }
       default:

@@ -10,7 +10,11 @@ export function situationOf(
   server: Server,
   incoming: Incoming,
   connection: Connection,
-  call: { readonly key: string; readonly signal: AbortSignal; waiting<Value>(promise: Promise<Value>): Promise<Value> },
+  call: {
+    readonly key: string
+    readonly signal: AbortSignal
+    waiting<Value>(promise: Promise<Value>): Promise<Value>
+  },
 ): Situation {
   const { revision, caller } = connection
   return {

@@ -22,7 +22,9 @@ export class Turnstile {
   /** Throws where too many wait already. */
   checkQueue(name: string): void {
     if (this.#waiting.size < this.#queue) return
-    throw new ToolError(`${name} is busy: ${this.#inside} calls are running and ${this.#waiting.size} are waiting. Try again later`)
+    throw new ToolError(
+      `${name} is busy: ${this.#inside} calls are running and ${this.#waiting.size} are waiting. Try again later`,
+    )
   }
 
   /** Resolves when there is room; rejects when the signal fires first. */

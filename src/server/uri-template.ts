@@ -68,20 +68,26 @@ export class UriTemplate {
   }
 
   get variables(): string[] {
-    return this.#parts.flatMap((part) => (typeof part === 'string' ? [] : part.variables.map(({ name }) => name)))
+    return this.#parts.flatMap((part) =>
+      typeof part === 'string' ? [] : part.variables.map(({ name }) => name),
+    )
   }
 
   /** The template without the names of its variables: two of the same shape match the same URIs. */
   get shape(): string {
     return this.#normal
       .map((part) =>
-        typeof part === 'string' ? part : `{${part.operator}${part.variables.map((each) => (each.explode ? '*' : '-')).join()}}`,
+        typeof part === 'string'
+          ? part
+          : `{${part.operator}${part.variables.map((each) => (each.explode ? '*' : '-')).join()}}`,
       )
       .join('')
   }
 
   expand(values: Values): string {
-    return this.#parts.map((part) => (typeof part === 'string' ? part : expandExpression(part, values))).join('')
+    return this.#parts
+      .map((part) => (typeof part === 'string' ? part : expandExpression(part, values)))
+      .join('')
   }
 
   /**
@@ -103,7 +109,9 @@ export class UriTemplate {
     return this.#parts.some((part, index) => {
       if (typeof part === 'string') return false
       const before = this.#parts[index - 1]
-      return part.variables.some(({ name }) => [values[name] ?? []].flat().some((value) => escapes(value, part, before)))
+      return part.variables.some(({ name }) =>
+        [values[name] ?? []].flat().some((value) => escapes(value, part, before)),
+      )
     })
   }
 }
@@ -113,19 +121,33 @@ const IN_HOST = 'zz1variable1zz'
 const BEYOND = 'zz2variable2zz'
 
 /** The parts with their text rewritten as that of a URI; `beyond` stands before what is no part of a host. */
-function withLiterals(parts: readonly Part[], beyond: string, rewrite: (uri: string) => string): Part[] {
+function withLiterals(
+  parts: readonly Part[],
+  beyond: string,
+  rewrite: (uri: string) => string,
+): Part[] {
   const expressions = parts.filter((part) => typeof part !== 'string')
-  const place = ({ operator }: Expression) => (operator === '' || operator === '.' ? IN_HOST : beyond + BEYOND)
+  const place = ({ operator }: Expression) =>
+    operator === '' || operator === '.' ? IN_HOST : beyond + BEYOND
   const uri = parts.map((part) => (typeof part === 'string' ? part : place(part))).join('')
   const literals = rewrite(uri).split(new RegExp(`${IN_HOST}|${beyond}${BEYOND}`))
   // A template that has such a word itself is left as it is written.
   if (literals.length !== expressions.length + 1) return [...parts]
-  return literals.flatMap((literal, index) => [literal, expressions[index] ?? '']).filter((part) => part !== '')
+  return literals
+    .flatMap((literal, index) => [literal, expressions[index] ?? ''])
+    .filter((part) => part !== '')
 }
 
-function matchParts(parts: readonly Part[], uri: string, cased: string): Record<string, string | string[]> | undefined {
+function matchParts(
+  parts: readonly Part[],
+  uri: string,
+  cased: string,
+): Record<string, string | string[]> | undefined {
   if (uri.length > MAX_LENGTH) return undefined
-  const found: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>
+  const found: Record<string, string | string[]> = Object.create(null) as Record<
+    string,
+    string | string[]
+  >
   let at = 0
   for (const [index, part] of parts.entries()) {
     if (typeof part === 'string') {
@@ -141,7 +163,12 @@ function matchParts(parts: readonly Part[], uri: string, cased: string): Record<
 }
 
 /** Where an expression ends that begins at `at`. */
-function endOf(expression: Expression, next: Part | undefined, uri: string, at: number): number | undefined {
+function endOf(
+  expression: Expression,
+  next: Part | undefined,
+  uri: string,
+  at: number,
+): number | undefined {
   const { first, reserved } = styleOf(expression)
   // Without its own first character it is not there at all.
   if (first !== '' && !uri.startsWith(first, at)) return at
@@ -160,7 +187,14 @@ function styleOf({ operator }: Expression): Style {
 /** How far characters go that a value of this kind may have. */
 function spanOf(uri: string, start: number, operator: string, reserved: boolean): number {
   if (reserved) return uri.length
-  const stops = operator === '' || operator === '.' ? '/?#' : operator === '/' ? '?#' : operator === ';' ? '/?#' : '#'
+  const stops =
+    operator === '' || operator === '.'
+      ? '/?#'
+      : operator === '/'
+        ? '?#'
+        : operator === ';'
+          ? '/?#'
+          : '#'
   let end = start
   while (end < uri.length && !stops.includes(uri[end] ?? '')) end++
   return end
@@ -171,17 +205,24 @@ function parse(source: string): Part[] {
   for (const piece of source.split(/(\{[^{}]*\})/)) {
     if (piece === '') continue
     if (!piece.startsWith('{')) {
-      if (/[{}]/.test(piece)) throw new TypeError(`"${source}" is not a URI template: a brace has no partner`)
+      if (/[{}]/.test(piece))
+        throw new TypeError(`"${source}" is not a URI template: a brace has no partner`)
       parts.push(piece)
       continue
     }
     const [, operator = '', list = ''] = /^\{([+#./;?&]?)(.+)\}$/.exec(piece) ?? []
     const variables = list.split(',').map((written) => {
       const [, name, explode, prefix] =
-        /^((?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:[A-Za-z0-9_.]|%[0-9A-Fa-f]{2})*)(\*)?(?::([1-9]\d{0,3}))?$/.exec(written) ?? []
+        /^((?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:[A-Za-z0-9_.]|%[0-9A-Fa-f]{2})*)(\*)?(?::([1-9]\d{0,3}))?$/.exec(
+          written,
+        ) ?? []
       if (name === undefined || (explode !== undefined && prefix !== undefined))
         throw new TypeError(`"${source}" is not a URI template: ${piece} is not an expression`)
-      return { name, explode: explode !== undefined, prefix: prefix === undefined ? undefined : Number(prefix) }
+      return {
+        name,
+        explode: explode !== undefined,
+        prefix: prefix === undefined ? undefined : Number(prefix),
+      }
     })
     parts.push({ operator, variables })
   }
@@ -195,8 +236,18 @@ function expandExpression(expression: Expression, values: Values): string {
     const value = Object.hasOwn(values, name) ? values[name] : undefined
     if (value === undefined || (typeof value !== 'string' && value.length === 0)) continue
     if (typeof value === 'string')
-      shown.push(named(style, name, encode(prefix === undefined ? value : Array.from(value).slice(0, prefix).join(''), style.reserved)))
-    else if (explode) for (const item of value) shown.push(named(style, name, encode(item, style.reserved)))
+      shown.push(
+        named(
+          style,
+          name,
+          encode(
+            prefix === undefined ? value : Array.from(value).slice(0, prefix).join(''),
+            style.reserved,
+          ),
+        ),
+      )
+    else if (explode)
+      for (const item of value) shown.push(named(style, name, encode(item, style.reserved)))
     else shown.push(named(style, name, value.map((item) => encode(item, style.reserved)).join(',')))
   }
   return shown.length === 0 ? '' : style.first + shown.join(style.separator)
@@ -220,14 +271,24 @@ function encode(value: string, reserved: boolean): string {
     .replaceAll(/%5D/g, ']')
 }
 
-function matchExpression(expression: Expression, text: string, found: Record<string, string | string[]>): boolean {
+function matchExpression(
+  expression: Expression,
+  text: string,
+  found: Record<string, string | string[]>,
+): boolean {
   const style = styleOf(expression)
   if (text === '' && style.first !== '') return true
   const pieces = text.slice(style.first.length).split(style.separator)
-  return style.named ? matchNamed(expression.variables, pieces, found) : matchListed(expression.variables, pieces, found)
+  return style.named
+    ? matchNamed(expression.variables, pieces, found)
+    : matchListed(expression.variables, pieces, found)
 }
 
-function matchNamed(variables: readonly Variable[], pieces: readonly string[], found: Record<string, string | string[]>): boolean {
+function matchNamed(
+  variables: readonly Variable[],
+  pieces: readonly string[],
+  found: Record<string, string | string[]>,
+): boolean {
   const known = new Map(variables.map((variable) => [variable.name, variable]))
   for (const piece of pieces) {
     const equals = piece.indexOf('=')
@@ -242,7 +303,11 @@ function matchNamed(variables: readonly Variable[], pieces: readonly string[], f
   return true
 }
 
-function matchListed(variables: readonly Variable[], pieces: readonly string[], found: Record<string, string | string[]>): boolean {
+function matchListed(
+  variables: readonly Variable[],
+  pieces: readonly string[],
+  found: Record<string, string | string[]>,
+): boolean {
   const last = variables.at(-1)
   if (last === undefined || (pieces.length > variables.length && !last.explode)) return false
   for (const [index, variable] of variables.entries()) {
@@ -272,11 +337,15 @@ function escapes(value: string, { operator }: Expression, before: Part | undefin
   if (operator === '?' || operator === '&') return false
   if (operator !== '+' && operator !== '#') return /[/\\]/.test(value)
   // `file://{+path}` is the whole disk: there is no outside of it.
-  if (typeof before !== 'string' || !before.endsWith('/') || /^[^/]*:\/*$/.test(before)) return false
+  if (typeof before !== 'string' || !before.endsWith('/') || /^[^/]*:\/*$/.test(before))
+    return false
   return /^([/\\]|[A-Za-z]:)/.test(value)
 }
 
 /** Whether a value has parts that do not name anything in a folder. */
 export function walksOut(value: string): boolean {
-  return value.includes('\0') || value.split(/[/\\]/).some((segment) => segment === '..' || segment === '.')
+  return (
+    value.includes('\0') ||
+    value.split(/[/\\]/).some((segment) => segment === '..' || segment === '.')
+  )
 }

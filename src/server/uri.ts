@@ -30,7 +30,11 @@ export function normalizeUri(uri: string): NormalizedUri {
   const end = `${path}${rest}`
   const dotted = /^\/(?:.*\/)?\.\.?(?:\/|$)/s.test(path)
   if (authority === undefined) return { text: begin + end, cased: begin + end, dotted }
-  return { text: `${begin}//${lowerHost(authority)}${end}`, cased: `${begin}//${authority}${end}`, dotted }
+  return {
+    text: `${begin}//${lowerHost(authority)}${end}`,
+    cased: `${begin}//${authority}${end}`,
+    dotted,
+  }
 }
 
 /**
@@ -39,7 +43,11 @@ export function normalizeUri(uri: string): NormalizedUri {
  * use another definition either to get at what has the same form.
  */
 export function foldUri({ text }: NormalizedUri): string {
-  const { scheme, authority, path, rest } = split(decodeAll(asUrl(text)).replaceAll('\\', '/')) ?? { scheme: '', path: text, rest: '' }
+  const { scheme, authority, path, rest } = split(decodeAll(asUrl(text)).replaceAll('\\', '/')) ?? {
+    scheme: '',
+    path: text,
+    rest: '',
+  }
   const segments: string[] = []
   for (const segment of path.split('/')) {
     if (segment === '..') segments.pop()
@@ -47,7 +55,9 @@ export function foldUri({ text }: NormalizedUri): string {
   }
   const host = authority === undefined ? '' : `//${withoutEnd(lowerHost(authority))}`
   const root = segments.length > 0 && (authority !== undefined || path.startsWith('/')) ? '/' : ''
-  return encodeURI(`${scheme}:${host}${root}${segments.join('/')}${rest.startsWith('?') ? foldQuery(rest) : rest}`)
+  return encodeURI(
+    `${scheme}:${host}${root}${segments.join('/')}${rest.startsWith('?') ? foldQuery(rest) : rest}`,
+  )
 }
 
 /** The order of parameters does not matter, nor whether an empty one has a `=`. */
@@ -59,8 +69,11 @@ function foldQuery(query: string): string {
     .join('&')}`
 }
 
-function split(uri: string): { scheme: string; authority: string | undefined; path: string; rest: string } | undefined {
-  const [, scheme, authority, path = '', rest = ''] = /^([A-Za-z][A-Za-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(.*)$/s.exec(uri) ?? []
+function split(
+  uri: string,
+): { scheme: string; authority: string | undefined; path: string; rest: string } | undefined {
+  const [, scheme, authority, path = '', rest = ''] =
+    /^([A-Za-z][A-Za-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(.*)$/s.exec(uri) ?? []
   return scheme === undefined ? undefined : { scheme, authority, path, rest }
 }
 

@@ -2,7 +2,14 @@ import type { Budget } from '../jsonrpc/budget.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import { handled } from '../jsonrpc/hook.js'
-import { type Id, type Params, type Send, encodeId, isObject, sendNotification } from '../jsonrpc/message.js'
+import {
+  type Id,
+  type Params,
+  type Send,
+  encodeId,
+  isObject,
+  sendNotification,
+} from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import type { Change } from './registry.js'
 import type { Server } from './server.js'
@@ -113,7 +120,10 @@ export class Watching {
 
   #began(): Filter {
     // What was not declared is not used: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#operation
-    this.#session ??= { lists: new Set(LISTS.filter((list) => this.#server[list].offered)), uris: new WatchedUris() }
+    this.#session ??= {
+      lists: new Set(LISTS.filter((list) => this.#server[list].offered)),
+      uris: new WatchedUris(),
+    }
     this.#watch()
     return this.#session
   }
@@ -122,7 +132,8 @@ export class Watching {
     const { uris } = this.#began()
     if (uris.hasSpelling(uri)) return
     checkUri(uri)
-    if (uris.size >= MAX_URIS) throw new RpcError(INVALID_PARAMS, `At most ${MAX_URIS} resources can be subscribed to`)
+    if (uris.size >= MAX_URIS)
+      throw new RpcError(INVALID_PARAMS, `At most ${MAX_URIS} resources can be subscribed to`)
     if (!this.#retained.take(bytesOf(uri))) throw tooMuch()
     uris.add(uri)
   }
@@ -132,9 +143,16 @@ export class Watching {
   }
 
   /** A stream of changes: a call that lasts until it is cancelled, or the server ends. */
-  listen(call: Incoming, { notifications }: Params, mayWatch: (uri: string) => boolean | Promise<boolean>): Promise<object> {
+  listen(
+    call: Incoming,
+    { notifications }: Params,
+    mayWatch: (uri: string) => boolean | Promise<boolean>,
+  ): Promise<object> {
     if (!isObject(notifications))
-      throw new RpcError(INVALID_PARAMS, 'Invalid params: "notifications" must be an object that names what to listen for')
+      throw new RpcError(
+        INVALID_PARAMS,
+        'Invalid params: "notifications" must be an object that names what to listen for',
+      )
     if (this.#streams.size >= MAX_STREAMS)
       throw new RpcError(
         INTERNAL_ERROR,
@@ -154,16 +172,23 @@ export class Watching {
         asked,
         uris.filter((_, index) => known[index]),
       )
-    return may.every((each) => typeof each === 'boolean') ? begin(may) : Promise.all(may.map((each) => Promise.resolve(each))).then(begin)
+    return may.every((each) => typeof each === 'boolean')
+      ? begin(may)
+      : Promise.all(may.map((each) => Promise.resolve(each))).then(begin)
   }
 
-  #begin(call: Incoming, asked: ReturnType<typeof filterOf>, uris: readonly string[]): Promise<object> {
+  #begin(
+    call: Incoming,
+    asked: ReturnType<typeof filterOf>,
+    uris: readonly string[],
+  ): Promise<object> {
     // It may have been cancelled while that was found out.
     if (!call.open) return Promise.resolve({})
     const filter = { lists: asked.lists, uris: new WatchedUris() }
     for (const uri of uris) filter.uris.add(uri)
     const agreed: Record<string, unknown> = {}
-    for (const [field, list] of Object.entries(FIELDS)) if (filter.lists.has(list)) agreed[field] = true
+    for (const [field, list] of Object.entries(FIELDS))
+      if (filter.lists.has(list)) agreed[field] = true
     if (asked.uris.size > 0) agreed['resourceSubscriptions'] = [...asked.uris]
     let bytes = 0
     for (const uri of uris) bytes += bytesOf(uri)
@@ -201,11 +226,14 @@ export class Watching {
   closeStreams(): void {
     const method = 'notifications/cancelled'
     for (const requestId of this.#ended.splice(0))
-      this.#send(`{"jsonrpc":"2.0","method":"${method}","params":{"requestId":${encodeId(requestId)}}}`, {
-        kind: 'notification',
-        method,
-        params: { requestId },
-      })
+      this.#send(
+        `{"jsonrpc":"2.0","method":"${method}","params":{"requestId":${encodeId(requestId)}}}`,
+        {
+          kind: 'notification',
+          method,
+          params: { requestId },
+        },
+      )
   }
 
   stop(): void {
@@ -228,7 +256,9 @@ export class Watching {
   #isWanted(change: { list: List } | { uri: string }): boolean {
     const filters = [...this.#streams].map(({ filter }) => filter)
     if (this.#session !== undefined) filters.push(this.#session)
-    return filters.some(({ lists, uris }) => ('list' in change ? lists.has(change.list) : uris.has(change.uri)))
+    return filters.some(({ lists, uris }) =>
+      'list' in change ? lists.has(change.list) : uris.has(change.uri),
+    )
   }
 
   #tell(): void {
@@ -241,31 +271,55 @@ export class Watching {
     this.#lists = new Set()
     this.#uris = new Set()
     if (this.#session !== undefined) {
-      for (const list of lists) if (this.#session.lists.has(list)) sendNotification(this.#send, `notifications/${list}/list_changed`)
+      for (const list of lists)
+        if (this.#session.lists.has(list))
+          sendNotification(this.#send, `notifications/${list}/list_changed`)
       for (const key of uris)
-        for (const uri of this.#session.uris.spellings(key)) sendNotification(this.#send, 'notifications/resources/updated', { uri })
+        for (const uri of this.#session.uris.spellings(key))
+          sendNotification(this.#send, 'notifications/resources/updated', { uri })
     }
     for (const { call, filter } of this.#streams) {
-      for (const list of lists) if (filter.lists.has(list)) sendTagged(call, `notifications/${list}/list_changed`, {})
-      for (const key of uris) for (const uri of filter.uris.spellings(key)) sendTagged(call, 'notifications/resources/updated', { uri })
+      for (const list of lists)
+        if (filter.lists.has(list)) sendTagged(call, `notifications/${list}/list_changed`, {})
+      for (const key of uris)
+        for (const uri of filter.uris.spellings(key))
+          sendTagged(call, 'notifications/resources/updated', { uri })
     }
   }
 }
 
 /** What of it can be honoured: nothing of a kind that the server does not have. */
-function filterOf(notifications: Params, server: Server): { lists: ReadonlySet<List>; uris: ReadonlySet<string> } {
+function filterOf(
+  notifications: Params,
+  server: Server,
+): { lists: ReadonlySet<List>; uris: ReadonlySet<string> } {
   const { resourceSubscriptions: uris = [] } = notifications
-  if (!Array.isArray(uris) || uris.length > MAX_URIS || !uris.every((uri): uri is string => typeof uri === 'string')) {
-    throw new RpcError(INVALID_PARAMS, `Invalid params: "resourceSubscriptions" must be a list of at most ${MAX_URIS} URIs`)
+  if (
+    !Array.isArray(uris) ||
+    uris.length > MAX_URIS ||
+    !uris.every((uri): uri is string => typeof uri === 'string')
+  ) {
+    throw new RpcError(
+      INVALID_PARAMS,
+      `Invalid params: "resourceSubscriptions" must be a list of at most ${MAX_URIS} URIs`,
+    )
   }
   uris.forEach(checkUri)
-  const lists = Object.entries(FIELDS).filter(([field, list]) => notifications[field] === true && server[list].offered)
-  return { lists: new Set(lists.map(([, list]) => list)), uris: new Set(server.resources.offered ? uris : []) }
+  const lists = Object.entries(FIELDS).filter(
+    ([field, list]) => notifications[field] === true && server[list].offered,
+  )
+  return {
+    lists: new Set(lists.map(([, list]) => list)),
+    uris: new Set(server.resources.offered ? uris : []),
+  }
 }
 
 function checkUri(uri: string): void {
   if (uri.length > MAX_URI)
-    throw new RpcError(INVALID_PARAMS, `Invalid params: a URI of ${uri.length} characters; at most ${MAX_URI} can be subscribed to`)
+    throw new RpcError(
+      INVALID_PARAMS,
+      `Invalid params: a URI of ${uri.length} characters; at most ${MAX_URI} can be subscribed to`,
+    )
 }
 
 function bytesOf(uri: string): number {
@@ -284,5 +338,9 @@ function sendTagged(call: Incoming, method: string, params: object): void {
   const rest = JSON.stringify(params).slice(1)
   const meta = `{"_meta":{"${SUBSCRIPTION_ID}":${encodeId(call.id)}}`
   const frame = `{"jsonrpc":"2.0","method":"${method}","params":${meta}${rest === '}' ? '}' : `,${rest}`}}`
-  call.send(frame, { kind: 'notification', method, params: { _meta: { [SUBSCRIPTION_ID]: call.id }, ...params } })
+  call.send(frame, {
+    kind: 'notification',
+    method,
+    params: { _meta: { [SUBSCRIPTION_ID]: call.id }, ...params },
+  })
 }

@@ -71,7 +71,11 @@ export class MemoryReplay implements ReplayStore {
   }
 
   after(stream: string, number: number): readonly KeptEvent[] {
-    return this.#streams.get(stream)?.events.flatMap(({ event }) => (event.number > number ? [event] : [])) ?? []
+    return (
+      this.#streams
+        .get(stream)
+        ?.events.flatMap(({ event }) => (event.number > number ? [event] : [])) ?? []
+    )
   }
 
   drop(stream: string): void {

@@ -50,7 +50,8 @@ export class MemorySessions implements SessionStore {
     this.#bytes += bytes
     this.#sessions.set(name, { session, bytes, until: Date.now() + ttl })
     for (const [oldest, { until }] of this.#sessions) {
-      if (this.#sessions.size <= this.#max && this.#bytes <= this.#maxBytes && until > Date.now()) break
+      if (this.#sessions.size <= this.#max && this.#bytes <= this.#maxBytes && until > Date.now())
+        break
       this.drop(oldest)
     }
   }

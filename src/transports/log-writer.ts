@@ -49,7 +49,8 @@ export class LogWriter {
   write(text: string | Uint8Array, done: () => void = ignore): boolean {
     this.#tellDropped()
     const size = sizeOf(text)
-    if (this.#waiting === 0 || this.#waiting + size <= MAX_WAITING) return this.#put(text, size, done)
+    if (this.#waiting === 0 || this.#waiting + size <= MAX_WAITING)
+      return this.#put(text, size, done)
     this.#dropped++
     queueMicrotask(done)
     return false
@@ -67,7 +68,9 @@ export class LogWriter {
     this.#waiting += size
     try {
       if (isNodeStream(this.#stream)) return this.#stream.write(text, settled)
-      const written: unknown = this.#stream.write(typeof text === 'string' ? text : new TextDecoder().decode(text))
+      const written: unknown = this.#stream.write(
+        typeof text === 'string' ? text : new TextDecoder().decode(text),
+      )
       if (!isThenable(written)) settled()
       else Promise.resolve(written).then(settled, settled)
       return !pending
@@ -94,7 +97,9 @@ export class LogWriter {
 
 /** In bytes. Not every runtime has a Buffer, which counts without encoding. */
 function sizeOf(text: string | Uint8Array): number {
-  return typeof text === 'string' ? (globalThis.Buffer?.byteLength(text) ?? text.length) : text.length
+  return typeof text === 'string'
+    ? (globalThis.Buffer?.byteLength(text) ?? text.length)
+    : text.length
 }
 
 function isNodeStream(stream: LogStream): stream is NodeStream {

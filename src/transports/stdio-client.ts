@@ -65,9 +65,21 @@ export class ProcessChannel implements Channel {
     this.#patience = patience
     this.#ending = { command: [command, ...args].join(' '), stderr: '' }
     const inherited = Object.fromEntries(INHERITED.map((name) => [name, process.env[name]]))
-    const child = spawn(command, args, { stdio: 'pipe', cwd, env: { ...inherited, ...env }, detached: !WINDOWS, windowsHide: true })
+    const child = spawn(command, args, {
+      stdio: 'pipe',
+      cwd,
+      env: { ...inherited, ...env },
+      detached: !WINDOWS,
+      windowsHide: true,
+    })
     this.#child = child
-    this.#streams = new StreamChannel({ input: child.stdout, output: child.stdin, framing, maxMessage, readsOn: true })
+    this.#streams = new StreamChannel({
+      input: child.stdout,
+      output: child.stdin,
+      framing,
+      maxMessage,
+      readsOn: true,
+    })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#ending.stderr = (this.#ending.stderr + text).slice(-TAIL)
       // Whoever shows it must not keep it from being read.
@@ -107,7 +119,8 @@ export class ProcessChannel implements Channel {
         receiver.frame(frame)
       },
       garbage: (error, head, tail) => {
-        if (error.message.includes('Content-Length framing')) this.#ending.garbage ??= 'Content-Length: …'
+        if (error.message.includes('Content-Length framing'))
+          this.#ending.garbage ??= 'Content-Length: …'
         if (head !== '') note(head)
         receiver.garbage(error, head, tail)
       },
@@ -150,7 +163,8 @@ export class ProcessChannel implements Channel {
 
 function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
-    if (WINDOWS) spawn('taskkill', ['/pid', String(pid), '/T', '/F'], { stdio: 'ignore', windowsHide: true })
+    if (WINDOWS)
+      spawn('taskkill', ['/pid', String(pid), '/T', '/F'], { stdio: 'ignore', windowsHide: true })
     else process.kill(-pid, signal)
   } catch {
     // It is gone already.

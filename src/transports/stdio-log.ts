@@ -43,7 +43,13 @@ export const standardError = new StandardError()
 function writerOf(stream: LogStream): LogWriter {
   const real: LogStream = stream === standardError ? process.stderr : stream
   return LogWriter.of(real, (dropped) =>
-    lineOf({ level: 'warning', message: `${dropped} log lines were dropped, because those before them were not read in time` }, real),
+    lineOf(
+      {
+        level: 'warning',
+        message: `${dropped} log lines were dropped, because those before them were not read in time`,
+      },
+      real,
+    ),
   )
 }
 
@@ -65,7 +71,9 @@ function structured({ level, message, id, error }: Report): string {
 function readable({ level, message, id, error }: Report): string {
   const request = id === undefined ? '' : ` (request ${String(id)})`
   const detail = error === undefined ? '' : `\n${truncate(stackOf(error), MAX_ERROR)}`
-  return visible(`${level}: ${truncate(message, MAX_MESSAGE).replaceAll('\n', '\\n')}${request.replaceAll('\n', '\\n')}${detail}`)
+  return visible(
+    `${level}: ${truncate(message, MAX_MESSAGE).replaceAll('\n', '\\n')}${request.replaceAll('\n', '\\n')}${detail}`,
+  )
 }
 
 /** Control characters as escapes: what a client calls itself must not steer the terminal. */
@@ -83,7 +91,9 @@ function stackOf(error: unknown, depth = 0): string {
   try {
     if (!(error instanceof Error)) return String(error)
     const text = String(error.stack ?? error.message)
-    return error.cause === undefined || depth === MAX_CAUSES ? text : `${text}\ncaused by ${stackOf(error.cause, depth + 1)}`
+    return error.cause === undefined || depth === MAX_CAUSES
+      ? text
+      : `${text}\ncaused by ${stackOf(error.cause, depth + 1)}`
   } catch {
     return 'something that has no text'
   }

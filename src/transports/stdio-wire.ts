@@ -23,7 +23,10 @@ export function descriptorsFromEnvironment(): Descriptors | undefined {
   if (named === undefined || named === '') return undefined
   delete process.env['CCMCP_WIRE']
   const match = /^(\d{1,4}),(\d{1,4})$/.exec(named)
-  if (match === null) throw new Error(`CCMCP_WIRE must name two descriptors, such as 3,4, not ${JSON.stringify(named)}`)
+  if (match === null)
+    throw new Error(
+      `CCMCP_WIRE must name two descriptors, such as 3,4, not ${JSON.stringify(named)}`,
+    )
   return [Number(match[1]), Number(match[2])]
 }
 
@@ -52,8 +55,11 @@ export function guardStdout(): () => void {
       )
     warned = true
     const encoding = rest.find((arg) => typeof arg === 'string') as BufferEncoding | undefined // what stdout.write takes
-    const done = [text, ...rest].findLast((arg) => typeof arg === 'function') as (() => void) | undefined
-    if (typeof text === 'string') return standardError.write(encoding === undefined ? text : Buffer.from(text, encoding), done)
+    const done = [text, ...rest].findLast((arg) => typeof arg === 'function') as
+      | (() => void)
+      | undefined
+    if (typeof text === 'string')
+      return standardError.write(encoding === undefined ? text : Buffer.from(text, encoding), done)
     if (text instanceof Uint8Array) return standardError.write(text, done)
     if (done !== undefined) process.nextTick(done)
     return true
@@ -77,7 +83,8 @@ export function standardWire(): Wire {
   const output: Output = {
     write: (text, done) => write(text, done),
     on: (event: 'drain' | 'error', listener: (error: Error) => void) => stdout.on(event, listener),
-    off: (event: 'drain' | 'error', listener: (error: Error) => void) => stdout.off(event, listener),
+    off: (event: 'drain' | 'error', listener: (error: Error) => void) =>
+      stdout.off(event, listener),
   }
   return { input: stdin, output, interactive: stdin.isTTY, release }
 }

@@ -82,7 +82,15 @@ export class StreamChannel implements Channel {
     this.#resolveEnded = resolve
   })
 
-  constructor({ input, output, framing = 'auto', maxMessage = MAX_MESSAGE, maxPending, maxRetained, readsOn = false }: StreamOptions) {
+  constructor({
+    input,
+    output,
+    framing = 'auto',
+    maxMessage = MAX_MESSAGE,
+    maxPending,
+    maxRetained,
+    readsOn = false,
+  }: StreamOptions) {
     if (maxPending !== undefined) this.pending = new Budget(maxPending)
     if (maxRetained !== undefined) this.retained = new Budget(maxRetained)
     this.#readsOn = readsOn
@@ -95,7 +103,8 @@ export class StreamChannel implements Channel {
     this.#receiver = receiver
     const failed = (error: Error) => this.#fail(error)
     const drained = () => this.#drained()
-    const data = (chunk: Uint8Array | string) => this.#read(typeof chunk === 'string' ? encoder.encode(chunk) : chunk)
+    const data = (chunk: Uint8Array | string) =>
+      this.#read(typeof chunk === 'string' ? encoder.encode(chunk) : chunk)
     const end = () => this.#end()
     this.#output.on('error', failed)
     this.#output.on('drain', drained)
@@ -139,7 +148,9 @@ export class StreamChannel implements Channel {
     this.stop()
     this.#flush()
     const done = this.#failed !== undefined || (this.#unconfirmed === 0 && this.#queue.length === 0)
-    const flushed = done ? Promise.resolve() : new Promise<void>((resolve) => this.#flushed.push(resolve))
+    const flushed = done
+      ? Promise.resolve()
+      : new Promise<void>((resolve) => this.#flushed.push(resolve))
     return flushed.then(this.#detach)
   }
 
@@ -193,19 +204,22 @@ export class StreamChannel implements Channel {
 
   #hand(frame: Frame): void {
     if (typeof frame === 'string') this.#receiver?.frame(frame)
-    else if (frame.kind === 'too-long') this.#receiver?.garbage(errorOf(frame), frame.head, frame.tail)
+    else if (frame.kind === 'too-long')
+      this.#receiver?.garbage(errorOf(frame), frame.head, frame.tail)
     else this.#receiver?.garbage(errorOf(frame), '', '')
   }
 
   #flush(): void {
-    while (!this.#blocked && this.#queue.length > 0 && this.#failed === undefined) this.#write(this.#slice())
+    while (!this.#blocked && this.#queue.length > 0 && this.#failed === undefined)
+      this.#write(this.#slice())
   }
 
   /** The next piece of what is queued: whole messages, of a size that can be handed over at once. */
   #slice(): string {
     let size = 0
     let count = 0
-    while (count < this.#queue.length && size < HIGH_WATER) size += this.#queue[count++]?.length ?? 0
+    while (count < this.#queue.length && size < HIGH_WATER)
+      size += this.#queue[count++]?.length ?? 0
     this.#queued -= size
     const taken = this.#queue.splice(0, count)
     return taken.length === 1 ? (taken[0] ?? '') : taken.join('')

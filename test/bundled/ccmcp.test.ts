@@ -19,25 +19,49 @@ function root(): string {
   return directory
 }
 const server = (options: CcmcpOptions = {}) => ccmcpServer({ roots: [folder], ...options })
-const TOOLS = ['hello', 'add', 'echo', 'read_file', 'write_file', 'list_directory', 'register_tool', 'unregister_tool']
+const TOOLS = [
+  'hello',
+  'add',
+  'echo',
+  'read_file',
+  'write_file',
+  'list_directory',
+  'register_tool',
+  'unregister_tool',
+]
 
 interface Answer {
   id?: unknown
   method?: string
   params?: { level: string; logger: string; data: string }
-  result?: { content?: { text: string }[]; isError?: boolean; structuredContent?: unknown; contents?: { text: string }[] }
+  result?: {
+    content?: { text: string }[]
+    isError?: boolean
+    structuredContent?: unknown
+    contents?: { text: string }[]
+  }
   error?: { code: number; message: string }
 }
-const request = (method: string, params: object = {}, id: unknown = 1) => JSON.stringify({ jsonrpc: '2.0', id, method, params })
+const request = (method: string, params: object = {}, id: unknown = 1) =>
+  JSON.stringify({ jsonrpc: '2.0', id, method, params })
 const read = (uri: string, id: unknown = 1) => request('resources/read', { uri }, id)
 
 /** Everything that comes behind the answer to `initialize`. */
-async function said(lines: readonly string[], options?: CcmcpOptions, revision = '2025-11-25'): Promise<Answer[]> {
-  return ((await answers(server(options), [...initialize(revision), ...lines])) as Answer[]).slice(1)
+async function said(
+  lines: readonly string[],
+  options?: CcmcpOptions,
+  revision = '2025-11-25',
+): Promise<Answer[]> {
+  return ((await answers(server(options), [...initialize(revision), ...lines])) as Answer[]).slice(
+    1,
+  )
 }
-const answered = async (...args: Parameters<typeof said>) => (await said(...args)).filter(({ method }) => method === undefined)
+const answered = async (...args: Parameters<typeof said>) =>
+  (await said(...args)).filter(({ method }) => method === undefined)
 const logged = async (...args: Parameters<typeof said>) =>
-  (await said(...args)).filter(({ method }) => method === 'notifications/message').map(({ params }) => params)
+  (await said(...args))
+    .filter(({ method }) => method === 'notifications/message')
+    .map(({ params }) => params)
 
 async function toolNames(options?: CcmcpOptions): Promise<string[]> {
   const client = await connect(memory(server(options)))
@@ -50,39 +74,61 @@ async function toolNames(options?: CcmcpOptions): Promise<string[]> {
 describe('options', () => {
   it('choose the tools', async () => {
     expect(await toolNames()).toEqual(TOOLS)
-    expect(await toolNames({ readOnly: true })).toEqual(TOOLS.filter((name) => name !== 'write_file'))
+    expect(await toolNames({ readOnly: true })).toEqual(
+      TOOLS.filter((name) => name !== 'write_file'),
+    )
     expect(await toolNames({ tools: ['echo', 'hello'] })).toEqual(['hello', 'echo'])
-    expect(await toolNames({ excludeTools: ['register_tool', 'unregister_tool'] })).toEqual(TOOLS.slice(0, 6))
-    expect(await toolNames({ tools: ['write_file', 'read_file'], readOnly: true })).toEqual(['read_file'])
+    expect(await toolNames({ excludeTools: ['register_tool', 'unregister_tool'] })).toEqual(
+      TOOLS.slice(0, 6),
+    )
+    expect(await toolNames({ tools: ['write_file', 'read_file'], readOnly: true })).toEqual([
+      'read_file',
+    ])
   })
   it('that cannot be obeyed are refused, in words', () => {
-    expect(() => server({ roots: [join(folder, 'nope')] })).toThrow(/^root: ".*nope" is not a directory; create it, or name another one$/)
-    expect(() => server({ tools: ['hallo'] })).toThrow('tools: there is no tool "hallo"; there are hello, add')
+    expect(() => server({ roots: [join(folder, 'nope')] })).toThrow(
+      /^root: ".*nope" is not a directory; create it, or name another one$/,
+    )
+    expect(() => server({ tools: ['hallo'] })).toThrow(
+      'tools: there is no tool "hallo"; there are hello, add',
+    )
     expect(() => server({ excludeTools: ['x'] })).toThrow('excludeTools: there is no tool "x"')
-    expect(() => new ToolFile(join(folder, 'nope', 'tools.json'), { warn: () => {} })).toThrow(/^persist: the directory of /)
+    expect(() => new ToolFile(join(folder, 'nope', 'tools.json'), { warn: () => {} })).toThrow(
+      /^persist: the directory of /,
+    )
     expect(() => new ToolFile(folder, { warn: () => {} })).toThrow(/is not a regular file$/)
   })
   it('calls of a tool whose name is no string are -32602, whatever it is', async () => {
     const calls = ['5', 'null', '{"toString":1}', '["a"]', '{"__proto__":null}'].map(
       (name, id) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":${name}}}`,
     )
-    for (const each of await answered(calls)) expect(each).toMatchObject({ error: { code: -32602 } })
+    for (const each of await answered(calls))
+      expect(each).toMatchObject({ error: { code: -32602 } })
   })
   it('are passed on', async () => {
-    expect(await answered([call('add', { a: 'x', b: 1 })], { invalidArguments: 'protocol' })).toMatchObject([{ error: { code: -32602 } }])
-    expect(await answered([call('add', { a: 'x', b: 1 })])).toMatchObject([{ result: { isError: true } }])
+    expect(
+      await answered([call('add', { a: 'x', b: 1 })], { invalidArguments: 'protocol' }),
+    ).toMatchObject([{ error: { code: -32602 } }])
+    expect(await answered([call('add', { a: 'x', b: 1 })])).toMatchObject([
+      { result: { isError: true } },
+    ])
   })
 })
 
 describe.each(matrix({ memory: memory(server()) }))('$name', (cell) => {
   it('calls, reads, and builds', async () => {
     const client = await cell.connect()
-    expect(await client.callTool('hello', { name: 'World' })).toMatchObject({ content: [{ text: 'Hello, World!' }], isError: false })
+    expect(await client.callTool('hello', { name: 'World' })).toMatchObject({
+      content: [{ text: 'Hello, World!' }],
+      isError: false,
+    })
     expect(await client.callTool('add', { a: 2, b: 3 })).toMatchObject({ content: [{ text: '5' }] })
     expect(await client.request('resources/read', { uri: 'config://server' })).toMatchObject({
       contents: [{ mimeType: 'application/json' }],
     })
-    expect(await client.request('prompts/get', { name: 'greet', arguments: { name: 'Alice' } })).toMatchObject({
+    expect(
+      await client.request('prompts/get', { name: 'greet', arguments: { name: 'Alice' } }),
+    ).toMatchObject({
       messages: [{ role: 'user', content: { type: 'text', text: 'Please greet Alice warmly' } }],
     })
     await client.close()
@@ -96,8 +142,13 @@ describe('files', () => {
   it('are read, written and listed', async () => {
     const top = root()
     const options = { roots: [top] }
-    expect(await one('read_file', { path: 'a.txt' }, options)).toEqual({ content: [{ type: 'text', text: 'text' }], isError: false })
-    expect(await one('read_file', { path: join(top, 'a.txt') }, options)).toMatchObject({ content: [{ text: 'text' }] })
+    expect(await one('read_file', { path: 'a.txt' }, options)).toEqual({
+      content: [{ type: 'text', text: 'text' }],
+      isError: false,
+    })
+    expect(await one('read_file', { path: join(top, 'a.txt') }, options)).toMatchObject({
+      content: [{ text: 'text' }],
+    })
     expect(await one('write_file', { path: 'sub/ü.txt', content: 'ü' }, options)).toMatchObject({
       content: [{ text: 'Wrote 2 bytes to sub/ü.txt' }],
       isError: false,
@@ -114,7 +165,9 @@ describe('files', () => {
       },
       isError: false,
     })
-    expect((await one('list_directory', { path: '.' }, options, '2025-03-26'))?.content?.[0]?.text).toBe('F a.txt\nD sub')
+    expect(
+      (await one('list_directory', { path: '.' }, options, '2025-03-26'))?.content?.[0]?.text,
+    ).toBe('F a.txt\nD sub')
   })
   it('are not all read at once, whatever a client asks for', async () => {
     let [running, most] = [0, 0]
@@ -146,9 +199,12 @@ describe('files', () => {
   })
   it('are not written by a server that only reads', async () => {
     const directory = root()
-    expect(await answered([call('write_file', { path: 'x', content: 'x' })], { roots: [directory], readOnly: true })).toMatchObject([
-      { error: { code: -32602, message: 'Unknown tool: write_file' } },
-    ])
+    expect(
+      await answered([call('write_file', { path: 'x', content: 'x' })], {
+        roots: [directory],
+        readOnly: true,
+      }),
+    ).toMatchObject([{ error: { code: -32602, message: 'Unknown tool: write_file' } }])
     expect(readdirSync(directory)).toEqual(['a.txt', 'sub'])
   })
 })
@@ -158,15 +214,35 @@ describe('resources', () => {
     const [answer] = await answered([request('resources/list')])
     expect(answer?.result).toEqual({
       resources: [
-        { uri: 'config://server', name: 'config', description: expect.any(String) as unknown, mimeType: 'application/json' },
-        { uri: 'stats://usage', name: 'stats', description: expect.any(String) as unknown, mimeType: 'text/plain' },
-        { uri: 'help://commands', name: 'help', description: expect.any(String) as unknown, mimeType: 'text/plain' },
+        {
+          uri: 'config://server',
+          name: 'config',
+          description: expect.any(String) as unknown,
+          mimeType: 'application/json',
+        },
+        {
+          uri: 'stats://usage',
+          name: 'stats',
+          description: expect.any(String) as unknown,
+          mimeType: 'text/plain',
+        },
+        {
+          uri: 'help://commands',
+          name: 'help',
+          description: expect.any(String) as unknown,
+          mimeType: 'text/plain',
+        },
       ],
     })
   })
   it('config://server is JSON about the server', async () => {
     const [answer] = await answered([read('config://server')], { readOnly: true })
-    expect(JSON.parse(answer?.result?.contents?.[0]?.text ?? '')).toEqual({ name: 'ccmcp', version: VERSION, tools: 7, readOnly: true })
+    expect(JSON.parse(answer?.result?.contents?.[0]?.text ?? '')).toEqual({
+      name: 'ccmcp',
+      version: VERSION,
+      tools: 7,
+      readOnly: true,
+    })
   })
   it('stats://usage changes with every read', async () => {
     const found = await answered([
@@ -175,8 +251,14 @@ describe('resources', () => {
       read('stats://usage', 3),
       read('stats://usage', 4),
     ])
-    const texts = [1, 3, 4].map((id) => found.find((each) => each.id === id)?.result?.contents?.[0]?.text ?? '')
-    expect(texts.map((text) => /^requests: (\d+)\nuptime: \d+\.\d{3} s$/.exec(text)?.[1])).toEqual(['2', '4', '5'])
+    const texts = [1, 3, 4].map(
+      (id) => found.find((each) => each.id === id)?.result?.contents?.[0]?.text ?? '',
+    )
+    expect(texts.map((text) => /^requests: (\d+)\nuptime: \d+\.\d{3} s$/.exec(text)?.[1])).toEqual([
+      '2',
+      '4',
+      '5',
+    ])
   })
   it('help://commands lists every tool with its description', async () => {
     const [answer] = await answered([read('help://commands')])
@@ -186,23 +268,36 @@ describe('resources', () => {
   })
   it('that are unknown are not found, by the code of the revision', async () => {
     const revisions = ['2025-03-26', '2025-11-25']
-    for (const revision of revisions) expect(await answered([read('nope://x')], {}, revision)).toMatchObject([{ error: { code: -32002 } }])
+    for (const revision of revisions)
+      expect(await answered([read('nope://x')], {}, revision)).toMatchObject([
+        { error: { code: -32002 } },
+      ])
     const client = await connect(memory(server()), { revision: '2026-07-28' })
-    await expect(client.request('resources/read', { uri: 'nope://x' })).rejects.toMatchObject({ code: -32602 })
+    await expect(client.request('resources/read', { uri: 'nope://x' })).rejects.toMatchObject({
+      code: -32602,
+    })
     await client.close()
   })
 })
 
 describe('prompts', () => {
-  const get = async (name: string, given: object) => (await answered([request('prompts/get', { name, arguments: given })]))[0]
-  const saying = (text: string) => ({ result: { messages: [{ role: 'user', content: { type: 'text', text } }] } })
+  const get = async (name: string, given: object) =>
+    (await answered([request('prompts/get', { name, arguments: given })]))[0]
+  const saying = (text: string) => ({
+    result: { messages: [{ role: 'user', content: { type: 'text', text } }] },
+  })
 
   it('are listed with their arguments', async () => {
     const [answer] = await answered([request('prompts/list')])
     const { prompts } = (answer?.result ?? {}) as unknown as {
       prompts: { name: string; arguments: { name: string; required: boolean }[] }[]
     }
-    expect(prompts.map((each) => [each.name, each.arguments.map(({ name, required }) => `${name}${required ? '' : '?'}`)])).toEqual([
+    expect(
+      prompts.map((each) => [
+        each.name,
+        each.arguments.map(({ name, required }) => `${name}${required ? '' : '?'}`),
+      ]),
+    ).toEqual([
       ['greet', ['name']],
       ['summarize', ['text']],
       ['code_review', ['code', 'language?']],
@@ -210,18 +305,29 @@ describe('prompts', () => {
   })
   it('are built', async () => {
     expect(await get('greet', { name: 'Alice' })).toMatchObject(saying('Please greet Alice warmly'))
-    expect(await get('summarize', { text: 'Long.' })).toMatchObject(saying('Please summarize this text:\nLong.'))
-    expect(await get('code_review', { code: 'fn main() {}' })).toMatchObject(saying('Please review this code:\nfn main() {}'))
-    expect(await get('code_review', { code: 'x', language: 'zig' })).toMatchObject(saying('Please review this zig code:\nx'))
+    expect(await get('summarize', { text: 'Long.' })).toMatchObject(
+      saying('Please summarize this text:\nLong.'),
+    )
+    expect(await get('code_review', { code: 'fn main() {}' })).toMatchObject(
+      saying('Please review this code:\nfn main() {}'),
+    )
+    expect(await get('code_review', { code: 'x', language: 'zig' })).toMatchObject(
+      saying('Please review this zig code:\nx'),
+    )
   })
   it('that are unknown or incomplete are -32602', async () => {
-    expect(await get('nope', {})).toMatchObject({ error: { code: -32602, message: 'Unknown prompt: nope' } })
+    expect(await get('nope', {})).toMatchObject({
+      error: { code: -32602, message: 'Unknown prompt: nope' },
+    })
     expect(await get('greet', {})).toMatchObject({
       error: { code: -32602, message: expect.stringContaining('name is required') as unknown },
     })
   })
   it('complete the language', async () => {
-    const params = { ref: { type: 'ref/prompt', name: 'code_review' }, argument: { name: 'language', value: 'Ja' } }
+    const params = {
+      ref: { type: 'ref/prompt', name: 'code_review' },
+      argument: { name: 'language', value: 'Ja' },
+    }
     expect(await answered([request('completion/complete', params)])).toMatchObject([
       { result: { completion: { values: ['java', 'javascript'] } } },
     ])
@@ -230,12 +336,20 @@ describe('prompts', () => {
 
 describe('log messages', () => {
   it('tell of the beginning, of calls, and of errors', async () => {
-    const lines = [request('ping', {}, 0), call('hello', { name: 'x' }, 1), call('read_file', { path: '../x' }, 2)]
+    const lines = [
+      request('ping', {}, 0),
+      call('hello', { name: 'x' }, 1),
+      call('read_file', { path: '../x' }, 2),
+    ]
     expect(await logged(lines)).toEqual([
       { level: 'info', logger: 'ccmcp', data: 'Server initialized' },
       { level: 'debug', logger: 'ccmcp', data: 'Calling tool: hello' },
       { level: 'debug', logger: 'ccmcp', data: 'Calling tool: read_file' },
-      { level: 'error', logger: 'ccmcp', data: expect.stringMatching(/^Tool read_file failed: "..\/x" has a ".." in it/) as unknown },
+      {
+        level: 'error',
+        logger: 'ccmcp',
+        data: expect.stringMatching(/^Tool read_file failed: "..\/x" has a ".." in it/) as unknown,
+      },
     ])
   })
   it('tell of errors of the protocol as well', async () => {
@@ -255,11 +369,24 @@ describe('log messages', () => {
     ])
   })
   it('"Server initialized" comes once, behind the first answer', async () => {
-    const found = await said([request('tools/list', {}, 1), request('ping', {}, 2), request('ping', {}, 3)])
-    expect(found.map(({ id, params }) => id ?? params?.data)).toEqual([1, 'Server initialized', 2, 3])
+    const found = await said([
+      request('tools/list', {}, 1),
+      request('ping', {}, 2),
+      request('ping', {}, 3),
+    ])
+    expect(found.map(({ id, params }) => id ?? params?.data)).toEqual([
+      1,
+      'Server initialized',
+      2,
+      3,
+    ])
   })
   it('obey logging/setLevel', async () => {
-    const lines = [request('logging/setLevel', { level: 'error' }, 0), call('hello', { name: 'x' }, 1), call('read_file', { path: '' }, 2)]
+    const lines = [
+      request('logging/setLevel', { level: 'error' }, 0),
+      call('hello', { name: 'x' }, 1),
+      call('read_file', { path: '' }, 2),
+    ]
     expect((await logged(lines)).map((params) => params?.level)).toEqual(['error'])
   })
   it('are fewer where the server is told so', async () => {
@@ -282,14 +409,22 @@ describe('log messages', () => {
     expect(heard.filter((frame) => frame.includes('notifications/message'))).toEqual([])
   })
   it('go to stderr as structured lines with the request id', async () => {
-    const { log } = await drive(server(), [...initialize('2025-11-25'), call('hello', { name: 'x' }, 7), ''].join('\n'), {
-      logLevel: 'debug',
-    })
+    const { log } = await drive(
+      server(),
+      [...initialize('2025-11-25'), call('hello', { name: 'x' }, 7), ''].join('\n'),
+      {
+        logLevel: 'debug',
+      },
+    )
     const lines = log
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as unknown)
-    expect(lines).toContainEqual(expect.objectContaining({ level: 'debug', message: 'Calling tool: hello', requestId: 7 }))
-    expect(lines).toContainEqual(expect.objectContaining({ level: 'info', message: 'Server initialized' }))
+    expect(lines).toContainEqual(
+      expect.objectContaining({ level: 'debug', message: 'Calling tool: hello', requestId: 7 }),
+    )
+    expect(lines).toContainEqual(
+      expect.objectContaining({ level: 'info', message: 'Server initialized' }),
+    )
   })
 })

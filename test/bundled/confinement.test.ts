@@ -1,6 +1,14 @@
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
@@ -27,7 +35,8 @@ const SWAPPERS = {
   exchanges: ['python3', new URL('processes/exchange.py', import.meta.url).pathname],
 } as const
 type Swapper = keyof typeof SWAPPERS
-const hasPython = spawnSync('python3', ['-c', 'import ctypes; ctypes.CDLL(None).renameat2']).status === 0
+const hasPython =
+  spawnSync('python3', ['-c', 'import ctypes; ctypes.CDLL(None).renameat2']).status === 0
 const swappers: readonly Swapper[] = hasPython ? ['renames', 'exchanges'] : ['renames']
 
 type Child = ChildProcessByStdio<Writable, Readable, null>
@@ -74,10 +83,14 @@ interface Access {
 
 /** Reads, writes and lists while another process swaps what the names mean. */
 async function race(name: string, make: (root: string) => Access, swapper: Swapper) {
-  const [root, outside] = [join(folder, `${name}-${swapper}-root`), join(folder, `${name}-${swapper}-outside`)]
+  const [root, outside] = [
+    join(folder, `${name}-${swapper}-root`),
+    join(folder, `${name}-${swapper}-outside`),
+  ]
   mkdirSync(root)
   mkdirSync(join(outside, 'deep'), { recursive: true })
-  for (const place of ['secret', 'deep/secret', 'only-outside', 'deep/only-outside']) writeFileSync(join(outside, place), SECRET)
+  for (const place of ['secret', 'deep/secret', 'only-outside', 'deep/only-outside'])
+    writeFileSync(join(outside, place), SECRET)
   const before = fingerprint(outside)
   const [program, script] = SWAPPERS[swapper]
   const child = spawn(program, [script, root, outside], { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -97,15 +110,28 @@ async function race(name: string, make: (root: string) => Access, swapper: Swapp
       refusals.add((error as Error).message)
     }
   }
-  const reads = ['file', 'directory/secret', 'directory/deep/secret', 'turning/secret', 'turning/deep/secret', 'still/deep/secret']
+  const reads = [
+    'file',
+    'directory/secret',
+    'directory/deep/secret',
+    'turning/secret',
+    'turning/deep/secret',
+    'still/deep/secret',
+  ]
   const writes = ['directory/secret', 'turning/new', 'directory/deep/new', 'still/deep/new', 'file']
   const lists = ['directory', 'turning', 'still/deep']
   const work = async (turn: number) => {
     for (let i = turn; performance.now() < deadline; i++) {
-      const [read = '', write = '', list = ''] = [reads[i % reads.length], writes[i % writes.length], lists[i % lists.length]]
+      const [read = '', write = '', list = ''] = [
+        reads[i % reads.length],
+        writes[i % writes.length],
+        lists[i % lists.length],
+      ]
       await attempt(async () => (await access.read(read)).includes(SECRET))
       if (i % 8 === 0) await attempt(async () => (await access.write(write, 'inside'), false))
-      await attempt(async () => (await access.list(list)).entries.some((entry) => entry.name === 'only-outside'))
+      await attempt(async () =>
+        (await access.list(list)).entries.some((entry) => entry.name === 'only-outside'),
+      )
     }
   }
   await Promise.all([0, 1, 2, 3].map(work))
@@ -124,7 +150,11 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   it.each(swappers)(
     'nothing is read, listed or written outside (%s)',
     async (swapper) => {
-      const { done, escapes, swaps, untouched, refusals } = await race('ours', (root) => new Files([{ real: root, given: root }]), swapper)
+      const { done, escapes, swaps, untouched, refusals } = await race(
+        'ours',
+        (root) => new Files([{ real: root, given: root }]),
+        swapper,
+      )
       expect({ escapes, untouched }).toEqual({ escapes: 0, untouched: true })
       // Otherwise it would show nothing.
       expect(Math.min(done, swaps)).toBeGreaterThan(20)
@@ -138,7 +168,11 @@ describe.runIf(linux)('while another process swaps names for links', () => {
     'nor where roots are inside each other and are themselves exchanged (%s)',
     async (swapper) => {
       const make = (root: string): Access => {
-        const [first, second, outer] = [join(root, 'directory/deep'), join(root, 'still/deep'), root]
+        const [first, second, outer] = [
+          join(root, 'directory/deep'),
+          join(root, 'still/deep'),
+          root,
+        ]
         const files = new Files([
           { real: first, given: first },
           { real: second, given: second },
@@ -147,7 +181,8 @@ describe.runIf(linux)('while another process swaps names for links', () => {
         // From the first root, which is at times a way out, and by absolute paths.
         return {
           read: (path) => files.read(path === 'file' ? 'secret' : join(root, path)),
-          write: (path, content) => files.write(path === 'file' ? 'new' : join(root, path), content),
+          write: (path, content) =>
+            files.write(path === 'file' ? 'new' : join(root, path), content),
           list: (path) => files.list(path === 'turning' ? '.' : join(root, path)),
         }
       }
@@ -170,7 +205,9 @@ describe.runIf(linux)('while another process swaps names for links', () => {
         return {
           read: async (path) => readFile(await inside(path), 'utf8'),
           write: async (path, content) => writeFileSync(await inside(path), content),
-          list: async (path) => ({ entries: readdirSync(await inside(path)).map((name) => ({ name })) }),
+          list: async (path) => ({
+            entries: readdirSync(await inside(path)).map((name) => ({ name })),
+          }),
         }
       }
       const { escapes } = await race('check first, then open', naive, swapper)
@@ -182,7 +219,11 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   it.runIf(thorough).each(swappers)(
     'without /proc, some do as well: docs/files.md says so (%s)',
     async (swapper) => {
-      const { attempts } = await race('second look', (root) => new Files([{ real: root, given: root }], { finding: 'real' }), swapper)
+      const { attempts } = await race(
+        'second look',
+        (root) => new Files([{ real: root, given: root }], { finding: 'real' }),
+        swapper,
+      )
       expect(attempts).toBeGreaterThan(20)
     },
     (SECONDS + 30) * 1000,
@@ -196,10 +237,26 @@ describe('whatever the tree and the path', () => {
 
   const NAMES = ['a', 'b', 'c']
   const path = fc
-    .array(fc.constantFrom(...NAMES, ...NAMES, '..', '.', '', '~', '%2e%2e', 'a\\..', '\u2025', 'é', 'e\u0301', outside), {
-      minLength: 1,
-      maxLength: 6,
-    })
+    .array(
+      fc.constantFrom(
+        ...NAMES,
+        ...NAMES,
+        '..',
+        '.',
+        '',
+        '~',
+        '%2e%2e',
+        'a\\..',
+        '\u2025',
+        'é',
+        'e\u0301',
+        outside,
+      ),
+      {
+        minLength: 1,
+        maxLength: 6,
+      },
+    )
     .chain((parts) =>
       fc.constantFrom(
         parts.join('/'),
@@ -209,7 +266,9 @@ describe('whatever the tree and the path', () => {
       ),
     )
   const target = fc.oneof(
-    fc.array(fc.constantFrom(...NAMES, '..', '..', '.'), { minLength: 1, maxLength: 5 }).map((parts) => parts.join('/')),
+    fc
+      .array(fc.constantFrom(...NAMES, '..', '..', '.'), { minLength: 1, maxLength: 5 })
+      .map((parts) => parts.join('/')),
     fc.constantFrom(
       outside,
       `${outside}/a`,
@@ -227,7 +286,9 @@ describe('whatever the tree and the path', () => {
   )
   const tree = fc.array(
     fc.record({
-      at: fc.array(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/')),
+      at: fc
+        .array(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 3 })
+        .map((parts) => parts.join('/')),
       what: fc.oneof(
         fc.constant({ kind: 'file' as const }),
         fc.constant({ kind: 'directory' as const }),
@@ -245,7 +306,11 @@ describe('whatever the tree and the path', () => {
     for (const { at, what } of plan) {
       const spot = join(root, at)
       const above = at.split('/').slice(0, -1)
-      if (above.some((_, index) => isLinkOrFile(join(root, ...above.slice(0, index + 1)))) || isThere(spot)) continue
+      if (
+        above.some((_, index) => isLinkOrFile(join(root, ...above.slice(0, index + 1)))) ||
+        isThere(spot)
+      )
+        continue
       mkdirSync(join(root, ...above), { recursive: true })
       if (what.kind === 'file') writeFileSync(spot, 'inside')
       else if (what.kind === 'directory') mkdirSync(spot)
@@ -255,7 +320,9 @@ describe('whatever the tree and the path', () => {
   const entryOf = (spot: string) => {
     const name = spot.slice(spot.lastIndexOf('/') + 1)
     const directory = spot.slice(0, -name.length)
-    return existsSync(directory) ? readdirSync(directory, { withFileTypes: true }).find((entry) => entry.name === name) : undefined
+    return existsSync(directory)
+      ? readdirSync(directory, { withFileTypes: true }).find((entry) => entry.name === name)
+      : undefined
   }
   const isThere = (spot: string) => entryOf(spot) !== undefined
   const isLinkOrFile = (spot: string) => entryOf(spot)?.isDirectory() === false
@@ -268,7 +335,9 @@ describe('whatever the tree and the path', () => {
     ['one root', [rootOf(root)]],
     ['several roots', [rootOf(inner), rootOf(second), rootOf(root)]],
   ]
-  const cases = findings.flatMap((finding) => ROOTS.map(([name, roots]) => [finding, name, roots] as const))
+  const cases = findings.flatMap((finding) =>
+    ROOTS.map(([name, roots]) => [finding, name, roots] as const),
+  )
   it.each(cases)(
     '%s: nothing comes from outside, and nothing gets there',
     async (finding, name, roots) => {
@@ -276,27 +345,38 @@ describe('whatever the tree and the path', () => {
       const before = fingerprint(outside)
       let attempts = 0
       await fc.assert(
-        fc.asyncProperty(tree, tree, fc.array(operation, { minLength: 1, maxLength: 10 }), async (plan, other, operations) => {
-          plant(root, plan)
-          plant(second, other)
-          for (const { kind, path } of operations) {
-            attempts++
-            try {
-              if (kind === 'read') expect(await files.read(path)).not.toContain(SECRET)
-              else if (kind === 'write') await files.write(path, 'inside')
-              else expect((await files.list(path)).entries.map(({ name }) => name)).not.toContain('only-outside')
-            } catch (error) {
-              expect((error as Error).name).toBe('ToolError')
-              const { message } = error as Error
-              if (!path.includes(folder) && roots.length === 1) expect(message).not.toContain(folder)
+        fc.asyncProperty(
+          tree,
+          tree,
+          fc.array(operation, { minLength: 1, maxLength: 10 }),
+          async (plan, other, operations) => {
+            plant(root, plan)
+            plant(second, other)
+            for (const { kind, path } of operations) {
+              attempts++
+              try {
+                if (kind === 'read') expect(await files.read(path)).not.toContain(SECRET)
+                else if (kind === 'write') await files.write(path, 'inside')
+                else
+                  expect((await files.list(path)).entries.map(({ name }) => name)).not.toContain(
+                    'only-outside',
+                  )
+              } catch (error) {
+                expect((error as Error).name).toBe('ToolError')
+                const { message } = error as Error
+                if (!path.includes(folder) && roots.length === 1)
+                  expect(message).not.toContain(folder)
+              }
             }
-          }
-        }),
+          },
+        ),
         // However slow the machine is: it ends in time.
         thorough ? { numRuns: 5000, interruptAfterTimeLimit: SECONDS * 1000 } : { numRuns: 150 },
       )
       expect(fingerprint(outside)).toBe(before)
-      console.log(`confinement, any tree (${finding}, ${name}): ${attempts} attempts, outside untouched`)
+      console.log(
+        `confinement, any tree (${finding}, ${name}): ${attempts} attempts, outside untouched`,
+      )
     },
     (SECONDS + 60) * 1000,
   )

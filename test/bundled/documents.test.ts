@@ -21,8 +21,14 @@ it('warns of a request before notifications/initialized, and serves it', async (
 })
 
 it('refuses a tool whose schema is malformed when the server is made', () => {
-  const malformed = tool({ name: 'bad', input: { type: 'object', properties: { verb: { type: 'strng' } } } as never, run: () => '' })
-  expect(() => createServer({ name: 's', version: '1', tools: [malformed] })).toThrow(/Tool "bad": its input schema/)
+  const malformed = tool({
+    name: 'bad',
+    input: { type: 'object', properties: { verb: { type: 'strng' } } } as never,
+    run: () => '',
+  })
+  expect(() => createServer({ name: 's', version: '1', tools: [malformed] })).toThrow(
+    /Tool "bad": its input schema/,
+  )
 })
 
 it('answers the round trip of document 001', async () => {
@@ -35,8 +41,24 @@ it('answers the round trip of document 001', async () => {
   )
   await child.closed()
   expect(child.lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
-    { id: 0, result: { protocolVersion: '2024-11-05', serverInfo: { name: 'minimcp-grammar', version: '0.1.0' } } },
-    { id: 1, result: { tools: [{ name: 'conjugate', inputSchema: { required: ['verb', 'tense', 'person'] } }, {}, {}, {}] } },
+    {
+      id: 0,
+      result: {
+        protocolVersion: '2024-11-05',
+        serverInfo: { name: 'minimcp-grammar', version: '0.1.0' },
+      },
+    },
+    {
+      id: 1,
+      result: {
+        tools: [
+          { name: 'conjugate', inputSchema: { required: ['verb', 'tense', 'person'] } },
+          {},
+          {},
+          {},
+        ],
+      },
+    },
     { id: 2, result: { content: [{ type: 'text', text: 'ate' }], isError: false } },
   ])
   expect(child.code).toBe(0)

@@ -60,13 +60,20 @@ describe.each(findings)('%s', (finding) => {
       ],
       more: false,
     })
-    expect((await files.list(root)).entries.map(({ name }) => name)).toEqual((await files.list('.')).entries.map(({ name }) => name))
+    expect((await files.list(root)).entries.map(({ name }) => name)).toEqual(
+      (await files.list('.')).entries.map(({ name }) => name),
+    )
   })
 
   it('says so where it is the weaker of the two', () => {
     const said: string[] = []
-    void new Files([{ real: root, given: root }], { finding, warn: (message) => void said.push(message) })
-    expect(said).toEqual(finding === 'real' ? [expect.stringContaining('This system has no /proc/self/fd')] : [])
+    void new Files([{ real: root, given: root }], {
+      finding,
+      warn: (message) => void said.push(message),
+    })
+    expect(said).toEqual(
+      finding === 'real' ? [expect.stringContaining('This system has no /proc/self/fd')] : [],
+    )
   })
 
   describe('refuses', () => {
@@ -108,9 +115,22 @@ describe.each(findings)('%s', (finding) => {
     })
 
     it('to leak the root', async () => {
-      const paths = ['nope', 'a.txt/x', 'dir', '../x', 'x\0', `${root}-evil/secret`, 'nope/deeper', 'x'.repeat(300)]
+      const paths = [
+        'nope',
+        'a.txt/x',
+        'dir',
+        '../x',
+        'x\0',
+        `${root}-evil/secret`,
+        'nope/deeper',
+        'x'.repeat(300),
+      ]
       for (const path of paths) {
-        for (const attempt of [() => files.read(path), () => files.write(`${path}/x\0`, ''), () => files.list(`${path}/x`)]) {
+        for (const attempt of [
+          () => files.read(path),
+          () => files.write(`${path}/x\0`, ''),
+          () => files.list(`${path}/x`),
+        ]) {
           const message = await attempt().then(String, ({ message }: Error) => message)
           if (!path.startsWith(root)) expect(message).not.toContain(folder)
           expect(message).not.toContain('/proc')
@@ -127,12 +147,18 @@ describe.each(findings)('%s', (finding) => {
       [() => files.write('dir', 'x'), '"dir" is a directory, not a file'],
       [() => files.list('nope'), '"nope" does not exist'],
       [() => files.list('a.txt'), '"a.txt" is not a directory'],
-      [() => files.write('nope/x', 'x'), '"nope/x" cannot be written: its directory does not exist'],
+      [
+        () => files.write('nope/x', 'x'),
+        '"nope/x" cannot be written: its directory does not exist',
+      ],
       [() => files.read('a.txt/b'), '"a.txt/b" leads through something that is not a directory'],
       [() => files.read('new\nline'), '"new\\nline" does not exist'],
       [() => files.read('turned\u202e'), '"turned\\u{202e}" does not exist'],
       [() => files.read('tag\u{e0041}'), '"tag\\u{e0041}" does not exist'],
-      [() => files.write('x', 'half \ud800'), 'The content is not valid Unicode: it has half of a surrogate pair'],
+      [
+        () => files.write('x', 'half \ud800'),
+        'The content is not valid Unicode: it has half of a surrogate pair',
+      ],
     ]
     for (const [attempt, message] of failures) await expect(attempt()).rejects.toThrow(message)
   })
@@ -175,17 +201,26 @@ describe.each(findings)('%s', (finding) => {
       expect(await files.read('absolute-up-and-down')).toBe('B')
       await expect(files.read('up-from-nothing')).rejects.toThrow('does not exist')
       expect(await files.read('dir/deep/up')).toBe('A')
-      expect((await files.list('to-dir')).entries.map(({ name }) => name)).toEqual(['b.txt', 'deep'])
+      expect((await files.list('to-dir')).entries.map(({ name }) => name)).toEqual([
+        'b.txt',
+        'deep',
+      ])
     })
-    it.each(['far-up', 'absolute-far-up', 'out', 'out-dir/secret', 'sibling', 'proc', 'cwd', 'cwd/package.json'])(
-      'do not lead out: %s',
-      async (path) => {
-        await expect(files.read(path)).rejects.toThrow(/leads out of the directories/)
-        await expect(files.write(path, 'x')).rejects.toThrow(/leads out of the directories/)
-        await expect(files.list(path)).rejects.toThrow(/leads out of the directories/)
-        expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
-      },
-    )
+    it.each([
+      'far-up',
+      'absolute-far-up',
+      'out',
+      'out-dir/secret',
+      'sibling',
+      'proc',
+      'cwd',
+      'cwd/package.json',
+    ])('do not lead out: %s', async (path) => {
+      await expect(files.read(path)).rejects.toThrow(/leads out of the directories/)
+      await expect(files.write(path, 'x')).rejects.toThrow(/leads out of the directories/)
+      await expect(files.list(path)).rejects.toThrow(/leads out of the directories/)
+      expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
+    })
     it('are not written through to the outside, where nothing is yet', async () => {
       await expect(files.write('dangling-out', 'x')).rejects.toThrow()
       expect(existsSync(join(outside, 'made.txt'))).toBe(false)
@@ -216,7 +251,9 @@ describe.each(findings)('%s', (finding) => {
     writeFileSync(join(root, 'full'), 'x'.repeat(MAX_READ))
     writeFileSync(join(root, 'over'), 'x'.repeat(MAX_READ + 1))
     expect((await files.read('full')).length).toBe(MAX_READ)
-    await expect(files.read('over')).rejects.toThrow('"over" has 1048577 bytes; at most 1048576 are read')
+    await expect(files.read('over')).rejects.toThrow(
+      '"over" has 1048577 bytes; at most 1048576 are read',
+    )
   })
   it('does not follow a file that grows for ever', async () => {
     const path = join(root, 'growing')
@@ -233,7 +270,9 @@ describe.each(findings)('%s', (finding) => {
   it('says what is binary', async () => {
     writeFileSync(join(root, 'nul'), 'a\0b')
     writeFileSync(join(root, 'latin'), Buffer.from([0x63, 0xe9]))
-    await expect(files.read('nul')).rejects.toThrow('"nul" is a binary file (3 bytes); only UTF-8 text can be read')
+    await expect(files.read('nul')).rejects.toThrow(
+      '"nul" is a binary file (3 bytes); only UTF-8 text can be read',
+    )
     await expect(files.read('latin')).rejects.toThrow('is a binary file')
   })
   it('keeps every character of a text', async () => {
@@ -253,8 +292,13 @@ describe.each(findings)('%s', (finding) => {
     it.runIf(linux)('is refused without waiting: a pipe', async () => {
       execFileSync('mkfifo', [join(root, 'pipe')])
       // Four of them would block every thread that Node reads files with.
-      const refusals = Array.from({ length: 8 }, () => expect(files.read('pipe')).rejects.toThrow('"pipe" is not a regular file'))
-      await Promise.all([...refusals, expect(files.write('pipe', 'x')).rejects.toThrow('"pipe" is not a regular file')])
+      const refusals = Array.from({ length: 8 }, () =>
+        expect(files.read('pipe')).rejects.toThrow('"pipe" is not a regular file'),
+      )
+      await Promise.all([
+        ...refusals,
+        expect(files.write('pipe', 'x')).rejects.toThrow('"pipe" is not a regular file'),
+      ])
       expect(await files.read('a.txt')).toBe('A')
     })
     it.runIf(linux)('is refused where the root is / : devices and /proc', async () => {
@@ -262,7 +306,12 @@ describe.each(findings)('%s', (finding) => {
       for (const path of ['/dev/zero', '/dev/null', '/dev/tty']) {
         if (existsSync(path)) await expect(all.read(path)).rejects.toThrow('is not a regular file')
       }
-      for (const path of ['/proc/self/environ', '/proc/self/mem', '/proc/version', '/proc/self/root/proc/version'])
+      for (const path of [
+        '/proc/self/environ',
+        '/proc/self/mem',
+        '/proc/version',
+        '/proc/self/root/proc/version',
+      ])
         await expect(all.read(path)).rejects.toThrow('is not a regular file')
       await expect(all.write('/proc/self/comm', 'x')).rejects.toThrow('is not a regular file')
       await expect(all.write('/dev/null', 'x')).rejects.toThrow('is not a regular file')
@@ -294,17 +343,29 @@ describe.each(findings)('%s', (finding) => {
       await expect(files.write('x'.repeat(256), 'x')).rejects.toThrow('has a name that is too long')
       expect(readdirSync(root)).toEqual(before)
     })
-    it.runIf(linux && process.getuid?.() !== 0)('does not replace what may not be written', async () => {
-      writeFileSync(join(root, 'locked'), 'locked')
-      chmodSync(join(root, 'locked'), 0o444)
-      await expect(files.write('locked', 'x')).rejects.toThrow('may not be written: permission denied')
-    })
+    it.runIf(linux && process.getuid?.() !== 0)(
+      'does not replace what may not be written',
+      async () => {
+        writeFileSync(join(root, 'locked'), 'locked')
+        chmodSync(join(root, 'locked'), 0o444)
+        await expect(files.write('locked', 'x')).rejects.toThrow(
+          'may not be written: permission denied',
+        )
+      },
+    )
   })
 
   describe('listing', () => {
     it.runIf(linux)('shows names that would fake a line, or are no text, as escapes', async () => {
       const root = freshRoot()
-      for (const name of ['a\nD fake', 'tab\there', 'turned\u202e', 'back\\slash', '\u001b[31mred', 'tag\u{e0041}'])
+      for (const name of [
+        'a\nD fake',
+        'tab\there',
+        'turned\u202e',
+        'back\\slash',
+        '\u001b[31mred',
+        'tag\u{e0041}',
+      ])
         writeFileSync(join(root, name), '')
       writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff, 0x0a, 0x41])]), '')
       const { entries } = await filesAt(root).list('.')
@@ -360,7 +421,9 @@ it('loses neither the old nor the new content when the writer is killed', async 
   const bundle = new URL('../../dist/files.js', import.meta.url).href
   writeFileSync(path, 'x'.repeat(100_000))
   for (let round = 0; round < 12; round++) {
-    const child = spawn(process.execPath, [writer, bundle, root], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [writer, bundle, root], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     const ended = new Promise((resolve) => child.on('exit', resolve))
     // It has written `round` times and is at it again.
     await new Promise<void>((resolve) => {

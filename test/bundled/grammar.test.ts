@@ -37,16 +37,24 @@ const table = FORMS.trim()
   .split('\n')
   .flatMap((row) => {
     const [verb = '', ...tenses] = row.split('|').map((cell) => cell.trim())
-    return tenses.flatMap((forms, tense) => forms.split(', ').map((form, person) => ({ verb, tense, person, form })))
+    return tenses.flatMap((forms, tense) =>
+      forms.split(', ').map((form, person) => ({ verb, tense, person, form })),
+    )
   })
 
 /** Calls one tool many times over one connection. */
-async function all(calls: readonly { name: string; input: object }[], revision = '2025-11-25'): Promise<unknown[]> {
+async function all(
+  calls: readonly { name: string; input: object }[],
+  revision = '2025-11-25',
+): Promise<unknown[]> {
   const lines = calls.map(({ name, input }, index) => call(name, input, index))
   const [, ...rest] = await answers(grammarServer(), [...initialize(revision), ...lines])
   return rest
 }
-const texts = (found: unknown[]) => found.map((answer) => (answer as { result: { content: { text: string }[] } }).result.content[0]?.text)
+const texts = (found: unknown[]) =>
+  found.map(
+    (answer) => (answer as { result: { content: { text: string }[] } }).result.content[0]?.text,
+  )
 
 describe('conjugate', () => {
   it('has a table of 300 forms', () => {
@@ -69,10 +77,17 @@ describe('conjugate', () => {
   })
   it('refuses other verbs, tenses and persons with -32602 that names them', async () => {
     const good = { verb: 'eat', tense: 'past simple', person: '3sg' }
-    const bad = [{ ...good, verb: 'fly' }, { ...good, tense: 'pluperfect' }, { ...good, person: '1pl' }, { verb: 'eat' }]
+    const bad = [
+      { ...good, verb: 'fly' },
+      { ...good, tense: 'pluperfect' },
+      { ...good, person: '1pl' },
+      { verb: 'eat' },
+    ]
     const found = await all(bad.map((input) => ({ name: 'conjugate', input })))
     for (const [index, word] of ['verb', 'tense', 'person', 'tense'].entries())
-      expect(found[index]).toMatchObject({ error: { code: -32602, message: expect.stringContaining(word) as unknown } })
+      expect(found[index]).toMatchObject({
+        error: { code: -32602, message: expect.stringContaining(word) as unknown },
+      })
   })
   it('says so as a result where it is asked to', async () => {
     const [, found] = await answers(grammarServer({ invalidArguments: 'result' }), [
@@ -98,22 +113,36 @@ describe('lookup_irregular_verb', () => {
   }
   it('gives an object, as text and as structured content', async () => {
     const names = Object.keys(PARTS)
-    const found = await all(names.map((verb) => ({ name: 'lookup_irregular_verb', input: { verb } })))
+    const found = await all(
+      names.map((verb) => ({ name: 'lookup_irregular_verb', input: { verb } })),
+    )
     for (const [index, infinitive] of names.entries()) {
       const [past_simple, past_participle, irregular] = PARTS[infinitive] ?? []
       const value = { infinitive, past_simple, past_participle, irregular }
       expect(found[index]).toMatchObject({
-        result: { content: [{ text: JSON.stringify(value) }], structuredContent: value, isError: false },
+        result: {
+          content: [{ text: JSON.stringify(value) }],
+          structuredContent: value,
+          isError: false,
+        },
       })
     }
   })
   it('gives text alone where there is no structured content', async () => {
-    const [found] = await all([{ name: 'lookup_irregular_verb', input: { verb: 'eat' } }], '2024-11-05')
+    const [found] = await all(
+      [{ name: 'lookup_irregular_verb', input: { verb: 'eat' } }],
+      '2024-11-05',
+    )
     expect(found).toEqual({
       jsonrpc: '2.0',
       id: 0,
       result: {
-        content: [{ type: 'text', text: '{"infinitive":"eat","past_simple":"ate","past_participle":"eaten","irregular":true}' }],
+        content: [
+          {
+            type: 'text',
+            text: '{"infinitive":"eat","past_simple":"ate","past_participle":"eaten","irregular":true}',
+          },
+        ],
         isError: false,
       },
     })
@@ -152,18 +181,34 @@ describe('lookup_spanish', () => {
   }
   it('translates forms', async () => {
     const forms = Object.keys(SPANISH)
-    expect(texts(await all(forms.map((form) => ({ name: 'lookup_spanish', input: { form } }))))).toEqual(Object.values(SPANISH))
+    expect(
+      texts(await all(forms.map((form) => ({ name: 'lookup_spanish', input: { form } })))),
+    ).toEqual(Object.values(SPANISH))
   })
   it('knows every form of the table', async () => {
     const forms = [...new Set(table.map(({ form }) => form))]
     const found = await all(forms.map((form) => ({ name: 'lookup_spanish', input: { form } })))
     for (const answer of found)
-      expect(answer).toMatchObject({ result: { isError: false, content: [{ text: expect.stringMatching(/^[a-záéíóúñ]+$/) as unknown }] } })
+      expect(answer).toMatchObject({
+        result: {
+          isError: false,
+          content: [{ text: expect.stringMatching(/^[a-záéíóúñ]+$/) as unknown }],
+        },
+      })
   })
   it('tells the model which verbs there are where a form is in no table', async () => {
     const [found] = await all([{ name: 'lookup_spanish', input: { form: 'flew' } }])
     expect(found).toMatchObject({
-      result: { isError: true, content: [{ text: expect.stringContaining('"flew" is no form of these verbs: work, play') as unknown }] },
+      result: {
+        isError: true,
+        content: [
+          {
+            text: expect.stringContaining(
+              '"flew" is no form of these verbs: work, play',
+            ) as unknown,
+          },
+        ],
+      },
     })
   })
 })
@@ -193,7 +238,9 @@ describe('check_subject_verb_agreement', () => {
     ['she', 'be', false, 'is'],
   ]
   it.each(CASES)('%s %s: %s', async (subject, verb_form, agrees, expected) => {
-    const [found] = await all([{ name: 'check_subject_verb_agreement', input: { subject, verb_form } }])
+    const [found] = await all([
+      { name: 'check_subject_verb_agreement', input: { subject, verb_form } },
+    ])
     expect(found).toMatchObject({ result: { structuredContent: { agrees, expected } } })
   })
   it('refuses what it cannot judge', async () => {
@@ -210,6 +257,11 @@ it('is minimcp-grammar 0.1.0, with four tools', async () => {
   expect(client.server).toEqual({ name: 'minimcp-grammar', version: '0.1.0' })
   const names: string[] = []
   for await (const { name } of client.tools()) names.push(name)
-  expect(names).toEqual(['conjugate', 'lookup_irregular_verb', 'lookup_spanish', 'check_subject_verb_agreement'])
+  expect(names).toEqual([
+    'conjugate',
+    'lookup_irregular_verb',
+    'lookup_spanish',
+    'check_subject_verb_agreement',
+  ])
   await client.close()
 })

@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import fc from 'fast-check'
@@ -13,13 +21,21 @@ import { CCMCP, Child } from '../stdio/child.js'
 import { temporaryFolder } from './folder.js'
 
 const folder = temporaryFolder()
-const greet = { name: 'greet_formal', description: 'Formal greeting', template: 'Dear {name}, it is a pleasure to meet you.' }
+const greet = {
+  name: 'greet_formal',
+  description: 'Formal greeting',
+  template: 'Dear {name}, it is a pleasure to meet you.',
+}
 const list = (id: unknown = 'list') => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list' })
 
 interface Message {
   id?: unknown
   method?: string
-  result?: { content: { text: string }[]; isError: boolean; tools: { name: string; inputSchema: object }[] }
+  result?: {
+    content: { text: string }[]
+    isError: boolean
+    tools: { name: string; inputSchema: object }[]
+  }
 }
 async function all(server: Server, lines: readonly string[]): Promise<Message[]> {
   return (await answers(server, [...initialize('2025-11-25'), ...lines])) as Message[]
@@ -39,7 +55,12 @@ const fresh = () => ccmcpServer({ roots: [folder] })
 describe('register_tool', () => {
   it('adds a tool that can be listed and called at once', async () => {
     const server = fresh()
-    expect(await texts(server, [call('register_tool', greet, 1), call('greet_formal', { name: 'Professor Smith' }, 2)])).toEqual([
+    expect(
+      await texts(server, [
+        call('register_tool', greet, 1),
+        call('greet_formal', { name: 'Professor Smith' }, 2),
+      ]),
+    ).toEqual([
       'Registered tool greet_formal (arguments: name)',
       'Dear Professor Smith, it is a pleasure to meet you.',
     ])
@@ -51,11 +72,18 @@ describe('register_tool', () => {
     })
   })
   it('and unregister_tool tell of the change each time', async () => {
-    const found = await all(fresh(), [call('register_tool', greet, 1), call('unregister_tool', { name: 'greet_formal' }, 2)])
-    expect(found.filter(({ method }) => method === 'notifications/tools/list_changed').length).toBeGreaterThan(0)
+    const found = await all(fresh(), [
+      call('register_tool', greet, 1),
+      call('unregister_tool', { name: 'greet_formal' }, 2),
+    ])
+    expect(
+      found.filter(({ method }) => method === 'notifications/tools/list_changed').length,
+    ).toBeGreaterThan(0)
     const apart = fresh()
     const told = async (line: string) =>
-      (await all(apart, [line])).filter(({ method }) => method === 'notifications/tools/list_changed').length
+      (await all(apart, [line])).filter(
+        ({ method }) => method === 'notifications/tools/list_changed',
+      ).length
     expect(await told(call('register_tool', greet))).toBe(1)
     expect(await told(call('unregister_tool', { name: 'greet_formal' }))).toBe(1)
   })
@@ -79,7 +107,13 @@ describe('register_tool', () => {
   it('takes names of arguments that objects have of their own', async () => {
     const odd = { name: 'odd', description: 'd', template: '{__proto__} {constructor} {toString}' }
     const input = JSON.parse('{"__proto__":"p","constructor":"c","toString":"t"}') as object
-    expect(await texts(fresh(), [call('register_tool', odd, 1), call('odd', input, 2), call('odd', {}, 3)])).toEqual([
+    expect(
+      await texts(fresh(), [
+        call('register_tool', odd, 1),
+        call('odd', input, 2),
+        call('odd', {}, 3),
+      ]),
+    ).toEqual([
       expect.stringContaining('Registered'),
       'p c t',
       'ERROR Invalid arguments for odd: __proto__ is required; constructor is required; toString is required',
@@ -87,22 +121,46 @@ describe('register_tool', () => {
   })
 
   const BAD: readonly [string, object, string][] = [
-    ['a built-in name', { ...greet, name: 'hello' }, 'The tool hello is built in and cannot be replaced'],
-    ['itself', { ...greet, name: 'register_tool' }, 'The tool register_tool is built in and cannot be replaced'],
+    [
+      'a built-in name',
+      { ...greet, name: 'hello' },
+      'The tool hello is built in and cannot be replaced',
+    ],
+    [
+      'itself',
+      { ...greet, name: 'register_tool' },
+      'The tool register_tool is built in and cannot be replaced',
+    ],
     ['an empty name', { ...greet, name: '' }, 'The name "" is not allowed'],
     ['a name with a space', { ...greet, name: 'a b' }, 'The name "a b" is not allowed'],
     ['a long name', { ...greet, name: 'a'.repeat(65) }, 'is not allowed: use 1 to 64'],
     ['an empty description', { ...greet, description: '' }, 'The description is empty'],
-    ['a long description', { ...greet, description: 'x'.repeat(1001) }, 'The description has 1001 characters; at most 1000 are allowed'],
+    [
+      'a long description',
+      { ...greet, description: 'x'.repeat(1001) },
+      'The description has 1001 characters; at most 1000 are allowed',
+    ],
     ['an empty template', { ...greet, template: '' }, 'The template is empty'],
-    ['a long template', { ...greet, template: 'x'.repeat(10_001) }, 'The template has 10001 characters; at most 10000 are allowed'],
+    [
+      'a long template',
+      { ...greet, template: 'x'.repeat(10_001) },
+      'The template has 10001 characters; at most 10000 are allowed',
+    ],
     [
       'many placeholders',
       { ...greet, template: Array.from({ length: 21 }, (_, i) => `{a${i}}`).join('') },
       'The template has 21 placeholders; at most 20 are allowed',
     ],
-    ['hidden text', { ...greet, description: 'nice\u{e0041}' }, 'The description has control or invisible characters'],
-    ['an escape sequence', { ...greet, template: '\u001b[2J' }, 'The template has control or invisible characters'],
+    [
+      'hidden text',
+      { ...greet, description: 'nice\u{e0041}' },
+      'The description has control or invisible characters',
+    ],
+    [
+      'an escape sequence',
+      { ...greet, template: '\u001b[2J' },
+      'The template has control or invisible characters',
+    ],
   ]
   it.each(BAD)('refuses %s', async (_, input, message) => {
     const server = fresh()
@@ -113,17 +171,28 @@ describe('register_tool', () => {
   })
   it('refuses a name twice, and too many', async () => {
     const server = fresh()
-    expect(await texts(server, [call('register_tool', greet, 1), call('register_tool', greet, 2)])).toEqual([
+    expect(
+      await texts(server, [call('register_tool', greet, 1), call('register_tool', greet, 2)]),
+    ).toEqual([
       expect.stringContaining('Registered'),
       'ERROR The tool greet_formal is registered already; unregister it first to replace it',
     ])
-    const lines = Array.from({ length: 100 }, (_, i) => call('register_tool', { ...greet, name: `t${i}` }, i))
-    expect((await texts(server, lines)).at(-1)).toBe('ERROR 100 tools are registered, which is the most; unregister one first')
+    const lines = Array.from({ length: 100 }, (_, i) =>
+      call('register_tool', { ...greet, name: `t${i}` }, i),
+    )
+    expect((await texts(server, lines)).at(-1)).toBe(
+      'ERROR 100 tools are registered, which is the most; unregister one first',
+    )
     expect(await names(server)).toHaveLength(108)
   })
   it('does not make texts without end', async () => {
     const many = { name: 'many', description: 'd', template: '{a}'.repeat(3000) }
-    expect(await texts(fresh(), [call('register_tool', many, 1), call('many', { a: 'x'.repeat(1000) }, 2)])).toEqual([
+    expect(
+      await texts(fresh(), [
+        call('register_tool', many, 1),
+        call('many', { a: 'x'.repeat(1000) }, 2),
+      ]),
+    ).toEqual([
       expect.stringContaining('Registered'),
       'ERROR The text would have 3000000 characters; at most 1048576 are made',
     ])
@@ -133,14 +202,21 @@ describe('register_tool', () => {
 describe('unregister_tool', () => {
   it('removes what was registered', async () => {
     const server = fresh()
-    expect(await texts(server, [call('register_tool', greet, 1), call('unregister_tool', { name: 'greet_formal' }, 2)])).toEqual([
-      expect.stringContaining('Registered'),
-      'Unregistered tool greet_formal',
-    ])
+    expect(
+      await texts(server, [
+        call('register_tool', greet, 1),
+        call('unregister_tool', { name: 'greet_formal' }, 2),
+      ]),
+    ).toEqual([expect.stringContaining('Registered'), 'Unregistered tool greet_formal'])
     expect(await names(server)).not.toContain('greet_formal')
   })
   it('removes nothing else', async () => {
-    expect(await texts(fresh(), [call('unregister_tool', { name: 'hello' }, 1), call('unregister_tool', { name: 'nope' }, 2)])).toEqual([
+    expect(
+      await texts(fresh(), [
+        call('unregister_tool', { name: 'hello' }, 1),
+        call('unregister_tool', { name: 'nope' }, 2),
+      ]),
+    ).toEqual([
       'ERROR The tool hello is built in and cannot be removed',
       'ERROR There is no registered tool "nope"',
     ])
@@ -148,8 +224,14 @@ describe('unregister_tool', () => {
   it('does not remove a built-in tool that was left out, nor let it be replaced', async () => {
     const server = ccmcpServer({ roots: [folder], excludeTools: ['hello'] })
     expect(
-      await texts(server, [call('unregister_tool', { name: 'hello' }, 1), call('register_tool', { ...greet, name: 'hello' }, 2)]),
-    ).toEqual(['ERROR The tool hello is built in and cannot be removed', 'ERROR The tool hello is built in and cannot be replaced'])
+      await texts(server, [
+        call('unregister_tool', { name: 'hello' }, 1),
+        call('register_tool', { ...greet, name: 'hello' }, 2),
+      ]),
+    ).toEqual([
+      'ERROR The tool hello is built in and cannot be removed',
+      'ERROR The tool hello is built in and cannot be replaced',
+    ])
   })
 })
 
@@ -157,7 +239,9 @@ describe('a template', () => {
   it('takes values as they are, once', () => {
     expect(render('{a}{b}', { a: '{b}', b: '{a}' })).toBe('{b}{a}')
     expect(render('{a}', { a: '$& $1 $$ \\' })).toBe('$& $1 $$ \\')
-    expect(render('{not a placeholder} {} {1} {{a}}', { a: 'x' })).toBe('{not a placeholder} {} {1} {x}')
+    expect(render('{not a placeholder} {} {1} {{a}}', { a: 'x' })).toBe(
+      '{not a placeholder} {} {1} {x}',
+    )
   })
   it('holds its literal text and every value, for any of them', () => {
     const name = fc.constantFrom('a', 'b', 'c')
@@ -168,7 +252,9 @@ describe('a template', () => {
     fc.assert(
       fc.property(fc.array(piece), fc.string(), fc.string(), fc.string(), (pieces, a, b, c) => {
         const values: Record<string, string> = { a, b, c }
-        const expected = pieces.map((each) => (/^\{[abc]\}$/.test(each) ? values[each[1] ?? ''] : each)).join('')
+        const expected = pieces
+          .map((each) => (/^\{[abc]\}$/.test(each) ? values[each[1] ?? ''] : each))
+          .join('')
         expect(render(pieces.join(''), values)).toBe(expected)
         expect(parametersOf(pieces.join('')).every((each) => each in values)).toBe(true)
       }),
@@ -180,17 +266,29 @@ describe('persist', () => {
   let count = 0
   const newFile = () => join(folder, `tools-${++count}.json`)
   const open = (file: string, warnings: string[] = []) =>
-    ccmcpServer({ roots: [folder], toolFile: new ToolFile(file, { warn: (message) => void warnings.push(message) }) })
-  const aside = (file: string) => readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.damaged-`))
+    ccmcpServer({
+      roots: [folder],
+      toolFile: new ToolFile(file, { warn: (message) => void warnings.push(message) }),
+    })
+  const aside = (file: string) =>
+    readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.damaged-`))
 
   it('keeps tools across restarts, in a file with a version', async () => {
     const file = newFile()
-    await texts(open(file), [call('register_tool', greet, 1), call('register_tool', { ...greet, name: 'second' }, 2)])
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, tools: [greet, { ...greet, name: 'second' }] })
-    expect(await texts(open(file), [call('greet_formal', { name: 'A' }, 1), call('unregister_tool', { name: 'second' }, 2)])).toEqual([
-      'Dear A, it is a pleasure to meet you.',
-      'Unregistered tool second',
+    await texts(open(file), [
+      call('register_tool', greet, 1),
+      call('register_tool', { ...greet, name: 'second' }, 2),
     ])
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+      version: 1,
+      tools: [greet, { ...greet, name: 'second' }],
+    })
+    expect(
+      await texts(open(file), [
+        call('greet_formal', { name: 'A' }, 1),
+        call('unregister_tool', { name: 'second' }, 2),
+      ]),
+    ).toEqual(['Dear A, it is a pleasure to meet you.', 'Unregistered tool second'])
     expect((await names(open(file))).slice(8)).toEqual(['greet_formal'])
   })
   it('writes no file before there is something to keep', () => {
@@ -227,18 +325,33 @@ describe('persist', () => {
   })
   it('keeps the good tools of a file in which one is bad', async () => {
     const file = newFile()
-    writeFileSync(file, JSON.stringify({ version: 1, tools: [greet, { ...greet, name: 'hello' }, { name: 5 }, null, greet] }))
+    writeFileSync(
+      file,
+      JSON.stringify({
+        version: 1,
+        tools: [greet, { ...greet, name: 'hello' }, { name: 5 }, null, greet],
+      }),
+    )
     const warnings: string[] = []
     const server = open(file, warnings)
     expect((await names(server)).slice(8)).toEqual(['greet_formal'])
     expect(warnings).toHaveLength(1)
     await texts(server, [call('register_tool', { ...greet, name: 'second' })])
     expect(aside(file)).toHaveLength(1)
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, tools: [greet, { ...greet, name: 'second' }] })
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+      version: 1,
+      tools: [greet, { ...greet, name: 'second' }],
+    })
   })
   it('keeps no more tools than can be registered', async () => {
     const file = newFile()
-    writeFileSync(file, JSON.stringify({ version: 1, tools: Array.from({ length: 101 }, (_, i) => ({ ...greet, name: `t${i}` })) }))
+    writeFileSync(
+      file,
+      JSON.stringify({
+        version: 1,
+        tools: Array.from({ length: 101 }, (_, i) => ({ ...greet, name: `t${i}` })),
+      }),
+    )
     const warnings: string[] = []
     expect(await names(open(file, warnings))).toHaveLength(108)
     expect(warnings[0]).toContain('there are more than 100')
@@ -254,13 +367,17 @@ describe('persist', () => {
     const file = newFile()
     const children = ['a', 'b', 'c'].map((letter) => {
       const child = new Child(CCMCP, ['--persist', file])
-      const lines = Array.from({ length: 12 }, (_, i) => call('register_tool', { ...greet, name: `${letter}${i}` }, i + 1))
+      const lines = Array.from({ length: 12 }, (_, i) =>
+        call('register_tool', { ...greet, name: `${letter}${i}` }, i + 1),
+      )
       child.write([...initialize('2025-11-25'), ...lines].map((line) => `${line}\n`).join(''))
       child.end()
       return child
     })
     await Promise.all(children.map((child) => child.closed()))
-    const told = children.flatMap(({ stdout }) => [...stdout.toString().matchAll(/"Registered tool (\w+)/g)].map(([, name = '']) => name))
+    const told = children.flatMap(({ stdout }) =>
+      [...stdout.toString().matchAll(/"Registered tool (\w+)/g)].map(([, name = '']) => name),
+    )
     const { tools } = JSON.parse(readFileSync(file, 'utf8')) as { tools: { name: string }[] }
     expect(tools.map(({ name }) => name).toSorted()).toEqual(told.toSorted())
     expect(told.length).toBeGreaterThan(12)
@@ -274,11 +391,16 @@ describe('persist', () => {
     const registered = client.callTool('register_tool', greet)
     // A call of the new tool that does not wait for the answer is served in its order.
     const used = client.callTool('greet_formal', { name: 'A' })
-    for (let a = 0; a < 20; a++) expect(await client.callTool('add', { a, b: 1 })).toMatchObject({ content: [{ text: String(a + 1) }] })
+    for (let a = 0; a < 20; a++)
+      expect(await client.callTool('add', { a, b: 1 })).toMatchObject({
+        content: [{ text: String(a + 1) }],
+      })
     expect(existsSync(lock)).toBe(true)
     rmSync(lock)
     expect(await registered).toMatchObject({ isError: false })
-    expect(await used).toMatchObject({ content: [{ text: 'Dear A, it is a pleasure to meet you.' }] })
+    expect(await used).toMatchObject({
+      content: [{ text: 'Dear A, it is a pleasure to meet you.' }],
+    })
     await client.close()
   })
   it('stops waiting for a lock when the caller cancels', async () => {
@@ -294,7 +416,9 @@ describe('persist', () => {
     // The cancellation has come when this is answered.
     await client.callTool('add', { a: 1, b: 1 })
     rmSync(`${file}.lock`)
-    expect(await client.callTool('register_tool', { ...greet, name: 'second' })).toMatchObject({ isError: false })
+    expect(await client.callTool('register_tool', { ...greet, name: 'second' })).toMatchObject({
+      isError: false,
+    })
     expect((await names(server)).slice(8)).toEqual(['second'])
     await client.close()
   })
@@ -308,17 +432,23 @@ describe('persist', () => {
         since,
       })
     const kept = (file: ToolFile) => file.load(() => {}).map(({ name }) => name)
-    const fileWith = (options: Partial<ToolFileOptions>, path = newFile()) => new ToolFile(path, { warn: () => {}, ...options })
-    const leftovers = (file: ToolFile) => readdirSync(folder).filter((name) => name.startsWith(`${basename(file.path)}.`))
+    const fileWith = (options: Partial<ToolFileOptions>, path = newFile()) =>
+      new ToolFile(path, { warn: () => {}, ...options })
+    const leftovers = (file: ToolFile) =>
+      readdirSync(folder).filter((name) => name.startsWith(`${basename(file.path)}.`))
 
     it('is given up on with an error that says why, and nothing is changed', async () => {
       const file = fileWith({ patience: 30, stale: 60_000 })
       writeFileSync(`${file.path}.lock`, '')
-      await expect(update(file, ['a'])).rejects.toThrow('nothing was changed: another process holds its lock; try again')
+      await expect(update(file, ['a'])).rejects.toThrow(
+        'nothing was changed: another process holds its lock; try again',
+      )
       expect(kept(file)).toEqual([])
       expect(existsSync(`${file.path}.lock`)).toBe(true)
       // Whoever was asked long ago does not wait again.
-      await expect(update(fileWith({ patience: 60_000 }, file.path), ['a'], performance.now() - 60_001)).rejects.toThrow('holds its lock')
+      await expect(
+        update(fileWith({ patience: 60_000 }, file.path), ['a'], performance.now() - 60_001),
+      ).rejects.toThrow('holds its lock')
     })
     it('of a killed process is removed once nobody has touched it for a while, by one of many', async () => {
       const file = fileWith({ stale: 20 })
@@ -357,7 +487,9 @@ describe('persist', () => {
     it('is no directory', async () => {
       const file = fileWith({})
       mkdirSync(`${file.path}.lock`)
-      await expect(update(file, ['a'])).rejects.toThrow('something else has the name of its lock file')
+      await expect(update(file, ['a'])).rejects.toThrow(
+        'something else has the name of its lock file',
+      )
     })
   })
   it('is out of reach of the file tools, and so is its lock', async () => {
@@ -372,35 +504,47 @@ describe('persist', () => {
       call('read_file', { path: name.toUpperCase() }, 3),
     ])
     expect(found).toHaveLength(3)
-    for (const text of found) expect(text).toMatch(/^ERROR ".*" belongs to the server itself; name another file$/)
+    for (const text of found)
+      expect(text).toMatch(/^ERROR ".*" belongs to the server itself; name another file$/)
     expect(readdirSync(folder)).toEqual(before)
-    expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([expect.stringContaining('Registered')])
+    expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([
+      expect.stringContaining('Registered'),
+    ])
   })
   it('loses nothing that was answered where processes are killed', async () => {
     const file = newFile()
     const told = new Set<string>()
     for (let round = 0; round < 3; round++) {
       const child = new Child(CCMCP, ['--persist', file])
-      const lines = Array.from({ length: 20 }, (_, i) => call('register_tool', { ...greet, name: `r${round}-${i}` }, i + 1))
+      const lines = Array.from({ length: 20 }, (_, i) =>
+        call('register_tool', { ...greet, name: `r${round}-${i}` }, i + 1),
+      )
       child.write([...initialize('2025-11-25'), ...lines].map((line) => `${line}\n`).join(''))
-      await child.until(() => child.stdout.toString().split('"Registered tool').length > 3 + 2 * round, 'some answers')
+      await child.until(
+        () => child.stdout.toString().split('"Registered tool').length > 3 + 2 * round,
+        'some answers',
+      )
       await child.kill()
-      for (const [, name = ''] of child.stdout.toString().matchAll(/"Registered tool ([\w-]+)/g)) told.add(name)
+      for (const [, name = ''] of child.stdout.toString().matchAll(/"Registered tool ([\w-]+)/g))
+        told.add(name)
     }
     const { tools } = JSON.parse(readFileSync(file, 'utf8')) as { tools: { name: string }[] }
     expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining([...told]))
     expect(told.size).toBeGreaterThan(8)
   })
-  it.runIf(process.platform === 'linux')('does not wait for a pipe that has come in the place of the file', async () => {
-    const file = newFile()
-    const server = open(file)
-    await texts(server, [call('register_tool', greet)])
-    rmSync(file)
-    execFileSync('mkfifo', [file])
-    expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([
-      'ERROR The change cannot be kept on disk (not a regular file); nothing was changed',
-    ])
-  })
+  it.runIf(process.platform === 'linux')(
+    'does not wait for a pipe that has come in the place of the file',
+    async () => {
+      const file = newFile()
+      const server = open(file)
+      await texts(server, [call('register_tool', greet)])
+      rmSync(file)
+      execFileSync('mkfifo', [file])
+      expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([
+        'ERROR The change cannot be kept on disk (not a regular file); nothing was changed',
+      ])
+    },
+  )
   it.runIf(process.getuid?.() !== 0)('registers nothing that cannot be kept', async () => {
     const file = newFile()
     const server = open(file)

@@ -32,11 +32,14 @@ function tree(files: Readonly<Record<string, string>>): string {
   }
   return top
 }
-const rootsOf = (first: string, ...others: string[]): RootList => rootsAt([first, ...others], () => {})
-const namesIn = async (files: Files, path: string) => (await files.list(path)).entries.map(({ name }) => name)
+const rootsOf = (first: string, ...others: string[]): RootList =>
+  rootsAt([first, ...others], () => {})
+const namesIn = async (files: Files, path: string) =>
+  (await files.list(path)).entries.map(({ name }) => name)
 
 describe.each(findings)('several roots, %s', (finding) => {
-  const filesAt = (first: string, ...others: string[]) => new Files(rootsOf(first, ...others), { finding })
+  const filesAt = (first: string, ...others: string[]) =>
+    new Files(rootsOf(first, ...others), { finding })
 
   it('are told apart by absolute paths; relative ones begin in the first', async () => {
     const top = tree({ 'one/a': '1', 'two/a': '2', 'three/a': '3', 'outside/a': SECRET })
@@ -50,7 +53,15 @@ describe.each(findings)('several roots, %s', (finding) => {
     expect(existsSync(join(top, 'one/new'))).toBe(true)
     expect(await namesIn(files, join(top, 'two'))).toEqual(['a'])
     expect(await namesIn(files, '.')).toEqual(['a', 'new'])
-    for (const path of [join(top, 'outside/a'), top, `${top}/twos/a`, `${top}/one/../outside/a`, '/', '/etc/passwd', 'two/a']) {
+    for (const path of [
+      join(top, 'outside/a'),
+      top,
+      `${top}/twos/a`,
+      `${top}/one/../outside/a`,
+      '/',
+      '/etc/passwd',
+      'two/a',
+    ]) {
       await expect(files.read(path)).rejects.toThrow(/outside of|"\.\."|does not exist/)
       await expect(files.write(path, 'x')).rejects.toThrow(/outside of|"\.\."|does not exist/)
       await expect(files.list(path)).rejects.toThrow(/outside of|"\.\."|does not exist/)
@@ -74,7 +85,12 @@ describe.each(findings)('several roots, %s', (finding) => {
   })
 
   it('may be linked to each other, and to nothing else', async () => {
-    const top = tree({ 'one/a': '1', 'two/deep/a': '2', 'outside/a': SECRET, 'outside/deep/a': SECRET })
+    const top = tree({
+      'one/a': '1',
+      'two/deep/a': '2',
+      'outside/a': SECRET,
+      'outside/deep/a': SECRET,
+    })
     const link = (target: string, name: string) => symlinkSync(target, join(top, 'one', name))
     link(join(top, 'two/deep/a'), 'absolute')
     link('../two/deep', 'relative')
@@ -86,7 +102,8 @@ describe.each(findings)('several roots, %s', (finding) => {
     link('..', 'above')
     link('../two', 'two')
     const files = filesAt(join(top, 'one'), join(top, 'two'))
-    for (const path of ['absolute', 'relative/a', 'far', 'twice', 'two/deep/a']) expect(await files.read(path)).toBe('2')
+    for (const path of ['absolute', 'relative/a', 'far', 'twice', 'two/deep/a'])
+      expect(await files.read(path)).toBe('2')
     expect(await files.read('there-and-back')).toBe('1')
     expect(await namesIn(files, 'relative')).toEqual(['a'])
     await files.write('absolute', 'changed')
@@ -96,8 +113,11 @@ describe.each(findings)('several roots, %s', (finding) => {
       await expect(files.list(path)).rejects.toThrow(/leads out|"\.\."/)
     }
     // What is outside is not even looked at on the way; resolved by the system, it is the same place.
-    if (finding === 'held') await expect(files.read('through-the-outside')).rejects.toThrow('leads out')
-    const types = Object.fromEntries((await files.list('.')).entries.map(({ name, type }) => [name, type]))
+    if (finding === 'held')
+      await expect(files.read('through-the-outside')).rejects.toThrow('leads out')
+    const types = Object.fromEntries(
+      (await files.list('.')).entries.map(({ name, type }) => [name, type]),
+    )
     expect(types).toMatchObject({ relative: 'D', two: 'D', above: 'F', out: 'F', absolute: 'F' })
   })
 
@@ -145,31 +165,38 @@ describe.each(findings)('several roots, %s', (finding) => {
   })
 })
 
-describe.runIf(linux && process.getuid?.() === 0)('in a directory where everybody may write', () => {
-  it('links of other users are not followed, as Linux does it', async () => {
-    const top = tree({ 'work/mine': 'mine', 'shared/x': 'x' })
-    const [work, shared] = [join(top, 'work'), join(top, 'shared')]
-    chmodSync(shared, 0o1777)
-    for (const name of ['theirs', 'own', 'plain']) symlinkSync(join(work, 'mine'), join(shared, name))
-    symlinkSync(work, join(shared, 'folder'))
-    for (const name of ['theirs', 'folder']) lchownSync(join(shared, name), 12345, 12345)
-    const files = new Files(rootsOf(work, shared))
-    expect(await files.read(join(shared, 'own'))).toBe('mine')
-    for (const path of [join(shared, 'theirs'), join(shared, 'folder/mine')]) {
-      await expect(files.read(path)).rejects.toThrow('goes through a link that another user has put into a shared directory')
-      await expect(files.write(path, 'x')).rejects.toThrow('another user')
-    }
-    expect(readFileSync(join(work, 'mine'), 'utf8')).toBe('mine')
-    // Elsewhere the owner of a link does not matter.
-    chmodSync(shared, 0o755)
-    expect(await files.read(join(shared, 'theirs'))).toBe('mine')
-  })
-})
+describe.runIf(linux && process.getuid?.() === 0)(
+  'in a directory where everybody may write',
+  () => {
+    it('links of other users are not followed, as Linux does it', async () => {
+      const top = tree({ 'work/mine': 'mine', 'shared/x': 'x' })
+      const [work, shared] = [join(top, 'work'), join(top, 'shared')]
+      chmodSync(shared, 0o1777)
+      for (const name of ['theirs', 'own', 'plain'])
+        symlinkSync(join(work, 'mine'), join(shared, name))
+      symlinkSync(work, join(shared, 'folder'))
+      for (const name of ['theirs', 'folder']) lchownSync(join(shared, name), 12345, 12345)
+      const files = new Files(rootsOf(work, shared))
+      expect(await files.read(join(shared, 'own'))).toBe('mine')
+      for (const path of [join(shared, 'theirs'), join(shared, 'folder/mine')]) {
+        await expect(files.read(path)).rejects.toThrow(
+          'goes through a link that another user has put into a shared directory',
+        )
+        await expect(files.write(path, 'x')).rejects.toThrow('another user')
+      }
+      expect(readFileSync(join(work, 'mine'), 'utf8')).toBe('mine')
+      // Elsewhere the owner of a link does not matter.
+      chmodSync(shared, 0o755)
+      expect(await files.read(join(shared, 'theirs'))).toBe('mine')
+    })
+  },
+)
 
 describe('without a root', () => {
   afterEach(() => vi.unstubAllEnvs())
   const warnings: string[] = []
-  const byDefault = () => rootsAt(undefined, (message) => warnings.push(message)).map(({ given }) => given)
+  const byDefault = () =>
+    rootsAt(undefined, (message) => warnings.push(message)).map(({ given }) => given)
 
   it('they are the working directory and that for temporary files', () => {
     vi.stubEnv('TMPDIR', folder)
@@ -178,7 +205,11 @@ describe('without a root', () => {
   it.runIf(linux)('one for temporary files that is not there is done without, and said', () => {
     vi.stubEnv('TMPDIR', join(folder, 'nope'))
     expect(byDefault()).toEqual([process.cwd()])
-    expect(warnings).toEqual([expect.stringContaining('/nope", cannot be used; the file tools work in the working directory alone')])
+    expect(warnings).toEqual([
+      expect.stringContaining(
+        '/nope", cannot be used; the file tools work in the working directory alone',
+      ),
+    ])
   })
   it.each([
     ['the same', '.'],
@@ -212,7 +243,10 @@ describe.each(findings)('files of the server itself, %s', (finding) => {
   symlinkSync(join(top, 'keys/key'), join(top, 'key'))
   mkdirSync(join(work, 'tools.json.d'))
   writeFileSync(join(work, 'tools.json.d', 'x'), 'x')
-  const files = new Files(rootsOf(work, top), { finding, own: [join(work, 'tools.json'), join(top, 'key')] })
+  const files = new Files(rootsOf(work, top), {
+    finding,
+    own: [join(work, 'tools.json'), join(top, 'key')],
+  })
 
   it.each([
     'tools.json',
@@ -236,11 +270,17 @@ describe.each(findings)('files of the server itself, %s', (finding) => {
     join(top, 'keys/key'),
     join(top, 'key'),
   ])('are not read or written as %s', async (path) => {
-    await expect(files.read(path)).rejects.toThrow('belongs to the server itself; name another file')
-    await expect(files.write(path, 'x')).rejects.toThrow('belongs to the server itself; name another file')
+    await expect(files.read(path)).rejects.toThrow(
+      'belongs to the server itself; name another file',
+    )
+    await expect(files.write(path, 'x')).rejects.toThrow(
+      'belongs to the server itself; name another file',
+    )
   })
   it('are not written through a link that leads to nothing yet', async () => {
-    await expect(files.write('dangling', 'x')).rejects.toThrow(finding === 'held' ? 'belongs to the server' : 'cannot be written')
+    await expect(files.write('dangling', 'x')).rejects.toThrow(
+      finding === 'held' ? 'belongs to the server' : 'cannot be written',
+    )
     expect(existsSync(join(work, 'tools.json.new'))).toBe(false)
   })
   it('are not listed into', async () => {

@@ -17,7 +17,11 @@ interface Framing {
 }
 
 const FRAMINGS: readonly Framing[] = [
-  { name: 'lines', encode: (message) => `${message}\n`, decode: (bytes) => bytes.toString().split('\n').slice(0, -1) },
+  {
+    name: 'lines',
+    encode: (message) => `${message}\n`,
+    decode: (bytes) => bytes.toString().split('\n').slice(0, -1),
+  },
   {
     name: 'content-length',
     encode: (message) => `Content-Length: ${Buffer.byteLength(message)}\r\n\r\n${message}`,
@@ -25,7 +29,9 @@ const FRAMINGS: readonly Framing[] = [
       const found: string[] = []
       for (let at = 0; ;) {
         const body = bytes.indexOf('\r\n\r\n', at) + 4
-        const length = Number(/^Content-Length: (\d+)$/.exec(bytes.toString('latin1', at, body - 4))?.[1])
+        const length = Number(
+          /^Content-Length: (\d+)$/.exec(bytes.toString('latin1', at, body - 4))?.[1],
+        )
         if (body < 4 || !(body + length <= bytes.length)) return found
         found.push(bytes.toString('utf8', body, body + length))
         at = body + length
@@ -35,8 +41,11 @@ const FRAMINGS: readonly Framing[] = [
 ]
 
 describe.each(FRAMINGS)('document 000: the smoke session in $name', ({ name, encode, decode }) => {
-  const transcript = readFileSync(new URL('transcripts/smoke.txt', import.meta.url), 'utf8').split('\n')
-  const marked = (mark: string) => transcript.filter((line) => line.startsWith(mark)).map((line) => line.slice(2))
+  const transcript = readFileSync(new URL('transcripts/smoke.txt', import.meta.url), 'utf8').split(
+    '\n',
+  )
+  const marked = (mark: string) =>
+    transcript.filter((line) => line.startsWith(mark)).map((line) => line.slice(2))
   const run = async (...options: string[]) => {
     const child = new Child(CCMCP, ['serve', 'grammar', ...options])
     child.write(marked('> ').map(encode).join(''))
@@ -44,21 +53,31 @@ describe.each(FRAMINGS)('document 000: the smoke session in $name', ({ name, enc
     await child.closed()
     return child
   }
-  it.each([['by itself', []] as const, ['told so', ['--framing', name]] as const])('comes out byte for byte, %s', async (_, options) => {
-    const { stdout, code } = await run(...options)
-    expect(stdout.toString()).toBe(marked('< ').map(encode).join(''))
-    expect(code).toBe(0)
-  })
+  it.each([['by itself', []] as const, ['told so', ['--framing', name]] as const])(
+    'comes out byte for byte, %s',
+    async (_, options) => {
+      const { stdout, code } = await run(...options)
+      expect(stdout.toString()).toBe(marked('< ').map(encode).join(''))
+      expect(code).toBe(0)
+    },
+  )
   it('has five messages and four answers, which hold "ate" and "comió"', async () => {
     const answers = decode((await run()).stdout)
     expect([marked('> ').length, answers.length]).toEqual([5, 4])
     expect(
-      answers.slice(2).map((answer) => (JSON.parse(answer) as { result: { content: { text: string }[] } }).result.content[0]?.text),
+      answers
+        .slice(2)
+        .map(
+          (answer) =>
+            (JSON.parse(answer) as { result: { content: { text: string }[] } }).result.content[0]
+              ?.text,
+        ),
     ).toEqual(['ate', 'comió'])
   })
   it('has no error on stderr', async () => {
     const { stderr } = await run()
-    for (const line of stderr.trim().split('\n')) expect((JSON.parse(line) as { level: string }).level).toMatch(/^(?:debug|info)$/)
+    for (const line of stderr.trim().split('\n'))
+      expect((JSON.parse(line) as { level: string }).level).toMatch(/^(?:debug|info)$/)
   })
 })
 
@@ -84,7 +103,9 @@ class McpClient {
 
   async sendRequest(method: string, params?: object): Promise<Message> {
     const id = this.#next++
-    this.sendRaw(JSON.stringify({ jsonrpc: '2.0', id, method, ...(params === undefined ? {} : { params }) }))
+    this.sendRaw(
+      JSON.stringify({ jsonrpc: '2.0', id, method, ...(params === undefined ? {} : { params }) }),
+    )
     return this.answer(id)
   }
 
@@ -121,12 +142,18 @@ describe.each(FRAMINGS)('document 004, Q12: the end-to-end session in $name', (f
     const child = new Child(CCMCP, ['play', transcript, '--framing', framing.name])
     child.end()
     await child.closed()
-    expect([child.stdout.toString(), child.stderr, child.code]).toEqual([`${transcript}: 11 messages sent, 15 came as expected\n`, '', 0])
+    expect([child.stdout.toString(), child.stderr, child.code]).toEqual([
+      `${transcript}: 11 messages sent, 15 came as expected\n`,
+      '',
+      0,
+    ])
   })
   it('goes through its twelve steps', async () => {
     const client = new McpClient(framing)
-    const text = ({ result }: Message) => (result as { content?: { text: string }[] }).content?.[0]?.text
-    const names = (list: unknown, key = 'name') => (list as Record<string, string>[]).map((each) => each[key])
+    const text = ({ result }: Message) =>
+      (result as { content?: { text: string }[] }).content?.[0]?.text
+    const names = (list: unknown, key = 'name') =>
+      (list as Record<string, string>[]).map((each) => each[key])
 
     // 1. initialize
     const opened = await client.sendRequest('initialize', {
@@ -142,31 +169,48 @@ describe.each(FRAMINGS)('document 004, Q12: the end-to-end session in $name', (f
     // 2. initialized
     client.sendNotification('notifications/initialized')
     // 3. tools/list: nothing comes before its answer
-    expect(names((await client.sendRequest('tools/list')).result?.['tools'])).toEqual(expect.arrayContaining(['hello', 'add', 'echo']))
+    expect(names((await client.sendRequest('tools/list')).result?.['tools'])).toEqual(
+      expect.arrayContaining(['hello', 'add', 'echo']),
+    )
     expect(client.readNotification()).toBeUndefined()
     // 4. hello
-    expect(text(await client.sendRequest('tools/call', { name: 'hello', arguments: { name: 'MCP' } }))).toBe('Hello, MCP!')
+    expect(
+      text(await client.sendRequest('tools/call', { name: 'hello', arguments: { name: 'MCP' } })),
+    ).toBe('Hello, MCP!')
     expect(client.readNotification()).toEqual(logged('info', 'Server initialized'))
     expect(client.readNotification()).toEqual(logged('debug', 'Calling tool: hello'))
     // 5. add
-    expect(text(await client.sendRequest('tools/call', { name: 'add', arguments: { a: 10, b: 32 } }))).toBe('42')
+    expect(
+      text(await client.sendRequest('tools/call', { name: 'add', arguments: { a: 10, b: 32 } })),
+    ).toBe('42')
     // 6. an unknown tool
-    expect((await client.sendRequest('tools/call', { name: 'nope' })).error).toMatchObject({ code: -32602, message: 'Unknown tool: nope' })
+    expect((await client.sendRequest('tools/call', { name: 'nope' })).error).toMatchObject({
+      code: -32602,
+      message: 'Unknown tool: nope',
+    })
     // 7. resources/list
-    expect(names((await client.sendRequest('resources/list')).result?.['resources'], 'uri')).toEqual([
-      'config://server',
-      'stats://usage',
-      'help://commands',
-    ])
+    expect(
+      names((await client.sendRequest('resources/list')).result?.['resources'], 'uri'),
+    ).toEqual(['config://server', 'stats://usage', 'help://commands'])
     // 8. resources/read
-    const config = (await client.sendRequest('resources/read', { uri: 'config://server' })).result?.['contents'] as { text: string }[]
-    expect(JSON.parse(config[0]?.text ?? '')).toMatchObject({ name: 'ccmcp', version: VERSION, tools: 8 })
+    const config = (await client.sendRequest('resources/read', { uri: 'config://server' }))
+      .result?.['contents'] as { text: string }[]
+    expect(JSON.parse(config[0]?.text ?? '')).toMatchObject({
+      name: 'ccmcp',
+      version: VERSION,
+      tools: 8,
+    })
     // 9. prompts/list
-    expect(names((await client.sendRequest('prompts/list')).result?.['prompts'])).toEqual(['greet', 'summarize', 'code_review'])
-    // 10. prompts/get
-    expect((await client.sendRequest('prompts/get', { name: 'greet', arguments: { name: 'Alice' } })).result?.['messages']).toEqual([
-      { role: 'user', content: { type: 'text', text: 'Please greet Alice warmly' } },
+    expect(names((await client.sendRequest('prompts/list')).result?.['prompts'])).toEqual([
+      'greet',
+      'summarize',
+      'code_review',
     ])
+    // 10. prompts/get
+    expect(
+      (await client.sendRequest('prompts/get', { name: 'greet', arguments: { name: 'Alice' } }))
+        .result?.['messages'],
+    ).toEqual([{ role: 'user', content: { type: 'text', text: 'Please greet Alice warmly' } }])
     // 11. no JSON
     client.sendRaw('{not json')
     expect((await client.answer(null)).error?.code).toBe(-32700)

@@ -2,7 +2,8 @@ import { fileURLToPath } from 'node:url'
 import { CCMCP, Child, type ChildOptions, ROOT } from '../stdio/child.js'
 
 export const CLI = `${ROOT}dist/cli.js`
-export const server = (name: string) => fileURLToPath(new URL(`servers/${name}.mjs`, import.meta.url))
+export const server = (name: string) =>
+  fileURLToPath(new URL(`servers/${name}.mjs`, import.meta.url))
 export const OFFER = server('offer')
 
 export interface Outcome {
@@ -12,7 +13,11 @@ export interface Outcome {
 }
 
 /** Runs `./ccmcp` to its end. */
-export function ccmcp(args: readonly string[], input = '', options?: ChildOptions): Promise<Outcome> {
+export function ccmcp(
+  args: readonly string[],
+  input = '',
+  options?: ChildOptions,
+): Promise<Outcome> {
   return run(CCMCP, args, input, options)
 }
 
@@ -21,7 +26,12 @@ export function cli(args: readonly string[], input = '', options?: ChildOptions)
   return run(process.execPath, [CLI, ...args], input, options)
 }
 
-async function run(command: string, args: readonly string[], input: string, options?: ChildOptions): Promise<Outcome> {
+async function run(
+  command: string,
+  args: readonly string[],
+  input: string,
+  options?: ChildOptions,
+): Promise<Outcome> {
   const child = new Child(command, args, options)
   child.write(input)
   child.end()

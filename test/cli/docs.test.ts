@@ -28,41 +28,55 @@ function optionsOf({ options }: Command): Row[] {
   return Object.entries(options)
     .filter(([name]) => name !== 'help')
     .map(([name, { value, about }]) => {
-      const shown = value === undefined ? '' : ` ${typeof value === 'string' ? value : value.join('|')}`
+      const shown =
+        value === undefined ? '' : ` ${typeof value === 'string' ? value : value.join('|')}`
       return { option: `\`--${name}${shown}\``, about }
     })
 }
 
 it('has every option of serve, with its variable', () => {
-  const written = rows.filter(([, option, variable]) => option?.startsWith('`--') === true && variable?.startsWith('`CCMCP_') === true)
+  const written = rows.filter(
+    ([, option, variable]) =>
+      option?.startsWith('`--') === true && variable?.startsWith('`CCMCP_') === true,
+  )
   expect(written.map(([, option, variable, about]) => ({ option, variable, about }))).toEqual(
-    optionsOf(serve).map((row) => ({ ...row, variable: `\`${variableOf(row.option.slice(3).split(/[ `]/)[0] ?? '')}\`` })),
+    optionsOf(serve).map((row) => ({
+      ...row,
+      variable: `\`${variableOf(row.option.slice(3).split(/[ `]/)[0] ?? '')}\``,
+    })),
   )
 })
 
-describe.each(Object.entries({ list, call, read, prompt, play: playCommand }))('ccmcp %s', (name, command) => {
-  const written = rows.filter(
-    ([, option, of]) => option?.startsWith('`--') === true && (of === 'all' || of?.split(', ').includes(name) === true),
-  )
-  it('has its options in the page', () => {
-    const byOption = (one: Row, other: Row) => (one.option < other.option ? -1 : 1)
-    expect(written.map(([, option = '', , about = '']) => ({ option, about })).toSorted(byOption)).toEqual(
-      optionsOf(command).toSorted(byOption),
+describe.each(Object.entries({ list, call, read, prompt, play: playCommand }))(
+  'ccmcp %s',
+  (name, command) => {
+    const written = rows.filter(
+      ([, option, of]) =>
+        option?.startsWith('`--') === true &&
+        (of === 'all' || of?.split(', ').includes(name) === true),
     )
-  })
-  it('shows them in its help', async () => {
-    const { stdout, stderr, code } = await ccmcp([name, '--help'])
-    for (const { option, about } of optionsOf(command)) {
-      expect(stdout).toContain(`  ${option.replaceAll('`', '')}`)
-      expect(stdout).toContain(about)
-    }
-    expect([stderr, code]).toEqual(['', 0])
-  })
-})
+    it('has its options in the page', () => {
+      const byOption = (one: Row, other: Row) => (one.option < other.option ? -1 : 1)
+      expect(
+        written.map(([, option = '', , about = '']) => ({ option, about })).toSorted(byOption),
+      ).toEqual(optionsOf(command).toSorted(byOption))
+    })
+    it('shows them in its help', async () => {
+      const { stdout, stderr, code } = await ccmcp([name, '--help'])
+      for (const { option, about } of optionsOf(command)) {
+        expect(stdout).toContain(`  ${option.replaceAll('`', '')}`)
+        expect(stdout).toContain(about)
+      }
+      expect([stderr, code]).toEqual(['', 0])
+    })
+  },
+)
 
 it('has every command', async () => {
   const { stdout } = await ccmcp(['--help'])
-  const commands = [...stdout.matchAll(/^ {2}([a-z]+) {2,}(.*)$/gm)].map(([, name = '', about = '']) => [name, about])
+  const commands = [...stdout.matchAll(/^ {2}([a-z]+) {2,}(.*)$/gm)].map(
+    ([, name = '', about = '']) => [name, about],
+  )
   const written = rows
     .filter(([, command]) => command?.startsWith('`ccmcp ') === true)
     .map(([, command = '', about = '']) => [/^`ccmcp ([a-z]+)/.exec(command)?.[1], about])

@@ -15,14 +15,30 @@ describe('a command line that was meant otherwise', () => {
     [list, ['node', 'server.js'], `${AFTER}ccmcp list -- node server.js`],
     [list, ['npx -y foo'], `${AFTER}ccmcp list -- npx -y foo`],
     [list, ['npx', '-y', 'foo'], `${AFTER}ccmcp list -- npx -y foo`],
-    [list, ['--json', 'npx', '-y', "it's", '--timeout', '5'], `${AFTER}ccmcp list --json --timeout 5 -- npx -y 'it'\\''s'`],
+    [
+      list,
+      ['--json', 'npx', '-y', "it's", '--timeout', '5'],
+      `${AFTER}ccmcp list --json --timeout 5 -- npx -y 'it'\\''s'`,
+    ],
     [list, ['./server.js', '--port', '3'], `${AFTER}ccmcp list -- node ./server.js --port 3`],
     [list, ['server.py', '--port=3'], `${AFTER}ccmcp list -- python3 server.py --port=3`],
-    [call, ['add', 'node', 'server.js', '--args', '{}'], `${AFTER}ccmcp call add --args '{}' -- node server.js`],
+    [
+      call,
+      ['add', 'node', 'server.js', '--args', '{}'],
+      `${AFTER}ccmcp call add --args '{}' -- node server.js`,
+    ],
     [call, ['add', '{"a":2}'], `${ARGS}ccmcp call add --args '{"a":2}'`],
     [call, ['add', '{"a":2}', 'text'], `${ARGS}ccmcp call add text --args '{"a":2}'`],
-    [call, ['add', '{"a":2}', 'node', 'x.js'], `${ARGS}ccmcp call add --args '{"a":2}' -- node x.js`],
-    [call, ['add', '{"a":2}', '--', 'node', '-y'], `${ARGS}ccmcp call add --args '{"a":2}' -- node -y`],
+    [
+      call,
+      ['add', '{"a":2}', 'node', 'x.js'],
+      `${ARGS}ccmcp call add --args '{"a":2}' -- node x.js`,
+    ],
+    [
+      call,
+      ['add', '{"a":2}', '--', 'node', '-y'],
+      `${ARGS}ccmcp call add --args '{"a":2}' -- node -y`,
+    ],
     [prompt, ['greet', '{"name":"x"}'], `${ARGS}ccmcp prompt greet --args '{"name":"x"}'`],
   ])('%o %j', (command, args, message) => {
     expect(() => suggestCommand(command, args)).toThrow(new UsageError(message))
@@ -72,7 +88,9 @@ describe('without a server named', () => {
     [['prompt', 'greet', '--args', '{"name":"x"}']],
   ])('%j says which one it talks to', async (args) => {
     const { stderr } = await ccmcp(args)
-    expect(stderr).toMatch(/^ccmcp: no server is named, so this is the bundled server ccmcp, which can write files\./)
+    expect(stderr).toMatch(
+      /^ccmcp: no server is named, so this is the bundled server ccmcp, which can write files\./,
+    )
     expect(stderr).toContain('Another one is a file (./server.js) or a command after "--"\n')
   })
 })
@@ -80,7 +98,10 @@ describe('without a server named', () => {
 describe('did you mean', () => {
   it.each([
     [['prompt', 'gret', server('offer')], 'Unknown prompt: gret; did you mean greet?\n'],
-    [['read', 'text://nte', server('offer')], 'Resource not found: text://nte; did you mean text://note?\n'],
+    [
+      ['read', 'text://nte', server('offer')],
+      'Resource not found: text://nte; did you mean text://note?\n',
+    ],
   ])('%j', async (args, message) => {
     const { stderr, code } = await ccmcp(args)
     expect(stderr).toContain(message)

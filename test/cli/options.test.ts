@@ -41,7 +41,11 @@ describe('the command line', () => {
     expect(read(...args)).toEqual({ given, words, command: undefined })
   })
   it('leaves alone what follows --', () => {
-    expect(read('x', '--', 'node', '--colour', '--', '-h')).toEqual({ given: {}, words: ['x'], command: ['node', '--colour', '--', '-h'] })
+    expect(read('x', '--', 'node', '--colour', '--', '-h')).toEqual({
+      given: {},
+      words: ['x'],
+      command: ['node', '--colour', '--', '-h'],
+    })
     expect(read('--').command).toEqual([])
   })
   it.each([
@@ -74,9 +78,15 @@ describe('variables', () => {
     expect(Object.fromEntries(readVariables(environment, OPTIONS))).toEqual(given)
   })
   it.each([
-    [{ CCMCP_COLOUR: 'reed' }, 'CCMCP_COLOUR cannot be "reed"; choose red, green; did you mean red?'],
+    [
+      { CCMCP_COLOUR: 'reed' },
+      'CCMCP_COLOUR cannot be "reed"; choose red, green; did you mean red?',
+    ],
     [{ CCMCP_READ_ONLY: 'maybe' }, 'CCMCP_READ_ONLY cannot be "maybe"; choose true, false'],
-    [{ CCMCP_READ_ONLY: 'constructor' }, 'CCMCP_READ_ONLY cannot be "constructor"; choose true, false'],
+    [
+      { CCMCP_READ_ONLY: 'constructor' },
+      'CCMCP_READ_ONLY cannot be "constructor"; choose true, false',
+    ],
   ])('refuses %j', (environment, message) => {
     expect(() => readVariables(environment, OPTIONS)).toThrow(new UsageError(message))
   })

@@ -24,7 +24,11 @@ const sum = `< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text
 describe('ccmcp play', () => {
   it('records a session, and replays it in both framings', async () => {
     writeFileSync(file, FRESH)
-    expect(await ccmcp(['play', file, OFFER, '--record'])).toEqual({ code: 0, stdout: `${file}: 3 messages written\n`, stderr: '' })
+    expect(await ccmcp(['play', file, OFFER, '--record'])).toEqual({
+      code: 0,
+      stdout: `${file}: 3 messages written\n`,
+      stderr: '',
+    })
     const recorded = readFileSync(file, 'utf8')
     expect(recorded.split('\n')).toEqual([
       ...FRESH.split('\n').slice(0, 2),
@@ -41,7 +45,9 @@ describe('ccmcp play', () => {
         stdout: `${file}: 4 messages sent, 3 came as expected\n`,
         stderr: '',
       })
-    expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(`${file}: 3 messages written, nothing has changed\n`)
+    expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(
+      `${file}: 3 messages written, nothing has changed\n`,
+    )
     expect(readFileSync(file, 'utf8')).toBe(recorded)
   })
   it('remembers values and sends them back, also when it records', async () => {
@@ -62,12 +68,17 @@ describe('ccmcp play', () => {
     writeFileSync(file, transcript)
     const { code, stdout } = await ccmcp(['play', file, OFFER])
     expect([code, stdout]).toEqual([0, `${file}: 3 messages sent, 3 came as expected\n`])
-    expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(`${file}: 3 messages written, nothing has changed\n`)
+    expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(
+      `${file}: 3 messages written, nothing has changed\n`,
+    )
 
     const lost = transcript.replace('"sum":$sum', '"total":$sum')
     writeFileSync(file, lost)
     const unsent = await ccmcp(['play', file, OFFER, '--record'])
-    expect([unsent.code, unsent.stderr]).toEqual([1, `ccmcp: ${file}, line 6: nothing came for $sum\n${file} was left as it is\n`])
+    expect([unsent.code, unsent.stderr]).toEqual([
+      1,
+      `ccmcp: ${file}, line 6: nothing came for $sum\n${file} was left as it is\n`,
+    ])
     expect(readFileSync(file, 'utf8')).toBe(lost)
 
     writeFileSync(file, transcript.replace('$sum}}', '*}}'))
@@ -84,13 +95,23 @@ describe('ccmcp play', () => {
       .replace('"structuredContent":{"sum":42}', '"structuredContent":{"sum":41}')
       .replace('"serverInfo":{"name":"offer","version":"1.0.0"}', '"serverInfo":*')
     writeFileSync(file, changed)
-    const { code, stdout, stderr } = await ccmcp(['play', file, '--', process.execPath, CLI, 'serve', OFFER])
+    const { code, stdout, stderr } = await ccmcp([
+      'play',
+      file,
+      '--',
+      process.execPath,
+      CLI,
+      'serve',
+      OFFER,
+    ])
     expect(stdout).toBe(
       `${file}, line 6:\n  result.structuredContent.sum is 42, not 41\n  expected ${sum.slice(2).replace('{"sum":42}}}', '{"sum":41}}}')}\n  came     ${sum.slice(2)}\n`,
     )
     expect([stderr, code]).toEqual([`ccmcp: ${file}: 1 difference\n`, 1])
     await ccmcp(['play', file, OFFER, '--record'])
-    expect(readFileSync(file, 'utf8')).toBe(changed.replace('"structuredContent":{"sum":41}', '"structuredContent":{"sum":42}'))
+    expect(readFileSync(file, 'utf8')).toBe(
+      changed.replace('"structuredContent":{"sum":41}', '"structuredContent":{"sum":42}'),
+    )
   })
   it('shows every message with --verbose', async () => {
     writeFileSync(file, '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< *\n')
@@ -105,7 +126,12 @@ describe('ccmcp play', () => {
   it.each([
     [BAD, 3, ['line 3: nothing came'], ['It exited with code 7', 'no luck']],
     [[...BAD.slice(0, 1), 'no-such-command'], 3, [], ['It could not be started']],
-    [['--', process.execPath, '-e', GARBAGE], 1, ['line 3:\n  it is no JSON', 'came     Listening'], ['3 differences']],
+    [
+      ['--', process.execPath, '-e', GARBAGE],
+      1,
+      ['line 3:\n  it is no JSON', 'came     Listening'],
+      ['3 differences'],
+    ],
   ])('tells what is wrong with the server: %j', async (args, exitCode, said, complained) => {
     writeFileSync(file, FRESH)
     await ccmcp(['play', file, OFFER, '--record'])
@@ -120,16 +146,33 @@ describe('ccmcp play', () => {
     expect(readFileSync(file, 'utf8')).toBe(before)
   })
   it('writes down what came when something did not', async () => {
-    writeFileSync(file, '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n> {"jsonrpc":"2.0","id":2,"method":"x"}\n')
+    writeFileSync(
+      file,
+      '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n> {"jsonrpc":"2.0","id":2,"method":"x"}\n',
+    )
     const half = `process.stdin.on('data', (data) => /ping/.test(data) ? console.log('{"jsonrpc":"2.0","id":1,"result":{}}') : /end-of/.test(data) && process.stdin.pause() && console.log('{"end-of-transcript":1}'))`
-    const { code, stderr } = await ccmcp(['play', file, '--record', '--timeout', '2', '--', process.execPath, '-e', half])
+    const { code, stderr } = await ccmcp([
+      'play',
+      file,
+      '--record',
+      '--timeout',
+      '2',
+      '--',
+      process.execPath,
+      '-e',
+      half,
+    ])
     expect([code, stderr]).toEqual([1, `ccmcp: ${file}: no answer came to line 2\n`])
     expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(4)
   })
   it.each([
     ['missing.txt', undefined, /cannot be read: ENOENT/],
     ['prose.txt', 'Hello.\n< {"a":1}\n', /is no transcript: no line of it begins with ">"/],
-    ['pattern.txt', '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {nope\n', /pattern\.txt: This expected message is not JSON: \{nope/],
+    [
+      'pattern.txt',
+      '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {nope\n',
+      /pattern\.txt: This expected message is not JSON: \{nope/,
+    ],
     ['.', undefined, /cannot be read: EISDIR/],
   ])('refuses %s', async (name, content, problem) => {
     if (content !== undefined) writeFileSync(join(folder, name), content)
@@ -137,15 +180,30 @@ describe('ccmcp play', () => {
     expect(stderr).toMatch(problem)
     expect([code, stdout]).toEqual([2, ''])
   })
-  it.each([[['--record']], [[]]])('ends with Ctrl-C, and leaves the file alone: %j', async (args) => {
-    const before = '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {"jsonrpc":"2.0","id":1,"result":{}}\n'
-    writeFileSync(file, before)
-    const hang = `console.error('hanging'); process.stdin.resume()`
-    const child = new Child(CCMCP, ['play', file, ...args, '--verbose', '--timeout', '60', '--', process.execPath, '-e', hang])
-    await child.said('hanging')
-    child.give('SIGINT')
-    await child.closed()
-    expect([child.code, child.stdout.toString()]).toEqual([130, ''])
-    expect(readFileSync(file, 'utf8')).toBe(before)
-  })
+  it.each([[['--record']], [[]]])(
+    'ends with Ctrl-C, and leaves the file alone: %j',
+    async (args) => {
+      const before =
+        '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {"jsonrpc":"2.0","id":1,"result":{}}\n'
+      writeFileSync(file, before)
+      const hang = `console.error('hanging'); process.stdin.resume()`
+      const child = new Child(CCMCP, [
+        'play',
+        file,
+        ...args,
+        '--verbose',
+        '--timeout',
+        '60',
+        '--',
+        process.execPath,
+        '-e',
+        hang,
+      ])
+      await child.said('hanging')
+      child.give('SIGINT')
+      await child.closed()
+      expect([child.code, child.stdout.toString()]).toEqual([130, ''])
+      expect(readFileSync(file, 'utf8')).toBe(before)
+    },
+  )
 })

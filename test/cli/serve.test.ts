@@ -18,7 +18,10 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 function file(name: string, code: string): string {
-  writeFileSync(join(folder, name), code.replaceAll("'ccmcp'", JSON.stringify(pathToFileURL(`${ROOT}dist/index.js`).href)))
+  writeFileSync(
+    join(folder, name),
+    code.replaceAll("'ccmcp'", JSON.stringify(pathToFileURL(`${ROOT}dist/index.js`).href)),
+  )
   return join(folder, name)
 }
 const SERVER = `import { createServer, tool } from 'ccmcp'
@@ -32,7 +35,9 @@ async function nameOf(path: string, options = quiet): Promise<string> {
 
 async function toolsOf(...args: string[]): Promise<string[]> {
   const { stdout } = await ccmcp(['serve', ...args], lines(...HANDSHAKE, LIST), quiet)
-  const { result } = JSON.parse(stdout.split('\n').find((line) => line.includes('"id":1')) ?? '') as {
+  const { result } = JSON.parse(
+    stdout.split('\n').find((line) => line.includes('"id":1')) ?? '',
+  ) as {
     result: { tools: { name: string }[] }
   }
   return result.tools.map(({ name }) => name)
@@ -53,7 +58,9 @@ describe('the servers', () => {
     const long = lines(call(1, 'x', { text: 'x'.repeat(1_100_000) }))
     expect((await ccmcp([], long, quiet)).stdout).toContain('at most 1048576 are taken')
     expect((await ccmcp(['serve', 'text'], long, quiet)).stdout).toContain('-32002')
-    expect((await ccmcp(['serve', 'text', '--max-message', '100'], long, quiet)).stdout).toContain('at most 100 are taken')
+    expect((await ccmcp(['serve', 'text', '--max-message', '100'], long, quiet)).stdout).toContain(
+      'at most 100 are taken',
+    )
   })
   it.runIf(process.platform === 'linux')('says in words why its files cannot be used', async () => {
     symlinkSync('loop', join(folder, 'loop'))
@@ -65,7 +72,9 @@ describe('the servers', () => {
     const removed = join(folder, 'removed')
     mkdirSync(removed)
     const start = 'rmdir "$1" && exec "$2" "$3" serve'
-    const child = new Child('sh', ['-c', start, 'sh', removed, process.execPath, CLI], { cwd: removed })
+    const child = new Child('sh', ['-c', start, 'sh', removed, process.execPath, CLI], {
+      cwd: removed,
+    })
     child.end()
     await child.closed()
     expect(child.stderr).toContain('cannot be made: root: the working directory has been removed')
@@ -96,7 +105,10 @@ describe('the servers', () => {
   })
   it('keeps its own files from the file tools', async () => {
     const log = join(folder, 'own.log')
-    const { stdout } = await ccmcp(['--root', folder, '--log-file', log], lines(...HANDSHAKE, call(1, 'read_file', { path: 'own.log' })))
+    const { stdout } = await ccmcp(
+      ['--root', folder, '--log-file', log],
+      lines(...HANDSHAKE, call(1, 'read_file', { path: 'own.log' })),
+    )
     expect(stdout).toContain('belongs to the server itself')
   })
   it('gives only the tools that are asked for', async () => {
@@ -111,18 +123,28 @@ describe('variables', () => {
   it('stand for options, which win', async () => {
     const env = { CCMCP_FRAMING: 'lines', CCMCP_LOG_LEVEL: 'error', CCMCP_TOOLS: 'add' }
     const { stdout } = await ccmcp([], lines(...HANDSHAKE, LIST), { env })
-    expect([...stdout.matchAll(/"name":"(\w+)","description/g)].map(([, name]) => name)).toEqual(['add'])
+    expect([...stdout.matchAll(/"name":"(\w+)","description/g)].map(([, name]) => name)).toEqual([
+      'add',
+    ])
     const framed = `Content-Length: ${ping(1).length}\r\n\r\n${ping(1)}`
     expect((await ccmcp([], framed, { env })).stdout).toContain('this is Content-Length framing')
-    expect((await ccmcp(['--framing', 'auto'], framed, { env })).stdout).toBe(`Content-Length: ${pong(1).length}\r\n\r\n${pong(1)}`)
+    expect((await ccmcp(['--framing', 'auto'], framed, { env })).stdout).toBe(
+      `Content-Length: ${pong(1).length}\r\n\r\n${pong(1)}`,
+    )
   })
   it('that one server has do not disturb the others', async () => {
-    const { stdout, code } = await ccmcp(['serve', 'text'], lines(ping(1)), { env: { CCMCP_ROOT: '/nowhere', CCMCP_READ_ONLY: '1' } })
+    const { stdout, code } = await ccmcp(['serve', 'text'], lines(ping(1)), {
+      env: { CCMCP_ROOT: '/nowhere', CCMCP_READ_ONLY: '1' },
+    })
     expect([stdout, code]).toEqual([`${pong(1)}\n`, 0])
   })
   it('with a slip in their names are told', async () => {
-    const { stdout, stderr } = await ccmcp([], lines(ping(1)), { env: { CCMCP_FRAMMING: 'lines', CCMCP_WIRE: '' } })
-    expect(stderr).toBe('ccmcp: CCMCP_FRAMMING means nothing to ccmcp serve and is ignored; did you mean CCMCP_FRAMING?\n')
+    const { stdout, stderr } = await ccmcp([], lines(ping(1)), {
+      env: { CCMCP_FRAMMING: 'lines', CCMCP_WIRE: '' },
+    })
+    expect(stderr).toBe(
+      'ccmcp: CCMCP_FRAMMING means nothing to ccmcp serve and is ignored; did you mean CCMCP_FRAMING?\n',
+    )
     expect(stdout).toBe(`${pong(1)}\n`)
   })
   it('with wrong values are errors', async () => {
@@ -148,7 +170,8 @@ describe('--log-file', () => {
     }
     const logged = readFileSync(path, 'utf8').trim().split('\n')
     expect(logged.filter((line) => line.includes('Initialized by test'))).toHaveLength(2)
-    for (const line of logged) expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) as unknown })
+    for (const line of logged)
+      expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) as unknown })
   })
 })
 
@@ -159,7 +182,11 @@ describe('a module', () => {
     ['a promise', 'export default Promise.resolve(made("three"))', 'three'],
     ['a function', 'export default () => made("four")', 'four'],
     ['an async function', 'export async function server() { return made("five") }', 'five'],
-    ['something else as default', 'export default { port: 1 }; export const server = made("six")', 'six'],
+    [
+      'something else as default',
+      'export default { port: 1 }; export const server = made("six")',
+      'six',
+    ],
   ])('with %s', async (kind, code, name) => {
     expect(await nameOf(file(`${kind}.mjs`, SERVER + code))).toBe(name)
   })
@@ -174,7 +201,11 @@ describe('a module', () => {
     ['the launcher', ccmcp],
     ['npx', cli],
   ])('that prints cannot break the stream, behind %s', async (_, run) => {
-    const { stdout, stderr } = await run(['serve', OFFER], lines(...HANDSHAKE, call(1, 'print')), quiet)
+    const { stdout, stderr } = await run(
+      ['serve', OFFER],
+      lines(...HANDSHAKE, call(1, 'print')),
+      quiet,
+    )
     expect(
       stdout
         .split('\n')
@@ -193,17 +224,31 @@ describe('a module', () => {
     expect([stdout, stderr]).toEqual([`${pong(1)}\n`, expect.stringContaining('loud\n')])
   })
   it('obeys the options of serve', async () => {
-    const args = ['--invalid-arguments', 'protocol', '--unexpected-errors', 'protocol', '--unsupported-revision', 'reject']
+    const args = [
+      '--invalid-arguments',
+      'protocol',
+      '--unexpected-errors',
+      'protocol',
+      '--unsupported-revision',
+      'reject',
+    ]
     const bad = lines(...HANDSHAKE, call(1, 'sum', { a: 'x' }), call(2, 'fail'))
     const { stdout } = await ccmcp(['serve', OFFER, ...args], bad, quiet)
     expect(stdout).toContain('"id":1,"error":{"code":-32602')
-    expect(stdout).toContain('"id":2,"result":{"content":[{"type":"text","text":"As planned."}],"isError":true}')
+    expect(stdout).toContain(
+      '"id":2,"result":{"content":[{"type":"text","text":"As planned."}],"isError":true}',
+    )
     const unknown = lines(HANDSHAKE[0].replace('2025-11-25', '1999-01-01'))
-    expect((await ccmcp(['serve', OFFER, ...args], unknown, quiet)).stdout).toContain('"error":{"code":-32602')
-    expect((await ccmcp(['serve', OFFER], unknown, quiet)).stdout).toContain('"protocolVersion":"2025-11-25"')
+    expect((await ccmcp(['serve', OFFER, ...args], unknown, quiet)).stdout).toContain(
+      '"error":{"code":-32602',
+    )
+    expect((await ccmcp(['serve', OFFER], unknown, quiet)).stdout).toContain(
+      '"protocolVersion":"2025-11-25"',
+    )
   })
 
-  const advice = 'Export what createServer returns, as default or as "server"; a program that serves by itself is started with node'
+  const advice =
+    'Export what createServer returns, as default or as "server"; a program that serves by itself is started with node'
   it.each([
     ['nothing.mjs', '', 2, `exports no server (it exports nothing). ${advice}${see('serve ')}`],
     [
@@ -212,31 +257,76 @@ describe('a module', () => {
       2,
       `exports no server (it exports default, x). ${advice}${see('serve ')}`,
     ],
-    ['class.mjs', 'export default class Server {}', 2, `exports no server (it exports default). ${advice}${see('serve ')}`],
-    ['null.mjs', 'export default null; export const server = () => undefined', 2, 'exports no server'],
-    ['busy.mjs', 'setInterval(() => {}, 1000); export const x = 1', 2, 'exports no server (it exports x)'],
-    ['throws.mjs', 'throw new Error("boom")', 1, 'could not be loaded:\nError: boom\n    at file://'],
-    ['maker.mjs', 'export default () => { throw new TypeError("no luck") }', 1, 'failed:\nTypeError: no luck\n    at default (file://'],
+    [
+      'class.mjs',
+      'export default class Server {}',
+      2,
+      `exports no server (it exports default). ${advice}${see('serve ')}`,
+    ],
+    [
+      'null.mjs',
+      'export default null; export const server = () => undefined',
+      2,
+      'exports no server',
+    ],
+    [
+      'busy.mjs',
+      'setInterval(() => {}, 1000); export const x = 1',
+      2,
+      'exports no server (it exports x)',
+    ],
+    [
+      'throws.mjs',
+      'throw new Error("boom")',
+      1,
+      'could not be loaded:\nError: boom\n    at file://',
+    ],
+    [
+      'maker.mjs',
+      'export default () => { throw new TypeError("no luck") }',
+      1,
+      'failed:\nTypeError: no luck\n    at default (file://',
+    ],
     ['wrong.mjs', 'const x = {;', 1, 'SyntaxError: Unexpected token'],
     ['needs.mjs', 'import "no-such-package"', 1, "Cannot find package 'no-such-package'"],
-    ['hangs.mjs', 'await new Promise(() => {})', 1, 'never finishes loading: it awaits what does not come\n'],
-    ['promises.mjs', 'export default new Promise(() => {})', 1, 'never finishes loading: it awaits what does not come\n'],
+    [
+      'hangs.mjs',
+      'await new Promise(() => {})',
+      1,
+      'never finishes loading: it awaits what does not come\n',
+    ],
+    [
+      'promises.mjs',
+      'export default new Promise(() => {})',
+      1,
+      'never finishes loading: it awaits what does not come\n',
+    ],
     ['data.json', '{}', 1, 'could not be loaded'],
     ['notes.txt', 'hello', 2, 'is no JavaScript module'],
   ])('%s is refused', async (name, code, exitCode, message) => {
     for (const run of [ccmcp, cli]) {
       const outcome = await run(['serve', file(name, code)])
-      expect(outcome).toMatchObject({ code: exitCode, stdout: '', stderr: expect.stringContaining(message) as unknown })
+      expect(outcome).toMatchObject({
+        code: exitCode,
+        stdout: '',
+        stderr: expect.stringContaining(message) as unknown,
+      })
       expect(outcome.stderr).not.toContain('node:internal')
       expect(outcome.stderr).not.toContain('/dist/')
     }
   })
   it('that is TypeScript is served, or it is said how', async () => {
-    const path = file('typed.ts', `${SERVER}const name: string = 'typed'\nexport default made(name)`)
-    if ((process.features as { typescript?: unknown }).typescript) expect(await nameOf(path)).toBe('typed')
+    const path = file(
+      'typed.ts',
+      `${SERVER}const name: string = 'typed'\nexport default made(name)`,
+    )
+    if ((process.features as { typescript?: unknown }).typescript)
+      expect(await nameOf(path)).toBe('typed')
     else {
       const { stderr, code } = await ccmcp(['serve', path])
-      expect(stderr).toContain(`is TypeScript, which Node ${process.version} does not run by itself. Use Node 22.18 or newer, compile it`)
+      expect(stderr).toContain(
+        `is TypeScript, which Node ${process.version} does not run by itself. Use Node 22.18 or newer, compile it`,
+      )
       expect(code).toBe(2)
     }
   })
@@ -262,12 +352,24 @@ describe('a module', () => {
 describe('what cannot be served', () => {
   it.each([
     [['serve', 'gramar'], 'There is no server "gramar"; did you mean grammar?'],
-    [['serve', 'zzzzzzzz'], 'There is no server "zzzzzzzz"; there are ccmcp, grammar, text, or give a file such as ./server.js'],
-    [['serve', 'constructor'], 'There is no server "constructor"; there are ccmcp, grammar, text, or give a file such as ./server.js'],
+    [
+      ['serve', 'zzzzzzzz'],
+      'There is no server "zzzzzzzz"; there are ccmcp, grammar, text, or give a file such as ./server.js',
+    ],
+    [
+      ['serve', 'constructor'],
+      'There is no server "constructor"; there are ccmcp, grammar, text, or give a file such as ./server.js',
+    ],
     [['serve', 'text', 'grammar'], 'Unknown argument "grammar"'],
-    [['serve', '--', 'node'], expect.stringMatching(/^No command can follow here; the usage is: ccmcp serve/)],
+    [
+      ['serve', '--', 'node'],
+      expect.stringMatching(/^No command can follow here; the usage is: ccmcp serve/),
+    ],
     [['serve', '--tools', 'hell'], 'There is no tool "hell"; did you mean hello?'],
-    [['serve', OFFER, '--exclude-tools', 'zzzzzz'], expect.stringContaining('There is no tool "zzzzzz"; there are sum, fail')],
+    [
+      ['serve', OFFER, '--exclude-tools', 'zzzzzz'],
+      expect.stringContaining('There is no tool "zzzzzz"; there are sum, fail'),
+    ],
     [['serve', '--tools', ','], '--tools needs at least one name'],
     [
       ['serve', '--root', '/no/such/folder'],

@@ -80,7 +80,15 @@ Prompts
     expect(code).toBe(0)
   })
   it('speaks Content-Length framing', async () => {
-    const { stdout, code } = await ccmcp(['list', '--framing', 'content-length', '--', CCMCP, '--framing', 'content-length'])
+    const { stdout, code } = await ccmcp([
+      'list',
+      '--framing',
+      'content-length',
+      '--',
+      CCMCP,
+      '--framing',
+      'content-length',
+    ])
     expect(stdout).toContain('hello')
     expect(code).toBe(0)
   })
@@ -97,7 +105,10 @@ Prompts
     const { stdout, code } = await ccmcp(['list', ...odd(nonsense)])
     expect(stdout).toContain('Tools\n  x y\n      5\n')
     expect(code).toBe(0)
-    const broken = await ccmcp(['list', ...odd({ tools: 5, resources: [], resourceTemplates: [], prompts: [{ name: 'p' }] })])
+    const broken = await ccmcp([
+      'list',
+      ...odd({ tools: 5, resources: [], resourceTemplates: [], prompts: [{ name: 'p' }] }),
+    ])
     expect(broken).toEqual({
       code: 1,
       stdout: 'odd 1, protocol 2025-11-25\n\nPrompts\n  p\n',
@@ -110,7 +121,11 @@ describe('ccmcp call', () => {
   const sum = ['call', 'sum', OFFER]
   const arguments_ = '{"a":2,"b":40}'
   it('prints the result', async () => {
-    expect(await ccmcp([...sum, '--args', arguments_])).toEqual({ code: 0, stdout: '{"sum":42}\n', stderr: '' })
+    expect(await ccmcp([...sum, '--args', arguments_])).toEqual({
+      code: 0,
+      stdout: '{"sum":42}\n',
+      stderr: '',
+    })
     const { stdout } = await ccmcp([...sum, '--args', arguments_, '--json'])
     expect(JSON.parse(stdout)).toMatchObject({ structuredContent: { sum: 42 }, isError: false })
   })
@@ -121,34 +136,66 @@ describe('ccmcp call', () => {
   })
   it('passes any text', async () => {
     const text = 'Grüße 👋\n\u2028"\\ $HOME `x` 世界'
-    expect((await ccmcp(['call', 'repeat', OFFER, '--args', JSON.stringify({ text, times: 1 })])).stdout).toBe(`${text}\n`)
+    expect(
+      (await ccmcp(['call', 'repeat', OFFER, '--args', JSON.stringify({ text, times: 1 })])).stdout,
+    ).toBe(`${text}\n`)
   })
   it('says what is no text in words', async () => {
-    expect((await ccmcp(['call', 'blocks', OFFER])).stdout).toBe('[image image/png, 3 bytes]\nand \u001b[31mred\n')
-    const strange = { content: [null, { type: 'hologram' }, { type: 'resource' }, { type: 'resource_link', uri: 'a://b', name: 'c' }] }
+    expect((await ccmcp(['call', 'blocks', OFFER])).stdout).toBe(
+      '[image image/png, 3 bytes]\nand \u001b[31mred\n',
+    )
+    const strange = {
+      content: [
+        null,
+        { type: 'hologram' },
+        { type: 'resource' },
+        { type: 'resource_link', uri: 'a://b', name: 'c' },
+      ],
+    }
     expect((await ccmcp(['call', 'x', ...odd(strange)])).stdout).toBe(
       'null\n{"type":"hologram"}\n{"type":"resource"}\n[resource a://b c]\n',
     )
   })
   it("tells a tool's failure on stderr", async () => {
-    expect(await ccmcp(['call', 'fail', OFFER])).toEqual({ code: 1, stdout: '', stderr: 'ccmcp: fail has failed: As planned.\n' })
+    expect(await ccmcp(['call', 'fail', OFFER])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'ccmcp: fail has failed: As planned.\n',
+    })
     const { code, stdout } = await ccmcp(['call', 'fail', OFFER, '--json'])
     expect([code, JSON.parse(stdout)]).toMatchObject([1, { isError: true }])
   })
   it('tells an error, and what was probably meant', async () => {
     const problem = 'The server answered with error -32602: Unknown tool: sun; did you mean sum?'
-    expect(await ccmcp(['call', 'sun', OFFER])).toEqual({ code: 1, stdout: '', stderr: `ccmcp: ${problem}\n` })
+    expect(await ccmcp(['call', 'sun', OFFER])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `ccmcp: ${problem}\n`,
+    })
     const { stdout, code } = await ccmcp(['call', 'sun', OFFER, '--json'])
-    expect(JSON.parse(stdout)).toEqual({ error: { code: -32602, message: 'Unknown tool: sun; did you mean sum?' } })
+    expect(JSON.parse(stdout)).toEqual({
+      error: { code: -32602, message: 'Unknown tool: sun; did you mean sum?' },
+    })
     expect(code).toBe(1)
   })
   it('gives the server the variables of the shell, but not our wire', async () => {
-    const { stdout } = await ccmcp(['call', 'variable', OFFER], '', { env: { OFFER: 'yes', CCMCP_WIRE: '' } })
+    const { stdout } = await ccmcp(['call', 'variable', OFFER], '', {
+      env: { OFFER: 'yes', CCMCP_WIRE: '' },
+    })
     expect(stdout).toBe('yes\n')
-    expect((await ccmcp(['call', 'variable', OFFER], '', { env: { CCMCP_WIRE: '7,8' } })).stdout).toBe('not set\n')
+    expect(
+      (await ccmcp(['call', 'variable', OFFER], '', { env: { CCMCP_WIRE: '7,8' } })).stdout,
+    ).toBe('not set\n')
   })
   it('shows the messages and the log with --verbose', async () => {
-    const { stdout, stderr } = await ccmcp(['call', 'sum', OFFER, '--args', arguments_, '--verbose'])
+    const { stdout, stderr } = await ccmcp([
+      'call',
+      'sum',
+      OFFER,
+      '--args',
+      arguments_,
+      '--verbose',
+    ])
     expect(stdout).toBe('{"sum":42}\n')
     expect(stderr).toContain('> {"jsonrpc":"2.0","id":1,"method":"server/discover"')
     expect(stderr).toContain('< {"jsonrpc":"2.0","id":2,"result"')
@@ -165,7 +212,9 @@ describe('ccmcp call', () => {
   it.runIf(existsSync('/dev/full')).each([[['list', 'text']], [['revisions']], [['serve']]])(
     'says in one line that the disk is full: %j',
     async (command) => {
-      const child = new Child('sh', ['-c', '"$0" "$@" >/dev/full', CCMCP, ...command], { env: { CCMCP_LOG_LEVEL: 'error' } })
+      const child = new Child('sh', ['-c', '"$0" "$@" >/dev/full', CCMCP, ...command], {
+        env: { CCMCP_LOG_LEVEL: 'error' },
+      })
       child.write(`${HANDSHAKE[0]}\n`)
       child.end()
       await child.closed()
@@ -184,7 +233,10 @@ describe('ccmcp call', () => {
     [['--timeout', '-1'], /^--timeout must be a number of seconds, not "-1"/],
     [['--timeout', ''], /^--timeout must be a number of seconds, not ""/],
     [['--timeout', '1e99'], /^--timeout must be a number of seconds/],
-    [['--revision', '2025-06-19'], /^--revision cannot be "2025-06-19"; choose 2024-11-05, 2025-03-26, [-, \d]+ \(see/],
+    [
+      ['--revision', '2025-06-19'],
+      /^--revision cannot be "2025-06-19"; choose 2024-11-05, 2025-03-26, [-, \d]+ \(see/,
+    ],
     [['--'], /^Name one server: ".*", or what follows "--"/],
   ])('refuses %j', async (args, problem) => {
     const { stdout, stderr, code } = await ccmcp([...sum, ...args])
@@ -193,30 +245,56 @@ describe('ccmcp call', () => {
     expect([stdout, code]).toEqual(['', 2])
   })
   it.each([
-    [['call'], 'Something is missing; the usage is: ccmcp call TOOL [SERVER | -- COMMAND] [options]'],
+    [
+      ['call'],
+      'Something is missing; the usage is: ccmcp call TOOL [SERVER | -- COMMAND] [options]',
+    ],
     [['call', 'sum', '--'], 'No command follows "--"'],
-    [['call', 'sum', './no-such.mjs'], "./no-such.mjs cannot be served: ENOENT: no such file or directory, stat './no-such.mjs'"],
+    [
+      ['call', 'sum', './no-such.mjs'],
+      "./no-such.mjs cannot be served: ENOENT: no such file or directory, stat './no-such.mjs'",
+    ],
     [['call', 'sum', 'gramar'], 'There is no server "gramar"; did you mean grammar?'],
   ])('refuses %j', async (args, problem) => {
-    expect(await ccmcp(args)).toEqual({ code: 2, stdout: '', stderr: `ccmcp: ${problem} (see "ccmcp call --help")\n` })
+    expect(await ccmcp(args)).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `ccmcp: ${problem} (see "ccmcp call --help")\n`,
+    })
   })
 })
 
 describe('ccmcp read', () => {
   it('prints text and bytes as they are', async () => {
-    expect(await ccmcp(['read', 'text://note', OFFER])).toEqual({ code: 0, stdout: 'Grüße 👋', stderr: '' })
-    const child = new Child('sh', ['-c', '"$0" read bytes://all "$1" >"$2"', CCMCP, OFFER, join(folder, 'bytes')])
+    expect(await ccmcp(['read', 'text://note', OFFER])).toEqual({
+      code: 0,
+      stdout: 'Grüße 👋',
+      stderr: '',
+    })
+    const child = new Child('sh', [
+      '-c',
+      '"$0" read bytes://all "$1" >"$2"',
+      CCMCP,
+      OFFER,
+      join(folder, 'bytes'),
+    ])
     await child.closed()
-    expect([...readFileSync(join(folder, 'bytes'))]).toEqual(Array.from({ length: 256 }, (_, i) => i))
+    expect([...readFileSync(join(folder, 'bytes'))]).toEqual(
+      Array.from({ length: 256 }, (_, i) => i),
+    )
     expect((await ccmcp(['read', 'name://世界', OFFER])).stdout).toBe('I am 世界')
-    expect(JSON.parse((await ccmcp(['read', 'text://note', OFFER, '--json'])).stdout)).toMatchObject({ contents: [{ text: 'Grüße 👋' }] })
+    expect(
+      JSON.parse((await ccmcp(['read', 'text://note', OFFER, '--json'])).stdout),
+    ).toMatchObject({ contents: [{ text: 'Grüße 👋' }] })
   })
   it('puts a title over each of several', async () => {
     const contents = [
       { uri: 'a://1', text: 'one' },
       { uri: 'a://2', mimeType: 'text/plain', text: 'two\n' },
     ]
-    expect((await ccmcp(['read', 'a://', ...odd({ contents })])).stdout).toBe('a://1 (unknown type)\none\na://2 (text/plain)\ntwo\n')
+    expect((await ccmcp(['read', 'a://', ...odd({ contents })])).stdout).toBe(
+      'a://1 (unknown type)\none\na://2 (text/plain)\ntwo\n',
+    )
   })
   it('tells what is not there', async () => {
     const { stderr, code } = await ccmcp(['read', 'text://other', OFFER])
@@ -224,7 +302,11 @@ describe('ccmcp read', () => {
       'ccmcp: The server answered with error -32602: Resource not found: text://other; did you mean text://note?\n{\n  "uri": "text://other"\n}\n',
     )
     expect(code).toBe(1)
-    expect(await ccmcp(['read', 'x', ...odd({})])).toEqual({ code: 1, stdout: '', stderr: 'ccmcp: The answer for x has no contents\n' })
+    expect(await ccmcp(['read', 'x', ...odd({})])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'ccmcp: The answer for x has no contents\n',
+    })
   })
 })
 
@@ -232,15 +314,27 @@ describe('ccmcp prompt', () => {
   it('prints the messages', async () => {
     const { stdout, code } = await ccmcp(['prompt', 'greet', OFFER, '--args', '{"name":"世界"}'])
     expect([stdout, code]).toEqual(['user: Give 世界 a warm welcome\n\nassistant: Gladly.\n', 0])
-    const { stdout: json } = await ccmcp(['prompt', 'greet', OFFER, '--args', '{"name":"x","tone":"cold"}', '--json'])
+    const { stdout: json } = await ccmcp([
+      'prompt',
+      'greet',
+      OFFER,
+      '--args',
+      '{"name":"x","tone":"cold"}',
+      '--json',
+    ])
     expect(JSON.parse(json)).toMatchObject({ messages: { length: 2 } })
-    expect((await ccmcp(['prompt', 'x', ...odd({ messages: [null, 5] })])).stdout).toBe('null\n\n5\n')
+    expect((await ccmcp(['prompt', 'x', ...odd({ messages: [null, 5] })])).stdout).toBe(
+      'null\n\n5\n',
+    )
   })
   it('tells what is wrong', async () => {
-    expect((await ccmcp(['prompt', 'greet', OFFER])).stderr).toContain('error -32602: Invalid arguments for prompt greet: name is required')
+    expect((await ccmcp(['prompt', 'greet', OFFER])).stderr).toContain(
+      'error -32602: Invalid arguments for prompt greet: name is required',
+    )
     expect(await ccmcp(['prompt', 'greet', OFFER, '--args', '{"name":5}'])).toMatchObject({
       code: 2,
-      stderr: 'ccmcp: Arguments of prompts are texts: write "name":"…" in --args (see "ccmcp prompt --help")\n',
+      stderr:
+        'ccmcp: Arguments of prompts are texts: write "name":"…" in --args (see "ccmcp prompt --help")\n',
     })
   })
 })
@@ -254,15 +348,35 @@ describe('no connection', () => {
     ],
     ['a command that cannot be', ['--', 'a\u0001b'], ['It could not be started']],
     ['a folder', ['--', ROOT], ['It could not be started', 'EACCES']],
-    ['a server that exits', node('-e', 'console.error("no database"); process.exit(7)'), ['It exited with code 7', '  no database\n']],
-    ['a command that ends', node('-e', '0'), ['It exited with code 0', 'the command ends by itself']],
-    ['a module that throws', [server('throws')], ['It exited with code 1', 'could not be loaded', 'no such thing']],
+    [
+      'a server that exits',
+      node('-e', 'console.error("no database"); process.exit(7)'),
+      ['It exited with code 7', '  no database\n'],
+    ],
+    [
+      'a command that ends',
+      node('-e', '0'),
+      ['It exited with code 0', 'the command ends by itself'],
+    ],
+    [
+      'a module that throws',
+      [server('throws')],
+      ['It exited with code 1', 'could not be loaded', 'no such thing'],
+    ],
     [
       'a server that prints and is silent',
       ['--timeout', '2', ...node(server('garbage'))],
-      ['No answer within 2000 ms to initialize', 'First line on stdout that is not JSON: "Listening on \\u001b[31mstdio…"', '  ready\n'],
+      [
+        'No answer within 2000 ms to initialize',
+        'First line on stdout that is not JSON: "Listening on \\u001b[31mstdio…"',
+        '  ready\n',
+      ],
     ],
-    ['a server of another revision', ['--revision', '2026-07-28', ...odd({})], ['The server does not serve 2026-07-28']],
+    [
+      'a server of another revision',
+      ['--revision', '2026-07-28', ...odd({})],
+      ['The server does not serve 2026-07-28'],
+    ],
   ])('%s', async (_, args, parts) => {
     const { stdout, stderr, code } = await ccmcp(['list', ...args])
     for (const part of parts) expect(stderr).toContain(part)
@@ -270,7 +384,8 @@ describe('no connection', () => {
   })
   it('a server that dies in a call', async () => {
     const { stderr, code } = await ccmcp(['call', 'die', OFFER])
-    for (const part of ['It exited with code 9', '  My last words\n']) expect(stderr).toContain(part)
+    for (const part of ['It exited with code 9', '  My last words\n'])
+      expect(stderr).toContain(part)
     expect(code).toBe(3)
   })
   it('a call that is not answered in time', async () => {
@@ -295,7 +410,15 @@ describe('Ctrl-C', () => {
     expect(child.stderr.endsWith('ccmcp: Interrupted\n')).toBe(true)
   })
   it('ends even a server that does not want to, at once the second time', async () => {
-    const child = new Child(process.execPath, [CLI, 'list', '--verbose', '--', process.execPath, '-e', stubborn])
+    const child = new Child(process.execPath, [
+      CLI,
+      'list',
+      '--verbose',
+      '--',
+      process.execPath,
+      '-e',
+      stubborn,
+    ])
     await child.said('.\n')
     const pid = Number(/I am (\d+)\./.exec(child.stderr)?.[1])
     expect(isAlive(pid)).toBe(true)
@@ -323,7 +446,9 @@ function isAlive(pid: number): boolean {
 
 describe.runIf(process.platform !== 'win32')('a server that says something and dies', () => {
   it('has its first words in the error, whether or not it could still be written to', async () => {
-    const runs = Array.from({ length: 12 }, () => ccmcp(['list', '--', 'sh', '-c', 'echo hello; exit 3']))
+    const runs = Array.from({ length: 12 }, () =>
+      ccmcp(['list', '--', 'sh', '-c', 'echo hello; exit 3']),
+    )
     for (const { stderr, code } of await Promise.all(runs)) {
       expect(stderr).toContain('First line on stdout that is not JSON: "hello"')
       expect(code).toBe(3)

@@ -12,7 +12,8 @@ const EVIL = 'a\u0007b\u009b31m\u202e\u200e\u200f\u061c\u2067\u007f\rc\td\ne'
 const SAFE = 'a\\u0007b\\u009b31m\\u202e\\u200e\\u200f\\u061c\\u2067\\u007f\\u000dc\td\ne'
 /** All that may not reach a terminal. */
 // oxlint-disable-next-line no-control-regex -- that is what is looked for
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
+const CONTROLS =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
 
 let folder = ''
 beforeAll(() => {
@@ -34,7 +35,15 @@ describe('text of a server', () => {
     expect(JSON.parse(json)).toEqual({ [EVIL]: EVIL })
   })
   it.each([
-    ['a result', ['call', 'x', '--json', ...node(server('odd'), JSON.stringify({ content: [{ type: 'text', text: EVIL }] }))]],
+    [
+      'a result',
+      [
+        'call',
+        'x',
+        '--json',
+        ...node(server('odd'), JSON.stringify({ content: [{ type: 'text', text: EVIL }] })),
+      ],
+    ],
     ['an error', ['call', 'x', '--json', ...node(server('lists'), 'evil')]],
     ['a list', ['list', '--json', ...node(server('lists'), 'evil')]],
   ])('is escaped in the JSON of %s', async (_, args) => {
@@ -103,7 +112,9 @@ describe('ccmcp list', () => {
   })
   it('ends against a list without an end', async () => {
     const { stdout, stderr, code } = await ccmcp(['list', ...node(server('lists'), 'endless')])
-    expect(stderr).toBe('ccmcp: tools/list failed: tools/list has no end: 10000 pages came, and there are more\n')
+    expect(stderr).toBe(
+      'ccmcp: tools/list failed: tools/list has no end: 10000 pages came, and there are more\n',
+    )
     expect(stdout).toContain('Prompts\n  p\n')
     expect(code).toBe(1)
   })
@@ -114,24 +125,38 @@ describe('ccmcp list', () => {
     expect(code).toBe(0)
   })
   it('refuses a message that is too long', async () => {
-    const { stderr, code } = await ccmcp(['list', '--max-message', '100000', ...node(server('lists'), 'long')])
-    expect(stderr).toMatch(/tools\/list failed: The answer cannot be read: .* bytes; at most 100000 are taken\n/)
+    const { stderr, code } = await ccmcp([
+      'list',
+      '--max-message',
+      '100000',
+      ...node(server('lists'), 'long'),
+    ])
+    expect(stderr).toMatch(
+      /tools\/list failed: The answer cannot be read: .* bytes; at most 100000 are taken\n/,
+    )
     expect(code).toBe(1)
   })
 })
 
-describe.each([['list'], ['call x']])('%s warns of lines on stdout that are no messages', (command) => {
-  it('and shows them', async () => {
-    const { stderr } = await ccmcp([...command.split(' '), ...node(server('lists'), 'noisy')])
-    const told = (line: string, reason: string) =>
-      `ccmcp: the server printed a line on stdout that is no protocol message: ${line} (${reason})\n`
-    expect(stderr).toContain(told('"Listening on stdio"', 'Parse error: unexpected "L" at position 0'))
-    expect(stderr).toContain(told('"{\\"level\\":\\"info\\"}"', 'Invalid Request: "method" is missing'))
-    expect(stderr).toContain('ccmcp: stdout carries the protocol; a server logs to stderr\n')
-    expect(stderr.match(/no protocol message/g)).toHaveLength(5)
-    expect(stderr).toContain('further lines of this kind are not shown')
-  })
-})
+describe.each([['list'], ['call x']])(
+  '%s warns of lines on stdout that are no messages',
+  (command) => {
+    it('and shows them', async () => {
+      const { stderr } = await ccmcp([...command.split(' '), ...node(server('lists'), 'noisy')])
+      const told = (line: string, reason: string) =>
+        `ccmcp: the server printed a line on stdout that is no protocol message: ${line} (${reason})\n`
+      expect(stderr).toContain(
+        told('"Listening on stdio"', 'Parse error: unexpected "L" at position 0'),
+      )
+      expect(stderr).toContain(
+        told('"{\\"level\\":\\"info\\"}"', 'Invalid Request: "method" is missing'),
+      )
+      expect(stderr).toContain('ccmcp: stdout carries the protocol; a server logs to stderr\n')
+      expect(stderr.match(/no protocol message/g)).toHaveLength(5)
+      expect(stderr).toContain('further lines of this kind are not shown')
+    })
+  },
+)
 
 describe('a module with a syntax error', () => {
   it.each([
@@ -141,14 +166,16 @@ describe('a module with a syntax error', () => {
     writeFileSync(join(folder, 'bad.mjs'), 'export const a = 1\nexport const b = { ;\n')
     writeFileSync(join(folder, 'imports.mjs'), "import './bad.mjs'\nexport default 1\n")
     const { stderr, code } = await ccmcp(['list', join(folder, file)])
-    for (const part of [place, 'export const b = { ;', "SyntaxError: Unexpected token ';'"]) expect(stderr).toContain(part)
+    for (const part of [place, 'export const b = { ;', "SyntaxError: Unexpected token ';'"])
+      expect(stderr).toContain(part)
     expect(stderr).not.toContain('newer Node')
     expect(code).toBe(3)
   })
   it('does so when it is started by node', async () => {
     writeFileSync(join(folder, 'bad.mjs'), 'export const a = 1\nexport const b = { ;\n')
     const { stderr } = await ccmcp(['list', ...node(join(folder, 'bad.mjs'))])
-    for (const part of ['bad.mjs:2\n', 'export const b = { ;', "SyntaxError: Unexpected token ';'"]) expect(stderr).toContain(part)
+    for (const part of ['bad.mjs:2\n', 'export const b = { ;', "SyntaxError: Unexpected token ';'"])
+      expect(stderr).toContain(part)
     expect(stderr).not.toContain('newer Node')
   })
 })

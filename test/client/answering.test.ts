@@ -18,7 +18,12 @@ interface Message {
 }
 
 /** A server by hand that speaks a revision and asks what it likes; resolves with the client's answer. */
-async function asked(revision: string, method: string, params: object, answers: ConnectOptions): Promise<Message> {
+async function asked(
+  revision: string,
+  method: string,
+  params: object,
+  answers: ConnectOptions,
+): Promise<Message> {
   let answered: (message: Message) => void = () => {}
   const answer = new Promise<Message>((resolve) => (answered = resolve))
   let ask = () => {}
@@ -31,9 +36,20 @@ async function asked(revision: string, method: string, params: object, answers: 
         frame(frame) {
           const message = JSON.parse(frame) as Message
           if (message.id === 99) return answered(message)
-          const opened = { protocolVersion: revision, supportedVersions: [revision], serverInfo: { name: 'x', version: '1' } }
-          const result = { ...opened, capabilities: {}, resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
-          if (message.id !== undefined) server.send(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
+          const opened = {
+            protocolVersion: revision,
+            supportedVersions: [revision],
+            serverInfo: { name: 'x', version: '1' },
+          }
+          const result = {
+            ...opened,
+            capabilities: {},
+            resultType: 'complete',
+            ttlMs: 0,
+            cacheScope: 'private',
+          }
+          if (message.id !== undefined)
+            server.send(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
         },
         garbage: () => {},
         closed: () => {},
@@ -53,17 +69,30 @@ describe('a method that the revision does not have', () => {
     elicit: () => ({ action: 'decline' }),
     roots: () => [],
   }
-  it.each(revisions.map((revision) => [revision.id, revision.methods.serverRequests] as const))('is not there in %s', async (id, known) => {
-    for (const method of ['sampling/createMessage', 'elicitation/create', 'roots/list']) {
-      const { error } = await asked(id, method, { messages: [], message: '?', maxTokens: 1 }, answers)
-      expect([method, error?.code]).toEqual([method, known.includes(method) ? undefined : -32601])
-    }
-  })
+  it.each(revisions.map((revision) => [revision.id, revision.methods.serverRequests] as const))(
+    'is not there in %s',
+    async (id, known) => {
+      for (const method of ['sampling/createMessage', 'elicitation/create', 'roots/list']) {
+        const { error } = await asked(
+          id,
+          method,
+          { messages: [], message: '?', maxTokens: 1 },
+          answers,
+        )
+        expect([method, error?.code]).toEqual([method, known.includes(method) ? undefined : -32601])
+      }
+    },
+  )
 
   it.each(ALL)('nor is the mode of a form that leads to a URL: %s', async (id) => {
     const revision = revisions.find((each) => each.id === id)
     if (revision?.methods.serverRequests.includes('elicitation/create') !== true) return
-    const { error } = await asked(id, 'elicitation/create', { mode: 'url', message: '?', url: 'https://example.com/' }, answers)
+    const { error } = await asked(
+      id,
+      'elicitation/create',
+      { mode: 'url', message: '?', url: 'https://example.com/' },
+      answers,
+    )
     expect(error?.code).toBe(revision.urlQuestions === 'none' ? -32602 : undefined)
   })
 })
@@ -98,7 +127,11 @@ describe('several questions at once', () => {
       tools: [
         tool({
           name: 'it',
-          run: (_, call) => call.ask({ slow: form({ message: '?', schema: { type: 'object', properties: {} } }), folders: roots() }),
+          run: (_, call) =>
+            call.ask({
+              slow: form({ message: '?', schema: { type: 'object', properties: {} } }),
+              folders: roots(),
+            }),
         }),
       ],
     })
@@ -119,12 +152,20 @@ describe('several questions at once', () => {
       version: '1',
       state: { ttl: 10 },
       tools: [
-        tool({ name: 'ask', run: (_, call) => call.ask({ sure: form({ message: 'Sure?', schema }) }) }),
+        tool({
+          name: 'ask',
+          run: (_, call) => call.ask({ sure: form({ message: 'Sure?', schema }) }),
+        }),
         tool({ name: 'silent', run: () => new Promise(() => {}) }),
       ],
     })
-    await using client = await connect(memory(server), { revision: '2025-11-25', elicit: () => new Promise(() => {}) })
+    await using client = await connect(memory(server), {
+      revision: '2025-11-25',
+      elicit: () => new Promise(() => {}),
+    })
     expect((await client.callTool('ask')).isError).toBe(true)
-    await expect(client.callTool('silent', {}, { timeout: 20, maxTimeout: 5000 })).rejects.toThrow('No answer within 20 ms')
+    await expect(client.callTool('silent', {}, { timeout: 20, maxTimeout: 5000 })).rejects.toThrow(
+      'No answer within 20 ms',
+    )
   })
 })

@@ -11,11 +11,19 @@ import { richServer } from '../server/rich-server.js'
 interface Asked {
   id?: number
   method: string
-  params?: { _meta?: Record<string, unknown>; cursor?: string; requestId?: number; protocolVersion?: string; reason?: string }
+  params?: {
+    _meta?: Record<string, unknown>
+    cursor?: string
+    requestId?: number
+    protocolVersion?: string
+    reason?: string
+  }
 }
 
 /** A server by hand: `serve` is called for every message and may send anything. */
-function scripted(serve: (asked: Asked, server: Channel, opened: number) => void): Target & { opened: number; asked: Asked[] } {
+function scripted(
+  serve: (asked: Asked, server: Channel, opened: number) => void,
+): Target & { opened: number; asked: Asked[] } {
   const target = {
     opened: 0,
     asked: [] as Asked[],
@@ -38,10 +46,15 @@ function scripted(serve: (asked: Asked, server: Channel, opened: number) => void
   return target
 }
 
-const answer = (server: Channel, { id }: Asked, result: unknown) => server.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
+const answer = (server: Channel, { id }: Asked, result: unknown) =>
+  server.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
 const refuse = (server: Channel, { id }: Asked, code: number, data?: unknown) =>
   server.send(JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: 'no', data } }))
-const opened = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'old', version: '1' } }
+const opened = {
+  protocolVersion: '2025-11-25',
+  capabilities: { tools: {} },
+  serverInfo: { name: 'old', version: '1' },
+}
 
 const discoverResult = {
   resultType: 'complete',
@@ -77,9 +90,20 @@ describe('finding the revision', () => {
         })
       else answer(server, asked, { resultType: 'complete', content: [] })
     })
-    const client = await connect(target, { info: { name: 'me', version: '3' }, capabilities: { roots: {} } })
-    expect([client.revision, client.server, client.instructions]).toEqual(['2026-07-28', { name: 'new', version: '2' }, 'Hi'])
-    await client.request('tools/call', { name: 'x', arguments: {}, _meta: { 'example.com/own': 1 } })
+    const client = await connect(target, {
+      info: { name: 'me', version: '3' },
+      capabilities: { roots: {} },
+    })
+    expect([client.revision, client.server, client.instructions]).toEqual([
+      '2026-07-28',
+      { name: 'new', version: '2' },
+      'Hi',
+    ])
+    await client.request('tools/call', {
+      name: 'x',
+      arguments: {},
+      _meta: { 'example.com/own': 1 },
+    })
     expect(target.asked.map(({ params }) => params?._meta)).toEqual([
       {
         'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -101,8 +125,14 @@ describe('finding the revision', () => {
     ['invalid params', (asked: Asked, server: Channel) => refuse(server, asked, -32602)],
     ['not initialized', (asked: Asked, server: Channel) => refuse(server, asked, -32002)],
     ['an error of its own', (asked: Asked, server: Channel) => refuse(server, asked, -32000)],
-    ['a result of another kind', (asked: Asked, server: Channel) => answer(server, asked, { hello: 1 })],
-    ['a result that is no object', (asked: Asked, server: Channel) => answer(server, asked, 'hello')],
+    [
+      'a result of another kind',
+      (asked: Asked, server: Channel) => answer(server, asked, { hello: 1 }),
+    ],
+    [
+      'a result that is no object',
+      (asked: Asked, server: Channel) => answer(server, asked, 'hello'),
+    ],
     ['silence', () => {}],
   ])('shakes hands after %s, over the same connection', async (_, discover) => {
     const target = legacy(discover)
@@ -144,23 +174,34 @@ describe('finding the revision', () => {
     const reports: Report[] = []
     let late = () => {}
     const target = legacy(
-      (asked, server) => (late = () => answer(server, asked, { supportedVersions: ['2026-07-28'], capabilities: {} })),
+      (asked, server) =>
+        (late = () =>
+          answer(server, asked, { supportedVersions: ['2026-07-28'], capabilities: {} })),
       (asked, server) => {
         if (asked.method !== 'tools/list') return
         late()
         answer(server, asked, { tools: [] })
       },
     )
-    const client = await connect(target, { probeTimeout: 5, report: (report) => reports.push(report) })
+    const client = await connect(target, {
+      probeTimeout: 5,
+      report: (report) => reports.push(report),
+    })
     await client.request('tools/list')
     expect(client.revision).toBe('2025-11-25')
-    expect(reports).toMatchObject([{ level: 'debug', message: 'An answer to no request of ours was ignored' }])
+    expect(reports).toMatchObject([
+      { level: 'debug', message: 'An answer to no request of ours was ignored' },
+    ])
     await client.close()
   })
 
   it('does not fall back from a server that knows better', async () => {
-    const target = scripted((asked, server) => refuse(server, asked, -32022, { supported: ['2099-01-01'], requested: '2026-07-28' }))
-    await expect(connect(target)).rejects.toThrow('The server and this client have no protocol revision in common: it serves 2099-01-01')
+    const target = scripted((asked, server) =>
+      refuse(server, asked, -32022, { supported: ['2099-01-01'], requested: '2026-07-28' }),
+    )
+    await expect(connect(target)).rejects.toThrow(
+      'The server and this client have no protocol revision in common: it serves 2099-01-01',
+    )
     expect(target.asked).toHaveLength(1)
   })
 
@@ -168,7 +209,9 @@ describe('finding the revision', () => {
     ['requires a capability', -32021],
     ['misses a header', -32020],
   ])('shows the error of a modern server that %s', async (_, code) => {
-    const target = scripted((asked, server) => refuse(server, asked, code, { requiredCapabilities: { roots: {} } }))
+    const target = scripted((asked, server) =>
+      refuse(server, asked, code, { requiredCapabilities: { roots: {} } }),
+    )
     await expect(connect(target)).rejects.toThrow(
       `The server answered server/discover with error ${code}: no {"requiredCapabilities":{"roots":{}}}`,
     )
@@ -176,8 +219,12 @@ describe('finding the revision', () => {
   })
 
   it('does not fall back from a DiscoverResult without a common revision', async () => {
-    const target = scripted((asked, server) => answer(server, asked, { ...discoverResult, supportedVersions: ['2099-01-01'] }))
-    await expect(connect(target)).rejects.toThrow('no protocol revision in common: it serves 2099-01-01')
+    const target = scripted((asked, server) =>
+      answer(server, asked, { ...discoverResult, supportedVersions: ['2099-01-01'] }),
+    )
+    await expect(connect(target)).rejects.toThrow(
+      'no protocol revision in common: it serves 2099-01-01',
+    )
     expect(target.asked).toHaveLength(1)
   })
 
@@ -191,8 +238,12 @@ describe('finding the revision', () => {
     const client = await connect(old('2024-11-05'))
     expect(client.revision).toBe('2024-11-05')
     await client.close()
-    await expect(connect(old('1999-01-01'))).rejects.toThrow('with protocol revision "1999-01-01", which this client does not know')
-    await expect(connect(old('2024-11-05'), { revision: '2025-06-18' })).rejects.toThrow('which is not the one that was asked for')
+    await expect(connect(old('1999-01-01'))).rejects.toThrow(
+      'with protocol revision "1999-01-01", which this client does not know',
+    )
+    await expect(connect(old('2024-11-05'), { revision: '2025-06-18' })).rejects.toThrow(
+      'which is not the one that was asked for',
+    )
   })
 
   it('insists on a revision', async () => {
@@ -222,7 +273,9 @@ describe('finding the revision', () => {
   })
 
   it('says why a server cannot be started', async () => {
-    await expect(connect(stdio('no\0such'))).rejects.toThrow('The server could not be started: The argument')
+    await expect(connect(stdio('no\0such'))).rejects.toThrow(
+      'The server could not be started: The argument',
+    )
   })
 
   it('gives up on silence with a ConnectionError', async () => {
@@ -231,13 +284,19 @@ describe('finding the revision', () => {
       { probeTimeout: 5, timeout: 10 },
     ).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(ConnectionError)
-    expect(error).toMatchObject({ message: 'No answer within 10 ms to initialize', cause: expect.any(Timeout) as unknown })
+    expect(error).toMatchObject({
+      message: 'No answer within 10 ms to initialize',
+      cause: expect.any(Timeout) as unknown,
+    })
   })
 })
 
 describe('a server that is slow to start', () => {
   /** Reads nothing until it has been sent a certain message, then answers all of them. */
-  const starting = (until: string, serve: (asked: Asked, server: Channel, opened: number) => void) => {
+  const starting = (
+    until: string,
+    serve: (asked: Asked, server: Channel, opened: number) => void,
+  ) => {
     const unread: Asked[] = []
     let started = false
     return scripted((asked, server, count) => {
@@ -247,12 +306,16 @@ describe('a server that is slow to start', () => {
     })
   }
   /** Discovers, and does with all else what `then` says. */
-  const modern = (then: (asked: Asked, server: Channel, opened: number) => void) => (asked: Asked, server: Channel, count: number) => {
-    if (asked.method === 'server/discover') answer(server, asked, discoverResult)
-    else if (asked.method === 'tools/list') answer(server, asked, { resultType: 'complete', tools: [] })
-    else then(asked, server, count)
-  }
-  const refuseRequests = (asked: Asked, server: Channel) => asked.id !== undefined && refuse(server, asked, -32601)
+  const modern =
+    (then: (asked: Asked, server: Channel, opened: number) => void) =>
+    (asked: Asked, server: Channel, count: number) => {
+      if (asked.method === 'server/discover') answer(server, asked, discoverResult)
+      else if (asked.method === 'tools/list')
+        answer(server, asked, { resultType: 'complete', tools: [] })
+      else then(asked, server, count)
+    }
+  const refuseRequests = (asked: Asked, server: Channel) =>
+    asked.id !== undefined && refuse(server, asked, -32601)
   const methods = ({ asked }: { asked: Asked[] }) => asked.map(({ method }) => method)
   const HASTY = { probeTimeout: 5, timeout: 20_000 }
 
@@ -276,13 +339,18 @@ describe('a server that is slow to start', () => {
     const client = await connect(target, HASTY)
     await client.request('tools/list')
     expect([client.revision, target.opened]).toEqual(['2026-07-28', 1])
-    expect(target.asked.at(-1)?.params?._meta).toMatchObject({ 'io.modelcontextprotocol/protocolVersion': '2026-07-28' })
+    expect(target.asked.at(-1)?.params?._meta).toMatchObject({
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    })
     await client.close()
   })
 
   it.each([
     ['it refuses initialize', (asked: Asked, server: Channel) => refuse(server, asked, -32600)],
-    ['it refuses initialize as a modern server does', (asked: Asked, server: Channel) => refuse(server, asked, -32022)],
+    [
+      'it refuses initialize as a modern server does',
+      (asked: Asked, server: Channel) => refuse(server, asked, -32022),
+    ],
   ])('is modern even if it answers server/discover after %s', async (_, refuseInitialize) => {
     let discover: Asked | undefined
     const target = scripted((asked, server) => {
@@ -323,7 +391,9 @@ describe('a server that is slow to start', () => {
     const target = starting('initialize', (asked, server) => {
       if (asked.id !== undefined) refuse(server, asked, -32022, { supported: ['2099-01-01'] })
     })
-    await expect(connect(target, HASTY)).rejects.toThrow('no protocol revision in common: it serves 2099-01-01')
+    await expect(connect(target, HASTY)).rejects.toThrow(
+      'no protocol revision in common: it serves 2099-01-01',
+    )
   })
 
   it('is asked for its era by a ping: an answer to that alone means a legacy server', async () => {
@@ -344,7 +414,10 @@ describe('a server that is slow to start', () => {
   it('is started again as a modern server if initialize has ended it', async () => {
     const target = starting(
       'initialize',
-      modern((asked, server, count) => asked.method === 'initialize' && count === 1 && void server.close()),
+      modern(
+        (asked, server, count) =>
+          asked.method === 'initialize' && count === 1 && void server.close(),
+      ),
     )
     const client = await connect(target, HASTY)
     expect([client.revision, target.opened]).toEqual(['2026-07-28', 2])
@@ -374,12 +447,19 @@ describe('a server that is slow to start', () => {
   })
 
   it('has its error shown if it refuses both', async () => {
-    const target = scripted((asked, server) => asked.id !== undefined && refuse(server, asked, -32603, { why: 'no license' }))
-    await expect(connect(target)).rejects.toThrow('The server answered initialize with error -32603: no {"why":"no license"}')
+    const target = scripted(
+      (asked, server) =>
+        asked.id !== undefined && refuse(server, asked, -32603, { why: 'no license' }),
+    )
+    await expect(connect(target)).rejects.toThrow(
+      'The server answered initialize with error -32603: no {"why":"no license"}',
+    )
   })
 
   it('as a process of its own that answers nothing before its second message', async () => {
-    const target = stdio(process.execPath, [fileURLToPath(new URL('servers/late.mjs', import.meta.url))])
+    const target = stdio(process.execPath, [
+      fileURLToPath(new URL('servers/late.mjs', import.meta.url)),
+    ])
     const client = await connect(target, { probeTimeout: 20, timeout: 20_000 })
     expect([client.revision, client.server?.name]).toEqual(['2026-07-28', 'late'])
     expect(await client.callTool('x')).toMatchObject({ content: [{ text: 'hello' }] })
@@ -388,7 +468,8 @@ describe('a server that is slow to start', () => {
 })
 
 describe('a connected client', () => {
-  const serving = (then: (asked: Asked, server: Channel) => void) => legacy((asked, server) => refuse(server, asked, -32601), then)
+  const serving = (then: (asked: Asked, server: Channel) => void) =>
+    legacy((asked, server) => refuse(server, asked, -32601), then)
 
   it('follows cursors, and notices circles', async () => {
     const page = (asked: Asked, server: Channel) => {
@@ -398,13 +479,18 @@ describe('a connected client', () => {
         ...(cursor < 2 ? { nextCursor: String(cursor + 1) } : {}),
       })
     }
-    const client = await connect(serving((asked, server) => asked.method === 'tools/list' && page(asked, server)))
+    const client = await connect(
+      serving((asked, server) => asked.method === 'tools/list' && page(asked, server)),
+    )
     const names: string[] = []
     for await (const { name } of client.tools()) names.push(name)
     expect(names).toEqual(['t0', 't1', 't2'])
     await client.close()
     const circle = await connect(
-      serving((asked, server) => asked.method === 'tools/list' && answer(server, asked, { tools: [], nextCursor: 'same' })),
+      serving(
+        (asked, server) =>
+          asked.method === 'tools/list' && answer(server, asked, { tools: [], nextCursor: 'same' }),
+      ),
     )
     await expect(
       circle
@@ -419,16 +505,21 @@ describe('a connected client', () => {
     const paged = (cursorOf: (page: number) => string) => {
       let page = 0
       return serving((asked, server) => {
-        if (asked.method === 'tools/list') answer(server, asked, { tools: [], nextCursor: cursorOf(page++) })
+        if (asked.method === 'tools/list')
+          answer(server, asked, { tools: [], nextCursor: cursorOf(page++) })
       })
     }
     const circle = paged((page) => `c${page < 5 ? page : 5 + (page % 7)}`)
     const first = await connect(circle)
-    await expect(first.tools().next()).rejects.toThrow(/^tools\/list goes in circles: the cursor "c\d+" came twice$/)
+    await expect(first.tools().next()).rejects.toThrow(
+      /^tools\/list goes in circles: the cursor "c\d+" came twice$/,
+    )
     expect(circle.asked.length).toBeLessThan(40)
     await first.close()
     const endless = await connect(paged(String))
-    await expect(endless.tools().next()).rejects.toThrow('tools/list has no end: 10000 pages came, and there are more')
+    await expect(endless.tools().next()).rejects.toThrow(
+      'tools/list has no end: 10000 pages came, and there are more',
+    )
     await endless.close()
   })
 
@@ -441,13 +532,30 @@ describe('a connected client', () => {
         let progress = 0
         const params = () => ({ progressToken, progress: ++progress })
         timers.push(
-          setInterval(() => server.send(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params: params() })), 10),
+          setInterval(
+            () =>
+              server.send(
+                JSON.stringify({
+                  jsonrpc: '2.0',
+                  method: 'notifications/progress',
+                  params: params(),
+                }),
+              ),
+            10,
+          ),
         )
       })
       const client = await connect(working)
       const seen: number[] = []
-      const capped = client.callTool('x', {}, { timeout: 200, maxTimeout: 400, onProgress: ({ progress }) => seen.push(progress) })
-      await Promise.all([expect(capped).rejects.toThrow('No answer within 400 ms in all to tools/call'), pass(400)])
+      const capped = client.callTool(
+        'x',
+        {},
+        { timeout: 200, maxTimeout: 400, onProgress: ({ progress }) => seen.push(progress) },
+      )
+      await Promise.all([
+        expect(capped).rejects.toThrow('No answer within 400 ms in all to tools/call'),
+        pass(400),
+      ])
       expect(seen.length).toBeGreaterThan(2)
       expect(working.asked.at(-1)).toMatchObject({
         method: 'notifications/cancelled',
@@ -455,14 +563,25 @@ describe('a connected client', () => {
       })
       timers.forEach(clearInterval)
       const unheard = client.callTool('x', {}, { timeout: 20 })
-      await Promise.all([expect(unheard).rejects.toThrow('No answer within 20 ms to tools/call'), pass(20)])
+      await Promise.all([
+        expect(unheard).rejects.toThrow('No answer within 20 ms to tools/call'),
+        pass(20),
+      ])
       timers.forEach(clearInterval)
       const stopping = client.callTool(
         'x',
         {},
-        { timeout: 100, onProgress: ({ progress }) => progress === 2 && timers.forEach(clearInterval) },
+        {
+          timeout: 100,
+          onProgress: ({ progress }) => progress === 2 && timers.forEach(clearInterval),
+        },
       )
-      await Promise.all([expect(stopping).rejects.toThrow('No answer within 100 ms of its last progress to tools/call'), pass(120)])
+      await Promise.all([
+        expect(stopping).rejects.toThrow(
+          'No answer within 100 ms of its last progress to tools/call',
+        ),
+        pass(120),
+      ])
       await client.close()
     }))
 
@@ -489,7 +608,9 @@ describe('a connected client', () => {
   it('hears notifications until it stops listening', async () => {
     const target = serving((asked, server) => {
       if (asked.method !== 'tools/list') return
-      server.send('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}')
+      server.send(
+        '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}',
+      )
       answer(server, asked, { tools: [] })
     })
     const client = await connect(target)
@@ -524,19 +645,40 @@ describe('a connected client', () => {
   })
 
   it.each([
-    ['an unknown kind of result', { resultType: 'surprise' }, 'The answer to tools/call has the unknown type "surprise"'],
-    ['a question without one', { resultType: 'input_required' }, 'tools/call needs input, but asks for nothing'],
+    [
+      'an unknown kind of result',
+      { resultType: 'surprise' },
+      'The answer to tools/call has the unknown type "surprise"',
+    ],
+    [
+      'a question without one',
+      { resultType: 'input_required' },
+      'tools/call needs input, but asks for nothing',
+    ],
     [
       'a question that nobody answers',
-      { resultType: 'input_required', inputRequests: { folders: { method: 'roots/list', params: {} } } },
+      {
+        resultType: 'input_required',
+        inputRequests: { folders: { method: 'roots/list', params: {} } },
+      },
       'tools/call needs input that this client cannot give: "folders" by roots/list',
     ],
-    ['endless questions', { resultType: 'input_required', requestState: 'again' }, 'tools/call asks again and again: 20 times'],
+    [
+      'endless questions',
+      { resultType: 'input_required', requestState: 'again' },
+      'tools/call asks again and again: 20 times',
+    ],
     ['no content', { resultType: 'complete' }, 'The result of x has no content'],
     ['no object', 5, 'The answer to tools/call is not an object'],
   ])('refuses %s', async (_, result, message) => {
     const modern = scripted((asked, server) => {
-      const found = { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: {}, ttlMs: 0, cacheScope: 'private' }
+      const found = {
+        resultType: 'complete',
+        supportedVersions: ['2026-07-28'],
+        capabilities: {},
+        ttlMs: 0,
+        cacheScope: 'private',
+      }
       answer(server, asked, asked.method === 'server/discover' ? found : result)
     })
     const client = await connect(modern)
@@ -546,7 +688,11 @@ describe('a connected client', () => {
 
   it('leaves a member of that name alone where results do not describe themselves', async () => {
     const client = await connect(
-      serving((asked, server) => asked.method === 'tools/call' && answer(server, asked, { content: [], resultType: 'mine' })),
+      serving(
+        (asked, server) =>
+          asked.method === 'tools/call' &&
+          answer(server, asked, { content: [], resultType: 'mine' }),
+      ),
     )
     expect(await client.callTool('x')).toEqual({ content: [], resultType: 'mine' })
     await client.close()
@@ -554,8 +700,10 @@ describe('a connected client', () => {
 
   it('takes answers in a batch where the revision has batches', async () => {
     const target = scripted((asked, server) => {
-      if (asked.method === 'initialize') answer(server, asked, { ...opened, protocolVersion: '2025-03-26' })
-      else if (asked.id !== undefined) server.send(JSON.stringify([{ jsonrpc: '2.0', id: asked.id, result: { tools: [] } }]))
+      if (asked.method === 'initialize')
+        answer(server, asked, { ...opened, protocolVersion: '2025-03-26' })
+      else if (asked.id !== undefined)
+        server.send(JSON.stringify([{ jsonrpc: '2.0', id: asked.id, result: { tools: [] } }]))
     })
     const client = await connect(target, { revision: '2025-03-26' })
     expect(await client.request('tools/list')).toEqual({ tools: [] })
@@ -567,13 +715,17 @@ describe('a connected client', () => {
     ['what is no tool', { tools: [null] }, 'lists something without a name'],
     ['no list', {}, 'has no list of tools'],
   ])('refuses a list with %s', async (_, result, message) => {
-    const client = await connect(serving((asked, server) => asked.method === 'tools/list' && answer(server, asked, result)))
+    const client = await connect(
+      serving((asked, server) => asked.method === 'tools/list' && answer(server, asked, result)),
+    )
     await expect(client.tools().next()).rejects.toThrow(message)
     await client.close()
   })
 
   it('ends pending calls when the server goes', async () => {
-    const client = await connect(serving((asked, server) => asked.method === 'tools/call' && void server.close()))
+    const client = await connect(
+      serving((asked, server) => asked.method === 'tools/call' && void server.close()),
+    )
     await expect(client.callTool('x')).rejects.toThrow('The connection is closed')
   })
 })

@@ -8,13 +8,26 @@ const server = createServer({
   version: '1',
   pageSize: 2,
   resources: [
-    ...Array.from({ length: 5 }, (_, i) => resource({ uri: `note://${i}`, name: `note ${i}`, read: () => `Note ${i}` })),
-    resource({ uri: 'file:///{name}', name: 'files', read: ({ name }) => name, complete: { name: (typed) => [`${typed}.txt`] } }),
+    ...Array.from({ length: 5 }, (_, i) =>
+      resource({ uri: `note://${i}`, name: `note ${i}`, read: () => `Note ${i}` }),
+    ),
+    resource({
+      uri: 'file:///{name}',
+      name: 'files',
+      read: ({ name }) => name,
+      complete: { name: (typed) => [`${typed}.txt`] },
+    }),
   ],
   prompts: [
     prompt({
       name: 'greet',
-      arguments: { name: {}, tone: { required: false, complete: (typed, { name = 'nobody' }) => [`${typed} for ${name}`] } },
+      arguments: {
+        name: {},
+        tone: {
+          required: false,
+          complete: (typed, { name = 'nobody' }) => [`${typed} for ${name}`],
+        },
+      },
       build: ({ name }) => `Greet ${name}`,
     }),
     prompt({ name: 'wave', build: () => 'Wave' }),
@@ -30,16 +43,26 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
 
 const scenarios: Record<string, (client: Client, revision: string) => Promise<void>> = {
   async 'lists resources, page after page'(client) {
-    expect((await all(client.resources())).map(({ uri }) => uri)).toEqual(['note://0', 'note://1', 'note://2', 'note://3', 'note://4'])
+    expect((await all(client.resources())).map(({ uri }) => uri)).toEqual([
+      'note://0',
+      'note://1',
+      'note://2',
+      'note://3',
+      'note://4',
+    ])
   },
   async 'lists templates'(client) {
-    expect(await all(client.resourceTemplates())).toMatchObject([{ uriTemplate: 'file:///{name}', name: 'files' }])
+    expect(await all(client.resourceTemplates())).toMatchObject([
+      { uriTemplate: 'file:///{name}', name: 'files' },
+    ])
   },
   async 'lists prompts'(client) {
     expect((await all(client.prompts())).map(({ name }) => name)).toEqual(['greet', 'wave', 'bow'])
   },
   async 'reads resources'(client) {
-    expect((await client.readResource('note://3')).contents).toMatchObject([{ uri: 'note://3', text: 'Note 3' }])
+    expect((await client.readResource('note://3')).contents).toMatchObject([
+      { uri: 'note://3', text: 'Note 3' },
+    ])
     expect((await client.readResource('file:///a')).contents).toMatchObject([{ text: 'a' }])
     await expect(client.readResource('note://9')).rejects.toThrow(RpcError)
   },
@@ -51,17 +74,26 @@ const scenarios: Record<string, (client: Client, revision: string) => Promise<vo
     await expect(client.getPrompt('greet')).rejects.toThrow('name is required')
   },
   async 'completes, and says what is known already where that exists'(client, revision) {
-    expect(await client.complete({ template: 'file:///{name}' }, { name: 'name', value: 'a' })).toMatchObject({ values: ['a.txt'] })
+    expect(
+      await client.complete({ template: 'file:///{name}' }, { name: 'name', value: 'a' }),
+    ).toMatchObject({ values: ['a.txt'] })
     const known = revision === '2024-11-05' || revision === '2025-03-26' ? 'nobody' : 'MCP'
-    const completion = await client.complete({ prompt: 'greet' }, { name: 'tone', value: 'warm' }, { name: 'MCP' })
+    const completion = await client.complete(
+      { prompt: 'greet' },
+      { name: 'tone', value: 'warm' },
+      { name: 'MCP' },
+    )
     expect(completion).toEqual({ values: [`warm for ${known}`], total: 1, hasMore: false })
   },
 }
 
 describe.each(Object.entries(scenarios))('a client %s', (_, run) => {
-  it.each(matrix({ memory: memory(server) }).map((cell) => [cell.name, cell] as const))('%s', async (_name, cell) => {
-    const client = await cell.connect()
-    await run(client, cell.revision)
-    await client.close()
-  })
+  it.each(matrix({ memory: memory(server) }).map((cell) => [cell.name, cell] as const))(
+    '%s',
+    async (_name, cell) => {
+      const client = await cell.connect()
+      await run(client, cell.revision)
+      await client.close()
+    },
+  )
 })

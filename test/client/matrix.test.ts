@@ -9,16 +9,25 @@ import { everythingServer } from '../interop/everything.mjs'
 
 /* Each scenario runs on every transport in every revision. */
 
-const script = (name: string) => stdio(process.execPath, [fileURLToPath(new URL(`../interop/${name}`, import.meta.url))])
+const script = (name: string) =>
+  stdio(process.execPath, [fileURLToPath(new URL(`../interop/${name}`, import.meta.url))])
 const targets = {
-  tools: { memory: memory(interopServer()), stdio: script('server.mjs'), http: httpTarget(interopServer) },
+  tools: {
+    memory: memory(interopServer()),
+    stdio: script('server.mjs'),
+    http: httpTarget(interopServer),
+  },
   // It changes: each connection has one of its own.
   everything: {
     memory: { open: () => memory(everythingServer()).open() },
     stdio: script('everything-server.mjs'),
     http: httpTarget(everythingServer),
   },
-  asking: { memory: { open: () => memory(askingServer()).open() }, stdio: script('asking-server.mjs'), http: httpTarget(askingServer) },
+  asking: {
+    memory: { open: () => memory(askingServer()).open() },
+    stdio: script('asking-server.mjs'),
+    http: httpTarget(askingServer),
+  },
 }
 
 interface Scenario {
@@ -29,7 +38,11 @@ interface Scenario {
   run(cell: Cell): Promise<void>
 }
 
-async function using(cell: Cell, use: (client: Client) => Promise<void>, options: Parameters<Cell['connect']>[0] = {}): Promise<void> {
+async function using(
+  cell: Cell,
+  use: (client: Client) => Promise<void>,
+  options: Parameters<Cell['connect']>[0] = {},
+): Promise<void> {
   const client = await cell.connect(options)
   try {
     await use(client)
@@ -60,8 +73,14 @@ async function listen(
     return async () => void (await client.request('resources/unsubscribe', { uri }))
   }
   const controller = new AbortController()
-  const acknowledged = new Promise((resolve) => client.on('notifications/subscriptions/acknowledged', resolve))
-  const listening = client.request('subscriptions/listen', { notifications }, { signal: controller.signal })
+  const acknowledged = new Promise((resolve) =>
+    client.on('notifications/subscriptions/acknowledged', resolve),
+  )
+  const listening = client.request(
+    'subscriptions/listen',
+    { notifications },
+    { signal: controller.signal },
+  )
   expect(await acknowledged).toMatchObject({ notifications })
   return async () => {
     controller.abort(new Error('enough'))
@@ -106,16 +125,25 @@ const scenarios: Record<string, Scenario> = {
   many: {
     run: (cell) =>
       using(cell, async (client) => {
-        const results = await Promise.all(Array.from({ length: 500 }, (_, i) => client.callTool('echo', { message: String(i) })))
-        expect(results.map(({ content }) => content[0])).toEqual(Array.from({ length: 500 }, (_, i) => ({ type: 'text', text: String(i) })))
+        const results = await Promise.all(
+          Array.from({ length: 500 }, (_, i) => client.callTool('echo', { message: String(i) })),
+        )
+        expect(results.map(({ content }) => content[0])).toEqual(
+          Array.from({ length: 500 }, (_, i) => ({ type: 'text', text: String(i) })),
+        )
       }),
   },
   fail: {
     run: (cell) =>
       using(cell, async (client) => {
-        expect(await client.callTool('fail')).toMatchObject({ content: [{ text: 'As planned.' }], isError: true })
+        expect(await client.callTool('fail')).toMatchObject({
+          content: [{ text: 'As planned.' }],
+          isError: true,
+        })
         expect(await client.callTool('sum', { a: 'x' })).toMatchObject({ isError: true })
-        await expect(client.callTool('nope')).rejects.toEqual(new RpcError(-32602, 'Unknown tool: nope'))
+        await expect(client.callTool('nope')).rejects.toEqual(
+          new RpcError(-32602, 'Unknown tool: nope'),
+        )
         await expect(client.request('nope/nope')).rejects.toMatchObject({ code: -32601 })
         await expect(client.request('resources/list')).rejects.toMatchObject({ code: -32601 })
       }),
@@ -125,8 +153,13 @@ const scenarios: Record<string, Scenario> = {
       using(cell, async (client) => {
         const seen: unknown[] = []
         await client.callTool('work', {}, { onProgress: (progress) => seen.push(progress) })
-        const message = cell.revision === '2024-11-05' ? () => ({}) : (step: number) => ({ message: `step ${step}` })
-        expect(seen).toEqual([1, 2, 3].map((step) => ({ progress: step, total: 3, ...message(step) })))
+        const message =
+          cell.revision === '2024-11-05'
+            ? () => ({})
+            : (step: number) => ({ message: `step ${step}` })
+        expect(seen).toEqual(
+          [1, 2, 3].map((step) => ({ progress: step, total: 3, ...message(step) })),
+        )
       }),
   },
   cancel: {
@@ -136,7 +169,9 @@ const scenarios: Record<string, Scenario> = {
         const pending = client.callTool('wait', {}, { signal: controller.signal })
         controller.abort(new Error('enough'))
         await expect(pending).rejects.toThrow('enough')
-        expect(await client.callTool('echo', { message: 'still here' })).toMatchObject({ content: [{ text: 'still here' }] })
+        expect(await client.callTool('echo', { message: 'still here' })).toMatchObject({
+          content: [{ text: 'still here' }],
+        })
       }),
   },
   ping: {
@@ -144,47 +179,81 @@ const scenarios: Record<string, Scenario> = {
     run: (cell) => using(cell, async (client) => expect(await client.request('ping')).toEqual({})),
   },
   discover: {
-    absent: Object.fromEntries(handshakes.map((id) => [id, 'this revision begins with a handshake'])),
+    absent: Object.fromEntries(
+      handshakes.map((id) => [id, 'this revision begins with a handshake']),
+    ),
     run: (cell) =>
       using(cell, async (client) =>
-        expect(await client.request('server/discover')).toMatchObject({ supportedVersions: [modern], ttlMs: 0, cacheScope: 'private' }),
+        expect(await client.request('server/discover')).toMatchObject({
+          supportedVersions: [modern],
+          ttlMs: 0,
+          cacheScope: 'private',
+        }),
       ),
   },
   read: {
     server: 'everything',
     run: (cell) =>
       using(cell, async (client) => {
-        const read = async (uri: string) => (await client.request('resources/read', { uri }))['contents']
-        expect(await read('config://app')).toEqual([{ uri: 'config://app', mimeType: 'application/json', text: '{"a":1}' }])
-        expect(await read('bytes://three')).toEqual([{ uri: 'bytes://three', mimeType: 'application/octet-stream', blob: 'AQL/' }])
+        const read = async (uri: string) =>
+          (await client.request('resources/read', { uri }))['contents']
+        expect(await read('config://app')).toEqual([
+          { uri: 'config://app', mimeType: 'application/json', text: '{"a":1}' },
+        ])
+        expect(await read('bytes://three')).toEqual([
+          { uri: 'bytes://three', mimeType: 'application/octet-stream', blob: 'AQL/' },
+        ])
         expect(await read('note://x%20y')).toEqual([{ uri: 'note://x%20y', text: 'This is x y.' }])
         const code = cell.revision === modern ? -32602 : -32002
-        for (const uri of ['note://gone', 'nope://x', 'note://..']) await expect(read(uri)).rejects.toMatchObject({ code, data: { uri } })
+        for (const uri of ['note://gone', 'nope://x', 'note://..'])
+          await expect(read(uri)).rejects.toMatchObject({ code, data: { uri } })
       }),
   },
   get: {
     server: 'everything',
     run: (cell) =>
       using(cell, async (client) => {
-        const get = (args: Record<string, string>) => client.request('prompts/get', { name: 'greet', arguments: args })
+        const get = (args: Record<string, string>) =>
+          client.request('prompts/get', { name: 'greet', arguments: args })
         expect(await get({ name: 'Alice', tone: 'cool' })).toMatchObject({
           description: 'Greets.',
           messages: [{ role: 'user', content: { type: 'text', text: 'Greet Alice, cool.' } }],
         })
-        await expect(get({})).rejects.toMatchObject({ code: -32602, message: expect.stringContaining('name is required') as string })
-        await expect(client.request('prompts/get', { name: 'nope' })).rejects.toMatchObject({ code: -32602 })
+        await expect(get({})).rejects.toMatchObject({
+          code: -32602,
+          message: expect.stringContaining('name is required') as string,
+        })
+        await expect(client.request('prompts/get', { name: 'nope' })).rejects.toMatchObject({
+          code: -32602,
+        })
       }),
   },
   complete: {
     server: 'everything',
     run: (cell) =>
       using(cell, async (client) => {
-        const complete = async (ref: Requests['completion/complete']['params']['ref'], name: string, value: string) =>
-          (await client.request('completion/complete', { ref, argument: { name, value } }))['completion']
-        expect(await complete({ type: 'ref/prompt', name: 'greet' }, 'tone', 'c')).toEqual({ values: ['cool'], total: 1, hasMore: false })
+        const complete = async (
+          ref: Requests['completion/complete']['params']['ref'],
+          name: string,
+          value: string,
+        ) =>
+          (await client.request('completion/complete', { ref, argument: { name, value } }))[
+            'completion'
+          ]
+        expect(await complete({ type: 'ref/prompt', name: 'greet' }, 'tone', 'c')).toEqual({
+          values: ['cool'],
+          total: 1,
+          hasMore: false,
+        })
         const template = { type: 'ref/resource', uri: 'note://{name}' } as const
-        expect(await complete(template, 'name', 'c')).toEqual({ values: ['c', 'cc'], total: 2, hasMore: false })
-        await expect(complete({ type: 'ref/prompt', name: 'nope' }, 'x', '')).rejects.toMatchObject({ code: -32602 })
+        expect(await complete(template, 'name', 'c')).toEqual({
+          values: ['c', 'cc'],
+          total: 2,
+          hasMore: false,
+        })
+        await expect(complete({ type: 'ref/prompt', name: 'nope' }, 'x', '')).rejects.toMatchObject(
+          { code: -32602 },
+        )
       }),
   },
   log: {
@@ -197,7 +266,8 @@ const scenarios: Record<string, Scenario> = {
         const high = { level: 'warning', logger: 'talker', data: { high: true } }
         await client.callTool('talk')
         expect(heard.splice(0)).toEqual(cell.revision === modern ? [] : [high])
-        const meta = cell.revision === modern ? { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } } : {}
+        const meta =
+          cell.revision === modern ? { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } } : {}
         if (cell.revision !== modern) await client.request('logging/setLevel', { level: 'debug' })
         await client.request('tools/call', { name: 'talk', arguments: {}, ...meta })
         expect(heard).toEqual([low, high])
@@ -207,13 +277,21 @@ const scenarios: Record<string, Scenario> = {
     server: 'everything',
     run: (cell) =>
       using(cell, async (client) => {
-        const names = (page: Requests['prompts/list']['result']) => page.prompts.map(({ name }) => name)
+        const names = (page: Requests['prompts/list']['result']) =>
+          page.prompts.map(({ name }) => name)
         const first = await client.request('prompts/list')
         expect(names(first)).toEqual(['greet', 'p1', 'p2', 'p3'])
         const last = await client.request('prompts/list', { cursor: first.nextCursor })
         expect([names(last), last.nextCursor]).toEqual([['p4', 'p5'], undefined])
-        await expect(client.request('prompts/list', { cursor: 'x' })).rejects.toMatchObject({ code: -32602 })
-        expect((await collect(client.tools())).map(({ name }) => name)).toEqual(['sum', 'talk', 'change', 'fail'])
+        await expect(client.request('prompts/list', { cursor: 'x' })).rejects.toMatchObject({
+          code: -32602,
+        })
+        expect((await collect(client.tools())).map(({ name }) => name)).toEqual([
+          'sum',
+          'talk',
+          'change',
+          'fail',
+        ])
       }),
   },
   change: {
@@ -221,11 +299,18 @@ const scenarios: Record<string, Scenario> = {
     run: (cell) =>
       using(cell, async (client) => {
         const heard: string[] = []
-        for (const list of ['tools', 'resources', 'prompts']) client.on(`notifications/${list}/list_changed`, () => heard.push(list))
+        for (const list of ['tools', 'resources', 'prompts'])
+          client.on(`notifications/${list}/list_changed`, () => heard.push(list))
         const stop = await listen(client, { toolsListChanged: true })
         await client.callTool('change')
         await expect.poll(() => heard).toEqual(['tools'])
-        expect((await collect(client.tools())).map(({ name }) => name)).toEqual(['sum', 'talk', 'change', 'fail', 'extra'])
+        expect((await collect(client.tools())).map(({ name }) => name)).toEqual([
+          'sum',
+          'talk',
+          'change',
+          'fail',
+          'extra',
+        ])
         await client.callTool('change')
         await expect.poll(() => heard).toEqual(['tools', 'tools'])
         await stop()
@@ -255,24 +340,41 @@ const scenarios: Record<string, Scenario> = {
       using(
         cell,
         async (client) => {
-          expect(await client.callTool('twice')).toMatchObject({ content: [{ text: '1 file:///work blue 1' }], isError: false })
-          expect(await client.request('resources/read', { uri: 'folder:it' })).toMatchObject({ contents: [{ text: 'file:///work' }] })
-          expect(await client.request('prompts/get', { name: 'word' })).toMatchObject({ messages: [{ content: { text: 'blue' } }] })
+          expect(await client.callTool('twice')).toMatchObject({
+            content: [{ text: '1 file:///work blue 1' }],
+            isError: false,
+          })
+          expect(await client.request('resources/read', { uri: 'folder:it' })).toMatchObject({
+            contents: [{ text: 'file:///work' }],
+          })
+          expect(await client.request('prompts/get', { name: 'word' })).toMatchObject({
+            messages: [{ content: { text: 'blue' } }],
+          })
         },
         {
           roots: () => [{ uri: 'file:///work' }],
-          sample: () => ({ role: 'assistant', content: { type: 'text', text: 'blue' }, model: 'm' }),
+          sample: () => ({
+            role: 'assistant',
+            content: { type: 'text', text: 'blue' },
+            model: 'm',
+          }),
         },
       ),
   },
   elicit: {
     server: 'asking',
-    absent: { '2024-11-05': 'there are no forms in this revision', '2025-03-26': 'there are no forms in this revision' },
+    absent: {
+      '2024-11-05': 'there are no forms in this revision',
+      '2025-03-26': 'there are no forms in this revision',
+    },
     run: (cell) =>
       using(
         cell,
         async (client) => {
-          expect(await client.callTool('form')).toMatchObject({ content: [{ text: 'red' }], isError: false })
+          expect(await client.callTool('form')).toMatchObject({
+            content: [{ text: 'red' }],
+            isError: false,
+          })
         },
         { elicit: () => ({ action: 'accept', content: { color: 'red' } }) },
       ),
@@ -283,21 +385,40 @@ const scenarios: Record<string, Scenario> = {
     run: (cell) =>
       using(cell, async (client) => {
         expect(await client.request('logging/setLevel', { level: 'error' })).toEqual({})
-        await expect(client.request<string>('logging/setLevel', { level: 'loud' })).rejects.toMatchObject({ code: -32602 })
+        await expect(
+          client.request<string>('logging/setLevel', { level: 'loud' }),
+        ).rejects.toMatchObject({ code: -32602 })
       }),
   },
 }
 
 describe.each(Object.entries(scenarios))('%s', (_, { server = 'tools', absent, run }) => {
   const cells = matrix(targets[server], absent)
-  it.each(cells.filter((cell) => cell.absent === undefined).map((cell) => [cell.name, cell] as const))('%s', (_name, cell) => run(cell))
+  it.each(
+    cells.filter((cell) => cell.absent === undefined).map((cell) => [cell.name, cell] as const),
+  )('%s', (_name, cell) => run(cell))
   it('is absent only with a reason', () => {
     expect(cells).toHaveLength(15)
-    for (const cell of cells) if (cell.absent !== undefined) expect(cell.absent.length).toBeGreaterThan(10)
+    for (const cell of cells)
+      if (cell.absent !== undefined) expect(cell.absent.length).toBeGreaterThan(10)
   })
 })
 
 it('has every scenario', () => {
-  const wanted = ['list', 'call', 'read', 'get', 'complete', 'log', 'progress', 'cancel', 'page', 'change', 'subscribe', 'ask', 'fail']
+  const wanted = [
+    'list',
+    'call',
+    'read',
+    'get',
+    'complete',
+    'log',
+    'progress',
+    'cancel',
+    'page',
+    'change',
+    'subscribe',
+    'ask',
+    'fail',
+  ]
   expect(Object.keys(scenarios)).toEqual(expect.arrayContaining(wanted))
 })

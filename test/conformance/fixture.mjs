@@ -1,13 +1,27 @@
 // The server that the official conformance suite asks for, on the public API of
 // the built package. Names, addresses and texts are the suite's.
-import { ToolError, createServer, form, prompt, resource, roots, sample, tool } from '../../dist/index.js'
+import {
+  ToolError,
+  createServer,
+  form,
+  prompt,
+  resource,
+  roots,
+  sample,
+  tool,
+} from '../../dist/index.js'
 
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const PNG =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const WAV = 'UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA='
 
 const image = { type: 'image', data: PNG, mimeType: 'image/png' }
 const text = (type = 'string') => ({ type })
-const object = (properties, required = Object.keys(properties)) => ({ type: 'object', properties, required })
+const object = (properties, required = Object.keys(properties)) => ({
+  type: 'object',
+  properties,
+  required,
+})
 const user = (words) => ({ role: 'user', content: { type: 'text', text: words } })
 const later = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 const name = form({ message: 'What is your name?', schema: object({ name: text() }) })
@@ -26,18 +40,36 @@ const plain = [
   tool({
     name: 'test_x_mcp_header',
     description: 'Tells the region, which clients mirror in a header',
-    input: { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' }, level: { type: 'integer' } } },
+    input: {
+      type: 'object',
+      properties: {
+        region: { type: 'string', 'x-mcp-header': 'Region' },
+        level: { type: 'integer' },
+      },
+    },
     run: ({ region }) => `Region: ${region ?? 'none'}`,
   }),
-  tool({ name: 'test_simple_text', description: 'Text', run: () => 'This is a simple text response for testing.' }),
+  tool({
+    name: 'test_simple_text',
+    description: 'Text',
+    run: () => 'This is a simple text response for testing.',
+  }),
   tool({ name: 'test_image_content', description: 'An image', run: () => image }),
-  tool({ name: 'test_audio_content', description: 'Audio', run: () => ({ type: 'audio', data: WAV, mimeType: 'audio/wav' }) }),
+  tool({
+    name: 'test_audio_content',
+    description: 'Audio',
+    run: () => ({ type: 'audio', data: WAV, mimeType: 'audio/wav' }),
+  }),
   tool({
     name: 'test_embedded_resource',
     description: 'A resource',
     run: () => ({
       type: 'resource',
-      resource: { uri: 'test://embedded-resource', mimeType: 'text/plain', text: 'This is an embedded resource content.' },
+      resource: {
+        uri: 'test://embedded-resource',
+        mimeType: 'text/plain',
+        text: 'This is an embedded resource content.',
+      },
     }),
   }),
   tool({
@@ -48,7 +80,11 @@ const plain = [
       image,
       {
         type: 'resource',
-        resource: { uri: 'test://mixed-content-resource', mimeType: 'application/json', text: '{"test":"data","value":123}' },
+        resource: {
+          uri: 'test://mixed-content-resource',
+          mimeType: 'application/json',
+          text: '{"test":"data","value":123}',
+        },
       },
     ],
   }),
@@ -65,7 +101,13 @@ const plain = [
     input: {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
-      $defs: { address: { $anchor: 'addressDef', type: 'object', properties: { street: text(), city: text() } } },
+      $defs: {
+        address: {
+          $anchor: 'addressDef',
+          type: 'object',
+          properties: { street: text(), city: text() },
+        },
+      },
       properties: {
         name: text(),
         address: { $ref: '#/$defs/address' },
@@ -132,7 +174,9 @@ const asking = [
     description: "Asks the client's model",
     input: object({ prompt: text() }),
     async run({ prompt: words }, call) {
-      const { answer } = await call.ask({ answer: sample({ messages: [user(words)], maxTokens: 100 }) })
+      const { answer } = await call.ask({
+        answer: sample({ messages: [user(words)], maxTokens: 100 }),
+      })
       return `LLM response: ${said(answer)}`
     },
   }),
@@ -141,7 +185,9 @@ const asking = [
     description: 'Asks the user',
     input: object({ message: text() }),
     async run({ message }, call) {
-      const { answer } = await call.ask({ answer: form({ message, schema: object({ username: text(), email: text() }) }) })
+      const { answer } = await call.ask({
+        answer: form({ message, schema: object({ username: text(), email: text() }) }),
+      })
       return `User response: ${JSON.stringify(answer)}`
     },
   }),
@@ -156,7 +202,9 @@ const asking = [
         status: { type: 'string', enum: ['active', 'inactive', 'pending'], default: 'active' },
         verified: { type: 'boolean', default: true },
       }
-      const { answer } = await call.ask({ answer: form({ message: 'Who are you?', schema: object(properties, []) }) })
+      const { answer } = await call.ask({
+        answer: form({ message: 'Who are you?', schema: object(properties, []) }),
+      })
       return `Elicitation completed: ${JSON.stringify(answer)}`
     },
   }),
@@ -167,11 +215,17 @@ const asking = [
       const properties = {
         untitledSingle: { type: 'string', enum: choices },
         titledSingle: { type: 'string', oneOf: titled },
-        legacyEnum: { type: 'string', enum: ['opt1', 'opt2', 'opt3'], enumNames: ['Option One', 'Option Two', 'Option Three'] },
+        legacyEnum: {
+          type: 'string',
+          enum: ['opt1', 'opt2', 'opt3'],
+          enumNames: ['Option One', 'Option Two', 'Option Three'],
+        },
         untitledMulti: { type: 'array', items: { type: 'string', enum: choices } },
         titledMulti: { type: 'array', items: { anyOf: titled } },
       }
-      const { answer } = await call.ask({ answer: form({ message: 'What do you choose?', schema: object(properties, []) }) })
+      const { answer } = await call.ask({
+        answer: form({ message: 'What do you choose?', schema: object(properties, []) }),
+      })
       return `Elicitation completed: ${JSON.stringify(answer)}`
     },
   }),
@@ -239,8 +293,12 @@ const rounds = [
     name: 'test_input_required_result_multi_round',
     description: 'Asks twice',
     async run(_, call) {
-      const { step1 } = await call.ask({ step1: form({ message: 'Step 1: What is your name?', schema: object({ name: text() }) }) })
-      const { step2 } = await call.ask({ step2: form({ message: 'Step 2: Your favorite color?', schema: object({ color: text() }) }) })
+      const { step1 } = await call.ask({
+        step1: form({ message: 'Step 1: What is your name?', schema: object({ name: text() }) }),
+      })
+      const { step2 } = await call.ask({
+        step2: form({ message: 'Step 2: Your favorite color?', schema: object({ color: text() }) }),
+      })
       return `${step1.name} likes ${step2.color}`
     },
   }),
@@ -296,11 +354,18 @@ const resources = [
 ]
 
 const prompts = [
-  prompt({ name: 'test_simple_prompt', description: 'Text', build: () => 'This is a simple prompt for testing.' }),
+  prompt({
+    name: 'test_simple_prompt',
+    description: 'Text',
+    build: () => 'This is a simple prompt for testing.',
+  }),
   prompt({
     name: 'test_prompt_with_arguments',
     description: 'Has two arguments',
-    arguments: { arg1: { description: 'First', complete: (typed) => [`${typed}-one`, `${typed}-two`] }, arg2: { description: 'Second' } },
+    arguments: {
+      arg1: { description: 'First', complete: (typed) => [`${typed}-one`, `${typed}-two`] },
+      arg2: { description: 'Second' },
+    },
     build: ({ arg1, arg2 }) => `Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`,
   }),
   prompt({
@@ -310,7 +375,10 @@ const prompts = [
     build: ({ resourceUri: uri }) => [
       {
         role: 'user',
-        content: { type: 'resource', resource: { uri, mimeType: 'text/plain', text: 'Embedded resource content for testing.' } },
+        content: {
+          type: 'resource',
+          resource: { uri, mimeType: 'text/plain', text: 'Embedded resource content for testing.' },
+        },
       },
       user('Please process the embedded resource above.'),
     ],
@@ -325,7 +393,9 @@ const prompts = [
     description: 'Asks for what it is about',
     async build(_, call) {
       const schema = object({ context: text() })
-      const { user_context: answer } = await call.ask({ user_context: form({ message: 'What context should the prompt use?', schema }) })
+      const { user_context: answer } = await call.ask({
+        user_context: form({ message: 'What context should the prompt use?', schema }),
+      })
       return `Context: ${answer.context}`
     },
   }),

@@ -10,15 +10,26 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId'
-const STATUS = { '-32700': 400, '-32600': 400, '-32020': 400, '-32021': 400, '-32022': 400, '-32601': 404 }
+const STATUS = {
+  '-32700': 400,
+  '-32600': 400,
+  '-32020': 400,
+  '-32021': 400,
+  '-32022': 400,
+  '-32601': 404,
+}
 
 /** A stdio server, and the HTTP answers that wait for it. */
 class Child {
   constructor() {
     this.answers = new Map()
     this.sent = 0
-    this.process = spawn(process.execPath, [fileURLToPath(new URL('stdio.mjs', import.meta.url))], { stdio: ['pipe', 'pipe', 'inherit'] })
-    createInterface({ input: this.process.stdout }).on('line', (line) => this.receive(JSON.parse(line)))
+    this.process = spawn(process.execPath, [fileURLToPath(new URL('stdio.mjs', import.meta.url))], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    createInterface({ input: this.process.stdout }).on('line', (line) =>
+      this.receive(JSON.parse(line)),
+    )
   }
 
   send(message) {
@@ -46,7 +57,10 @@ class Child {
     const { progressToken: token, _meta: meta } = message.params ?? {}
     const subscription = meta?.[SUBSCRIPTION]
     const waiting = [...this.answers.values()]
-    const answer = this.answers.get(subscription) ?? waiting.find((each) => token !== undefined && each.token === token) ?? waiting.at(-1)
+    const answer =
+      this.answers.get(subscription) ??
+      waiting.find((each) => token !== undefined && each.token === token) ??
+      waiting.at(-1)
     if (this.answers.has(subscription)) meta[SUBSCRIPTION] = answer.id
     answer?.tell(message)
   }
@@ -76,7 +90,10 @@ function answerOf(response, headers) {
         event(message)
         return response.end()
       }
-      const status = message.error === undefined || headers['Mcp-Session-Id'] !== undefined ? 200 : (STATUS[message.error.code] ?? 200)
+      const status =
+        message.error === undefined || headers['Mcp-Session-Id'] !== undefined
+          ? 200
+          : (STATUS[message.error.code] ?? 200)
       response.writeHead(status, { ...headers, 'Content-Type': 'application/json' })
       response.end(JSON.stringify(message))
     },
@@ -84,7 +101,8 @@ function answerOf(response, headers) {
 }
 
 function post(request, response, message) {
-  const modern = request.headers['mcp-protocol-version'] === '2026-07-28' || message.params?._meta !== undefined
+  const modern =
+    request.headers['mcp-protocol-version'] === '2026-07-28' || message.params?._meta !== undefined
   const known = sessions.get(request.headers['mcp-session-id'])
   if (known === undefined && message.method !== 'initialize') shared ??= new Child()
   let child = known ?? shared
@@ -105,9 +123,13 @@ function post(request, response, message) {
   }
   // An error about the description itself is told by its status, too.
   const answer = answerOf(response, headers)
-  const isEnvelope = modern && message.params?._meta?.['io.modelcontextprotocol/clientCapabilities'] === undefined
+  const isEnvelope =
+    modern && message.params?._meta?.['io.modelcontextprotocol/clientCapabilities'] === undefined
   const end = answer.end
-  if (isEnvelope || message.params?._meta?.['io.modelcontextprotocol/protocolVersion'] === undefined) {
+  if (
+    isEnvelope ||
+    message.params?._meta?.['io.modelcontextprotocol/protocolVersion'] === undefined
+  ) {
     answer.end = (given) => {
       if (known !== undefined || given.error?.code !== -32602) return end(given)
       response.writeHead(400, { 'Content-Type': 'application/json' })
@@ -127,12 +149,17 @@ const server = createServer((request, response) => {
   }
   if (request.method !== 'POST') return response.writeHead(405).end()
   const chunks = []
-  request.on('data', (chunk) => chunks.push(chunk)).on('end', () => post(request, response, JSON.parse(Buffer.concat(chunks).toString())))
+  request
+    .on('data', (chunk) => chunks.push(chunk))
+    .on('end', () => post(request, response, JSON.parse(Buffer.concat(chunks).toString())))
 })
-server.listen(0, '127.0.0.1', () => process.stdout.write(`http://127.0.0.1:${server.address().port}/mcp\n`))
+server.listen(0, '127.0.0.1', () =>
+  process.stdout.write(`http://127.0.0.1:${server.address().port}/mcp\n`),
+)
 
 process.stdin.resume().on('end', () => {
-  for (const child of [...sessions.values(), ...(shared === undefined ? [] : [shared])]) child.process.stdin.end()
+  for (const child of [...sessions.values(), ...(shared === undefined ? [] : [shared])])
+    child.process.stdin.end()
   server.close()
   server.closeAllConnections()
 })

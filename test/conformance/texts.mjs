@@ -4,14 +4,19 @@ import { isDeepStrictEqual } from 'node:util'
 
 const text = (words) => ({ type: 'text', text: words })
 const user = (content) => ({ role: 'user', content })
-const isImage = ({ type, mimeType, data }) => type === 'image' && mimeType === 'image/png' && data.length > 20
+const isImage = ({ type, mimeType, data }) =>
+  type === 'image' && mimeType === 'image/png' && data.length > 20
 
 const TOOLS = {
   test_simple_text: [text('This is a simple text response for testing.')],
   test_embedded_resource: [
     {
       type: 'resource',
-      resource: { uri: 'test://embedded-resource', mimeType: 'text/plain', text: 'This is an embedded resource content.' },
+      resource: {
+        uri: 'test://embedded-resource',
+        mimeType: 'text/plain',
+        text: 'This is an embedded resource content.',
+      },
     },
   ],
   test_multiple_content_types: [
@@ -19,29 +24,49 @@ const TOOLS = {
     isImage,
     {
       type: 'resource',
-      resource: { uri: 'test://mixed-content-resource', mimeType: 'application/json', text: '{"test":"data","value":123}' },
+      resource: {
+        uri: 'test://mixed-content-resource',
+        mimeType: 'application/json',
+        text: '{"test":"data","value":123}',
+      },
     },
   ],
   test_image_content: [isImage],
-  test_audio_content: [({ type, mimeType, data }) => type === 'audio' && mimeType === 'audio/wav' && data.length > 20],
+  test_audio_content: [
+    ({ type, mimeType, data }) => type === 'audio' && mimeType === 'audio/wav' && data.length > 20,
+  ],
   test_error_handling: [text('This tool intentionally returns an error for testing')],
 }
 
 const RESOURCES = {
-  'test://static-text': { mimeType: 'text/plain', text: 'This is the content of the static text resource.' },
-  'test://template/123/data': { mimeType: 'application/json', text: '{"id":"123","templateTest":true,"data":"Data for ID: 123"}' },
+  'test://static-text': {
+    mimeType: 'text/plain',
+    text: 'This is the content of the static text resource.',
+  },
+  'test://template/123/data': {
+    mimeType: 'application/json',
+    text: '{"id":"123","templateTest":true,"data":"Data for ID: 123"}',
+  },
 }
 
 const PROMPTS = [
   ['test_simple_prompt', {}, [user(text('This is a simple prompt for testing.'))]],
-  ['test_prompt_with_arguments', { arg1: 'one', arg2: 'two' }, [user(text("Prompt with arguments: arg1='one', arg2='two'"))]],
+  [
+    'test_prompt_with_arguments',
+    { arg1: 'one', arg2: 'two' },
+    [user(text("Prompt with arguments: arg1='one', arg2='two'"))],
+  ],
   [
     'test_prompt_with_embedded_resource',
     { resourceUri: 'test://example' },
     [
       user({
         type: 'resource',
-        resource: { uri: 'test://example', mimeType: 'text/plain', text: 'Embedded resource content for testing.' },
+        resource: {
+          uri: 'test://example',
+          mimeType: 'text/plain',
+          text: 'Embedded resource content for testing.',
+        },
       }),
       user(text('Please process the embedded resource above.')),
     ],
@@ -49,21 +74,29 @@ const PROMPTS = [
   [
     'test_prompt_with_image',
     {},
-    [({ role, content }) => role === 'user' && isImage(content), user(text('Please analyze the image above.'))],
+    [
+      ({ role, content }) => role === 'user' && isImage(content),
+      user(text('Please analyze the image above.')),
+    ],
   ],
 ]
 
 function same(expected, found) {
   if (!Array.isArray(expected) || !Array.isArray(found)) return isDeepStrictEqual(found, expected)
   if (expected.length !== found.length) return false
-  return expected.every((each, index) => (typeof each === 'function' ? each(found[index]) : isDeepStrictEqual(found[index], each)))
+  return expected.every((each, index) =>
+    typeof each === 'function' ? each(found[index]) : isDeepStrictEqual(found[index], each),
+  )
 }
 
 /** Asks the fixture for everything, and gives what differs. */
 export async function compareTexts(url) {
   let id = 0
   const ask = async (method, params, name) => {
-    const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
     const response = await fetch(url, {
       method: 'POST',
       headers: {
@@ -73,7 +106,12 @@ export async function compareTexts(url) {
         'Mcp-Method': method,
         ...(name === undefined ? {} : { 'Mcp-Name': name }),
       },
-      body: JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params: { ...params, _meta: meta } }),
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: ++id,
+        method,
+        params: { ...params, _meta: meta },
+      }),
     })
     return (await response.json()).result
   }
@@ -81,7 +119,8 @@ export async function compareTexts(url) {
   const compare = (name, expected, found) => {
     if (!same(expected, found)) differences.push([name, `came ${JSON.stringify(found)}`])
   }
-  for (const [name, content] of Object.entries(TOOLS)) compare(name, content, (await ask('tools/call', { name }, name))?.content)
+  for (const [name, content] of Object.entries(TOOLS))
+    compare(name, content, (await ask('tools/call', { name }, name))?.content)
   for (const [uri, contents] of Object.entries(RESOURCES)) {
     compare(uri, [{ uri, ...contents }], (await ask('resources/read', { uri }, uri))?.contents)
   }

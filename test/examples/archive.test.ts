@@ -22,11 +22,22 @@ afterEach(() => rmSync(home, { recursive: true }))
 
 const ledger = () => readFileSync(join(home, 'ledger'), 'utf8').split('\n').filter(Boolean)
 const counts = () =>
-  Object.fromEntries(['ticket', 'archive'].map((what) => [what, ledger().filter((line) => line.startsWith(what)).length]))
+  Object.fromEntries(
+    ['ticket', 'archive'].map((what) => [
+      what,
+      ledger().filter((line) => line.startsWith(what)).length,
+    ]),
+  )
 
 function start(revision: string, env: Record<string, string> = {}): Promise<Client> {
-  const environment = { ...process.env, LEDGER: join(home, 'ledger'), ...env } as Record<string, string>
-  return connect(stdio(process.execPath, [EXAMPLE], { env: environment }), { revision, roots: () => [{ uri: 'file:///work' }] })
+  const environment = { ...process.env, LEDGER: join(home, 'ledger'), ...env } as Record<
+    string,
+    string
+  >
+  return connect(stdio(process.execPath, [EXAMPLE], { env: environment }), {
+    revision,
+    roots: () => [{ uri: 'file:///work' }],
+  })
 }
 
 describe.each(ALL)('in %s', (revision) => {
@@ -51,7 +62,9 @@ describe.each(BY_RESULT)('in %s', (revision) => {
   it('not where the other process has another key', async () => {
     const state = await firstState(revision, { STATE_KEY })
     await using other = await start(revision, { STATE_KEY: STATE_KEY.toUpperCase() })
-    await expect(other.request('tools/call', retryOf(state))).rejects.toMatchObject({ code: -32602 })
+    await expect(other.request('tools/call', retryOf(state))).rejects.toMatchObject({
+      code: -32602,
+    })
     expect(counts()).toEqual({ ticket: 1, archive: 0 })
   })
 
@@ -67,7 +80,9 @@ describe.each(BY_RESULT)('in %s', (revision) => {
     const state = await firstState(revision, { STATE_KEY })
     await using other = await start(revision, { STATE_KEY, ONCE: '1' })
     await other.request('tools/call', retryOf(state))
-    await expect(other.request('tools/call', retryOf(state))).rejects.toMatchObject({ code: -32602 })
+    await expect(other.request('tools/call', retryOf(state))).rejects.toMatchObject({
+      code: -32602,
+    })
     expect(counts()).toEqual({ ticket: 1, archive: 1 })
   })
 })
@@ -82,7 +97,10 @@ const retryOf = (requestState: string) => ({
 /** Begins a call in a process of its own, and gives what the client is to hold. */
 async function firstState(revision: string, env: Record<string, string>): Promise<string> {
   let state = ''
-  const environment = { ...process.env, LEDGER: join(home, 'ledger'), ...env } as Record<string, string>
+  const environment = { ...process.env, LEDGER: join(home, 'ledger'), ...env } as Record<
+    string,
+    string
+  >
   await using client = await connect(stdio(process.execPath, [EXAMPLE], { env: environment }), {
     revision,
     roots: () => Promise.reject(new Error('gone for lunch')),

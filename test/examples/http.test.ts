@@ -33,18 +33,29 @@ describe.each(readdirSync(folder))('%s', (example) => {
   it('serves the official client, and ends on SIGTERM although a stream is open', async () => {
     const { child, url } = await start(example)
     const client = new Client({ name: 'sdk', version: '1.0.0' })
-    const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { 'Accept-Language': 'eo' } } })
+    const transport = new StreamableHTTPClientTransport(new URL(url), {
+      requestInit: { headers: { 'Accept-Language': 'eo' } },
+    })
     await client.connect(transport)
     expect(transport.sessionId).toBeDefined()
-    expect(await client.callTool({ name: 'hello' })).toMatchObject({ content: [{ text: 'Hello, reader of eo' }] })
-    const stream = await fetch(url, { headers: { Accept: 'text/event-stream', 'Mcp-Session-Id': transport.sessionId ?? '' } })
+    expect(await client.callTool({ name: 'hello' })).toMatchObject({
+      content: [{ text: 'Hello, reader of eo' }],
+    })
+    const stream = await fetch(url, {
+      headers: { Accept: 'text/event-stream', 'Mcp-Session-Id': transport.sessionId ?? '' },
+    })
     // Whether the SDK's own or this one came first: the session has its stream open.
     expect([200, 409]).toContain(stream.status)
     const elsewhere = await fetch(new URL('/', url))
     expect([elsewhere.status, await elsewhere.text()]).toEqual(
-      example === 'node-http.mjs' ? [404, 'There is only /mcp here'] : [200, 'The application itself'],
+      example === 'node-http.mjs'
+        ? [404, 'There is only /mcp here']
+        : [200, 'The application itself'],
     )
-    const foreign = await fetch(url, { method: 'POST', headers: { Origin: 'https://evil.example' } })
+    const foreign = await fetch(url, {
+      method: 'POST',
+      headers: { Origin: 'https://evil.example' },
+    })
     expect(foreign.status).toBe(403)
 
     child.kill('SIGTERM')

@@ -6,7 +6,14 @@ import { rateLimit } from '../../examples/middleware/rate-limit.mjs'
 import { resultSize } from '../../examples/middleware/result-size.mjs'
 import { timing } from '../../examples/middleware/timing.mjs'
 import { connect, memory } from '../../src/client.js'
-import { type Middleware, type Principal, type Server, createServer, resource, tool } from '../../src/index.js'
+import {
+  type Middleware,
+  type Principal,
+  type Server,
+  createServer,
+  resource,
+  tool,
+} from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { Session } from '../../src/server/session.js'
 
@@ -37,7 +44,8 @@ it('there are five', () => {
 })
 
 describe.each(revisions.map(({ id }) => id))('%s', (revision) => {
-  const open = (server: Server) => connect(memory(server), { revision, info: { name: 'me', version: '1' } })
+  const open = (server: Server) =>
+    connect(memory(server), { revision, info: { name: 'me', version: '1' } })
 
   it('logging', async () => {
     const lines: string[] = []
@@ -84,7 +92,9 @@ describe.each(revisions.map(({ id }) => id))('%s', (revision) => {
       isError: true,
       content: [{ text: expect.stringMatching(/Ask for less/) as string }],
     })
-    await expect(client.request('resources/read', { uri: 'large:it' })).rejects.toMatchObject({ code: -32603 })
+    await expect(client.request('resources/read', { uri: 'large:it' })).rejects.toMatchObject({
+      code: -32603,
+    })
   })
 })
 
@@ -92,7 +102,10 @@ describe('authorisation', () => {
   const call = async (principal?: Principal) => {
     const server = serverWith(authorisation({ small: 'tools:small' }))
     const answers: { error?: object; result?: object }[] = []
-    const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
     void new Session(server, {
       send: () => {},
       close: () => Promise.resolve(),
@@ -100,17 +113,23 @@ describe('authorisation', () => {
         const params = { name: 'small', arguments: {}, _meta: meta }
         const frame = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
         const reply = (answer?: string) => void answers.push(JSON.parse(answer ?? '{}') as object)
-        queueMicrotask(() => receiver.frame(frame, { send: () => {}, reply, ...(principal && { principal }) }))
+        queueMicrotask(() =>
+          receiver.frame(frame, { send: () => {}, reply, ...(principal && { principal }) }),
+        )
       },
     })
     await new Promise((resolve) => setImmediate(resolve))
     return answers[0]
   }
   it('lets those pass who have the scope', async () => {
-    expect(await call({ id: 'ada', scopes: ['tools:small'] })).toMatchObject({ result: { content: [{ text: 'ok' }] } })
+    expect(await call({ id: 'ada', scopes: ['tools:small'] })).toMatchObject({
+      result: { content: [{ text: 'ok' }] },
+    })
   })
   it('and nobody else', async () => {
     for (const principal of [undefined, { id: 'eve', scopes: [] }])
-      expect(await call(principal)).toMatchObject({ error: { code: 403, message: 'This tool needs the scope tools:small' } })
+      expect(await call(principal)).toMatchObject({
+        error: { code: 403, message: 'This tool needs the scope tools:small' },
+      })
   })
 })

@@ -1,7 +1,13 @@
 import { type EventSourceMessage, createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { EventStreamParser, EventTooLong, KEEP_ALIVE, type StreamEvent, encodeEvent } from '../../src/framing/event-stream.js'
+import {
+  EventStreamParser,
+  EventTooLong,
+  KEEP_ALIVE,
+  type StreamEvent,
+  encodeEvent,
+} from '../../src/framing/event-stream.js'
 
 const encoder = new TextEncoder()
 
@@ -27,13 +33,25 @@ function oracle(text: string): EventSourceMessage[] {
 }
 
 const withData = (events: readonly StreamEvent[]) => events.filter(({ data }) => data !== undefined)
-const comparable = ({ data, event, id }: { data?: string; event?: string | undefined; id?: string | undefined }) => ({ data, event, id })
+const comparable = ({
+  data,
+  event,
+  id,
+}: {
+  data?: string
+  event?: string | undefined
+  id?: string | undefined
+}) => ({ data, event, id })
 
 describe('events', () => {
   it.each<[string, StreamEvent, string]>([
     ['a message', { data: '{"a":1}' }, 'data: {"a":1}\n\n'],
     ['a message with an id', { id: 'g.1', data: '{}' }, 'id: g.1\ndata: {}\n\n'],
-    ['the first event of a stream', { id: 'g.0', retry: 500, data: '' }, 'id: g.0\nretry: 500\ndata: \n\n'],
+    [
+      'the first event of a stream',
+      { id: 'g.0', retry: 500, data: '' },
+      'id: g.0\nretry: 500\ndata: \n\n',
+    ],
     ['several lines', { data: 'a\nb\r\nc' }, 'data: a\ndata: b\ndata: c\n\n'],
     ['a name', { event: 'endpoint', data: '/x' }, 'event: endpoint\ndata: /x\n\n'],
   ])('%s', (_, event, text) => {
@@ -42,15 +60,32 @@ describe('events', () => {
 
   it('come out of a stream as they went in', () => {
     fc.assert(
-      fc.property(fc.array(fc.record({ id: fc.stringMatching(/^[a-z0-9.]+$/), data: fc.json() })), (events) => {
-        expect(parse(events.map(encodeEvent).join(KEEP_ALIVE))).toEqual(events)
-      }),
+      fc.property(
+        fc.array(fc.record({ id: fc.stringMatching(/^[a-z0-9.]+$/), data: fc.json() })),
+        (events) => {
+          expect(parse(events.map(encodeEvent).join(KEEP_ALIVE))).toEqual(events)
+        },
+      ),
     )
   })
 })
 
 describe('streams', () => {
-  const field = fc.constantFrom('data', 'data:', 'data: ', 'id: ', 'id', 'event: ', 'event:', 'retry: ', ':', ': ', 'x: ', ' data: ', '')
+  const field = fc.constantFrom(
+    'data',
+    'data:',
+    'data: ',
+    'id: ',
+    'id',
+    'event: ',
+    'event:',
+    'retry: ',
+    ':',
+    ': ',
+    'x: ',
+    ' data: ',
+    '',
+  )
   const value = fc.oneof(
     fc.constantFrom('', 'a', '12', ' b', 'ä€𝄞', '{"a":"b:c"}', '\u2028', '\0'),
     fc.string().map((text) => text.replaceAll(/[\r\n]/g, '')),
@@ -59,7 +94,11 @@ describe('streams', () => {
   const stream = fc.array(fc.tuple(field, value, end, fc.boolean(), end)).map(
     (lines) =>
       // Another parser may see the end of a CR at the end of its input only later.
-      lines.map(([name, rest, newline, blank, second]) => name + rest + newline + (blank ? second : '')).join('') + '\n\n',
+      lines
+        .map(
+          ([name, rest, newline, blank, second]) => name + rest + newline + (blank ? second : ''),
+        )
+        .join('') + '\n\n',
   )
 
   it('are read as another parser reads them', () => {

@@ -8,7 +8,11 @@ const bytes = (...parts: (string | number[])[]) =>
   Uint8Array.from(parts.flatMap((part) => (typeof part === 'string' ? [...encode(part)] : part)))
 
 /** All frames of a stream that comes in the given pieces. */
-function frames(pieces: readonly Uint8Array[], framing: Framing = 'auto', maxBytes = 1 << 20): Frame[] {
+function frames(
+  pieces: readonly Uint8Array[],
+  framing: Framing = 'auto',
+  maxBytes = 1 << 20,
+): Frame[] {
   const framer = new Framer(framing, { maxBytes })
   const found: Frame[] = []
   const take = () => {
@@ -34,7 +38,8 @@ function cut(whole: Uint8Array, sizes: readonly number[]): Uint8Array[] {
   return pieces
 }
 
-const one = (text: string, framing?: Framing, maxBytes?: number) => frames([encode(text)], framing, maxBytes)
+const one = (text: string, framing?: Framing, maxBytes?: number) =>
+  frames([encode(text)], framing, maxBytes)
 const lsp = (text: string) => `Content-Length: ${encode(text).length}\r\n\r\n${text}`
 
 describe('lines', () => {
@@ -46,12 +51,24 @@ describe('lines', () => {
     ['a last line without a newline', bytes('{"a":1}\n{"b":2}'), ['{"a":1}', '{"b":2}']],
     ['a byte order mark', bytes([0xef, 0xbb, 0xbf], '{"a":1}\n'), ['{"a":1}']],
     ['a byte order mark later is data', bytes('1\n', [0xef, 0xbb, 0xbf], '2\n'), ['1', '\ufeff2']],
-    ['U+2028, U+2029 and U+0085 end no line', bytes('{"a":"\u2028\u2029\u0085"}\n'), ['{"a":"\u2028\u2029\u0085"}']],
+    [
+      'U+2028, U+2029 and U+0085 end no line',
+      bytes('{"a":"\u2028\u2029\u0085"}\n'),
+      ['{"a":"\u2028\u2029\u0085"}'],
+    ],
     ['NUL is data', bytes('{"a":"\0"}\n'), ['{"a":"\0"}']],
     ['a lone CR is white space', bytes('{"a":\r1}\n'), ['{"a":\r1}']],
-    ['invalid UTF-8', bytes('{"a":"', [0xff, 0xfe], '"}\n{"b":2}\n'), [{ kind: 'not-utf8', offset: 6 }, '{"b":2}']],
+    [
+      'invalid UTF-8',
+      bytes('{"a":"', [0xff, 0xfe], '"}\n{"b":2}\n'),
+      [{ kind: 'not-utf8', offset: 6 }, '{"b":2}'],
+    ],
     ['an overlong encoding', bytes('"', [0xc0, 0xaf], '"\n'), [{ kind: 'not-utf8', offset: 1 }]],
-    ['an encoded surrogate', bytes('"ab', [0xed, 0xa0, 0x80], '"\n'), [{ kind: 'not-utf8', offset: 3 }]],
+    [
+      'an encoded surrogate',
+      bytes('"ab', [0xed, 0xa0, 0x80], '"\n'),
+      [{ kind: 'not-utf8', offset: 3 }],
+    ],
     ['beyond U+10FFFF', bytes([0xf4, 0x90, 0x80, 0x80], '\n'), [{ kind: 'not-utf8', offset: 0 }]],
     ['cut off inside a character', bytes('"é', [0xc3]), [{ kind: 'not-utf8', offset: 3 }]],
     ['nothing', bytes(), []],
@@ -75,13 +92,17 @@ describe('lines', () => {
 
   it('skips a message that is too long and serves the next', () => {
     const long = `{"id":7,"method":"x","params":{"a":"${'x'.repeat(200)}"}}`
-    const expected = [{ kind: 'too-long', size: long.length, limit: 100, head: long, tail: long }, '{"b":2}']
-    expect(one(`${long}\n{"b":2}\n`, 'auto', 100)).toEqual(expected)
-    expect(frames(cut(encode(`${long}\n{"b":2}\n`), Array(300).fill(1)), 'auto', 100)).toMatchObject([
-      { kind: 'too-long', size: long.length },
+    const expected = [
+      { kind: 'too-long', size: long.length, limit: 100, head: long, tail: long },
       '{"b":2}',
+    ]
+    expect(one(`${long}\n{"b":2}\n`, 'auto', 100)).toEqual(expected)
+    expect(
+      frames(cut(encode(`${long}\n{"b":2}\n`), Array(300).fill(1)), 'auto', 100),
+    ).toMatchObject([{ kind: 'too-long', size: long.length }, '{"b":2}'])
+    expect(one(long, 'auto', 100)).toMatchObject([
+      { kind: 'too-long', size: long.length, limit: 100 },
     ])
-    expect(one(long, 'auto', 100)).toMatchObject([{ kind: 'too-long', size: long.length, limit: 100 }])
     expect(one(`${'x'.repeat(100)}\n`, 'lines', 100)).toEqual(['x'.repeat(100)])
   })
 
@@ -107,9 +128,17 @@ describe('content-length', () => {
     ['one message', lsp('{"a":1}'), ['{"a":1}']],
     ['two messages', lsp('{"a":1}') + lsp('{"b":"é世"}'), ['{"a":1}', '{"b":"é世"}']],
     ['a lower-case header', 'content-length: 7\r\n\r\n{"a":1}', ['{"a":1}']],
-    ['other headers', 'Content-Type: application/json\r\nX-Y: z\r\nContent-Length: 7\r\n\r\n{"a":1}', ['{"a":1}']],
+    [
+      'other headers',
+      'Content-Type: application/json\r\nX-Y: z\r\nContent-Length: 7\r\n\r\n{"a":1}',
+      ['{"a":1}'],
+    ],
     ['bare newlines', 'Content-Length: 7\n\n{"a":1}', ['{"a":1}']],
-    ['a newline behind each message', `${lsp('{"a":1}')}\r\n${lsp('{"b":2}')}\n`, ['{"a":1}', '{"b":2}']],
+    [
+      'a newline behind each message',
+      `${lsp('{"a":1}')}\r\n${lsp('{"b":2}')}\n`,
+      ['{"a":1}', '{"b":2}'],
+    ],
     ['newlines within a message', lsp('{\n"a":\n1}'), ['{\n"a":\n1}']],
     [
       'no length',
@@ -129,22 +158,48 @@ describe('content-length', () => {
     [
       'a length beyond all numbers',
       `Content-Length: ${'9'.repeat(40)}\r\n\r\n{"a":1}` + lsp('{"b":2}'),
-      [{ kind: 'bad-header', reason: `Content-Length "${'9'.repeat(40)}" is not a number of bytes` }, '{"b":2}'],
+      [
+        {
+          kind: 'bad-header',
+          reason: `Content-Length "${'9'.repeat(40)}" is not a number of bytes`,
+        },
+        '{"b":2}',
+      ],
     ],
     [
       'two lengths',
       'Content-Length: 7\r\nContent-Length: 8\r\n\r\n{"a":1}' + lsp('{"b":2}'),
       [{ kind: 'bad-header', reason: 'two different Content-Length headers' }, '{"b":2}'],
     ],
-    ['length zero', 'Content-Length: 0\r\n\r\n' + lsp('{"b":2}'), [{ kind: 'bad-header', reason: 'Content-Length is 0' }, '{"b":2}']],
-    ['lines', '{"a":1}\n{"b":2}\n', [{ kind: 'bad-header', reason: '"{\\"a\\":1}" is not a header' }]],
+    [
+      'length zero',
+      'Content-Length: 0\r\n\r\n' + lsp('{"b":2}'),
+      [{ kind: 'bad-header', reason: 'Content-Length is 0' }, '{"b":2}'],
+    ],
+    [
+      'lines',
+      '{"a":1}\n{"b":2}\n',
+      [{ kind: 'bad-header', reason: '"{\\"a\\":1}" is not a header' }],
+    ],
     [
       'a length that is too short',
       'Content-Length: 3\r\n\r\n{"a":1}' + lsp('{"b":2}'),
-      ['{"a', { kind: 'bad-header', reason: '"\\":1}Content-Length: 7" is not a header' }, '{"b":2}'],
+      [
+        '{"a',
+        { kind: 'bad-header', reason: '"\\":1}Content-Length: 7" is not a header' },
+        '{"b":2}',
+      ],
     ],
-    ['an end inside a message', 'Content-Length: 9\r\n\r\n{"a":1}', [{ kind: 'truncated', missing: 2 }]],
-    ['an end inside a header', 'Content-Length: 9\r\n', [{ kind: 'bad-header', reason: 'the input ended inside a header' }]],
+    [
+      'an end inside a message',
+      'Content-Length: 9\r\n\r\n{"a":1}',
+      [{ kind: 'truncated', missing: 2 }],
+    ],
+    [
+      'an end inside a header',
+      'Content-Length: 9\r\n',
+      [{ kind: 'bad-header', reason: 'the input ended inside a header' }],
+    ],
   ]
   it.each(cases)('%s', (_, input, expected) => {
     const whole = encode(input)
@@ -165,20 +220,31 @@ describe('content-length', () => {
       { kind: 'bad-header', reason: '"hello" is not a header' },
       '{"b":2}',
     ])
-    expect(one(`${'x'.repeat(9000)}${lsp('{"b":2}')}`, 'content-length')).toMatchObject([{ kind: 'bad-header' }, '{"b":2}'])
+    expect(one(`${'x'.repeat(9000)}${lsp('{"b":2}')}`, 'content-length')).toMatchObject([
+      { kind: 'bad-header' },
+      '{"b":2}',
+    ])
   })
 
   it('skips a message that is too long and serves the next', () => {
     const long = `{"id":7,"a":"${'x'.repeat(9000)}"}`
-    const expected = [{ kind: 'too-long', size: long.length, limit: 100, head: long.slice(0, 4096), tail: long.slice(-4096) }, '{"b":2}']
+    const expected = [
+      {
+        kind: 'too-long',
+        size: long.length,
+        limit: 100,
+        head: long.slice(0, 4096),
+        tail: long.slice(-4096),
+      },
+      '{"b":2}',
+    ]
     expect(one(lsp(long) + lsp('{"b":2}'), 'content-length', 100)).toEqual(expected)
   })
 
   it('reports a message that is not UTF-8', () => {
-    expect(frames([bytes('Content-Length: 4\r\n\r\n"', [0xff], '"x', lsp('{"b":2}'))], 'content-length')).toEqual([
-      { kind: 'not-utf8', offset: 1 },
-      '{"b":2}',
-    ])
+    expect(
+      frames([bytes('Content-Length: 4\r\n\r\n"', [0xff], '"x', lsp('{"b":2}'))], 'content-length'),
+    ).toEqual([{ kind: 'not-utf8', offset: 1 }, '{"b":2}'])
   })
 })
 
@@ -194,8 +260,16 @@ describe('recognition', () => {
     ['a word that begins like a header', 'content\n{"a":1}\n', ['content', '{"a":1}']],
     ['much white space', `${' '.repeat(200)}{"a":1}\n`, ['{"a":1}']],
     ['an end too early to tell', 'cont', ['cont']],
-    ['much white space behind a mark', `\ufeff${' '.repeat(200)}{"a":1}\n`, [`${' '.repeat(200)}{"a":1}`]],
-    ['newlines, then the beginning of a header', `${'\n'.repeat(70)}cont\n{"a":1}\n`, ['cont', '{"a":1}']],
+    [
+      'much white space behind a mark',
+      `\ufeff${' '.repeat(200)}{"a":1}\n`,
+      [`${' '.repeat(200)}{"a":1}`],
+    ],
+    [
+      'newlines, then the beginning of a header',
+      `${'\n'.repeat(70)}cont\n{"a":1}\n`,
+      ['cont', '{"a":1}'],
+    ],
     ['newlines, then a header', `${'\n'.repeat(70)}${lsp('{"a":1}')}`, ['{"a":1}']],
   ]
   it.each(cases)('%s', (_, input, expected) => {
@@ -209,7 +283,9 @@ describe('recognition', () => {
     expect(framer.encode('{}')).toBe('{}\n')
     framer.push(encode(lsp('{"a":1}')))
     expect(framer.encode('"é"')).toBe('Content-Length: 4\r\n\r\n"é"')
-    expect(new Framer('content-length', { maxBytes: 100 }).encode('{}')).toBe('Content-Length: 2\r\n\r\n{}')
+    expect(new Framer('content-length', { maxBytes: 100 }).encode('{}')).toBe(
+      'Content-Length: 2\r\n\r\n{}',
+    )
   })
 })
 
@@ -220,7 +296,15 @@ describe('any chunking gives the same frames', () => {
     fc.string({ unit: 'binary' }).map((text) => [...encode(text)]),
     fc.uint8Array({ maxLength: 12 }).map((raw) => [...raw]),
     fc
-      .constantFrom('\n', '\r\n', '\r\n\r\n', 'Content-Length: 5\r\n\r\n', 'Content-Length: x\r\n\r\n', 'Content-', '\ufeff')
+      .constantFrom(
+        '\n',
+        '\r\n',
+        '\r\n\r\n',
+        'Content-Length: 5\r\n\r\n',
+        'Content-Length: x\r\n\r\n',
+        'Content-',
+        '\ufeff',
+      )
       .map((text) => [...encode(text)]),
   )
   const stream = fc.array(piece, { maxLength: 12 }).map((parts) => Uint8Array.from(parts.flat()))

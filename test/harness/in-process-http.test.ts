@@ -13,7 +13,11 @@ const notes = () =>
     tools: [
       tool({ name: 'whoami', run: (_, call) => call.client.principal?.id ?? 'nobody' }),
       tool({ name: 'delete', scopes: ['notes:write'], run: () => 'deleted' }),
-      tool({ name: 'audit', visible: ({ principal }) => principal?.scopes.includes('admin') === true, run: () => 'fine' }),
+      tool({
+        name: 'audit',
+        visible: ({ principal }) => principal?.scopes.includes('admin') === true,
+        run: () => 'fine',
+      }),
       tool({
         name: 'broken',
         run: () => {
@@ -22,7 +26,10 @@ const notes = () =>
       }),
       tool({
         name: 'region',
-        input: { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } },
+        input: {
+          type: 'object',
+          properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
+        },
         run: ({ region = '' }) => region,
       }),
       tool({
@@ -37,7 +44,14 @@ const notes = () =>
         name: 'ask',
         async run(_, call) {
           const { sure } = await call.ask({
-            sure: form({ message: 'Sure?', schema: { type: 'object', properties: { yes: { type: 'boolean' } }, required: ['yes'] } }),
+            sure: form({
+              message: 'Sure?',
+              schema: {
+                type: 'object',
+                properties: { yes: { type: 'boolean' } },
+                required: ['yes'],
+              },
+            }),
           })
           return String(sure.yes)
         },
@@ -58,9 +72,10 @@ for (const [principal, allowed] of [
   [writer, true],
 ] as const) {
   describe.each(
-    matrix({ memory: memory(notes(), { principal }), http: inProcessHttp(notes(), { principal }) }).map(
-      (cell) => [cell.name, cell] as const,
-    ),
+    matrix({
+      memory: memory(notes(), { principal }),
+      http: inProcessHttp(notes(), { principal }),
+    }).map((cell) => [cell.name, cell] as const),
   )(`${principal.id} over %s`, (_, cell) => {
     it('calls as itself, with what its scopes allow', async () => {
       await using client = await cell.connect()
@@ -79,30 +94,35 @@ for (const [principal, allowed] of [
   })
 }
 
-describe.each(matrix({ memory: memory(notes()), http: inProcessHttp(notes()) }).map((cell) => [cell.name, cell] as const))(
-  'nobody over %s',
-  (_, cell) => {
-    it('needs scopes over HTTP alone', async () => {
-      await using client = await cell.connect()
-      expect(text(await client.callTool('whoami'))).toBe('nobody')
-      const deleted = client.callTool('delete')
-      if (cell.transport === 'memory') expect(text(await deleted)).toBe('deleted')
-      else await expect(deleted).rejects.toMatchObject({ code: 403 })
-      expect(text(await client.callTool('broken'))).toMatch(cell.transport === 'memory' ? 'the reason' : /reference \w+/)
-    })
+describe.each(
+  matrix({ memory: memory(notes()), http: inProcessHttp(notes()) }).map(
+    (cell) => [cell.name, cell] as const,
+  ),
+)('nobody over %s', (_, cell) => {
+  it('needs scopes over HTTP alone', async () => {
+    await using client = await cell.connect()
+    expect(text(await client.callTool('whoami'))).toBe('nobody')
+    const deleted = client.callTool('delete')
+    if (cell.transport === 'memory') expect(text(await deleted)).toBe('deleted')
+    else await expect(deleted).rejects.toMatchObject({ code: 403 })
+    expect(text(await client.callTool('broken'))).toMatch(
+      cell.transport === 'memory' ? 'the reason' : /reference \w+/,
+    )
+  })
 
-    it('is asked, polls, and mirrors what is to be mirrored', async () => {
-      await using client = await cell.connect({ elicit: () => ({ action: 'accept', content: { yes: true } }) })
-      const elicits = cell.revision >= '2025-06-18'
-      if (elicits) expect(text(await client.callTool('ask'))).toBe('true')
-      expect(text(await client.callTool('polled'))).toBe('polled')
-      for (const region of ['north', '', ' padded ', 'Zürich', '=?base64?=', 'a\nb'])
-        expect(text(await client.callTool('region', { region }))).toBe(region)
-      expect(JSON.stringify(await client.readResource('note://ü/x'))).toContain('"x"')
-      await expect(client.request('no/such')).rejects.toMatchObject({ code: -32601 })
+  it('is asked, polls, and mirrors what is to be mirrored', async () => {
+    await using client = await cell.connect({
+      elicit: () => ({ action: 'accept', content: { yes: true } }),
     })
-  },
-)
+    const elicits = cell.revision >= '2025-06-18'
+    if (elicits) expect(text(await client.callTool('ask'))).toBe('true')
+    expect(text(await client.callTool('polled'))).toBe('polled')
+    for (const region of ['north', '', ' padded ', 'Zürich', '=?base64?=', 'a\nb'])
+      expect(text(await client.callTool('region', { region }))).toBe(region)
+    expect(JSON.stringify(await client.readResource('note://ü/x'))).toContain('"x"')
+    await expect(client.request('no/such')).rejects.toMatchObject({ code: -32601 })
+  })
+})
 
 describe('by transcript', () => {
   const call = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"delete"}}'
@@ -115,24 +135,40 @@ describe('by transcript', () => {
 > {nope
 < {"jsonrpc":"2.0","error":*}
 `
-  const refused = '{"jsonrpc":"2.0","id":2,"error":{"code":403,"message":*,"data":{"requiredScopes":["notes:write"]}}}'
-  const deleted = '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"deleted"}],"isError":false}}'
+  const refused =
+    '{"jsonrpc":"2.0","id":2,"error":{"code":403,"message":*,"data":{"requiredScopes":["notes:write"]}}}'
+  const deleted =
+    '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"deleted"}],"isError":false}}'
 
   it.each([
     ['refused', reader, refused],
     ['allowed', writer, deleted],
   ])('is %s', async (_, principal, answer) => {
-    expect((await playTranscript(conversation(answer), notes(), { principal })).differences).toEqual([])
-    expect((await play(conversation(answer), inProcessHttp(notes(), { principal }).open())).differences).toEqual([])
+    expect(
+      (await playTranscript(conversation(answer), notes(), { principal })).differences,
+    ).toEqual([])
+    expect(
+      (await play(conversation(answer), inProcessHttp(notes(), { principal }).open())).differences,
+    ).toEqual([])
   })
 })
 
 it('refuses what is no principal', () => {
-  for (const principal of ['ada', { id: '', scopes: [] }, { id: 'ada' }, { id: 'ada', scopes: 'all' }, null]) {
+  for (const principal of [
+    'ada',
+    { id: '', scopes: [] },
+    { id: 'ada' },
+    { id: 'ada', scopes: 'all' },
+    null,
+  ]) {
     // @ts-expect-error: these are no principals
-    expect(() => memory(notes(), { principal })).toThrow('an object with an "id" and an array of "scopes"')
+    expect(() => memory(notes(), { principal })).toThrow(
+      'an object with an "id" and an array of "scopes"',
+    )
     // @ts-expect-error: these are no principals
-    expect(() => inProcessHttp(notes(), { principal })).toThrow('an object with an "id" and an array of "scopes"')
+    expect(() => inProcessHttp(notes(), { principal })).toThrow(
+      'an object with an "id" and an array of "scopes"',
+    )
   }
   // @ts-expect-error: there is no such option
   expect(() => memory(notes(), { principle: reader })).toThrow('principal')

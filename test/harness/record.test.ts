@@ -28,16 +28,23 @@ const OPENED =
   '< {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}'
 const ping = (id: number) => `> {"jsonrpc":"2.0","id":${id},"method":"ping"}`
 const pong = (id: number) => `< {"jsonrpc":"2.0","id":${id},"result":{}}`
-const talk = '> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"talk","arguments":{}}}'
-const talking = '< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"talking"}}'
-const talked = '< {"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"x"}],"isError":false}}'
+const talk =
+  '> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"talk","arguments":{}}}'
+const talking =
+  '< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"talking"}}'
+const talked =
+  '< {"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"x"}],"isError":false}}'
 const text = (...lines: string[]) => lines.map((line) => `${line}\n`).join('')
 
 /** A server by hand. */
 function scripted(serve: (frame: string, send: (frame: string) => void) => void): Channel {
   const [client, other] = memoryChannels()
   hostileServers.add(client).add(other)
-  other.receive({ frame: (frame) => serve(frame, (answer) => other.send(answer)), garbage() {}, closed() {} })
+  other.receive({
+    frame: (frame) => serve(frame, (answer) => other.send(answer)),
+    garbage() {},
+    closed() {},
+  })
   return client
 }
 
@@ -77,16 +84,27 @@ describe('recording', () => {
     )
     const { transcript } = await record(old, connectInMemory(server))
     expect(transcript).toBe(
-      text(INITIALIZE, ping(1), OPENED.replace(/"serverInfo":\{[^}]*\}/, '"serverInfo":*'), pong(1), 'Prose.', ping(2), '< *'),
+      text(
+        INITIALIZE,
+        ping(1),
+        OPENED.replace(/"serverInfo":\{[^}]*\}/, '"serverInfo":*'),
+        pong(1),
+        'Prose.',
+        ping(2),
+        '< *',
+      ),
     )
     expect((await record(transcript, connectInMemory(server))).transcript).toBe(transcript)
   })
   it('writes what comes at the end', async () => {
     const late = scripted((frame, send) => {
-      if (frame.includes('end-of-transcript')) send('{"jsonrpc":"2.0","method":"notifications/late"}')
+      if (frame.includes('end-of-transcript'))
+        send('{"jsonrpc":"2.0","method":"notifications/late"}')
       send(frame.replace(/"method".*/, '"result":{}}'))
     })
-    expect((await record(ping(1), late)).transcript).toBe(text(ping(1), pong(1), '< {"jsonrpc":"2.0","method":"notifications/late"}'))
+    expect((await record(ping(1), late)).transcript).toBe(
+      text(ping(1), pong(1), '< {"jsonrpc":"2.0","method":"notifications/late"}'),
+    )
   })
   it("answers the server's own request with what the transcript has, and waits on", async () => {
     const asking = scripted((frame, send) => {
@@ -97,7 +115,12 @@ describe('recording', () => {
     const roots = '> {"jsonrpc":"2.0","id":"r","result":{"roots":[]}}'
     const { transcript, unanswered } = await record(text(talk, roots), asking)
     expect(transcript).toBe(
-      text(talk, '< {"jsonrpc":"2.0","id":"r","method":"roots/list"}', roots, '< {"jsonrpc":"2.0","id":5,"result":{"content":[]}}'),
+      text(
+        talk,
+        '< {"jsonrpc":"2.0","id":"r","method":"roots/list"}',
+        roots,
+        '< {"jsonrpc":"2.0","id":5,"result":{"content":[]}}',
+      ),
     )
     expect(unanswered).toEqual([])
   })

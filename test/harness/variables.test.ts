@@ -44,7 +44,9 @@ describe('a text pattern', () => {
     expect(matchText('note $id of *', 'note 8 of 9', () => '7')).toBeUndefined()
   })
   it('refuses two wildcards side by side', () => {
-    expect(() => matchText('$a$b', 'xy', none)).toThrow('In ~"$a$b", two wildcards have nothing between them')
+    expect(() => matchText('$a$b', 'xy', none)).toThrow(
+      'In ~"$a$b", two wildcards have nothing between them',
+    )
   })
   it('takes time in proportion to the text', () => {
     expect(matchText(`${'*a'.repeat(50)}b`, 'a'.repeat(1_000_000), none)).toBeUndefined()
@@ -52,7 +54,9 @@ describe('a text pattern', () => {
 })
 
 describe('an expected message', () => {
-  it.each<[expected: string, actual: string, differences: string[], variables?: Record<string, unknown>]>([
+  it.each<
+    [expected: string, actual: string, differences: string[], variables?: Record<string, unknown>]
+  >([
     ['{"id":$id}', '{"id":"x"}', [], { id: 'x' }],
     ['{"a":$x,"b":$x}', '{"b":[1],"a":[1]}', [], { x: [1] }],
     ['{"a":$x,"b":$x}', '{"a":[1],"b":[2]}', ['b is [2], not $x, which is [1]'], { x: [1] }],
@@ -106,7 +110,9 @@ describe('a sent message', () => {
     expect(sent(line, values)).toBe(message)
   })
   it('must have been given its values by a line before', () => {
-    expect(() => parseTranscript('> {"a":$x}\n< $x')).toThrow('line 1 sends $x, but no "<" line before it has it')
+    expect(() => parseTranscript('> {"a":$x}\n< $x')).toThrow(
+      'line 1 sends $x, but no "<" line before it has it',
+    )
     expect(() => parseTranscript('> {"a":~"$x!"}')).toThrow('line 1 sends $x')
   })
 })
@@ -117,7 +123,10 @@ describe('a conversation with variables', () => {
     name: 's',
     version: '1',
     tools: [
-      tool({ name: 'order', run: () => `Order ${++issued}-${crypto.randomUUID()} was placed in ${issued} ms` }),
+      tool({
+        name: 'order',
+        run: () => `Order ${++issued}-${crypto.randomUUID()} was placed in ${issued} ms`,
+      }),
       tool({
         name: 'status',
         input: { type: 'object', properties: { order: { type: 'string' } } },
@@ -167,11 +176,16 @@ describe('a conversation with variables', () => {
     const transcript = `${lines.join('\n')}\n`
     expect(await playTranscript(transcript, server)).toEqual({ differences: [], transcript })
     expect((await play(transcript, inProcessHttp(server).open())).differences).toEqual([])
-    expect(await record(transcript, connectInMemory(server))).toEqual({ transcript, unanswered: [] })
+    expect(await record(transcript, connectInMemory(server))).toEqual({
+      transcript,
+      unanswered: [],
+    })
   })
 
   it('goes on, and keeps its variables, where something else differs', async () => {
-    const outdated = ASK.join('\n').replace('"requestState":$state', '"old":1,"requestState":$state').replace('attempt 2', 'attempt 1')
+    const outdated = ASK.join('\n')
+      .replace('"requestState":$state', '"old":1,"requestState":$state')
+      .replace('attempt 2', 'attempt 1')
     const { differences, transcript } = await playTranscript(outdated, server)
     expect(differences).toEqual([
       expect.stringContaining('result.old is missing'),
@@ -179,13 +193,22 @@ describe('a conversation with variables', () => {
     ])
     // What came instead of the line that differs is written with the wildcards of that line.
     expect(transcript).toBe(ASK.join('\n'))
-    expect((await record(`${outdated}\n`, connectInMemory(server))).transcript.split('\n').slice(0, 3)).toEqual(ASK.slice(0, 3))
+    expect(
+      (await record(`${outdated}\n`, connectInMemory(server))).transcript.split('\n').slice(0, 3),
+    ).toEqual(ASK.slice(0, 3))
   })
 
   it('stops where a value did not come', async () => {
-    const without = [ASK[0], '< {"jsonrpc":"2.0","id":1,"result":{"nope":$state}}', ASK[2], ASK[3]].join('\n')
+    const without = [
+      ASK[0],
+      '< {"jsonrpc":"2.0","id":1,"result":{"nope":$state}}',
+      ASK[2],
+      ASK[3],
+    ].join('\n')
     const { differences } = await playTranscript(without, server)
     expect(differences.at(-1)).toBe('line 3: not sent, because nothing came for $state')
-    expect((await record(without, connectInMemory(server))).unsent).toBe('line 3: nothing came for $state')
+    expect((await record(without, connectInMemory(server))).unsent).toBe(
+      'line 3: nothing came for $state',
+    )
   })
 })

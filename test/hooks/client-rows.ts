@@ -15,7 +15,9 @@ const server = createServer({
   name: 'hooks',
   version: '1',
   tools: [
-    ...Object.entries(question).map(([name, each]) => tool({ name, run: async (_, call) => JSON.stringify(await call.ask({ each })) })),
+    ...Object.entries(question).map(([name, each]) =>
+      tool({ name, run: async (_, call) => JSON.stringify(await call.ask({ each })) }),
+    ),
     tool({
       name: 'plain',
       run: async (_, call) => {
@@ -41,7 +43,11 @@ async function calls(
   if (listener !== undefined) client.on('notifications/message', listener)
   client.on('notifications/message', () => void heard.push('told'))
   const controller = new AbortController()
-  const result = client.callTool(name, {}, { signal: controller.signal, timeout: 5000, ...(onProgress && { onProgress }) })
+  const result = client.callTool(
+    name,
+    {},
+    { signal: controller.signal, timeout: 5000, ...(onProgress && { onProgress }) },
+  )
   const came = await outcome(result, hook, () => controller.abort(new Error('given up')))
   await client.request(options.revision === NEWEST ? 'tools/list' : 'ping')
   return listener !== undefined && heard.length === 0 ? `${came}, but others were not told` : came
@@ -49,11 +55,19 @@ async function calls(
 
 export const CLIENT_ROWS: readonly Row[] = [
   ...(['sample', 'elicit', 'roots'] as const).flatMap((name) => [
-    row(`${name} of a client, ${HANDSHAKE}`, 'isError', GIVEN_UP, (hook) => calls(hook, name, { [name]: hook })),
-    row(`${name} of a client, ${NEWEST}`, 'Error: boom', GIVEN_UP, (hook) => calls(hook, name, { [name]: hook, revision: NEWEST })),
+    row(`${name} of a client, ${HANDSHAKE}`, 'isError', GIVEN_UP, (hook) =>
+      calls(hook, name, { [name]: hook }),
+    ),
+    row(`${name} of a client, ${NEWEST}`, 'Error: boom', GIVEN_UP, (hook) =>
+      calls(hook, name, { [name]: hook, revision: NEWEST }),
+    ),
   ]),
-  row('a listener of a client', 'result', 'result', (listener) => calls(listener, 'plain', {}, { listener })),
-  row('onProgress', 'result', 'result', (onProgress) => calls(onProgress, 'plain', {}, { onProgress })),
+  row('a listener of a client', 'result', 'result', (listener) =>
+    calls(listener, 'plain', {}, { listener }),
+  ),
+  row('onProgress', 'result', 'result', (onProgress) =>
+    calls(onProgress, 'plain', {}, { onProgress }),
+  ),
   row('tap of connect', 'result', 'result', (tap) => calls(tap, 'plain', { tap })),
   row('report of connect', 'result', 'result', (report) =>
     calls(
@@ -74,9 +88,13 @@ export const CLIENT_ROWS: readonly Row[] = [
   row('stderr of a process', 'closed', 'closed', async (hook) => {
     let heard = () => {}
     const written = new Promise<void>((resolve) => (heard = resolve))
-    const channel = stdio(process.execPath, ['-e', 'process.stderr.write("x"); process.stdin.resume()'], {
-      stderr: () => (heard(), hook()),
-    }).open()
+    const channel = stdio(
+      process.execPath,
+      ['-e', 'process.stderr.write("x"); process.stdin.resume()'],
+      {
+        stderr: () => (heard(), hook()),
+      },
+    ).open()
     channel.receive({ frame: () => {}, garbage: () => {}, closed: () => {} })
     await written
     await channel.close()

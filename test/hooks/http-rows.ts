@@ -1,5 +1,12 @@
 import { vi } from 'vitest'
-import { type ListenOptions, MemoryReplay, MemorySessions, type ReplayStore, type SessionStore, listen } from '../../src/http.js'
+import {
+  type ListenOptions,
+  MemoryReplay,
+  MemorySessions,
+  type ReplayStore,
+  type SessionStore,
+  listen,
+} from '../../src/http.js'
 import { type Server, createServer, tool } from '../../src/index.js'
 import { Handshaken, POST, described, message, send, serving } from '../http/caller.js'
 import { type Hook, type Row, outcome, row } from './modes.js'
@@ -25,13 +32,21 @@ function served(): Server {
   })
 }
 
-async function overHttp(options: ListenOptions, use: (url: string) => Promise<string>, server = served()): Promise<string> {
+async function overHttp(
+  options: ListenOptions,
+  use: (url: string) => Promise<string>,
+  server = served(),
+): Promise<string> {
   let came = ''
   await serving(server, { log: quiet, ...options }, async ({ url }) => {
     came = await use(url)
     vi.useRealTimers()
     // The next one is served.
-    if (options.auth === undefined && (await send(url, described('tools/call', { name: 'plain' }))).status !== 200) came += ', then nothing'
+    if (
+      options.auth === undefined &&
+      (await send(url, described('tools/call', { name: 'plain' }))).status !== 200
+    )
+      came += ', then nothing'
   })
   return came
 }
@@ -70,15 +85,26 @@ export const HTTP_ROWS: readonly Row[] = [
   row('verify', 'HTTP 503', 'HTTP 503', (verify) =>
     overHttp({ auth: { verify } }, (url) => {
       const sending = described('tools/call', { name: 'plain' })
-      const headers = { ...(sending.headers as Record<string, string>), authorization: 'Bearer abcdefghijklmnop' }
+      const headers = {
+        ...(sending.headers as Record<string, string>),
+        authorization: 'Bearer abcdefghijklmnop',
+      }
       return soon(() => send(url, { ...sending, headers }), verify)
     }),
   ),
   row('prepare', 'Error: boom', 'nothing yet', async (prepare) => {
-    const listening = outcome(listen(served(), { port: 0, log: quiet, auth: { verify: () => undefined, prepare } }), prepare)
-    return await Promise.race([listening, new Promise<string>((resolve) => setTimeout(resolve, 100, 'nothing yet'))])
+    const listening = outcome(
+      listen(served(), { port: 0, log: quiet, auth: { verify: () => undefined, prepare } }),
+      prepare,
+    )
+    return await Promise.race([
+      listening,
+      new Promise<string>((resolve) => setTimeout(resolve, 100, 'nothing yet')),
+    ])
   }),
-  row('keep of a replay store', 'answered', 'answered', (keep) => overHttp({ replay: replay({ keep }) }, told)),
+  row('keep of a replay store', 'answered', 'answered', (keep) =>
+    overHttp({ replay: replay({ keep }) }, told),
+  ),
   row('drop of a replay store', 'HTTP 204', 'HTTP 204', (drop) =>
     overHttp({ replay: replay({ drop }) }, async (url) => {
       const client = await Handshaken.open(url, REVISION)
@@ -98,10 +124,19 @@ export const HTTP_ROWS: readonly Row[] = [
       return came
     }),
   ),
-  row('keep of a session store', 'answered', 'answered', (keep) => overHttp({ sessions: sessions({ keep }) }, told)),
+  row('keep of a session store', 'answered', 'answered', (keep) =>
+    overHttp({ sessions: sessions({ keep }) }, told),
+  ),
   row('fetch of a session store', 'HTTP 503', 'HTTP 503', (fetch) =>
     overHttp({ sessions: sessions({ fetch }) }, (url) =>
-      soon(() => send(url, { headers: { ...POST, 'mcp-session-id': 'A'.repeat(32) }, body: message('ping', {}, 1) }), fetch),
+      soon(
+        () =>
+          send(url, {
+            headers: { ...POST, 'mcp-session-id': 'A'.repeat(32) },
+            body: message('ping', {}, 1),
+          }),
+        fetch,
+      ),
     ),
   ),
   row('drop of a session store', 'HTTP 503', 'HTTP 503', (drop) =>
@@ -111,9 +146,14 @@ export const HTTP_ROWS: readonly Row[] = [
     }),
   ),
   row('tap of listen', 'answered', 'answered', (tap) => overHttp({ tap }, told)),
-  row('write of a log of listen', 'answered', 'answered', (write) => overHttp({ log: { write }, logLevel: 'debug' }, told)),
+  row('write of a log of listen', 'answered', 'answered', (write) =>
+    overHttp({ log: { write }, logLevel: 'debug' }, told),
+  ),
   row('visible of a tool with header parameters', 'HTTP 500', 'Error: given up', (visible) => {
-    const input = { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } } as const
+    const input = {
+      type: 'object',
+      properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
+    } as const
     const server = served()
     server.tools.add(tool({ name: 'it', input, visible, run: () => '' }))
     return overHttp(
@@ -121,7 +161,12 @@ export const HTTP_ROWS: readonly Row[] = [
       (url) => {
         const controller = new AbortController()
         const { headers, body } = described('tools/call', { name: 'it', arguments: {} })
-        const request = { method: 'POST', headers: headers as Record<string, string>, body: String(body), signal: controller.signal }
+        const request = {
+          method: 'POST',
+          headers: headers as Record<string, string>,
+          body: String(body),
+          signal: controller.signal,
+        }
         return outcome(fetch(url, request), visible, () => controller.abort(new Error('given up')))
       },
       server,

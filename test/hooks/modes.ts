@@ -49,12 +49,21 @@ export interface Row {
   readonly never: string
 }
 
-export const row = (name: string, fails: string, never: string, run: Row['run']): Row => ({ name, fails, never, run })
+export const row = (name: string, fails: string, never: string, run: Row['run']): Row => ({
+  name,
+  fails,
+  never,
+  run,
+})
 
 export const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 /** What came of a request. Where its hook never settles, and no answer comes without it, `free` is to bring it about. */
-export async function outcome(promise: Promise<unknown>, hook: Hook, free: () => unknown = () => {}): Promise<string> {
+export async function outcome(
+  promise: Promise<unknown>,
+  hook: Hook,
+  free: () => unknown = () => {},
+): Promise<string> {
   const words = promise.then(wordsOf, (error: unknown) => wordsOf(error))
   if (hook.mode !== 'never settles') return await words
   const settled: string[] = []
@@ -66,7 +75,13 @@ export async function outcome(promise: Promise<unknown>, hook: Hook, free: () =>
 }
 
 function wordsOf(value: unknown): string {
-  if (value instanceof Error) return 'code' in value ? `error ${String(value.code)}` : `${value.name}: ${value.message.split('\n', 1)[0]}`
-  if (typeof value === 'object' && value !== null && 'status' in value) return `HTTP ${String(value.status)}`
-  return typeof value === 'object' && value !== null && 'isError' in value && value.isError === true ? 'isError' : 'result'
+  if (value instanceof Error)
+    return 'code' in value
+      ? `error ${String(value.code)}`
+      : `${value.name}: ${value.message.split('\n', 1)[0]}`
+  if (typeof value === 'object' && value !== null && 'status' in value)
+    return `HTTP ${String(value.status)}`
+  return typeof value === 'object' && value !== null && 'isError' in value && value.isError === true
+    ? 'isError'
+    : 'result'
 }

@@ -1,6 +1,15 @@
 import { PassThrough, Writable } from 'node:stream'
 import { connect, memory } from '../../src/client.js'
-import { type ServerOptions, type Tool, createServer, form, prompt, resource, roots, tool } from '../../src/index.js'
+import {
+  type ServerOptions,
+  type Tool,
+  createServer,
+  form,
+  prompt,
+  resource,
+  roots,
+  tool,
+} from '../../src/index.js'
 import { type ServeOptions, serve } from '../../src/stdio.js'
 import { connectInMemory } from '../../src/testing.js'
 import { type Hook, type Row, outcome, row } from './modes.js'
@@ -10,7 +19,8 @@ const NEWEST = '2026-07-28'
 const GIVEN_UP = 'Error: given up'
 const INTERNAL = 'error -32603'
 
-const serverOf = (options: Partial<ServerOptions>) => createServer({ name: 'hooks', version: '1', ...options })
+const serverOf = (options: Partial<ServerOptions>) =>
+  createServer({ name: 'hooks', version: '1', ...options })
 const note = resource({ uri: 'note://one', read: () => 'one' })
 
 /** Asks a server something; where no answer comes, the request is cancelled. Afterwards it must serve the next one. */
@@ -30,15 +40,29 @@ async function ask(
   return came
 }
 
-const calls = (hook: Hook, facts: Partial<Tool>, revision = HANDSHAKE, options: Partial<ServerOptions> = {}) =>
-  ask(hook, { ...options, tools: [{ ...tool({ name: 'it', run: () => 'done' }), ...facts }] }, 'tools/call', { name: 'it' }, revision)
+const calls = (
+  hook: Hook,
+  facts: Partial<Tool>,
+  revision = HANDSHAKE,
+  options: Partial<ServerOptions> = {},
+) =>
+  ask(
+    hook,
+    { ...options, tools: [{ ...tool({ name: 'it', run: () => 'done' }), ...facts }] },
+    'tools/call',
+    { name: 'it' },
+    revision,
+  )
 
 const schema = (hooks: { validate?: Hook; jsonSchema?: Hook }) => ({
   '~standard': {
     version: 1 as const,
     vendor: 'test',
     validate: hooks.validate ?? ((value: unknown) => ({ value })),
-    jsonSchema: { input: hooks.jsonSchema ?? (() => ({ type: 'object' })), output: hooks.jsonSchema ?? (() => ({ type: 'object' })) },
+    jsonSchema: {
+      input: hooks.jsonSchema ?? (() => ({ type: 'object' })),
+      output: hooks.jsonSchema ?? (() => ({ type: 'object' })),
+    },
   },
 })
 
@@ -52,8 +76,13 @@ async function overStreams(options: Partial<ServeOptions>): Promise<string> {
       done()
     },
   })
-  const meta = { 'io.modelcontextprotocol/protocolVersion': NEWEST, 'io.modelcontextprotocol/clientCapabilities': {} }
-  input.end(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'it', _meta: meta } })}\n`)
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': NEWEST,
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  input.end(
+    `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'it', _meta: meta } })}\n`,
+  )
   const failing = tool({
     name: 'it',
     run: () => {
@@ -71,14 +100,26 @@ export const SERVER_ROWS: readonly Row[] = [
     await using client = await connect(memory(serverOf({ tools: [it] })), { revision: HANDSHAKE })
     return (await client.callTool('it')).isError === true ? 'isError' : 'result'
   }),
-  row('run of a tool that is limited', 'isError', GIVEN_UP, (run) => calls(run, { run, concurrency: 1 })),
+  row('run of a tool that is limited', 'isError', GIVEN_UP, (run) =>
+    calls(run, { run, concurrency: 1 }),
+  ),
   row('handle', 'isError', GIVEN_UP, (handle) =>
-    ask(handle, { handle, tools: [{ name: 'it', input: { type: 'object' } }] }, 'tools/call', { name: 'it' }),
+    ask(handle, { handle, tools: [{ name: 'it', input: { type: 'object' } }] }, 'tools/call', {
+      name: 'it',
+    }),
   ),
   row('visible of a tool, called', INTERNAL, GIVEN_UP, (visible) => calls(visible, { visible })),
   row('visible of a tool, listed beside another that rejects', INTERNAL, INTERNAL, (visible) => {
-    const hidden = tool({ name: 'other', visible: () => Promise.reject(new Error('boom as well')), run: () => '' })
-    return ask(visible, { tools: [hidden, tool({ name: 'it', visible, run: () => '' })] }, 'tools/list')
+    const hidden = tool({
+      name: 'other',
+      visible: () => Promise.reject(new Error('boom as well')),
+      run: () => '',
+    })
+    return ask(
+      visible,
+      { tools: [hidden, tool({ name: 'it', visible, run: () => '' })] },
+      'tools/list',
+    )
   }),
   row('visible of a tool, listed', INTERNAL, GIVEN_UP, (visible) =>
     ask(visible, { tools: [tool({ name: 'it', visible, run: () => '' })] }, 'tools/list'),
@@ -92,24 +133,49 @@ export const SERVER_ROWS: readonly Row[] = [
   row('visible of a resource, subscribed to', INTERNAL, GIVEN_UP, (visible) =>
     ask(visible, { resources: [{ ...note, visible }] }, 'resources/subscribe', { uri: note.uri }),
   ),
-  row('visible of a resource, listened to beside another that rejects', INTERNAL, INTERNAL, (visible) => {
-    const other = resource({ uri: 'note://two', visible: () => Promise.reject(new Error('boom as well')), read: () => '' })
-    const notifications = { resourceSubscriptions: [other.uri, note.uri] }
-    return ask(visible, { resources: [{ ...note, visible }, other] }, 'subscriptions/listen', { notifications }, NEWEST)
-  }),
+  row(
+    'visible of a resource, listened to beside another that rejects',
+    INTERNAL,
+    INTERNAL,
+    (visible) => {
+      const other = resource({
+        uri: 'note://two',
+        visible: () => Promise.reject(new Error('boom as well')),
+        read: () => '',
+      })
+      const notifications = { resourceSubscriptions: [other.uri, note.uri] }
+      return ask(
+        visible,
+        { resources: [{ ...note, visible }, other] },
+        'subscriptions/listen',
+        { notifications },
+        NEWEST,
+      )
+    },
+  ),
   row('visible of a template, listed', INTERNAL, GIVEN_UP, (visible) =>
-    ask(visible, { resources: [resource({ uri: 'note://{name}', visible, read: () => '' })] }, 'resources/templates/list'),
+    ask(
+      visible,
+      { resources: [resource({ uri: 'note://{name}', visible, read: () => '' })] },
+      'resources/templates/list',
+    ),
   ),
   row('visible of a prompt, listed', INTERNAL, GIVEN_UP, (visible) =>
     ask(visible, { prompts: [prompt({ name: 'p', visible, build: () => '' })] }, 'prompts/list'),
   ),
   row('visible of a prompt, got', INTERNAL, GIVEN_UP, (visible) =>
-    ask(visible, { prompts: [prompt({ name: 'p', visible, build: () => '' })] }, 'prompts/get', { name: 'p' }),
+    ask(visible, { prompts: [prompt({ name: 'p', visible, build: () => '' })] }, 'prompts/get', {
+      name: 'p',
+    }),
   ),
   row('visible of a prompt, completed', INTERNAL, GIVEN_UP, (visible) =>
     ask(
       visible,
-      { prompts: [prompt({ name: 'p', visible, arguments: { a: { values: ['x'] } }, build: () => '' })] },
+      {
+        prompts: [
+          prompt({ name: 'p', visible, arguments: { a: { values: ['x'] } }, build: () => '' }),
+        ],
+      },
       'completion/complete',
       {
         ref: { type: 'ref/prompt', name: 'p' },
@@ -117,14 +183,24 @@ export const SERVER_ROWS: readonly Row[] = [
       },
     ),
   ),
-  row('read', INTERNAL, GIVEN_UP, (read) => ask(read, { resources: [{ ...note, read }] }, 'resources/read', { uri: note.uri })),
+  row('read', INTERNAL, GIVEN_UP, (read) =>
+    ask(read, { resources: [{ ...note, read }] }, 'resources/read', { uri: note.uri }),
+  ),
   row('list', INTERNAL, GIVEN_UP, (list) =>
-    ask(list, { resources: [resource({ uri: 'note://{name}', list, read: () => '' })] }, 'resources/list'),
+    ask(
+      list,
+      { resources: [resource({ uri: 'note://{name}', list, read: () => '' })] },
+      'resources/list',
+    ),
   ),
   row('complete of a template', INTERNAL, GIVEN_UP, (complete) =>
     ask(
       complete,
-      { resources: [resource({ uri: 'note://{name}', complete: { name: complete }, read: () => '' })] },
+      {
+        resources: [
+          resource({ uri: 'note://{name}', complete: { name: complete }, read: () => '' }),
+        ],
+      },
       'completion/complete',
       {
         ref: { type: 'ref/resource', uri: 'note://{name}' },
@@ -133,12 +209,19 @@ export const SERVER_ROWS: readonly Row[] = [
     ),
   ),
   row('complete of a prompt', INTERNAL, GIVEN_UP, (complete) =>
-    ask(complete, { prompts: [prompt({ name: 'p', arguments: { a: { complete } }, build: () => '' })] }, 'completion/complete', {
-      ref: { type: 'ref/prompt', name: 'p' },
-      argument: { name: 'a', value: '' },
-    }),
+    ask(
+      complete,
+      { prompts: [prompt({ name: 'p', arguments: { a: { complete } }, build: () => '' })] },
+      'completion/complete',
+      {
+        ref: { type: 'ref/prompt', name: 'p' },
+        argument: { name: 'a', value: '' },
+      },
+    ),
   ),
-  row('build', INTERNAL, GIVEN_UP, (build) => ask(build, { prompts: [prompt({ name: 'p', build })] }, 'prompts/get', { name: 'p' })),
+  row('build', INTERNAL, GIVEN_UP, (build) =>
+    ask(build, { prompts: [prompt({ name: 'p', build })] }, 'prompts/get', { name: 'p' }),
+  ),
   row('a middleware', INTERNAL, GIVEN_UP, async (middleware) => {
     const server = serverOf({ tools: [tool({ name: 'it', run: () => '' })] })
     server.use((call, next) => (call.method === 'tools/call' ? middleware() : next()))
@@ -161,7 +244,10 @@ export const SERVER_ROWS: readonly Row[] = [
     },
   ),
   row('run of a tool, behind a middleware that does not wait', 'result', 'result', async (run) => {
-    const server = serverOf({ unexpectedErrors: 'protocol', tools: [{ ...tool({ name: 'it', run: () => '' }), run }] })
+    const server = serverOf({
+      unexpectedErrors: 'protocol',
+      tools: [{ ...tool({ name: 'it', run: () => '' }), run }],
+    })
     server.use((call, next) => {
       if (call.method !== 'tools/call') return next()
       try {
@@ -174,23 +260,39 @@ export const SERVER_ROWS: readonly Row[] = [
     await using client = await connect(memory(server), { revision: HANDSHAKE })
     return await outcome(client.callTool('it'), run)
   }),
-  row('onInitialized', 'result', 'result', (onInitialized) => ask(onInitialized, { onInitialized }, 'ping')),
-  row('validate of an input', INTERNAL, GIVEN_UP, (validate) => calls(validate, { input: schema({ validate }) })),
-  row('validate of an output', 'isError', GIVEN_UP, (validate) => calls(validate, { output: schema({ validate }), run: () => ({}) })),
+  row('onInitialized', 'result', 'result', (onInitialized) =>
+    ask(onInitialized, { onInitialized }, 'ping'),
+  ),
+  row('validate of an input', INTERNAL, GIVEN_UP, (validate) =>
+    calls(validate, { input: schema({ validate }) }),
+  ),
+  row('validate of an output', 'isError', GIVEN_UP, (validate) =>
+    calls(validate, { output: schema({ validate }), run: () => ({}) }),
+  ),
   row('jsonSchema', 'TypeError', 'TypeError', async (jsonSchema) => {
     try {
-      serverOf({ tools: [tool({ name: 'it', input: schema({ jsonSchema }) as never, run: () => '' })] })
+      serverOf({
+        tools: [tool({ name: 'it', input: schema({ jsonSchema }) as never, run: () => '' })],
+      })
       return 'a server'
     } catch (error) {
       return error instanceof Error ? error.name : 'something else'
     }
   }),
-  row('a step', 'isError', GIVEN_UP, (step) => calls(step, { run: (_, call) => call.step('s', step) })),
+  row('a step', 'isError', GIVEN_UP, (step) =>
+    calls(step, { run: (_, call) => call.step('s', step) }),
+  ),
   row('a step beside a question', 'isError', GIVEN_UP, (step) =>
-    calls(step, { run: (_, call) => Promise.all([call.step('s', step), call.ask({ r: roots() })]) }, NEWEST),
+    calls(
+      step,
+      { run: (_, call) => Promise.all([call.step('s', step), call.ask({ r: roots() })]) },
+      NEWEST,
+    ),
   ),
   row('once.consume', INTERNAL, GIVEN_UP, (consume) =>
-    calls(consume, { run: async (_, call) => (await call.ask({ r: roots() })).r.length }, NEWEST, { state: { once: { consume } } }),
+    calls(consume, { run: async (_, call) => (await call.ask({ r: roots() })).r.length }, NEWEST, {
+      state: { once: { consume } },
+    }),
   ),
   ...[HANDSHAKE, NEWEST].map((revision) =>
     row(`validate of a form, ${revision}`, 'isError', GIVEN_UP, async (validate) => {
@@ -200,8 +302,14 @@ export const SERVER_ROWS: readonly Row[] = [
           jsonSchema: { input: () => ({ type: 'object', properties: {} }), output: () => ({}) },
         },
       }
-      const it = tool({ name: 'it', run: (_, call) => call.ask({ f: form({ message: '?', schema: fields as never }) }) })
-      await using client = await connect(memory(serverOf({ tools: [it] })), { revision, elicit: () => ({ action: 'accept', content: {} }) })
+      const it = tool({
+        name: 'it',
+        run: (_, call) => call.ask({ f: form({ message: '?', schema: fields as never }) }),
+      })
+      await using client = await connect(memory(serverOf({ tools: [it] })), {
+        revision,
+        elicit: () => ({ action: 'accept', content: {} }),
+      })
       const controller = new AbortController()
       return await outcome(client.callTool('it', {}, { signal: controller.signal }), validate, () =>
         controller.abort(new Error('given up')),
@@ -209,7 +317,9 @@ export const SERVER_ROWS: readonly Row[] = [
     }),
   ),
   row('tap of serve', 'answered', 'answered', (tap) => overStreams({ tap })),
-  row('write of a log', 'answered', 'answered', (write) => overStreams({ log: { write }, logLevel: 'debug' })),
+  row('write of a log', 'answered', 'answered', (write) =>
+    overStreams({ log: { write }, logLevel: 'debug' }),
+  ),
   row('report and closed of a session', 'answered', 'answered', async (hook) => {
     const channel = connectInMemory(serverOf({}), { report: hook, closed: hook })
     const answered = new Promise<string>((resolve) =>

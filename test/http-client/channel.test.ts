@@ -30,7 +30,14 @@ const server = () =>
         name: 'ask',
         run: async (_input, call) => {
           const { who } = await call.ask({
-            who: form({ message: 'Who?', schema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } }),
+            who: form({
+              message: 'Who?',
+              schema: {
+                type: 'object',
+                properties: { name: { type: 'string' } },
+                required: ['name'],
+              },
+            }),
           })
           return `hello ${who.name}`
         },
@@ -48,18 +55,26 @@ describe.each([
   ['node', () => nodeRequest()],
   ['fetch', () => webRequest(fetch)],
 ])('over %s', (_name, send) => {
-  it.each(['2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'])('%s: calls, progress, elicitation', async (revision) => {
-    const { url } = await served()
-    const elicit = () => ({ action: 'accept' as const, content: { name: 'Ada' } })
-    const client = await connect(target(url, send()), { revision, elicit })
-    closing.push(() => client.close())
-    expect((await client.callTool('add', { a: 1, b: 2 })).content).toEqual([{ type: 'text', text: '3' }])
-    const progress: number[] = []
-    await client.callTool('count', {}, { onProgress: (each) => progress.push(each.progress) })
-    expect(progress.at(-1)).toBe(3)
-    if (revision >= '2025-06-18') expect((await client.callTool('ask')).content).toEqual([{ type: 'text', text: 'hello Ada' }])
-    await client.close()
-  })
+  it.each(['2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'])(
+    '%s: calls, progress, elicitation',
+    async (revision) => {
+      const { url } = await served()
+      const elicit = () => ({ action: 'accept' as const, content: { name: 'Ada' } })
+      const client = await connect(target(url, send()), { revision, elicit })
+      closing.push(() => client.close())
+      expect((await client.callTool('add', { a: 1, b: 2 })).content).toEqual([
+        { type: 'text', text: '3' },
+      ])
+      const progress: number[] = []
+      await client.callTool('count', {}, { onProgress: (each) => progress.push(each.progress) })
+      expect(progress.at(-1)).toBe(3)
+      if (revision >= '2025-06-18')
+        expect((await client.callTool('ask')).content).toEqual([
+          { type: 'text', text: 'hello Ada' },
+        ])
+      await client.close()
+    },
+  )
 
   it('ends its session', async () => {
     const listening = await served()

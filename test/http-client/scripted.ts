@@ -6,7 +6,10 @@ import { Peer } from '../../src/jsonrpc/peer.js'
 import type { Report } from '../../src/jsonrpc/report.js'
 import { METHODS } from '../../src/protocol/methods.js'
 import { type Authorizer, withAuthorization } from '../../src/transports/http/client/authorizer.js'
-import { HttpClientChannel, type HttpChannelOptions } from '../../src/transports/http/client/channel.js'
+import {
+  HttpClientChannel,
+  type HttpChannelOptions,
+} from '../../src/transports/http/client/channel.js'
 import { followRedirects } from '../../src/transports/http/client/http-request.js'
 import { nodeRequest } from '../../src/transports/http/client/node-request.js'
 
@@ -28,14 +31,21 @@ export interface Received {
 export type Respond = (received: Received, response: ServerResponse, count: number) => void
 
 /** Serves on a free port; `respond` is also told how many requests came before. */
-export async function scripted(respond: Respond): Promise<{ url: string; received: Received[]; cut(): void }> {
+export async function scripted(
+  respond: Respond,
+): Promise<{ url: string; received: Received[]; cut(): void }> {
   const received: Received[] = []
   const server = createServer((request, response) => {
     let body = ''
     request.setEncoding('utf8').on('data', (text: string) => (body += text))
     request.on('end', () => {
       const message = (body === '' ? {} : JSON.parse(body)) as Received['message']
-      const each = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, message }
+      const each = {
+        method: request.method ?? '',
+        path: request.url ?? '',
+        headers: request.headers,
+        message,
+      }
       received.push(each)
       respond(each, response, received.length - 1)
     })
@@ -49,19 +59,31 @@ export async function scripted(respond: Respond): Promise<{ url: string; receive
   return { url: `http://127.0.0.1:${port}/mcp`, received, cut: () => server.closeAllConnections() }
 }
 
-export function json(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
-  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+export function json(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  response
+    .writeHead(status, { 'content-type': 'application/json', ...headers })
+    .end(JSON.stringify(body))
 }
 
 export const result = (id: unknown, value: object = {}) => ({ jsonrpc: '2.0', id, result: value })
 
 /** Begins an event stream, and sends the given text. */
-export function stream(response: ServerResponse, text = '', headers: Record<string, string> = {}): void {
+export function stream(
+  response: ServerResponse,
+  text = '',
+  headers: Record<string, string> = {},
+): void {
   response.writeHead(200, { 'content-type': 'text/event-stream', ...headers })
   response.write(text === '' ? ':\n\n' : text)
 }
 
-export const event = (message: object, id?: string) => `${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(message)}\n\n`
+export const event = (message: object, id?: string) =>
+  `${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(message)}\n\n`
 
 /** Answers `initialize` and `notifications/initialized` in a session, refuses GET, and leaves the rest to `respond`. */
 export function inSession(respond: Respond, { session = 's-1', get = false } = {}): Respond {
@@ -71,7 +93,11 @@ export function inSession(respond: Respond, { session = 's-1', get = false } = {
       return json(
         response,
         200,
-        result(message.id, { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'x', version: '1' } }),
+        result(message.id, {
+          protocolVersion: '2025-11-25',
+          capabilities: {},
+          serverInfo: { name: 'x', version: '1' },
+        }),
         session === '' ? {} : { 'mcp-session-id': session },
       )
     if (message.method === 'notifications/initialized') return void response.writeHead(202).end()
@@ -81,7 +107,10 @@ export function inSession(respond: Respond, { session = 's-1', get = false } = {
   }
 }
 
-export function channelTo(url: string, options: Partial<HttpChannelOptions> = {}): HttpClientChannel {
+export function channelTo(
+  url: string,
+  options: Partial<HttpChannelOptions> = {},
+): HttpClientChannel {
   return new HttpClientChannel({
     url: new URL(url),
     send: followRedirects(nodeRequest({})),
@@ -100,7 +129,11 @@ export function target(url: string, send = nodeRequest({})) {
 /** A peer on a channel; with `open`, after the handshake. */
 export async function peerTo(
   url: string,
-  { open = true, authorizer, ...options }: Partial<HttpChannelOptions> & { open?: boolean; authorizer?: Authorizer } = {},
+  {
+    open = true,
+    authorizer,
+    ...options
+  }: Partial<HttpChannelOptions> & { open?: boolean; authorizer?: Authorizer } = {},
 ) {
   const reports: Report[] = []
   const notifications: string[] = []

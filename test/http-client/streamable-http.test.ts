@@ -11,14 +11,20 @@ const failed = (promise: Promise<unknown>): Promise<RequestFailed> =>
 
 describe('headers', () => {
   it('of a stateless request: version, method, name and parameters', async () => {
-    const { url, received } = await scripted(({ message }, response) => json(response, 200, result(message.id)))
+    const { url, received } = await scripted(({ message }, response) =>
+      json(response, 200, result(message.id)),
+    )
     const { peer } = await peerTo(url, { open: false, headers: { 'x-extra': '1' } })
     const headerParams = { Region: 'Zürich', Count: 3, Flag: false, Empty: '' }
     await peer.request('tools/call', { name: 'add' }, { ...STATELESS, headerParams })
     await peer.request('resources/read', { uri: ' note://ü ' }, STATELESS)
     await peer.request('tools/list', {}, STATELESS)
     const headers = received.map((each) =>
-      Object.fromEntries(Object.entries(each.headers).filter(([name]) => name.startsWith('mcp-') || name.startsWith('x-'))),
+      Object.fromEntries(
+        Object.entries(each.headers).filter(
+          ([name]) => name.startsWith('mcp-') || name.startsWith('x-'),
+        ),
+      ),
     )
     expect(headers).toEqual([
       {
@@ -31,14 +37,24 @@ describe('headers', () => {
         'mcp-param-flag': 'false',
         'mcp-param-empty': '',
       },
-      { 'x-extra': '1', 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'resources/read', 'mcp-name': '=?base64?IG5vdGU6Ly/DvCA=?=' },
+      {
+        'x-extra': '1',
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'resources/read',
+        'mcp-name': '=?base64?IG5vdGU6Ly/DvCA=?=',
+      },
       { 'x-extra': '1', 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' },
     ])
-    expect(received[0]?.headers).toMatchObject({ accept: 'application/json, text/event-stream', 'content-type': 'application/json' })
+    expect(received[0]?.headers).toMatchObject({
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+    })
   })
 
   it('of a session: its id and the agreed version, from the first message after initialize on', async () => {
-    const { url, received } = await scripted(inSession(({ message }, response) => json(response, 200, result(message.id))))
+    const { url, received } = await scripted(
+      inSession(({ message }, response) => json(response, 200, result(message.id))),
+    )
     const { peer } = await peerTo(url)
     await peer.request('tools/list')
     await peer.close()
@@ -90,7 +106,11 @@ describe('the handshake', () => {
     const { url, received } = await scripted((each, response, count) =>
       each.method === 'GET'
         ? void response.writeHead(status).end()
-        : inSession(({ message }, answer) => json(answer, 200, result(message.id)))(each, response, count),
+        : inSession(({ message }, answer) => json(answer, 200, result(message.id)))(
+            each,
+            response,
+            count,
+          ),
     )
     const { peer } = await peerTo(url)
     await peer.request('tools/list')
@@ -100,7 +120,11 @@ describe('the handshake', () => {
 
   it('succeeds where GET is never answered', async () => {
     const { url } = await scripted(
-      inSession(({ message, method }, response) => method === 'POST' && json(response, 200, result(message.id)), { get: true }),
+      inSession(
+        ({ message, method }, response) =>
+          method === 'POST' && json(response, 200, result(message.id)),
+        { get: true },
+      ),
     )
     const { peer } = await peerTo(url)
     expect(await peer.request('tools/list')).toEqual({})
@@ -119,7 +143,10 @@ describe('the handshake', () => {
     })
     const { peer } = await peerTo(url)
     await peer.request('tools/list')
-    expect(order.slice(0, 2)).toEqual(['initialize while the stream is closed', 'notifications/initialized while the stream is open'])
+    expect(order.slice(0, 2)).toEqual([
+      'initialize while the stream is closed',
+      'notifications/initialized while the stream is open',
+    ])
   })
 
   it('refuses a session id with characters that a header must not have', async () => {
@@ -151,8 +178,14 @@ describe('the GET stream', () => {
     await expect.poll(() => streams.length).toBe(2)
     streams[1]?.write(event({ jsonrpc: '2.0', method: 'notifications/b' }))
     await expect.poll(() => notifications).toEqual(['notifications/a', 'notifications/b'])
-    await expect.poll(() => received.find(({ message }) => message.id === 9)?.message).toMatchObject({ result: { echoed: 'roots/list' } })
-    expect(received.filter(({ method }) => method === 'GET').map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e2'])
+    await expect
+      .poll(() => received.find(({ message }) => message.id === 9)?.message)
+      .toMatchObject({ result: { echoed: 'roots/list' } })
+    expect(
+      received
+        .filter(({ method }) => method === 'GET')
+        .map(({ headers }) => headers['last-event-id']),
+    ).toEqual([undefined, 'e2'])
   })
 })
 
@@ -194,7 +227,10 @@ describe('a stream that breaks before the response', () => {
       }),
     )
     const { peer } = await peerTo(url)
-    expect(await failed(peer.request('tools/call', {}, options))).toMatchObject({ code: 'STREAM_ENDED', executed: 'maybe' })
+    expect(await failed(peer.request('tools/call', {}, options))).toMatchObject({
+      code: 'STREAM_ENDED',
+      executed: 'maybe',
+    })
     expect(received.filter(({ headers }) => headers['last-event-id'] !== undefined)).toEqual([])
   })
 })
@@ -202,7 +238,9 @@ describe('a stream that breaks before the response', () => {
 describe('a session that the server has ended', () => {
   it('fails the refused request as not executed, and the others as perhaps executed', async () => {
     const { url } = await scripted(
-      inSession(({ message }, response) => (message.method === 'slow' ? stream(response) : void response.writeHead(404).end())),
+      inSession(({ message }, response) =>
+        message.method === 'slow' ? stream(response) : void response.writeHead(404).end(),
+      ),
     )
     const { peer } = await peerTo(url)
     const slow = failed(peer.request('slow'))
@@ -212,12 +250,17 @@ describe('a session that the server has ended', () => {
   })
 
   it('is followed by a new one without the old id', async () => {
-    const { url, received } = await scripted(inSession((_received, response) => void response.writeHead(404).end()))
+    const { url, received } = await scripted(
+      inSession((_received, response) => void response.writeHead(404).end()),
+    )
     const { peer } = await peerTo(url)
     await failed(peer.request('tools/list'))
     await peer.request('initialize', {})
     const last = received.findLast(({ message }) => message.method === 'initialize')
-    expect([last?.headers['mcp-session-id'], last?.headers['mcp-protocol-version']]).toEqual([undefined, undefined])
+    expect([last?.headers['mcp-session-id'], last?.headers['mcp-protocol-version']]).toEqual([
+      undefined,
+      undefined,
+    ])
   })
 })
 
@@ -230,7 +273,9 @@ describe('cancelling', () => {
     })
     const { peer } = await peerTo(url, { open: false })
     const controller = new AbortController()
-    const request = failed(peer.request('tools/call', {}, { ...STATELESS, signal: controller.signal }))
+    const request = failed(
+      peer.request('tools/call', {}, { ...STATELESS, signal: controller.signal }),
+    )
     await expect.poll(() => received.length).toBe(1)
     controller.abort(new Error('enough'))
     expect((await request).message).toBe('enough')
@@ -277,7 +322,11 @@ describe('errors', () => {
   it.each([
     [
       400,
-      { jsonrpc: '2.0', id: 1, error: { code: -32022, message: 'version', data: { supported: ['x'] } } },
+      {
+        jsonrpc: '2.0',
+        id: 1,
+        error: { code: -32022, message: 'version', data: { supported: ['x'] } },
+      },
       { code: -32022, data: { supported: ['x'] } },
     ],
     [400, { jsonrpc: '2.0', error: { code: -32020, message: 'header' } }, { code: -32020 }],
@@ -302,7 +351,8 @@ describe('errors', () => {
     [503, 'maybe'],
   ])('HTTP %i without one says so; executed: %s', async (status, executed) => {
     const { url } = await scripted(
-      (_received, response) => void response.writeHead(status, { 'content-type': 'text/plain' }).end('go away'),
+      (_received, response) =>
+        void response.writeHead(status, { 'content-type': 'text/plain' }).end('go away'),
     )
     const { peer } = await peerTo(url, { open: false })
     expect(await failed(peer.request('x'))).toMatchObject({
@@ -325,20 +375,42 @@ describe('errors', () => {
     ['HTML', 200, 'text/html', '<html>'],
     ['JSON that is no message', 200, 'application/json', '{"hello":1}'],
     ['broken JSON', 200, 'application/json', '{'],
-    ['the response to another request', 200, 'application/json', '{"jsonrpc":"2.0","id":99,"result":{}}'],
-  ])('an answer with %s fails the request, and the next one works', async (_case, status, type, text) => {
-    const { url } = await scripted(({ message }, response, count) =>
-      count === 0 ? void response.writeHead(status, { 'content-type': type }).end(text) : json(response, 200, result(message.id)),
-    )
-    const { peer } = await peerTo(url, { open: false })
-    expect(await failed(peer.request('x'))).toMatchObject({ code: 'INVALID_RESPONSE', executed: 'maybe' })
-    expect(await peer.request('x')).toEqual({})
-  })
+    [
+      'the response to another request',
+      200,
+      'application/json',
+      '{"jsonrpc":"2.0","id":99,"result":{}}',
+    ],
+  ])(
+    'an answer with %s fails the request, and the next one works',
+    async (_case, status, type, text) => {
+      const { url } = await scripted(({ message }, response, count) =>
+        count === 0
+          ? void response.writeHead(status, { 'content-type': type }).end(text)
+          : json(response, 200, result(message.id)),
+      )
+      const { peer } = await peerTo(url, { open: false })
+      expect(await failed(peer.request('x'))).toMatchObject({
+        code: 'INVALID_RESPONSE',
+        executed: 'maybe',
+      })
+      expect(await peer.request('x')).toEqual({})
+    },
+  )
 
   it.each([
-    ['a body', (response: ServerResponse) => json(response, 200, result(1, { text: 'x'.repeat(5000) }))],
-    ['an event', (response: ServerResponse) => stream(response, event(result(1, { text: 'x'.repeat(5000) })))],
-    ['a line without an end', (response: ServerResponse) => stream(response, `data: ${'x'.repeat(5000)}`)],
+    [
+      'a body',
+      (response: ServerResponse) => json(response, 200, result(1, { text: 'x'.repeat(5000) })),
+    ],
+    [
+      'an event',
+      (response: ServerResponse) => stream(response, event(result(1, { text: 'x'.repeat(5000) }))),
+    ],
+    [
+      'a line without an end',
+      (response: ServerResponse) => stream(response, `data: ${'x'.repeat(5000)}`),
+    ],
   ])('%s that is too long fails the request', async (_case, respond) => {
     const { url } = await scripted((_received, response) => respond(response))
     const { peer } = await peerTo(url, { open: false, maxMessage: 1000 })
@@ -352,7 +424,9 @@ describe('redirects', () => {
     [308, 'other'],
   ])('%i within the origin is followed: %s', async (status, location) => {
     const { url, received } = await scripted(({ path, message }, response) =>
-      path === '/other' ? json(response, 200, result(message.id)) : void response.writeHead(status, { location }).end(),
+      path === '/other'
+        ? json(response, 200, result(message.id))
+        : void response.writeHead(status, { location }).end(),
     )
     const { peer } = await peerTo(url, { open: false })
     expect(await peer.request('x', { a: 1 })).toEqual({})
@@ -369,7 +443,10 @@ describe('redirects', () => {
     ['without a place', 307, '', 'Location'],
     ['in circles', 307, '/mcp', 'more than 5 times'],
   ])('%s are refused', async (_case, status, location, words) => {
-    const { url } = await scripted((_received, response) => void response.writeHead(status, location === '' ? {} : { location }).end())
+    const { url } = await scripted(
+      (_received, response) =>
+        void response.writeHead(status, location === '' ? {} : { location }).end(),
+    )
     const { peer } = await peerTo(url, { open: false })
     expect((await failed(peer.request('x'))).message).toContain(words)
   })
@@ -398,8 +475,13 @@ describe('authorization', () => {
   })
 
   it('gives up after three challenges', async () => {
-    const { url, received } = await scripted((_received, response) => void response.writeHead(403, { 'www-authenticate': 'Bearer' }).end())
-    const authorizer = { headers: () => Promise.resolve({}), challenged: () => Promise.resolve(true) }
+    const { url, received } = await scripted(
+      (_received, response) => void response.writeHead(403, { 'www-authenticate': 'Bearer' }).end(),
+    )
+    const authorizer = {
+      headers: () => Promise.resolve({}),
+      challenged: () => Promise.resolve(true),
+    }
     const { peer } = await peerTo(url, { open: false, authorizer })
     expect(await failed(peer.request('x'))).toMatchObject({ status: 403 })
     expect(received).toHaveLength(4)

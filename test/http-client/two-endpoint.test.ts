@@ -28,10 +28,16 @@ function peerTo(url: string): { peer: Peer; closed: Promise<Error | undefined> }
 }
 
 /** A server of 2024-11-05 whose POST endpoint is answered by `post`. */
-async function sse(post: (received: Received, response: ServerResponse, events: ServerResponse) => void, endpoint = '/messages?id=1') {
+async function sse(
+  post: (received: Received, response: ServerResponse, events: ServerResponse) => void,
+  endpoint = '/messages?id=1',
+) {
   let events: ServerResponse | undefined
   return await scripted((received, response) => {
-    if (received.method !== 'GET') return events === undefined ? void response.writeHead(400).end() : post(received, response, events)
+    if (received.method !== 'GET')
+      return events === undefined
+        ? void response.writeHead(400).end()
+        : post(received, response, events)
     events = response
     stream(response, `event: endpoint\ndata: ${endpoint}\n\n`)
   })
@@ -42,16 +48,21 @@ describe('HTTP+SSE', () => {
     const { url, received } = await sse(({ message }, response, events) => {
       response.writeHead(202).end('Accepted')
       if (message.method === 'tools/list') events.write(event(result(message.id, { tools: [] })))
-      if (message.method === 'tools/list') events.write(event({ jsonrpc: '2.0', id: 'q', method: 'roots/list' }))
+      if (message.method === 'tools/list')
+        events.write(event({ jsonrpc: '2.0', id: 'q', method: 'roots/list' }))
     })
     const { peer } = peerTo(url)
     expect(await peer.request('tools/list')).toEqual({ tools: [] })
-    await expect.poll(() => received.at(-1)?.message).toMatchObject({ id: 'q', result: { echoed: 'roots/list' } })
-    expect(received.map(({ method, path, headers }) => [method, path, headers['x-extra']])).toEqual([
-      ['GET', '/mcp', '1'],
-      ['POST', '/messages?id=1', '1'],
-      ['POST', '/messages?id=1', '1'],
-    ])
+    await expect
+      .poll(() => received.at(-1)?.message)
+      .toMatchObject({ id: 'q', result: { echoed: 'roots/list' } })
+    expect(received.map(({ method, path, headers }) => [method, path, headers['x-extra']])).toEqual(
+      [
+        ['GET', '/mcp', '1'],
+        ['POST', '/messages?id=1', '1'],
+        ['POST', '/messages?id=1', '1'],
+      ],
+    )
   })
 
   it('fails a request whose POST is refused, and the next one works', async () => {
@@ -89,7 +100,9 @@ describe('HTTP+SSE', () => {
     [404, 'text/plain'],
     [200, 'text/html'],
   ])('fails where the stream is answered with %i %s', async (status, type) => {
-    const { url } = await scripted((_received, response) => void response.writeHead(status, { 'content-type': type }).end('no'))
+    const { url } = await scripted(
+      (_received, response) => void response.writeHead(status, { 'content-type': type }).end('no'),
+    )
     const { peer, closed } = peerTo(url)
     await expect(peer.request('x')).rejects.toThrow()
     expect((await closed)?.message).toContain(status === 404 ? 'HTTP 404' : 'text/html')

@@ -29,7 +29,11 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
       clientCredentials: { enabled: true },
       resourceIndicators: {
         enabled: true,
-        getResourceServerInfo: () => ({ scope: 'notes:read notes:write admin', accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256' } } }),
+        getResourceServerInfo: () => ({
+          scope: 'notes:read notes:write admin',
+          accessTokenFormat: 'jwt',
+          jwt: { sign: { alg: 'RS256' } },
+        }),
       },
     },
     ttl: { ClientCredentials: 60 },
@@ -40,8 +44,15 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
     async token(id, { resource, scope = '' }) {
       const response = await fetch(`${issuer}/token`, {
         method: 'POST',
-        headers: { authorization: `Basic ${btoa(`${id}:${id}-secret`)}`, 'content-type': 'application/x-www-form-urlencoded' },
-        body: new URLSearchParams({ grant_type: 'client_credentials', resource, ...(scope === '' ? {} : { scope }) }).toString(),
+        headers: {
+          authorization: `Basic ${btoa(`${id}:${id}-secret`)}`,
+          'content-type': 'application/x-www-form-urlencoded',
+        },
+        body: new URLSearchParams({
+          grant_type: 'client_credentials',
+          resource,
+          ...(scope === '' ? {} : { scope }),
+        }).toString(),
       })
       const { access_token: token } = (await response.json()) as { access_token?: string }
       if (token === undefined) throw new Error(`The authorization server said ${response.status}`)

@@ -4,11 +4,30 @@ import type { AddressInfo } from 'node:net'
 import { SignJWT, UnsecuredJWT, exportJWK, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Authorization, type KnownToken, oauth, tokens } from '../../src/http.js'
-import { RpcError, type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
+import {
+  RpcError,
+  type Server,
+  createServer,
+  form,
+  prompt,
+  resource,
+  tool,
+} from '../../src/index.js'
 import { connectInMemory } from '../../src/testing.js'
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.js'
 import { proves } from '../requirements/proves.js'
-import { type Answer, Handshaken, POST, type Sending, type Stream, described, message, open, send, serving } from './caller.js'
+import {
+  type Answer,
+  Handshaken,
+  POST,
+  type Sending,
+  type Stream,
+  described,
+  message,
+  open,
+  send,
+  serving,
+} from './caller.js'
 
 const RESOURCE = 'http://localhost/mcp'
 const ALICE = 'alice-0123456789abcdef'
@@ -21,21 +40,33 @@ function guarded(): Server {
     tools: [
       tool({
         name: 'whoami',
-        run: (_, call) => `${call.client.principal?.id ?? 'nobody'}: ${call.client.principal?.scopes.join(' ') ?? ''}`,
+        run: (_, call) =>
+          `${call.client.principal?.id ?? 'nobody'}: ${call.client.principal?.scopes.join(' ') ?? ''}`,
       }),
       tool({ name: 'write', scopes: ['notes:write'], run: () => 'written' }),
       tool({ name: 'both', scopes: ['notes:read', 'notes:write'], run: () => 'both' }),
-      tool({ name: 'hidden', visible: ({ principal }) => principal?.scopes.includes('admin') === true, run: () => 'seen' }),
+      tool({
+        name: 'hidden',
+        visible: ({ principal }) => principal?.scopes.includes('admin') === true,
+        run: () => 'seen',
+      }),
       tool({
         name: 'mirrored',
         visible: ({ principal }) => principal?.scopes.includes('admin') === true,
-        input: { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } },
+        input: {
+          type: 'object',
+          properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
+        },
         run: () => 'seen',
       }),
       tool({
         name: 'ask',
         async run(_, call) {
-          const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } as const
+          const schema = {
+            type: 'object',
+            properties: { ok: { type: 'boolean' } },
+            required: ['ok'],
+          } as const
           const { sure } = await call.ask({ sure: form({ message: 'Sure?', schema }) })
           return `sure: ${sure.ok}`
         },
@@ -43,12 +74,26 @@ function guarded(): Server {
     ],
     resources: [
       resource({ uri: 'note://secret', scopes: ['notes:read'], read: () => 'secret' }),
-      resource({ uri: 'notes://{name}', scopes: ['notes:write'], complete: { name: () => ['secret name'] }, read: () => 'x' }),
-      resource({ uri: 'note://hidden', visible: ({ principal }) => principal?.id === 'bob', read: () => 'hidden' }),
+      resource({
+        uri: 'notes://{name}',
+        scopes: ['notes:write'],
+        complete: { name: () => ['secret name'] },
+        read: () => 'x',
+      }),
+      resource({
+        uri: 'note://hidden',
+        visible: ({ principal }) => principal?.id === 'bob',
+        read: () => 'hidden',
+      }),
     ],
     prompts: [
       prompt({ name: 'secret', scopes: ['notes:read'], build: () => 'secret' }),
-      prompt({ name: 'named', scopes: ['notes:write'], arguments: { who: { values: ['secret name'] } }, build: () => 'x' }),
+      prompt({
+        name: 'named',
+        scopes: ['notes:write'],
+        arguments: { who: { values: ['secret name'] } },
+        build: () => 'x',
+      }),
     ],
   })
 }
@@ -57,9 +102,14 @@ function guarded(): Server {
 const CHALLENGE = /^Bearer(?: [a-z_]+="[^"\\]*"(?:, [a-z_]+="[^"\\]*")*)?$/
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
-const as = (token: string, sending: Sending): Sending => ({ ...sending, headers: { ...(sending.headers as object), ...bearer(token) } })
-const call = (name: string, more: object = {}) => described('tools/call', { name, arguments: {}, ...more })
-const textOf = ({ json }: Answer) => (json as { result: { content: { text: string }[] } }).result.content[0]?.text
+const as = (token: string, sending: Sending): Sending => ({
+  ...sending,
+  headers: { ...(sending.headers as object), ...bearer(token) },
+})
+const call = (name: string, more: object = {}) =>
+  described('tools/call', { name, arguments: {}, ...more })
+const textOf = ({ json }: Answer) =>
+  (json as { result: { content: { text: string }[] } }).result.content[0]?.text
 
 describe('a list of tokens', () => {
   const auth = tokens([
@@ -73,8 +123,12 @@ describe('a list of tokens', () => {
       expect(textOf(await send(url, as(ALICE, call('whoami'))))).toBe('alice: notes:read')
       expect(textOf(await send(url, as(BOB, call('whoami'))))).toBe('bob: ')
       expect(
-        (await send(url, { ...call('whoami'), headers: { ...(call('whoami').headers as object), authorization: `bearer  ${BOB} ` } }))
-          .status,
+        (
+          await send(url, {
+            ...call('whoami'),
+            headers: { ...(call('whoami').headers as object), authorization: `bearer  ${BOB} ` },
+          })
+        ).status,
       ).toBe(200)
     })
   })
@@ -93,10 +147,14 @@ describe('a list of tokens', () => {
         status,
         headers: answered,
         json,
-      } = await send(url, { ...call('whoami'), headers: { ...(call('whoami').headers as object), ...headers } })
+      } = await send(url, {
+        ...call('whoami'),
+        headers: { ...(call('whoami').headers as object), ...headers },
+      })
       expect([status, json]).toMatchObject([401, { error: { code: 401 } }])
       expect(answered['www-authenticate']).toMatch(CHALLENGE)
-      for (const method of ['GET', 'DELETE', 'PUT']) expect((await send(url, { method, headers })).status).toBe(401)
+      for (const method of ['GET', 'DELETE', 'PUT'])
+        expect((await send(url, { method, headers })).status).toBe(401)
       // In the address a token is not looked for.
       expect((await send(`${url}?access_token=${ALICE}`, call('whoami'))).status).toBe(401)
     })
@@ -118,12 +176,20 @@ describe('a token that takes its time', () => {
     const waiting: (() => void)[] = []
     const principal = { id: 'x', scopes: [] }
     let slow = false
-    const auth = { verify: () => (slow ? new Promise<typeof principal>((resolve) => waiting.push(() => resolve(principal))) : principal) }
+    const auth = {
+      verify: () =>
+        slow
+          ? new Promise<typeof principal>((resolve) => waiting.push(() => resolve(principal)))
+          : principal,
+    }
     await serving(guarded(), { auth }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25', {}, bearer(ALICE))
       slow = true
       const controller = new AbortController()
-      const gone = fetch(listening.url, { headers: { accept: 'text/event-stream', ...client.headers }, signal: controller.signal })
+      const gone = fetch(listening.url, {
+        headers: { accept: 'text/event-stream', ...client.headers },
+        signal: controller.signal,
+      })
       const refused = expect(gone).rejects.toThrow()
       await expect.poll(() => waiting.length).toBe(1)
       controller.abort()
@@ -143,7 +209,9 @@ describe('a token that takes its time', () => {
 describe('a verification of your own', () => {
   // What a compiler would have told: not everybody has one.
   const of = (found: unknown) => ({ verify: () => found }) as unknown as Authorization
-  const thenable = (found: unknown) => ({ then: (resolve: (value: unknown) => void) => resolve(found) })
+  const thenable = (found: unknown) => ({
+    then: (resolve: (value: unknown) => void) => resolve(found),
+  })
 
   it.each([undefined, null, false, ''])('that finds nobody (%j) lets nobody in', async (found) => {
     for (const auth of [of(found), of(Promise.resolve(found)), of(thenable(found))])
@@ -173,11 +241,20 @@ describe('scopes of definitions', () => {
     await serving(guarded(), { auth }, async ({ url }) => {
       const { status, headers, json } = await send(url, as(ALICE, call('both')))
       expect(status).toBe(403)
-      expect(headers['www-authenticate']).toBe('Bearer error="insufficient_scope", scope="notes:read notes:write"')
-      expect(json).toMatchObject({ id: 1, error: { code: 403, data: { requiredScopes: ['notes:read', 'notes:write'] } } })
+      expect(headers['www-authenticate']).toBe(
+        'Bearer error="insufficient_scope", scope="notes:read notes:write"',
+      )
+      expect(json).toMatchObject({
+        id: 1,
+        error: { code: 403, data: { requiredScopes: ['notes:read', 'notes:write'] } },
+      })
       expect(textOf(await send(url, as(BOB, call('both'))))).toBe('both')
-      expect((await send(url, as(ALICE, described('resources/read', { uri: 'note://secret' })))).status).toBe(200)
-      expect((await send(url, as(ALICE, described('prompts/get', { name: 'secret' })))).status).toBe(200)
+      expect(
+        (await send(url, as(ALICE, described('resources/read', { uri: 'note://secret' })))).status,
+      ).toBe(200)
+      expect(
+        (await send(url, as(ALICE, described('prompts/get', { name: 'secret' })))).status,
+      ).toBe(200)
     })
   })
 
@@ -185,43 +262,54 @@ describe('scopes of definitions', () => {
     await serving(guarded(), { auth }, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))
       const { status, headers } = await client.request('tools/call', { name: 'write' })
-      expect([status, headers['www-authenticate']]).toEqual([403, 'Bearer error="insufficient_scope", scope="notes:write"'])
+      expect([status, headers['www-authenticate']]).toEqual([
+        403,
+        'Bearer error="insufficient_scope", scope="notes:write"',
+      ])
     })
   })
 
-  it.each([undefined, null, 'x', { requiredScopes: 'admin' }, { requiredScopes: ['a"b', 'c\r\nd', 1] }])(
-    'are what an error of a handler may speak of in other words: %j',
-    async (data) => {
-      const refusing = createServer({
-        name: 'refusing',
-        version: '1',
-        tools: [
-          tool({
-            name: 'refuse',
-            run: () => {
-              throw new RpcError(403, 'Not for you', data)
-            },
-          }),
-        ],
-      })
-      await serving(refusing, { auth }, async (listening) => {
-        const { status, json, headers } = await send(listening.url, as(ALICE, call('refuse')))
-        expect([status, json]).toMatchObject([403, { error: { code: 403, message: 'Not for you' } }])
-        expect(headers['www-authenticate']).toBe('Bearer error="insufficient_scope"')
-        expect(listening.open).toBe(0)
-      })
-    },
-  )
+  it.each([
+    undefined,
+    null,
+    'x',
+    { requiredScopes: 'admin' },
+    { requiredScopes: ['a"b', 'c\r\nd', 1] },
+  ])('are what an error of a handler may speak of in other words: %j', async (data) => {
+    const refusing = createServer({
+      name: 'refusing',
+      version: '1',
+      tools: [
+        tool({
+          name: 'refuse',
+          run: () => {
+            throw new RpcError(403, 'Not for you', data)
+          },
+        }),
+      ],
+    })
+    await serving(refusing, { auth }, async (listening) => {
+      const { status, json, headers } = await send(listening.url, as(ALICE, call('refuse')))
+      expect([status, json]).toMatchObject([403, { error: { code: 403, message: 'Not for you' } }])
+      expect(headers['www-authenticate']).toBe('Bearer error="insufficient_scope"')
+      expect(listening.open).toBe(0)
+    })
+  })
 
   it.each([
     { type: 'ref/prompt', name: 'named', argument: 'who' },
     { type: 'ref/resource', uri: 'notes://{name}', argument: 'name' },
   ])('are asked for where something is completed: $type', async ({ argument, ...ref }) => {
     await serving(guarded(), { auth }, async ({ url }) => {
-      const asked = described('completion/complete', { ref, argument: { name: argument, value: '' } })
+      const asked = described('completion/complete', {
+        ref,
+        argument: { name: argument, value: '' },
+      })
       const { status, text } = await send(url, as(ALICE, asked))
       expect([status, text.includes('secret name')]).toEqual([403, false])
-      expect((await send(url, as(BOB, asked))).json).toMatchObject({ result: { completion: { values: ['secret name'] } } })
+      expect((await send(url, as(BOB, asked))).json).toMatchObject({
+        result: { completion: { values: ['secret name'] } },
+      })
     })
   })
 
@@ -235,13 +323,20 @@ describe('scopes of definitions', () => {
     ])
     await serving(server, { auth: known }, async ({ url }) => {
       const uris = ['note://hidden', 'note://later']
-      const listen = (resourceSubscriptions: string[]) => described('subscriptions/listen', { notifications: { resourceSubscriptions } })
+      const listen = (resourceSubscriptions: string[]) =>
+        described('subscriptions/listen', { notifications: { resourceSubscriptions } })
       expect((await send(url, as(nobody, listen(['note://secret'])))).status).toBe(403)
-      const streams = [await open(url, as(BOB, listen(uris))), await open(url, as(ALICE, listen(uris)))]
+      const streams = [
+        await open(url, as(BOB, listen(uris))),
+        await open(url, as(ALICE, listen(uris))),
+      ]
       const sessions = []
       for (const token of [BOB, ALICE]) {
         const client = await Handshaken.open(url, '2025-11-25', {}, bearer(token))
-        for (const uri of uris) expect((await client.request('resources/subscribe', { uri })).json).toMatchObject({ result: {} })
+        for (const uri of uris)
+          expect((await client.request('resources/subscribe', { uri })).json).toMatchObject({
+            result: {},
+          })
         const refused = await client.request('resources/subscribe', { uri: 'note://secret' })
         expect(refused.status).toBe(token === BOB ? 403 : 200)
         sessions.push(await client.listen())
@@ -257,19 +352,30 @@ describe('scopes of definitions', () => {
 
   it('also decide what is told of the headers that a tool needs', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
-      const { json: unknown } = await send(url, as(ALICE, call('mirrored', { arguments: { region: 'x' } })))
+      const { json: unknown } = await send(
+        url,
+        as(ALICE, call('mirrored', { arguments: { region: 'x' } })),
+      )
       expect(unknown).toMatchObject({ error: { code: -32602, message: 'Unknown tool: mirrored' } })
-      const { json: told } = await send(url, as(BOB, call('mirrored', { arguments: { region: 'x' } })))
-      expect(told).toMatchObject({ error: { code: -32020, message: 'Header mismatch: the header Mcp-Param-Region is missing' } })
+      const { json: told } = await send(
+        url,
+        as(BOB, call('mirrored', { arguments: { region: 'x' } })),
+      )
+      expect(told).toMatchObject({
+        error: { code: -32020, message: 'Header mismatch: the header Mcp-Param-Region is missing' },
+      })
     })
   })
 
   it('also decide what is shown, where a definition says so', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
-      const names = async (token: string) => (await send(url, as(token, described('tools/list')))).text
+      const names = async (token: string) =>
+        (await send(url, as(token, described('tools/list')))).text
       expect(await names(ALICE)).not.toContain('hidden')
       expect(await names(BOB)).toContain('hidden')
-      expect((await send(url, as(ALICE, call('hidden')))).json).toMatchObject({ error: { code: -32602, message: 'Unknown tool: hidden' } })
+      expect((await send(url, as(ALICE, call('hidden')))).json).toMatchObject({
+        error: { code: -32602, message: 'Unknown tool: hidden' },
+      })
     })
   })
 
@@ -309,7 +415,10 @@ describe('what belongs to one principal', () => {
       const tries: Sending[] = [
         { headers: { ...POST, ...stolen }, body: message('tools/call', { name: 'whoami' }, 1) },
         { method: 'GET', headers: { accept: 'text/event-stream', ...stolen } },
-        { method: 'GET', headers: { accept: 'text/event-stream', 'last-event-id': 'g.0', ...stolen } },
+        {
+          method: 'GET',
+          headers: { accept: 'text/event-stream', 'last-event-id': 'g.0', ...stolen },
+        },
         { method: 'DELETE', headers: stolen },
       ]
       for (const each of tries) expect((await send(listening.url, each)).status).toBe(404)
@@ -319,12 +428,21 @@ describe('what belongs to one principal', () => {
   })
 
   it('is no state of another', async () => {
-    proves('elicitation.state', 'elicitation.state-today', 'elicitation.bind', 'elicitation.identity')
+    proves(
+      'elicitation.state',
+      'elicitation.state-today',
+      'elicitation.bind',
+      'elicitation.identity',
+    )
     await serving(guarded(), { auth }, async ({ url }) => {
       const able = { _meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }
       const first = await send(url, as(ALICE, call('ask', able)))
       const { requestState } = (first.json as { result: { requestState: string } }).result
-      const retry = call('ask', { ...able, requestState, inputResponses: { sure: { action: 'accept', content: { ok: true } } } })
+      const retry = call('ask', {
+        ...able,
+        requestState,
+        inputResponses: { sure: { action: 'accept', content: { ok: true } } },
+      })
       expect((await send(url, as(BOB, retry))).json).toMatchObject({ error: { code: -32602 } })
       expect(textOf(await send(url, as(ALICE, retry)))).toBe('sure: true')
     })
@@ -337,34 +455,60 @@ describe('an authorization server', () => {
     server = await startAuthorizationServer()
   })
   afterAll(() => server.close())
-  const auth = (more: object = {}) => oauth({ resource: RESOURCE, issuer: server.issuer, scopes: ['notes:read'], ...more })
+  const auth = (more: object = {}) =>
+    oauth({ resource: RESOURCE, issuer: server.issuer, scopes: ['notes:read'], ...more })
 
   it('is found by a client that knows nothing, and its tokens let in', async () => {
-    await serving(guarded(), { auth: auth({ scopesSupported: ['notes:read', 'notes:write'] }) }, async ({ url }) => {
-      const first = await send(url, call('whoami'))
-      expect(first.status).toBe(401)
-      const challenge = String(first.headers['www-authenticate'])
-      expect(challenge).toBe('Bearer scope="notes:read", resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp"')
-      const path = new URL(/resource_metadata="([^"]+)"/.exec(challenge)?.[1] ?? '').pathname
-      const { json } = await send(new URL(path, url).href, { method: 'GET', headers: {} })
-      expect(json).toEqual({
-        resource: RESOURCE,
-        authorization_servers: [server.issuer],
-        scopes_supported: ['notes:read', 'notes:write'],
-        bearer_methods_supported: ['header'],
-      })
-      // Some look at the root.
-      expect((await send(new URL('/.well-known/oauth-protected-resource', url).href, { method: 'GET', headers: {} })).json).toEqual(json)
-      expect((await send(new URL('/.well-known/oauth-authorization-server', url).href, { method: 'GET', headers: {} })).status).toBe(404)
-      const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
-      expect(textOf(await send(url, as(token, call('whoami'))))).toBe(`${server.issuer}#client alice: notes:read`)
-    })
+    await serving(
+      guarded(),
+      { auth: auth({ scopesSupported: ['notes:read', 'notes:write'] }) },
+      async ({ url }) => {
+        const first = await send(url, call('whoami'))
+        expect(first.status).toBe(401)
+        const challenge = String(first.headers['www-authenticate'])
+        expect(challenge).toBe(
+          'Bearer scope="notes:read", resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp"',
+        )
+        const path = new URL(/resource_metadata="([^"]+)"/.exec(challenge)?.[1] ?? '').pathname
+        const { json } = await send(new URL(path, url).href, { method: 'GET', headers: {} })
+        expect(json).toEqual({
+          resource: RESOURCE,
+          authorization_servers: [server.issuer],
+          scopes_supported: ['notes:read', 'notes:write'],
+          bearer_methods_supported: ['header'],
+        })
+        // Some look at the root.
+        expect(
+          (
+            await send(new URL('/.well-known/oauth-protected-resource', url).href, {
+              method: 'GET',
+              headers: {},
+            })
+          ).json,
+        ).toEqual(json)
+        expect(
+          (
+            await send(new URL('/.well-known/oauth-authorization-server', url).href, {
+              method: 'GET',
+              headers: {},
+            })
+          ).status,
+        ).toBe(404)
+        const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
+        expect(textOf(await send(url, as(token, call('whoami'))))).toBe(
+          `${server.issuer}#client alice: notes:read`,
+        )
+      },
+    )
   })
 
   it('is asked for more where a tool needs more, also within a session', async () => {
     await serving(guarded(), { auth: auth() }, async ({ url }) => {
       const little = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
-      const more = await server.token('alice', { resource: RESOURCE, scope: 'notes:read notes:write' })
+      const more = await server.token('alice', {
+        resource: RESOURCE,
+        scope: 'notes:read notes:write',
+      })
       const refused = await send(url, as(little, call('write')))
       expect(refused.status).toBe(403)
       expect(refused.headers['www-authenticate']).toBe(
@@ -373,7 +517,9 @@ describe('an authorization server', () => {
       expect(textOf(await send(url, as(more, call('write'))))).toBe('written')
       const client = await Handshaken.open(url, '2025-06-18', {}, bearer(little))
       expect((await client.request('tools/call', { name: 'write' })).status).toBe(403)
-      expect(textOf(await client.post(message('tools/call', { name: 'write' }, 1), bearer(more)))).toBe('written')
+      expect(
+        textOf(await client.post(message('tools/call', { name: 'write' }, 1), bearer(more))),
+      ).toBe('written')
       expect((await client.request('tools/call', { name: 'write' })).status).toBe(403)
     })
   })
@@ -387,26 +533,44 @@ describe('an authorization server', () => {
         expect.stringContaining('error="insufficient_scope", scope="notes:read"'),
       ])
     })
-    await serving(guarded(), { auth: auth({ implied: { admin: ['notes:write'], 'notes:write': ['notes:read'] } }) }, async ({ url }) => {
-      const token = await server.token('alice', { resource: RESOURCE, scope: 'admin' })
-      expect(textOf(await send(url, as(token, call('both'))))).toBe('both')
-    })
+    await serving(
+      guarded(),
+      { auth: auth({ implied: { admin: ['notes:write'], 'notes:write': ['notes:read'] } }) },
+      async ({ url }) => {
+        const token = await server.token('alice', { resource: RESOURCE, scope: 'admin' })
+        expect(textOf(await send(url, as(token, call('both'))))).toBe('both')
+      },
+    )
   })
 
   it('made tokens for others, or others made tokens: none of them lets in, and none is told', async () => {
     const log: string[] = []
     const { privateKey, publicKey } = await generateKeyPair('RS256')
-    const jwt = (claims: object) => new SignJWT({ scope: 'notes:read', client_id: 'alice', ...claims })
+    const jwt = (claims: object) =>
+      new SignJWT({ scope: 'notes:read', client_id: 'alice', ...claims })
     const signed = (claims: object) =>
-      jwt(claims).setSubject('alice').setIssuer(server.issuer).setAudience(RESOURCE).setExpirationTime('1m')
+      jwt(claims)
+        .setSubject('alice')
+        .setIssuer(server.issuer)
+        .setAudience(RESOURCE)
+        .setExpirationTime('1m')
     const good = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
     const [head = '', body = '', signature = ''] = good.split('.')
     const changed = Buffer.from(
-      JSON.stringify({ ...(JSON.parse(Buffer.from(body, 'base64url').toString()) as object), scope: 'admin' }),
+      JSON.stringify({
+        ...(JSON.parse(Buffer.from(body, 'base64url').toString()) as object),
+        scope: 'admin',
+      }),
     ).toString('base64url')
     const bad: Record<string, string> = {
-      'for another resource': await server.token('alice', { resource: 'http://localhost/other', scope: 'notes:read' }),
-      'for a resource that begins alike': await server.token('alice', { resource: `${RESOURCE}/x`, scope: 'notes:read' }),
+      'for another resource': await server.token('alice', {
+        resource: 'http://localhost/other',
+        scope: 'notes:read',
+      }),
+      'for a resource that begins alike': await server.token('alice', {
+        resource: `${RESOURCE}/x`,
+        scope: 'notes:read',
+      }),
       'of another key': await signed({}).setProtectedHeader({ alg: 'RS256' }).sign(privateKey),
       'with our own key as a secret': await signed({})
         .setProtectedHeader({ alg: 'HS256' })
@@ -423,20 +587,25 @@ describe('an authorization server', () => {
       'that is huge': `${'a'.repeat(6000)}.${'b'.repeat(6000)}.c`,
       'without anything': '..',
     }
-    await serving(guarded(), { auth: auth(), log: { write: (line) => log.push(line) }, logLevel: 'debug' }, async ({ url }) => {
-      for (const [name, token] of Object.entries(bad)) {
-        const { status, headers, text } = await send(url, as(token, call('whoami')))
-        expect([name, status, String(headers['www-authenticate'])]).toMatchObject([
-          name,
-          401,
-          expect.stringContaining('error="invalid_token"'),
-        ])
-        expect(text).not.toContain(token)
-      }
-      expect((await send(url, as(good, call('whoami')))).status).toBe(200)
-      const all = log.join('')
-      for (const token of [good, ...Object.values(bad)]) if (token.length > 10) expect(all).not.toContain(token)
-    })
+    await serving(
+      guarded(),
+      { auth: auth(), log: { write: (line) => log.push(line) }, logLevel: 'debug' },
+      async ({ url }) => {
+        for (const [name, token] of Object.entries(bad)) {
+          const { status, headers, text } = await send(url, as(token, call('whoami')))
+          expect([name, status, String(headers['www-authenticate'])]).toMatchObject([
+            name,
+            401,
+            expect.stringContaining('error="invalid_token"'),
+          ])
+          expect(text).not.toContain(token)
+        }
+        expect((await send(url, as(good, call('whoami')))).status).toBe(200)
+        const all = log.join('')
+        for (const token of [good, ...Object.values(bad)])
+          if (token.length > 10) expect(all).not.toContain(token)
+      },
+    )
   })
 
   it('whose time is over lets nobody in', async () => {
@@ -444,7 +613,9 @@ describe('an authorization server', () => {
     const { exportJWK } = await import('jose')
     const keys = { keys: [{ ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig' }] }
     const { createServer: createHttp } = await import('node:http')
-    const issuer = createHttp((_, response) => response.setHeader('content-type', 'application/json').end(JSON.stringify(keys)))
+    const issuer = createHttp((_, response) =>
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(keys)),
+    )
     await new Promise<void>((resolve) => issuer.listen(0, '127.0.0.1', resolve))
     const { port } = issuer.address() as { port: number }
     const made = (expiry: string | undefined, subject: string | undefined) => {
@@ -456,10 +627,18 @@ describe('an authorization server', () => {
       if (subject !== undefined) token.setSubject(subject)
       return token.sign(privateKey)
     }
-    const own = oauth({ resource: RESOURCE, issuer: 'https://as.example', jwksUri: `http://127.0.0.1:${port}/keys` })
+    const own = oauth({
+      resource: RESOURCE,
+      issuer: 'https://as.example',
+      jwksUri: `http://127.0.0.1:${port}/keys`,
+    })
     await serving(guarded(), { auth: own }, async ({ url }) => {
       expect((await send(url, as(await made('1m', 'alice'), call('whoami')))).status).toBe(200)
-      for (const bad of [await made('-1m', 'alice'), await made(undefined, 'alice'), await made('1m', undefined)])
+      for (const bad of [
+        await made('-1m', 'alice'),
+        await made(undefined, 'alice'),
+        await made('1m', undefined),
+      ])
         expect((await send(url, as(bad, call('whoami')))).status).toBe(401)
     })
     await new Promise((resolve) => issuer.close(resolve))
@@ -468,13 +647,25 @@ describe('an authorization server', () => {
   it('may say in other words what a token grants', async () => {
     const { privateKey, publicKey } = await generateKeyPair('ES256')
     const keys = { keys: [{ ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig' }] }
-    const issuer = createHttpServer((_, response) => response.setHeader('content-type', 'application/json').end(JSON.stringify(keys)))
+    const issuer = createHttpServer((_, response) =>
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(keys)),
+    )
     await once(issuer.listen(0, '127.0.0.1'), 'listening')
     const { port } = issuer.address() as AddressInfo
-    const own = oauth({ resource: RESOURCE, issuer: 'https://as.example', jwksUri: `http://127.0.0.1:${port}/keys` })
+    const own = oauth({
+      resource: RESOURCE,
+      issuer: 'https://as.example',
+      jwksUri: `http://127.0.0.1:${port}/keys`,
+    })
     const granted = async (claims: Record<string, unknown>) => {
-      const jwt = new SignJWT(claims).setProtectedHeader({ alg: 'ES256' }).setIssuer('https://as.example').setAudience(RESOURCE)
-      const principal = await own.verify(await jwt.setSubject('alice').setExpirationTime(4_000_000_000).sign(privateKey), { headers: {} })
+      const jwt = new SignJWT(claims)
+        .setProtectedHeader({ alg: 'ES256' })
+        .setIssuer('https://as.example')
+        .setAudience(RESOURCE)
+      const principal = await own.verify(
+        await jwt.setSubject('alice').setExpirationTime(4_000_000_000).sign(privateKey),
+        { headers: {} },
+      )
       expect(principal?.expires).toBe(4_000_000_000_000)
       return principal?.scopes
     }
@@ -489,13 +680,21 @@ describe('an authorization server', () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const expires = Date.now() + 60_000
-      const timed: Authorization = { verify: (token) => (Date.now() < expires ? { id: token, scopes: [], expires } : undefined) }
+      const timed: Authorization = {
+        verify: (token) => (Date.now() < expires ? { id: token, scopes: [], expires } : undefined),
+      }
       const server = guarded()
       await serving(server, { auth: timed, keepAlive: 10 }, async (listening) => {
         const { url } = listening
         const client = await Handshaken.open(url, '2025-11-25', { elicitation: {} }, bearer(ALICE))
         const own = await client.listen()
-        const listens = await open(url, as(ALICE, described('subscriptions/listen', { notifications: { toolsListChanged: true } })))
+        const listens = await open(
+          url,
+          as(
+            ALICE,
+            described('subscriptions/listen', { notifications: { toolsListChanged: true } }),
+          ),
+        )
         const asked = await client.stream('tools/call', { name: 'ask' })
         await asked.has('elicitation/create')
         server.tools.disable('write')
@@ -523,7 +722,13 @@ describe('an authorization server', () => {
         const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))
         const own = await client.listen()
         const primed = await own.next()
-        const listens = await open(url, as(ALICE, described('subscriptions/listen', { notifications: { toolsListChanged: true } })))
+        const listens = await open(
+          url,
+          as(
+            ALICE,
+            described('subscriptions/listen', { notifications: { toolsListChanged: true } }),
+          ),
+        )
         await listens.has('notifications/subscriptions/acknowledged')
         vi.setSystemTime(expires)
         server.tools.disable('write')
@@ -549,29 +754,40 @@ describe('an authorization server', () => {
     closed.close()
     await once(closed, 'close')
     const away = oauth({ resource: RESOURCE, issuer })
-    await serving(guarded(), { auth: away, log: { write: (line) => log.push(line) } }, async ({ url }) => {
-      const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
-      const { status, headers } = await send(url, as(token, call('whoami')))
-      expect([status, headers['retry-after']]).toEqual([503, '5'])
-      expect(log.join('')).toContain('A token could not be verified')
-      expect(log.join('')).toContain(`No metadata of the authorization server ${issuer}`)
-      expect(log.join('')).toContain('ECONNREFUSED')
-      expect(log.join('')).not.toContain(token)
-    })
+    await serving(
+      guarded(),
+      { auth: away, log: { write: (line) => log.push(line) } },
+      async ({ url }) => {
+        const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
+        const { status, headers } = await send(url, as(token, call('whoami')))
+        expect([status, headers['retry-after']]).toEqual([503, '5'])
+        expect(log.join('')).toContain('A token could not be verified')
+        expect(log.join('')).toContain(`No metadata of the authorization server ${issuer}`)
+        expect(log.join('')).toContain('ECONNREFUSED')
+        expect(log.join('')).not.toContain(token)
+      },
+    )
   })
 
-  it.each(['<html>', '[]', '{"keys":{}}', '{"keys":[1]}'])('whose keys cannot be read is not the fault of the caller: %s', async (keys) => {
-    const issuer = createHttpServer((_, response) => response.end(keys)).listen(0, '127.0.0.1')
-    await once(issuer, 'listening')
-    const { port } = issuer.address() as AddressInfo
-    const broken = oauth({ resource: RESOURCE, issuer: server.issuer, jwksUri: `http://127.0.0.1:${port}/keys` })
-    await serving(guarded(), { auth: broken }, async ({ url }) => {
-      const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
-      expect((await send(url, as(token, call('whoami')))).status).toBe(503)
-    })
-    issuer.close()
-    issuer.closeAllConnections()
-  })
+  it.each(['<html>', '[]', '{"keys":{}}', '{"keys":[1]}'])(
+    'whose keys cannot be read is not the fault of the caller: %s',
+    async (keys) => {
+      const issuer = createHttpServer((_, response) => response.end(keys)).listen(0, '127.0.0.1')
+      await once(issuer, 'listening')
+      const { port } = issuer.address() as AddressInfo
+      const broken = oauth({
+        resource: RESOURCE,
+        issuer: server.issuer,
+        jwksUri: `http://127.0.0.1:${port}/keys`,
+      })
+      await serving(guarded(), { auth: broken }, async ({ url }) => {
+        const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
+        expect((await send(url, as(token, call('whoami')))).status).toBe(503)
+      })
+      issuer.close()
+      issuer.closeAllConnections()
+    },
+  )
 
   it.each<[string, number, Record<string, string>, string]>([
     ['nothing', 404, {}, ''],
@@ -580,35 +796,55 @@ describe('an authorization server', () => {
     ['another place', 302, { location: '/login' }, ''],
     ['null', 200, {}, 'null'],
     ['metadata without keys', 200, {}, '{"issuer":"ISSUER"}'],
-  ])('is found by the next of its documents where the first is %s', async (_, status, headers, body) => {
-    const asked: string[] = []
-    const { privateKey, publicKey } = await generateKeyPair('RS256')
-    const keys = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'RS256' }] })
-    const one = createHttpServer(({ url = '' }, response) => {
-      asked.push(url)
-      if (url === '/keys') return response.end(keys)
-      if (url === '/.well-known/openid-configuration') return response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/keys` }))
-      return response.writeHead(status, headers).end(body.replace('ISSUER', issuer))
-    }).listen(0, '127.0.0.1')
-    await once(one, 'listening')
-    const issuer = `http://127.0.0.1:${(one.address() as AddressInfo).port}`
-    await serving(guarded(), { auth: oauth({ resource: RESOURCE, issuer }) }, async ({ url }) => {
-      const claims = new SignJWT({ iss: issuer, aud: RESOURCE, sub: 'carol' }).setExpirationTime('1m')
-      const token = await claims.setProtectedHeader({ alg: 'RS256', kid: 'k' }).sign(privateKey)
-      expect(textOf(await send(url, as(token, call('whoami'))))).toBe(`${issuer} carol: `)
-    })
-    expect(asked).toEqual(['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration', '/keys'])
-    one.close()
-    one.closeAllConnections()
-  })
+  ])(
+    'is found by the next of its documents where the first is %s',
+    async (_, status, headers, body) => {
+      const asked: string[] = []
+      const { privateKey, publicKey } = await generateKeyPair('RS256')
+      const keys = JSON.stringify({
+        keys: [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'RS256' }],
+      })
+      const one = createHttpServer(({ url = '' }, response) => {
+        asked.push(url)
+        if (url === '/keys') return response.end(keys)
+        if (url === '/.well-known/openid-configuration')
+          return response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/keys` }))
+        return response.writeHead(status, headers).end(body.replace('ISSUER', issuer))
+      }).listen(0, '127.0.0.1')
+      await once(one, 'listening')
+      const issuer = `http://127.0.0.1:${(one.address() as AddressInfo).port}`
+      await serving(guarded(), { auth: oauth({ resource: RESOURCE, issuer }) }, async ({ url }) => {
+        const claims = new SignJWT({ iss: issuer, aud: RESOURCE, sub: 'carol' }).setExpirationTime(
+          '1m',
+        )
+        const token = await claims.setProtectedHeader({ alg: 'RS256', kid: 'k' }).sign(privateKey)
+        expect(textOf(await send(url, as(token, call('whoami'))))).toBe(`${issuer} carol: `)
+      })
+      expect(asked).toEqual([
+        '/.well-known/oauth-authorization-server',
+        '/.well-known/openid-configuration',
+        '/keys',
+      ])
+      one.close()
+      one.closeAllConnections()
+    },
+  )
 
   it('must be named rightly', () => {
-    expect(() => oauth({ resource: 'mcp', issuer: server.issuer })).toThrow('"resource" must be a URL')
+    expect(() => oauth({ resource: 'mcp', issuer: server.issuer })).toThrow(
+      '"resource" must be a URL',
+    )
     expect(() => oauth({ resource: RESOURCE, issuer: '' })).toThrow('"issuer" must be a URL')
     // Keys that come in the clear could be anybody's.
-    for (const issuer of ['http://login.example.com', 'http://127.0.0.1.example.com', 'ftp://localhost'])
+    for (const issuer of [
+      'http://login.example.com',
+      'http://127.0.0.1.example.com',
+      'ftp://localhost',
+    ])
       expect(() => oauth({ resource: RESOURCE, issuer })).toThrow('"issuer" must be an https URL')
     const jwksUri = 'http://login.example.com/keys'
-    expect(() => oauth({ resource: RESOURCE, issuer: 'https://login.example.com', jwksUri })).toThrow('"jwksUri" must be an https URL')
+    expect(() =>
+      oauth({ resource: RESOURCE, issuer: 'https://login.example.com', jwksUri }),
+    ).toThrow('"jwksUri" must be an https URL')
   })
 })

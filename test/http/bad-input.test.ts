@@ -13,13 +13,17 @@ import { servedOverHttp } from './served.js'
 
 const MAX_BODY = 100_000
 const ping = message('ping', undefined, 1)
-const post = (body: string | Uint8Array, headers: Record<string, string> = {}): Sending => ({ headers: { ...POST, ...headers }, body })
+const post = (body: string | Uint8Array, headers: Record<string, string> = {}): Sending => ({
+  headers: { ...POST, ...headers },
+  body,
+})
 const envelope = (meta: unknown, method = 'server/discover'): Sending =>
   post(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { _meta: meta } }), {
     'mcp-protocol-version': '2026-07-28',
     'mcp-method': method,
   })
-const without = (key: string) => Object.fromEntries(Object.entries(META).filter(([name]) => name !== key))
+const without = (key: string) =>
+  Object.fromEntries(Object.entries(META).filter(([name]) => name !== key))
 const withMeta = (key: string, value: unknown) => envelope({ ...META, [key]: value })
 const modern = (body: string) => post(body, { 'mcp-protocol-version': '2026-07-28' })
 
@@ -31,9 +35,15 @@ const REQUESTS: Record<string, Sending> = {
   OPTIONS: { method: 'OPTIONS', headers: { origin: 'http://localhost' } },
   PROPFIND: { method: 'PROPFIND', headers: {} },
   'GET without a session': { method: 'GET', headers: { accept: 'text/event-stream' } },
-  'GET, as Codex begins': { method: 'GET', headers: { accept: '*/*', 'mcp-protocol-version': '2024-11-05' } },
+  'GET, as Codex begins': {
+    method: 'GET',
+    headers: { accept: '*/*', 'mcp-protocol-version': '2024-11-05' },
+  },
   'DELETE without a session': { method: 'DELETE', headers: {} },
-  'GET of an unknown session': { method: 'GET', headers: { accept: 'text/event-stream', 'mcp-session-id': 'x' } },
+  'GET of an unknown session': {
+    method: 'GET',
+    headers: { accept: 'text/event-stream', 'mcp-session-id': 'x' },
+  },
   'DELETE of an unknown session': { method: 'DELETE', headers: { 'mcp-session-id': 'x' } },
   // Types.
   'no type': { headers: { accept: POST.accept }, body: ping },
@@ -44,13 +54,17 @@ const REQUESTS: Record<string, Sending> = {
   'nearly JSON': post(ping, { 'content-type': 'application/jsonx' }),
   'JSON and more': post(ping, { 'content-type': 'application/json, text/plain' }),
   'JSON in Latin-1': post(ping, { 'content-type': 'application/json; charset=iso-8859-1' }),
-  'JSON in Latin-1, and more': post(ping, { 'content-type': 'application/json; v=1; charset=iso-8859-1; charset=utf-8' }),
+  'JSON in Latin-1, and more': post(ping, {
+    'content-type': 'application/json; v=1; charset=iso-8859-1; charset=utf-8',
+  }),
   compressed: post(ping, { 'content-encoding': 'gzip' }),
   'compressed on its way': post(ping, { 'transfer-encoding': 'gzip, chunked' }),
   'accepts JSON only': post(ping, { accept: 'application/json' }),
   'accepts streams only': post(ping, { accept: 'text/event-stream' }),
   'accepts pages': post(ping, { accept: 'text/html' }),
-  'accepts streams with no weight': post(ping, { accept: 'application/json, text/event-stream;q=0' }),
+  'accepts streams with no weight': post(ping, {
+    accept: 'application/json, text/event-stream;q=0',
+  }),
   'accepts nothing': post(ping, { accept: '' }),
   // Names and pages.
   'another name': post(ping, { host: 'evil.example.com' }),
@@ -80,8 +94,12 @@ const REQUESTS: Record<string, Sending> = {
   null: post('null'),
   true: post('true'),
   'too deep': post('['.repeat(600) + ']'.repeat(600)),
-  'deep in params': post(`{"jsonrpc":"2.0","id":8,"method":"x","params":{"a":${'['.repeat(600)}${']'.repeat(600)}}}`),
-  'too long': post(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(MAX_BODY)}"}}`),
+  'deep in params': post(
+    `{"jsonrpc":"2.0","id":8,"method":"x","params":{"a":${'['.repeat(600)}${']'.repeat(600)}}}`,
+  ),
+  'too long': post(
+    `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(MAX_BODY)}"}}`,
+  ),
   // Messages without a session.
   'ping without a session': post(ping),
   'a list without a session': post(message('tools/list', {}, 'a')),
@@ -94,7 +112,9 @@ const REQUESTS: Record<string, Sending> = {
   'initialize with nothing': post(message('initialize', undefined, 1)),
   'initialize with a number': post(message('initialize', { protocolVersion: 1 }, 1)),
   'initialize without an id': post(message('initialize', { protocolVersion: '2025-11-25' })),
-  'initialize of an older JSON-RPC': post('{"jsonrpc":"1.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'),
+  'initialize of an older JSON-RPC': post(
+    '{"jsonrpc":"1.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}',
+  ),
   'a session that never was': post(ping, { 'mcp-session-id': 'nobody' }),
   'a session with a strange name': post(ping, { 'mcp-session-id': '../../etc/passwd' }),
   // Requests that describe themselves.
@@ -111,7 +131,10 @@ const REQUESTS: Record<string, Sending> = {
     ...withMeta('io.modelcontextprotocol/protocolVersion', '2999-01-01'),
     headers: { ...POST, 'mcp-protocol-version': '2999-01-01', 'mcp-method': 'server/discover' },
   },
-  'a version of the future in the body only': withMeta('io.modelcontextprotocol/protocolVersion', '2999-01-01'),
+  'a version of the future in the body only': withMeta(
+    'io.modelcontextprotocol/protocolVersion',
+    '2999-01-01',
+  ),
   'a version of the past in both': {
     ...withMeta('io.modelcontextprotocol/protocolVersion', '2025-11-25'),
     headers: { ...POST, 'mcp-protocol-version': '2025-11-25', 'mcp-method': 'server/discover' },
@@ -119,8 +142,12 @@ const REQUESTS: Record<string, Sending> = {
   'a batch of the newest': modern(`[${ping}]`),
   'an answer in the newest': modern('{"jsonrpc":"2.0","id":1,"result":{}}'),
   'garbage in the newest': modern('{'),
-  'an id that is null in the newest': modern('{"jsonrpc":"2.0","id":null,"method":"server/discover","params":{}}'),
-  'params that are a list in the newest': modern('{"jsonrpc":"2.0","id":5,"method":"server/discover","params":[]}'),
+  'an id that is null in the newest': modern(
+    '{"jsonrpc":"2.0","id":null,"method":"server/discover","params":{}}',
+  ),
+  'params that are a list in the newest': modern(
+    '{"jsonrpc":"2.0","id":5,"method":"server/discover","params":[]}',
+  ),
   'initialize in the newest': described('initialize', { protocolVersion: '2026-07-28' }),
   'ping in the newest': described('ping'),
   'setLevel in the newest': described('logging/setLevel', { level: 'info' }),
@@ -131,7 +158,10 @@ const REQUESTS: Record<string, Sending> = {
   'an unknown tool in the newest': described('tools/call', { name: 'constructor' }),
   'a tool without a name': described('tools/call'),
   'arguments that are a list': described('tools/call', { name: 'echo', arguments: [] }),
-  'wrong arguments in the newest': described('tools/call', { name: 'echo', arguments: { text: 5 } }),
+  'wrong arguments in the newest': described('tools/call', {
+    name: 'echo',
+    arguments: { text: 5 },
+  }),
   'an unknown resource in the newest': described('resources/read', { uri: 'note://nowhere' }),
   'an unknown prompt in the newest': described('prompts/get', { name: 'x' }),
   'a cursor of somebody else': described('tools/list', { cursor: 'AAAA' }),
@@ -188,20 +218,27 @@ const IN_SESSION: Record<string, string> = {
 const RAW: Record<string, (port: number) => string> = {
   'no HTTP': () => 'hello\r\n\r\n',
   'no Host': () => 'POST /mcp HTTP/1.1\r\nContent-Length: 0\r\n\r\n',
-  'two Hosts': (port) => `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n`,
-  'two lengths': (port) => `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd`,
+  'two Hosts': (port) =>
+    `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n`,
+  'two lengths': (port) =>
+    `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd`,
   'a length and chunks': (port) =>
     `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-  'a length that is none': (port) => `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Length: -1\r\n\r\n`,
+  'a length that is none': (port) =>
+    `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Length: -1\r\n\r\n`,
   'a chunk that is none': (port) =>
     `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
-  'a header over two lines': (port) => `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n`,
-  'a header without a name': (port) => `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n: x\r\n\r\n`,
+  'a header over two lines': (port) =>
+    `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n`,
+  'a header without a name': (port) =>
+    `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n: x\r\n\r\n`,
   'a NUL in a header': (port) => `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nX: a\0b\r\n\r\n`,
-  'headers without end': (port) => `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nX: ${'a'.repeat(40_000)}\r\n\r\n`,
+  'headers without end': (port) =>
+    `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nX: ${'a'.repeat(40_000)}\r\n\r\n`,
   'two sessions': (port) =>
     `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nMcp-Session-Id: a\r\nmcp-session-id: b\r\nContent-Length: 0\r\n\r\n`,
-  'two methods': (port) => `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nMcp-Method: a\r\nMcp-Method: a\r\nContent-Length: 0\r\n\r\n`,
+  'two methods': (port) =>
+    `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nMcp-Method: a\r\nMcp-Method: a\r\nContent-Length: 0\r\n\r\n`,
   'two parameters': (port) =>
     `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nMcp-Param-X: a\r\nMCP-PARAM-X: b\r\nContent-Length: 0\r\n\r\n`,
   'two origins': (port) =>
@@ -214,9 +251,12 @@ const RAW: Record<string, (port: number) => string> = {
     `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n${'a:\r\n'.repeat(2100)}Origin: http://evil.example\r\nContent-Length: 0\r\n\r\n`,
   'two names, with very many headers between them': (port) =>
     `POST /mcp HTTP/1.1\r\nHost: localhost:${port}\r\nMcp-Name: a\r\n${'a:\r\n'.repeat(2100)}Mcp-Name: b\r\nContent-Length: 0\r\n\r\n`,
-  'a target that names another host': (port) => `GET http://evil.example/mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
-  'a target that names its host': (port) => `GET http://LOCALHOST:${port}/mcp?x=1 HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
-  'a target that is a host alone': (port) => `GET http://localhost:${port} HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
+  'a target that names another host': (port) =>
+    `GET http://evil.example/mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
+  'a target that names its host': (port) =>
+    `GET http://LOCALHOST:${port}/mcp?x=1 HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
+  'a target that is a host alone': (port) =>
+    `GET http://localhost:${port} HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
   'an older HTTP': () => 'GET /mcp HTTP/1.0\r\n\r\n',
   TRACE: (port) => `TRACE /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
   CONNECT: (port) => `CONNECT /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`,
@@ -229,13 +269,21 @@ function raw(port: number, bytes: string): Promise<string> {
     const finish = () => {
       socket.destroy()
       const [head = '', body = ''] = text.split('\r\n\r\n')
-      resolve(text === '' ? 'the connection is closed' : `${/^HTTP\/1\.1 (\d+)/.exec(head)?.[1] ?? '?'} ${body}`.trim())
+      resolve(
+        text === ''
+          ? 'the connection is closed'
+          : `${/^HTTP\/1\.1 (\d+)/.exec(head)?.[1] ?? '?'} ${body}`.trim(),
+      )
     }
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString()
       const length = /content-length: (\d+)/i.exec(text)?.[1]
-      if (text.includes('\r\n\r\n') && (length === undefined || text.length >= text.indexOf('\r\n\r\n') + 4 + Number(length))) finish()
+      if (
+        text.includes('\r\n\r\n') &&
+        (length === undefined || text.length >= text.indexOf('\r\n\r\n') + 4 + Number(length))
+      )
+        finish()
     })
     socket.on('close', finish).on('error', finish)
   })
@@ -252,13 +300,17 @@ beforeAll(async () => {
     logLevel: 'error',
   })
   clients = {}
-  for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) clients[revision] = await Handshaken.open(listening.url, revision)
+  for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25'])
+    clients[revision] = await Handshaken.open(listening.url, revision)
 })
 afterAll(() => listening.close(0))
 
 /** The next request is served as if nothing had been. */
 async function stillServes(): Promise<void> {
-  const { json } = await send(listening.url, described('tools/call', { name: 'echo', arguments: { text: 'alive' } }))
+  const { json } = await send(
+    listening.url,
+    described('tools/call', { name: 'echo', arguments: { text: 'alive' } }),
+  )
   expect(json).toMatchObject({ result: { content: [{ text: 'alive' }] } })
 }
 
@@ -277,11 +329,17 @@ describe('bad input over HTTP', () => {
     )
     for (const [name, sending] of Object.entries(REQUESTS)) {
       const { status, text, headers } = await send(listening.url, sending)
-      note(name, `${status} ${text}${headers['allow'] === undefined ? '' : ` (allow ${String(headers['allow'])})`}`)
+      note(
+        name,
+        `${status} ${text}${headers['allow'] === undefined ? '' : ` (allow ${String(headers['allow'])})`}`,
+      )
       await stillServes()
     }
     for (const path of PATHS) {
-      const { status, text } = await send(new URL(listening.url).origin + path, { method: 'GET', headers: {} })
+      const { status, text } = await send(new URL(listening.url).origin + path, {
+        method: 'GET',
+        headers: {},
+      })
       note(`GET ${path}`, `${status} ${text}`)
     }
     for (const [revision, client] of Object.entries(clients)) {
@@ -301,7 +359,9 @@ describe('bad input over HTTP', () => {
       await stillServes()
     }
     // Without a header and a session, what is answered has the form of 2025-03-26: an id that could not be read is null.
-    expect(answers).toContainEqual(expect.stringMatching(/^no JSON at all\n {2}400 \{"jsonrpc":"2\.0","id":null,/))
+    expect(answers).toContainEqual(
+      expect.stringMatching(/^no JSON at all\n {2}400 \{"jsonrpc":"2\.0","id":null,/),
+    )
     expect(answers.length).toBeGreaterThan(200)
     await expect(`${answers.join('\n')}\n`).toMatchFileSnapshot('bad-input.txt')
     // None of it was our own fault.

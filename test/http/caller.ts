@@ -1,4 +1,9 @@
-import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request as httpRequest } from 'node:http'
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request as httpRequest,
+} from 'node:http'
 import { EventStreamParser, type StreamEvent } from '../../src/framing/event-stream.js'
 import { type ListenOptions, type Listening, listen } from '../../src/http.js'
 import type { Server } from '../../src/index.js'
@@ -21,7 +26,10 @@ export interface Sending {
 }
 
 /** What every honest POST has. */
-export const POST = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+export const POST = {
+  'content-type': 'application/json',
+  accept: 'application/json, text/event-stream',
+}
 
 /** An answer that is still coming. */
 export class Stream {
@@ -75,7 +83,8 @@ export class Stream {
   /** Waits until something has come that contains a text. */
   async has(text: string): Promise<void> {
     while (!this.text.includes(text) && !this.#ended) await this.#change()
-    if (!this.text.includes(text)) throw new Error(`The stream has ended without ${text}: ${this.text}`)
+    if (!this.text.includes(text))
+      throw new Error(`The stream has ended without ${text}: ${this.text}`)
   }
 
   async ended(): Promise<void> {
@@ -111,9 +120,14 @@ export class Stream {
 }
 
 /** Sends a request; resolves when the head of the answer is there. */
-export function open(url: string, { method = 'POST', headers = {}, body }: Sending = {}): Promise<Stream> {
+export function open(
+  url: string,
+  { method = 'POST', headers = {}, body }: Sending = {},
+): Promise<Stream> {
   return new Promise((resolve, reject) => {
-    const request = httpRequest(url, { method, agent: false, headers }, (response) => resolve(new Stream(request, response)))
+    const request = httpRequest(url, { method, agent: false, headers }, (response) =>
+      resolve(new Stream(request, response)),
+    )
     request.on('error', reject)
     request.end(body)
   })
@@ -129,7 +143,10 @@ export async function send(url: string, sending?: Sending): Promise<Answer> {
     status,
     headers,
     text,
-    json: isJson && text !== '' ? JSON.parse(text) : seen.flatMap(({ data }) => (data ? [JSON.parse(data)] : [])),
+    json:
+      isJson && text !== ''
+        ? JSON.parse(text)
+        : seen.flatMap(({ data }) => (data ? [JSON.parse(data)] : [])),
     events: seen,
   }
 }
@@ -141,7 +158,11 @@ export const META = {
 }
 
 /** A request that describes itself, with the headers that belong to it. */
-export function described(method: string, params: Record<string, unknown> = {}, id: string | number = 1): Required<Sending> {
+export function described(
+  method: string,
+  params: Record<string, unknown> = {},
+  id: string | number = 1,
+): Required<Sending> {
   const { name, uri, _meta } = params
   const named = name ?? uri
   return {
@@ -152,12 +173,22 @@ export function described(method: string, params: Record<string, unknown> = {}, 
       'mcp-method': method,
       ...(typeof named === 'string' ? { 'mcp-name': named } : {}),
     },
-    body: JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...params, _meta: { ...META, ...(_meta as object) } } }),
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id,
+      method,
+      params: { ...params, _meta: { ...META, ...(_meta as object) } },
+    }),
   }
 }
 
 export function message(method: string, params?: object, id?: string | number): string {
-  return JSON.stringify({ jsonrpc: '2.0', ...(id === undefined ? {} : { id }), method, ...(params === undefined ? {} : { params }) })
+  return JSON.stringify({
+    jsonrpc: '2.0',
+    ...(id === undefined ? {} : { id }),
+    method,
+    ...(params === undefined ? {} : { params }),
+  })
 }
 
 /** A client that has shaken hands. */
@@ -171,12 +202,28 @@ export class Handshaken {
     this.headers = headers
   }
 
-  static async open(url: string, revision: string, capabilities: object = {}, more: Record<string, string> = {}): Promise<Handshaken> {
-    const params = { protocolVersion: revision, capabilities, clientInfo: { name: 'test', version: '1' } }
-    const { headers, status, text } = await send(url, { headers: { ...POST, ...more }, body: message('initialize', params, 1) })
+  static async open(
+    url: string,
+    revision: string,
+    capabilities: object = {},
+    more: Record<string, string> = {},
+  ): Promise<Handshaken> {
+    const params = {
+      protocolVersion: revision,
+      capabilities,
+      clientInfo: { name: 'test', version: '1' },
+    }
+    const { headers, status, text } = await send(url, {
+      headers: { ...POST, ...more },
+      body: message('initialize', params, 1),
+    })
     const session = headers['mcp-session-id']
     if (status !== 200 || typeof session !== 'string') throw new Error(`${status} ${text}`)
-    const client = new Handshaken(url, { ...more, 'mcp-session-id': session, 'mcp-protocol-version': revision })
+    const client = new Handshaken(url, {
+      ...more,
+      'mcp-session-id': session,
+      'mcp-protocol-version': revision,
+    })
     await client.post(message('notifications/initialized'))
     return client
   }
@@ -200,13 +247,19 @@ export class Handshaken {
 
   /** A request whose answer is read as it comes. */
   stream(method: string, params?: object, id: string | number = this.#id++): Promise<Stream> {
-    return open(this.url, { headers: { ...POST, ...this.headers }, body: message(method, params, id) })
+    return open(this.url, {
+      headers: { ...POST, ...this.headers },
+      body: message(method, params, id),
+    })
   }
 
   /** Opens the session's own stream, or goes on with one. */
   listen(last?: string): Promise<Stream> {
     const resumed = last === undefined ? {} : { 'last-event-id': last }
-    return open(this.url, { method: 'GET', headers: { accept: 'text/event-stream', ...this.headers, ...resumed } })
+    return open(this.url, {
+      method: 'GET',
+      headers: { accept: 'text/event-stream', ...this.headers, ...resumed },
+    })
   }
 
   end(): Promise<Answer> {
@@ -215,7 +268,11 @@ export class Handshaken {
 }
 
 /** Serves on any free port for the length of a test. */
-export async function serving(server: Server, options: ListenOptions, use: (listening: Listening) => Promise<void>): Promise<void> {
+export async function serving(
+  server: Server,
+  options: ListenOptions,
+  use: (listening: Listening) => Promise<void>,
+): Promise<void> {
   const listening = await listen(server, { port: 0, ...options })
   try {
     await use(listening)

@@ -24,7 +24,9 @@ afterEach(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-async function start(...args: string[]): Promise<{ child: ChildProcess; url: string; exited: Promise<number | null> }> {
+async function start(
+  ...args: string[]
+): Promise<{ child: ChildProcess; url: string; exited: Promise<number | null> }> {
   const child = spawn(process.execPath, [cli, 'serve', '--http', '--port', '0', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: environment,
@@ -58,11 +60,28 @@ describe('ccmcp serve --http', () => {
   })
 
   it('serves those who have a token', async () => {
-    const known = file('tokens.json', JSON.stringify([{ token: 'a-token-of-some-length', id: 'me' }]))
-    const { url } = await start('--tokens', known, '--host', '0.0.0.0', '--hosts', 'mcp.example.com,other.example.com')
+    const known = file(
+      'tokens.json',
+      JSON.stringify([{ token: 'a-token-of-some-length', id: 'me' }]),
+    )
+    const { url } = await start(
+      '--tokens',
+      known,
+      '--host',
+      '0.0.0.0',
+      '--hosts',
+      'mcp.example.com,other.example.com',
+    )
     const local = url.replace('localhost', '127.0.0.1')
     expect((await send(local, add())).status).toBe(401)
-    expect((await send(local, add({ authorization: 'Bearer a-token-of-some-length', host: 'other.example.com' }))).status).toBe(200)
+    expect(
+      (
+        await send(
+          local,
+          add({ authorization: 'Bearer a-token-of-some-length', host: 'other.example.com' }),
+        )
+      ).status,
+    ).toBe(200)
   })
 
   it('serves https', async () => {
@@ -75,18 +94,42 @@ describe('ccmcp serve --http', () => {
     ['every address, without tokens', ['--host', '0.0.0.0'], '--unauthenticated'],
     ['half of a certificate', ['--tls-cert', 'x'], 'belong together'],
     ['a certificate that is not there', ['--tls-cert', '/nope', '--tls-key', '/nope'], 'ENOENT'],
-    ['a certificate that is a key', ['--tls-cert', tls('key'), '--tls-key', tls('cert')], 'The certificate and its key cannot be used'],
+    [
+      'a certificate that is a key',
+      ['--tls-cert', tls('key'), '--tls-key', tls('cert')],
+      'The certificate and its key cannot be used',
+    ],
     ['tokens that are none', ['--tokens', file('bad.json', '{}')], 'must be a JSON list'],
-    ['tokens that cannot be read', ['--tokens', file('broken.json', '[{"token":"secret"')], 'is no JSON'],
-    ['a program that serves by itself', [file('itself.mjs', 'process.exit(0)')], 'export its server instead, or start it with node'],
-    ['tokens that are short', ['--tokens', file('short.json', '[{"token":"x","id":"y"}]')], 'at least 16'],
+    [
+      'tokens that cannot be read',
+      ['--tokens', file('broken.json', '[{"token":"secret"')],
+      'is no JSON',
+    ],
+    [
+      'a program that serves by itself',
+      [file('itself.mjs', 'process.exit(0)')],
+      'export its server instead, or start it with node',
+    ],
+    [
+      'tokens that are short',
+      ['--tokens', file('short.json', '[{"token":"x","id":"y"}]')],
+      'at least 16',
+    ],
     ['an origin that is none', ['--origins', 'example.com'], 'must list origins'],
-    ['a name that is an address of the web', ['--hosts', 'https://mcp.example.com/'], 'must list names such as mcp.example.com'],
+    [
+      'a name that is an address of the web',
+      ['--hosts', 'https://mcp.example.com/'],
+      'must list names such as mcp.example.com',
+    ],
   ])('says what is wrong with %s', (_, args, words) => {
-    const { status, stderr } = spawnSync(process.execPath, [cli, 'serve', '--http', '--port', '0', ...args], {
-      encoding: 'utf8',
-      env: environment,
-    })
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      [cli, 'serve', '--http', '--port', '0', ...args],
+      {
+        encoding: 'utf8',
+        env: environment,
+      },
+    )
     expect(stderr).toContain(words)
     expect(status).toBe(2)
   })
@@ -95,10 +138,14 @@ describe('ccmcp serve --http', () => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as { port: number }
-    const { status, stderr } = spawnSync(process.execPath, [cli, 'serve', '--http', '--port', String(port)], {
-      encoding: 'utf8',
-      env: environment,
-    })
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      [cli, 'serve', '--http', '--port', String(port)],
+      {
+        encoding: 'utf8',
+        env: environment,
+      },
+    )
     other.close()
     expect([status, stderr]).toEqual([2, expect.stringContaining(`Port ${port} is in use`)])
   })

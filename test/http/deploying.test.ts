@@ -25,7 +25,11 @@ function processOf(name: string) {
       tool({
         name: 'ask',
         async run(_, call) {
-          const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } as const
+          const schema = {
+            type: 'object',
+            properties: { ok: { type: 'boolean' } },
+            required: ['ok'],
+          } as const
           await call.ask({ sure: form({ message: 'Sure?', schema }) })
           return `answered to ${name}`
         },
@@ -44,7 +48,8 @@ function processOf(name: string) {
 }
 
 async function processes(use: (all: Record<'a' | 'b', Listening>) => Promise<void>): Promise<void> {
-  const start = (node: string) => listen(processOf(node), { port: 0, node, hosts: ['mcp.example.com'] })
+  const start = (node: string) =>
+    listen(processOf(node), { port: 0, node, hosts: ['mcp.example.com'] })
   const all = { a: await start('a'), b: await start('b') }
   try {
     await use(all)
@@ -53,7 +58,8 @@ async function processes(use: (all: Record<'a' | 'b', Listening>) => Promise<voi
   }
 }
 
-const call = (name: string, more: object = {}) => described('tools/call', { name, arguments: {}, ...more })
+const call = (name: string, more: object = {}) =>
+  described('tools/call', { name, arguments: {}, ...more })
 const able = { _meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }
 
 describe('several processes', () => {
@@ -69,8 +75,13 @@ describe('several processes', () => {
     await processes(async ({ a, b }) => {
       const { json } = await send(a.url, call('ask', able))
       const { requestState } = (json as { result: { requestState: string } }).result
-      const answers = { requestState, inputResponses: { sure: { action: 'accept', content: { ok: true } } } }
-      expect((await send(b.url, call('ask', { ...able, ...answers }))).text).toContain('answered to b')
+      const answers = {
+        requestState,
+        inputResponses: { sure: { action: 'accept', content: { ok: true } } },
+      }
+      expect((await send(b.url, call('ask', { ...able, ...answers }))).text).toContain(
+        'answered to b',
+      )
     })
   })
 })
@@ -86,7 +97,9 @@ describe('nginx', () => {
       })
     })
 
-  async function proxied(use: (url: string, all: Record<'a' | 'b', Listening>) => Promise<void>): Promise<void> {
+  async function proxied(
+    use: (url: string, all: Record<'a' | 'b', Listening>) => Promise<void>,
+  ): Promise<void> {
     const folder = mkdtempSync(join(tmpdir(), 'ccmcp-nginx-'))
     for (const name of ['body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']) mkdirSync(join(folder, name))
     await processes(async (all) => {
@@ -106,7 +119,9 @@ describe('nginx', () => {
         join(folder, 'nginx.conf'),
         `daemon off; master_process off; pid nginx.pid; error_log stderr; events {}\nhttp { access_log off;\n${paths.map((path) => `${path};`).join('\n')}\n${site}\n}`,
       )
-      const nginx = spawn('nginx', ['-p', folder, '-e', 'stderr', '-c', 'nginx.conf'], { stdio: ['ignore', 'ignore', 'pipe'] })
+      const nginx = spawn('nginx', ['-p', folder, '-e', 'stderr', '-c', 'nginx.conf'], {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
       const exited = new Promise((resolve) => nginx.once('exit', resolve))
       let log = ''
       nginx.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()))
@@ -121,7 +136,10 @@ describe('nginx', () => {
       }
     })
   }
-  const viaName = (sending: Sending): Sending => ({ ...sending, headers: { ...(sending.headers as object), host: 'mcp.example.com' } })
+  const viaName = (sending: Sending): Sending => ({
+    ...sending,
+    headers: { ...(sending.headers as object), host: 'mcp.example.com' },
+  })
 
   it.skipIf(!available)('leads every request to where it belongs', async () => {
     await proxied(async (url) => {
@@ -132,7 +150,9 @@ describe('nginx', () => {
         const client = await Handshaken.open(url, '2025-11-25', {}, { host: 'mcp.example.com' })
         const home = client.session[0]
         for (let j = 0; j < 3; j++)
-          expect((await client.request('tools/call', { name: 'where' })).json).toMatchObject({ result: { content: [{ text: home }] } })
+          expect((await client.request('tools/call', { name: 'where' })).json).toMatchObject({
+            result: { content: [{ text: home }] },
+          })
         const own = await client.listen()
         await own.has('data:')
         own.cut()

@@ -4,8 +4,11 @@ import { type Answer, META, POST, described, message, open, send, serving } from
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
-const call = (name: string, args: object = {}, more: object = {}) => described('tools/call', { name, arguments: args, ...more })
-const text = (words: string) => ({ result: { resultType: 'complete', content: [{ type: 'text', text: words }] } })
+const call = (name: string, args: object = {}, more: object = {}) =>
+  described('tools/call', { name, arguments: args, ...more })
+const text = (words: string) => ({
+  result: { resultType: 'complete', content: [{ type: 'text', text: words }] },
+})
 const progressing = { _meta: { progressToken: 'p' } }
 const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
 const base64 = (words: string) => `=?base64?${Buffer.from(words).toString('base64')}?=`
@@ -13,7 +16,10 @@ const base64 = (words: string) => `=?base64?${Buffer.from(words).toString('base6
 /** The same request with other headers; undefined leaves one out. */
 function headed(sending: ReturnType<typeof call>, headers: Record<string, string | undefined>) {
   const all = { ...(sending.headers as Record<string, string>), ...headers }
-  return { ...sending, headers: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) }
+  return {
+    ...sending,
+    headers: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)),
+  }
 }
 
 describe('a request that describes itself', () => {
@@ -22,7 +28,11 @@ describe('a request that describes itself', () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const { status, headers, json } = await send(listening.url, call('echo', { text: 'Grüße' }))
-      expect([status, headers['content-type'], headers['mcp-session-id']]).toEqual([200, 'application/json', undefined])
+      expect([status, headers['content-type'], headers['mcp-session-id']]).toEqual([
+        200,
+        'application/json',
+        undefined,
+      ])
       expect(json).toMatchObject({ id: 1, ...text('Grüße') })
       expect([listening.sessions, listening.open]).toEqual([0, 0])
     })
@@ -33,7 +43,10 @@ describe('a request that describes itself', () => {
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const stream = await open(listening.url, call('steps', { gate: 'a' }, progressing))
-      expect(stream.headers).toMatchObject({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' })
+      expect(stream.headers).toMatchObject({
+        'content-type': 'text/event-stream',
+        'x-accel-buffering': 'no',
+      })
       expect(await stream.message()).toMatchObject({ params: { progress: 1 } })
       gate.open('a')
       await stream.ended()
@@ -46,7 +59,11 @@ describe('a request that describes itself', () => {
   it('is kept alive while a step beside its question runs, which is run once', async () => {
     const { gate } = servedOverHttp()
     let charged = 0
-    const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } as const
+    const schema = {
+      type: 'object',
+      properties: { ok: { type: 'boolean' } },
+      required: ['ok'],
+    } as const
     const charge = tool({
       name: 'charge',
       async run(_, current) {
@@ -54,54 +71,72 @@ describe('a request that describes itself', () => {
           await gate.wait('charged')
           return ++charged
         })
-        const [times] = await Promise.all([charging, current.ask({ sure: form({ message: 'Sure?', schema }) })])
+        const [times] = await Promise.all([
+          charging,
+          current.ask({ sure: form({ message: 'Sure?', schema }) }),
+        ])
         return `charged ${times}`
       },
     })
     const _meta = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } }
-    await serving(createServer({ name: 'shop', version: '1', tools: [charge] }), { keepAlive: 10 }, async ({ url }) => {
-      const stream = await open(url, call('charge', {}, { _meta }))
-      await stream.has(':\n')
-      gate.open('charged')
-      const asked = (await stream.message()) as { result: { resultType: string; requestState: string } }
-      expect(asked.result.resultType).toBe('input_required')
-      const inputResponses = { sure: { action: 'accept', content: { ok: true } } }
-      const { json } = await send(url, call('charge', {}, { _meta, inputResponses, requestState: asked.result.requestState }))
-      expect([json].flat()).toMatchObject([text('charged 1')])
-      expect(charged).toBe(1)
-    })
+    await serving(
+      createServer({ name: 'shop', version: '1', tools: [charge] }),
+      { keepAlive: 10 },
+      async ({ url }) => {
+        const stream = await open(url, call('charge', {}, { _meta }))
+        await stream.has(':\n')
+        gate.open('charged')
+        const asked = (await stream.message()) as {
+          result: { resultType: string; requestState: string }
+        }
+        expect(asked.result.resultType).toBe('input_required')
+        const inputResponses = { sure: { action: 'accept', content: { ok: true } } }
+        const { json } = await send(
+          url,
+          call('charge', {}, { _meta, inputResponses, requestState: asked.result.requestState }),
+        )
+        expect([json].flat()).toMatchObject([text('charged 1')])
+        expect(charged).toBe(1)
+      },
+    )
   })
 
-  it.each([true, false])('is cancelled by whoever closes it (told something before: %s)', async (told) => {
-    proves('http.close-cancels', 'cancellation.http')
-    const { server, ended } = servedOverHttp()
-    await serving(server, {}, async (listening) => {
-      const asked = open(listening.url, call(told ? 'steps' : 'quiet', { gate: 'b' }, progressing))
-      if (told) {
-        const stream = await asked
-        await stream.message()
-        stream.cut()
-      } else {
-        asked.catch(() => {})
-        await until(() => expect(listening.open).toBe(1))
-        // Nothing has come yet, so the connection itself is all there is to break.
-        const { port } = listening
-        expect(port).toBeGreaterThan(0)
-        const controller = new AbortController()
-        const { headers, body, method } = call('quiet', { gate: 'c' })
-        const second = fetch(listening.url, {
-          method,
-          headers: headers as Record<string, string>,
-          body: String(body),
-          signal: controller.signal,
-        })
-        second.catch(() => {})
-        await until(() => expect(listening.open).toBe(2))
-        controller.abort()
-      }
-      await until(() => expect(ended.get(told ? 'b' : 'c')).toMatch(/^stopped/))
-    })
-  })
+  it.each([true, false])(
+    'is cancelled by whoever closes it (told something before: %s)',
+    async (told) => {
+      proves('http.close-cancels', 'cancellation.http')
+      const { server, ended } = servedOverHttp()
+      await serving(server, {}, async (listening) => {
+        const asked = open(
+          listening.url,
+          call(told ? 'steps' : 'quiet', { gate: 'b' }, progressing),
+        )
+        if (told) {
+          const stream = await asked
+          await stream.message()
+          stream.cut()
+        } else {
+          asked.catch(() => {})
+          await until(() => expect(listening.open).toBe(1))
+          // Nothing has come yet, so the connection itself is all there is to break.
+          const { port } = listening
+          expect(port).toBeGreaterThan(0)
+          const controller = new AbortController()
+          const { headers, body, method } = call('quiet', { gate: 'c' })
+          const second = fetch(listening.url, {
+            method,
+            headers: headers as Record<string, string>,
+            body: String(body),
+            signal: controller.signal,
+          })
+          second.catch(() => {})
+          await until(() => expect(listening.open).toBe(2))
+          controller.abort()
+        }
+        await until(() => expect(ended.get(told ? 'b' : 'c')).toMatch(/^stopped/))
+      })
+    },
+  )
 
   it.each(['by the reason', 'by an error that says so', 'by one that has it as its cause'])(
     'is no failure where it stops as it was told to, %s',
@@ -124,17 +159,27 @@ describe('a request that describes itself', () => {
             }),
         }),
       )
-      await serving(server, { log: { write: (line) => log.push(line) }, logLevel: 'debug' }, async ({ url }) => {
-        const controller = new AbortController()
-        const gone = expect(
-          fetch(url, { ...call('wait'), headers: call('wait').headers as Record<string, string>, signal: controller.signal }),
-        )
-        await until(() => expect(begun).toBe(1))
-        controller.abort()
-        await gone.rejects.toThrow()
-        await until(() => expect(log.join('')).toContain('Tool wait has stopped, as it was told to'))
-        expect(log.join('')).not.toContain('error')
-      })
+      await serving(
+        server,
+        { log: { write: (line) => log.push(line) }, logLevel: 'debug' },
+        async ({ url }) => {
+          const controller = new AbortController()
+          const gone = expect(
+            fetch(url, {
+              ...call('wait'),
+              headers: call('wait').headers as Record<string, string>,
+              signal: controller.signal,
+            }),
+          )
+          await until(() => expect(begun).toBe(1))
+          controller.abort()
+          await gone.rejects.toThrow()
+          await until(() =>
+            expect(log.join('')).toContain('Tool wait has stopped, as it was told to'),
+          )
+          expect(log.join('')).not.toContain('error')
+        },
+      )
     },
   )
 
@@ -145,10 +190,9 @@ describe('a request that describes itself', () => {
       const other = open(url, call('steps', { gate: 'other' }, progressing))
       gate.open('other')
       gate.open('one')
-      const answers = await Promise.all([(await one).ended(), (await other).ended()]).then(async () => [
-        (await one).text,
-        (await other).text,
-      ])
+      const answers = await Promise.all([(await one).ended(), (await other).ended()]).then(
+        async () => [(await one).text, (await other).text],
+      )
       expect(answers[0]).toContain('passed one')
       expect(answers[0]).not.toContain('other')
       expect(answers[1]).toContain('passed other')
@@ -164,7 +208,8 @@ describe('a request that describes itself', () => {
         headed(call('echo', { text: 'x' }), { 'mcp-session-id': 'unknown', 'last-event-id': '5' }),
       )
       expect([status, headers['mcp-session-id']]).toEqual([200, undefined])
-      for (const method of ['GET', 'DELETE']) expect((await send(url, { method, headers: {} })).status).toBe(405)
+      for (const method of ['GET', 'DELETE'])
+        expect((await send(url, { method, headers: {} })).status).toBe(405)
     })
   })
 
@@ -172,30 +217,52 @@ describe('a request that describes itself', () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const headers = { ...POST, 'mcp-protocol-version': '2026-07-28' }
-      const { status, text: body } = await send(url, { headers, body: message('notifications/cancelled', { requestId: 1 }) })
+      const { status, text: body } = await send(url, {
+        headers,
+        body: message('notifications/cancelled', { requestId: 1 }),
+      })
       expect([status, body]).toEqual([202, ''])
     })
   })
 })
 
 describe('a stream of changes', () => {
-  const listen = (notifications: object, id: string | number = 'l') => described('subscriptions/listen', { notifications }, id)
-  const tag = (id: string | number) => ({ params: { _meta: { 'io.modelcontextprotocol/subscriptionId': id } } })
+  const listen = (notifications: object, id: string | number = 'l') =>
+    described('subscriptions/listen', { notifications }, id)
+  const tag = (id: string | number) => ({
+    params: { _meta: { 'io.modelcontextprotocol/subscriptionId': id } },
+  })
 
   it('begins with what was agreed on, and tells what was asked for', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
-      const tools = await open(listening.url, listen({ toolsListChanged: true, resourceSubscriptions: ['note://one'] }, 1))
+      const tools = await open(
+        listening.url,
+        listen({ toolsListChanged: true, resourceSubscriptions: ['note://one'] }, 1),
+      )
       const prompts = await open(listening.url, listen({ promptsListChanged: true }, 1))
-      expect(await tools.message()).toMatchObject({ method: 'notifications/subscriptions/acknowledged', ...tag(1) })
-      expect(await prompts.message()).toMatchObject({ method: 'notifications/subscriptions/acknowledged' })
+      expect(await tools.message()).toMatchObject({
+        method: 'notifications/subscriptions/acknowledged',
+        ...tag(1),
+      })
+      expect(await prompts.message()).toMatchObject({
+        method: 'notifications/subscriptions/acknowledged',
+      })
       server.tools.disable('big')
-      expect(await tools.message()).toMatchObject({ method: 'notifications/tools/list_changed', ...tag(1) })
+      expect(await tools.message()).toMatchObject({
+        method: 'notifications/tools/list_changed',
+        ...tag(1),
+      })
       server.updated('note://two')
       server.updated('note://one')
-      expect(await tools.message()).toMatchObject({ method: 'notifications/resources/updated', params: { uri: 'note://one' } })
+      expect(await tools.message()).toMatchObject({
+        method: 'notifications/resources/updated',
+        params: { uri: 'note://one' },
+      })
       server.prompts.disable('hello')
-      expect(await prompts.message()).toMatchObject({ method: 'notifications/prompts/list_changed' })
+      expect(await prompts.message()).toMatchObject({
+        method: 'notifications/prompts/list_changed',
+      })
       expect(prompts.seen).toHaveLength(2)
       expect(listening.open).toBe(2)
       tools.cut()
@@ -222,7 +289,10 @@ describe('a stream of changes', () => {
       await listening.close(5000)
       expect(await stream.message()).toMatchObject({
         id: 'last',
-        result: { resultType: 'complete', _meta: { 'io.modelcontextprotocol/subscriptionId': 'last' } },
+        result: {
+          resultType: 'complete',
+          _meta: { 'io.modelcontextprotocol/subscriptionId': 'last' },
+        },
       })
       expect(await stream.next()).toBeUndefined()
     })
@@ -246,13 +316,26 @@ describe('asking', () => {
   it('is done in the answer, and the call is run again with what was answered', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const capabilities = { _meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }
+      const capabilities = {
+        _meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } },
+      }
       const first = await send(url, call('ask', {}, capabilities))
       const { result } = first.json as { result: { requestState: string } }
-      expect(result).toMatchObject({ resultType: 'input_required', inputRequests: { who: { method: 'elicitation/create' } } })
-      const retry = { inputResponses: { who: { action: 'accept', content: { name: 'Ada' } } }, requestState: result.requestState }
-      expect((await send(url, call('ask', {}, { ...capabilities, ...retry }))).json).toMatchObject(text('It is Ada'))
-      const forged = await send(url, call('ask', {}, { ...capabilities, ...retry, requestState: `${result.requestState}x` }))
+      expect(result).toMatchObject({
+        resultType: 'input_required',
+        inputRequests: { who: { method: 'elicitation/create' } },
+      })
+      const retry = {
+        inputResponses: { who: { action: 'accept', content: { name: 'Ada' } } },
+        requestState: result.requestState,
+      }
+      expect((await send(url, call('ask', {}, { ...capabilities, ...retry }))).json).toMatchObject(
+        text('It is Ada'),
+      )
+      const forged = await send(
+        url,
+        call('ask', {}, { ...capabilities, ...retry, requestState: `${result.requestState}x` }),
+      )
       expect(forged.json).toMatchObject({ error: { code: -32602 } })
     })
   })
@@ -263,22 +346,37 @@ describe('asking', () => {
     await serving(server, {}, async ({ url }) => {
       const { status, json } = await send(url, call('ask'))
       expect(status).toBe(400)
-      expect(json).toMatchObject({ error: { code: -32021, data: { requiredCapabilities: { elicitation: {} } } } })
+      expect(json).toMatchObject({
+        error: { code: -32021, data: { requiredCapabilities: { elicitation: {} } } },
+      })
     })
   })
 })
 
 describe('headers that mirror the body', () => {
-  const region = (args: object, headers: Record<string, string | undefined>) => headed(call('region', args), headers)
+  const region = (args: object, headers: Record<string, string | undefined>) =>
+    headed(call('region', args), headers)
   const uri = 'note://ü/x'
   const good: [string, ReturnType<typeof call>][] = [
     ['plain', region({ region: 'us-west1' }, { 'mcp-param-region': 'us-west1' })],
-    ['with spaces around', region({ region: 'us' }, { 'mcp-param-region': '  us  ', 'mcp-name': '  region ' })],
+    [
+      'with spaces around',
+      region({ region: 'us' }, { 'mcp-param-region': '  us  ', 'mcp-name': '  region ' }),
+    ],
     ['in any case', headed(region({ region: 'us' }, {}), { 'MCP-PARAM-REGION': 'us' })],
     ['encoded', region({ region: 'Hello, 世界' }, { 'mcp-param-region': base64('Hello, 世界') })],
-    ['encoded though it need not be', region({ region: 'us' }, { 'mcp-param-region': base64('us') })],
-    ['encoded, with a line end', region({ region: 'a\nb' }, { 'mcp-param-region': base64('a\nb') })],
-    ['that looks half encoded', region({ region: '=?base64?SGk=' }, { 'mcp-param-region': '=?base64?SGk=' })],
+    [
+      'encoded though it need not be',
+      region({ region: 'us' }, { 'mcp-param-region': base64('us') }),
+    ],
+    [
+      'encoded, with a line end',
+      region({ region: 'a\nb' }, { 'mcp-param-region': base64('a\nb') }),
+    ],
+    [
+      'that looks half encoded',
+      region({ region: '=?base64?SGk=' }, { 'mcp-param-region': '=?base64?SGk=' }),
+    ],
     ['the empty text', region({ region: '' }, { 'mcp-param-region': '' })],
     ['a number', region({ level: 42 }, { 'mcp-param-level': '42' })],
     ['a number, written otherwise', region({ level: 42 }, { 'mcp-param-level': '42.0' })],
@@ -293,10 +391,19 @@ describe('headers that mirror the body', () => {
     ['the method in capitals', headed(call('echo', { text: 'x' }), { 'mcp-method': 'TOOLS/CALL' })],
     ['no name', headed(call('echo', { text: 'x' }), { 'mcp-name': undefined })],
     ['another name', headed(call('echo', { text: 'x' }), { 'mcp-name': 'Echo' })],
-    ['another prompt', headed(described('prompts/get', { name: 'hello' }), { 'mcp-name': 'goodbye' })],
-    ['another resource', headed(described('resources/read', { uri: 'note://one' }), { 'mcp-name': 'note://two' })],
+    [
+      'another prompt',
+      headed(described('prompts/get', { name: 'hello' }), { 'mcp-name': 'goodbye' }),
+    ],
+    [
+      'another resource',
+      headed(described('resources/read', { uri: 'note://one' }), { 'mcp-name': 'note://two' }),
+    ],
     ['no version', headed(call('echo', { text: 'x' }), { 'mcp-protocol-version': undefined })],
-    ['another version', headed(call('echo', { text: 'x' }), { 'mcp-protocol-version': '2025-11-25' })],
+    [
+      'another version',
+      headed(call('echo', { text: 'x' }), { 'mcp-protocol-version': '2025-11-25' }),
+    ],
     ['no parameter', region({ region: 'us' }, {})],
     ['another parameter', region({ region: 'us' }, { 'mcp-param-region': 'eu' })],
     ['a parameter that is not there', region({}, { 'mcp-param-region': 'us' })],
@@ -305,12 +412,24 @@ describe('headers that mirror the body', () => {
     ['no number', region({ level: 0 }, { 'mcp-param-level': '' })],
     ['a number in hexadecimal', region({ level: 16 }, { 'mcp-param-level': '0x10' })],
     ['yes for no', region({ dry: false }, { 'mcp-param-dry': 'FALSE' })],
-    ['Base64 without padding', region({ region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVsbG8?=' })],
-    ['Base64 that nobody writes so', region({ region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVsbG9=?=' })],
-    ['Base64 with other characters', region({ region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVs!!!bG8=?=' })],
+    [
+      'Base64 without padding',
+      region({ region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVsbG8?=' }),
+    ],
+    [
+      'Base64 that nobody writes so',
+      region({ region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVsbG9=?=' }),
+    ],
+    [
+      'Base64 with other characters',
+      region({ region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVs!!!bG8=?=' }),
+    ],
     ['Base64 for the web', region({ region: '??>' }, { 'mcp-param-region': '=?base64?Pz8-?=' })],
     ['Base64 of no UTF-8', region({ region: '\uFFFD' }, { 'mcp-param-region': '=?base64?/w==?=' })],
-    ['a mark in capitals', region({ region: 'Hello' }, { 'mcp-param-region': '=?BASE64?SGVsbG8=?=' })],
+    [
+      'a mark in capitals',
+      region({ region: 'Hello' }, { 'mcp-param-region': '=?BASE64?SGVsbG8=?=' }),
+    ],
     ['bytes that a header must not have', region({ region: 'ü' }, { 'mcp-param-region': 'ü' })],
   ]
 
@@ -353,14 +472,23 @@ describe('one URL', () => {
     proves('http.unknown-method')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
+      const params = {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        clientInfo: { name: 'x', version: '1' },
+      }
       // As strangers do: with headers of the newest, or of none.
       const headers = { ...POST, 'mcp-protocol-version': '2025-11-25', 'mcp-method': 'initialize' }
-      expect((await send(url, { headers, body: message('initialize', params, 1) })).json).toMatchObject({
+      expect(
+        (await send(url, { headers, body: message('initialize', params, 1) })).json,
+      ).toMatchObject({
         result: { protocolVersion: '2025-11-25' },
       })
       const modern = { ...params, _meta: META }
-      expect(await send(url, described('initialize', modern))).toMatchObject({ status: 404, json: { error: { code: -32601 } } })
+      expect(await send(url, described('initialize', modern))).toMatchObject({
+        status: 404,
+        json: { error: { code: -32601 } },
+      })
       expect((await send(url, described('server/discover'))).status).toBe(200)
     })
   })

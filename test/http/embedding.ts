@@ -9,7 +9,10 @@ import type { NodeHandler } from '../../src/http.js'
 /* HTTP servers of other code with an MCP endpoint at /mcp, each on any free port. */
 
 /** Serves for the length of a test. */
-export async function onNode(listener: RequestListener, use: (origin: string) => Promise<void>): Promise<void> {
+export async function onNode(
+  listener: RequestListener,
+  use: (origin: string) => Promise<void>,
+): Promise<void> {
   const server = createHttpServer(listener)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   try {
@@ -20,7 +23,10 @@ export async function onNode(listener: RequestListener, use: (origin: string) =>
   }
 }
 
-async function onFastify(set: (app: FastifyInstance) => void, use: (origin: string) => Promise<void>): Promise<void> {
+async function onFastify(
+  set: (app: FastifyInstance) => void,
+  use: (origin: string) => Promise<void>,
+): Promise<void> {
   const app = Fastify({ forceCloseConnections: true })
   set(app)
   try {
@@ -53,7 +59,8 @@ export const unparsed: Readonly<Record<string, Embedding>> = {
       use,
     ),
   'express.json() with rawBody': (mcp, use) => {
-    const keep = (request: object, _: unknown, rawBody: Buffer) => Object.assign(request, { rawBody })
+    const keep = (request: object, _: unknown, rawBody: Buffer) =>
+      Object.assign(request, { rawBody })
     return onNode(
       express()
         .use(express.json({ verify: keep }))
@@ -74,8 +81,10 @@ export const unparsed: Readonly<Record<string, Embedding>> = {
 
 /** Where other code has read the body and made a value of it. */
 export const parsed: Readonly<Record<string, Embedding>> = {
-  'Express 5 behind express.json()': (mcp, use) => onNode(express().use(express.json()).all('/mcp', mcp), use),
-  'Express 4 behind express.json()': (mcp, use) => onNode(express4().use(express4.json()).all('/mcp', mcp), use),
+  'Express 5 behind express.json()': (mcp, use) =>
+    onNode(express().use(express.json()).all('/mcp', mcp), use),
+  'Express 4 behind express.json()': (mcp, use) =>
+    onNode(express4().use(express4.json()).all('/mcp', mcp), use),
   "Fastify's own parser": (mcp, use) =>
     onFastify((app) => {
       app.all('/mcp', (request, reply) => {

@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
 import { type Authorization, type HttpHeaders, httpHandler, nodeHandler } from '../../src/http.js'
-import { type HttpRequest, type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
+import {
+  type HttpRequest,
+  type Server,
+  createServer,
+  form,
+  prompt,
+  resource,
+  tool,
+} from '../../src/index.js'
 import { Handshaken, described, message, send, serving, withHeaders } from './caller.js'
 import { onNode } from './embedding.js'
 
@@ -33,32 +41,51 @@ function headersServer(): { server: Server; seen: (HttpHeaders | undefined)[] } 
   })
   return { server, seen }
 }
-const CREDENTIALS = { authorization: 'Bearer secret', 'proxy-authorization': 'Basic secret', cookie: 'session=secret' }
-const tenant = (name: string) => withHeaders(described('tools/call', { name: 'tenant' }), { ...CREDENTIALS, 'x-tenant': name })
+const CREDENTIALS = {
+  authorization: 'Bearer secret',
+  'proxy-authorization': 'Basic secret',
+  cookie: 'session=secret',
+}
+const tenant = (name: string) =>
+  withHeaders(described('tools/call', { name: 'tenant' }), { ...CREDENTIALS, 'x-tenant': name })
 
 describe('call.http', () => {
-  const places: Record<string, (server: Server, use: (url: string) => Promise<void>) => Promise<void>> = {
+  const places: Record<
+    string,
+    (server: Server, use: (url: string) => Promise<void>) => Promise<void>
+  > = {
     listen: (server, use) => serving(server, {}, ({ url }) => use(url)),
     nodeHandler: (server, use) => onNode(nodeHandler(server), use),
   }
-  it.each(Object.entries(places))('has the headers, but no credentials, with %s', async (_, place) => {
-    const { server, seen } = headersServer()
-    await place(server, async (url) => {
-      expect((await send(url, tenant('blue'))).text).toContain('"text":"blue"')
-    })
-    const [headers] = seen
-    expect(headers).toMatchObject({ 'x-tenant': 'blue', 'mcp-method': 'tools/call', 'content-type': 'application/json' })
-    expect(JSON.stringify(headers)).not.toContain('secret')
-    // Any name may be asked for, and nothing be changed.
-    expect(headers?.['constructor']).toBeUndefined()
-    expect(() => Object.assign(headers ?? {}, { 'x-tenant': 'red' })).toThrow(TypeError)
-  })
+  it.each(Object.entries(places))(
+    'has the headers, but no credentials, with %s',
+    async (_, place) => {
+      const { server, seen } = headersServer()
+      await place(server, async (url) => {
+        expect((await send(url, tenant('blue'))).text).toContain('"text":"blue"')
+      })
+      const [headers] = seen
+      expect(headers).toMatchObject({
+        'x-tenant': 'blue',
+        'mcp-method': 'tools/call',
+        'content-type': 'application/json',
+      })
+      expect(JSON.stringify(headers)).not.toContain('secret')
+      // Any name may be asked for, and nothing be changed.
+      expect(headers?.['constructor']).toBeUndefined()
+      expect(() => Object.assign(headers ?? {}, { 'x-tenant': 'red' })).toThrow(TypeError)
+    },
+  )
 
   it('is the same by the web’s Request', async () => {
     const { server, seen } = headersServer()
     const { headers, body } = tenant('blue')
     await httpHandler(server)(
-      new Request('http://localhost/', { method: 'POST', headers: headers as Record<string, string>, body: String(body) }),
+      new Request('http://localhost/', {
+        method: 'POST',
+        headers: headers as Record<string, string>,
+        body: String(body),
+      }),
     )
     expect(seen).toEqual([expect.objectContaining({ 'x-tenant': 'blue', 'mcp-name': 'tenant' })])
     expect(JSON.stringify(seen)).not.toContain('secret')
@@ -71,10 +98,18 @@ describe('call.http', () => {
       const call = (id: number) => message('tools/call', { name: 'tenant' }, id)
       await client.post(call(1), { 'x-tenant': 'one' })
       await client.post(`[${call(2)},${call(3)}]`, { 'x-tenant': 'two' })
-      await client.post(message('resources/read', { uri: 'tenant://it' }, 4), { 'x-tenant': 'three' })
+      await client.post(message('resources/read', { uri: 'tenant://it' }, 4), {
+        'x-tenant': 'three',
+      })
       await client.post(message('prompts/get', { name: 'tenant' }, 5), { 'x-tenant': 'four' })
     })
-    expect(seen.map((headers) => headers?.['x-tenant'])).toEqual(['one', 'two', 'two', 'three', 'four'])
+    expect(seen.map((headers) => headers?.['x-tenant'])).toEqual([
+      'one',
+      'two',
+      'two',
+      'three',
+      'four',
+    ])
     expect(seen.some((headers) => 'mcp-session-id' in (headers ?? {}))).toBe(false)
   })
 
@@ -82,13 +117,18 @@ describe('call.http', () => {
     const { server } = headersServer()
     await serving(server, {}, async ({ url }) => {
       const ask = (more: object, name: string) => {
-        const _meta = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } } }
+        const _meta = {
+          'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
+        }
         const call = described('tools/call', { name: 'ask', _meta, ...more })
         return send(url, withHeaders(call, { 'x-tenant': name }))
       }
       const { json } = await ask({}, 'first')
       const { requestState } = (json as { result: { requestState: string } }).result
-      const answered = await ask({ requestState, inputResponses: { sure: { action: 'accept', content: {} } } }, 'second')
+      const answered = await ask(
+        { requestState, inputResponses: { sure: { action: 'accept', content: {} } } },
+        'second',
+      )
       expect(answered.text).toContain('second second')
     })
   })

@@ -58,22 +58,44 @@ describe('the loopback interface', () => {
   })
 
   it('is told from names by addresses that are well-formed', () => {
-    expect(['10.1.2.3', '[fe80::1]', '::1', '127.0.0.1'].map(isAddress)).toEqual([true, true, true, true])
-    expect(['10.1.2.300', 'a.b.c.d', '[::g]', 'cafe', 'localhost', ''].map(isAddress)).toEqual([false, false, false, false, false, false])
+    expect(['10.1.2.3', '[fe80::1]', '::1', '127.0.0.1'].map(isAddress)).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ])
+    expect(['10.1.2.300', 'a.b.c.d', '[::g]', 'cafe', 'localhost', ''].map(isAddress)).toEqual([
+      false,
+      false,
+      false,
+      false,
+      false,
+      false,
+    ])
   })
 
   it('decides who must be verified, by which name a server may be called, and where http is safe', async () => {
     const server = createServer({ name: 's', version: '1' })
-    await expect(listen(server, { host: '127.0.0.999', port: 0 })).rejects.toThrow('unauthenticated')
+    await expect(listen(server, { host: '127.0.0.999', port: 0 })).rejects.toThrow(
+      'unauthenticated',
+    )
     await serving(server, {}, async ({ url }) => {
       const { port } = new URL(url)
       const status = async (host: string) =>
-        (await send(url, { method: 'POST', headers: { ...POST, host: `${host}:${port}` }, body: message('ping', {}, 1) })).status
+        (
+          await send(url, {
+            method: 'POST',
+            headers: { ...POST, host: `${host}:${port}` },
+            body: message('ping', {}, 1),
+          })
+        ).status
       expect(await status('127.0.0.999')).toBe(403)
       expect(await status('[::ffff:127.0.0.1]')).not.toBe(403)
     })
     const resource = 'https://mcp.example.com/mcp'
     expect(() => oauth({ resource, issuer: 'http://[::ffff:127.0.0.1]:1' })).not.toThrow()
-    expect(() => oauth({ resource, issuer: 'http://127.0.0.1.example.com' })).toThrow('must be an https URL')
+    expect(() => oauth({ resource, issuer: 'http://127.0.0.1.example.com' })).toThrow(
+      'must be an https URL',
+    )
   })
 })

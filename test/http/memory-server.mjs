@@ -8,9 +8,17 @@ const server = createServer({
   tools: [tool({ name: 'slow', input: { type: 'object' }, run: () => new Promise(() => {}) })],
   resources: [resource({ uri: 'note://one', read: () => 'one' })],
 })
-const listening = await listen(server, { port: 0, logLevel: 'error', limits: { pending: 20_000_000 } })
+const listening = await listen(server, {
+  port: 0,
+  logLevel: 'error',
+  limits: { pending: 20_000_000 },
+})
 process.on('message', () => {
   globalThis.gc()
-  process.send({ heap: process.memoryUsage().heapUsed, sessions: listening.sessions, open: listening.open })
+  process.send({
+    heap: process.memoryUsage().heapUsed,
+    sessions: listening.sessions,
+    open: listening.open,
+  })
 })
 process.send({ url: listening.url })

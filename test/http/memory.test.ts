@@ -21,7 +21,10 @@ let child: ChildProcess
 let url: string
 beforeEach(async () => {
   const script = fileURLToPath(new URL('memory-server.mjs', import.meta.url))
-  child = fork(script, { execArgv: ['--expose-gc', '--max-old-space-size=100'], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+  child = fork(script, {
+    execArgv: ['--expose-gc', '--max-old-space-size=100'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
   const [{ url: listening }] = (await once(child, 'message')) as [{ url: string }]
   url = listening
 })
@@ -38,7 +41,10 @@ async function state(): Promise<State> {
 }
 
 /** The heap after something has been done again and again, and what each time was answered. */
-async function grown(times: number, attack: (i: number) => Promise<{ status: number }>): Promise<State & { statuses: number[] }> {
+async function grown(
+  times: number,
+  attack: (i: number) => Promise<{ status: number }>,
+): Promise<State & { statuses: number[] }> {
   const before = await state()
   const statuses: number[] = []
   for (let i = 0; i < times; i++) statuses.push((await attack(i)).status)
@@ -59,7 +65,10 @@ function withJunk(method: string, params: object, junk: string): Sending {
 describe('the memory of a server', () => {
   it('does not grow with what clients say of themselves', async () => {
     const capabilities = `"capabilities":{"experimental":{"a":${OBJECTS}}},"clientInfo":{"name":"x","version":"1"}`
-    expect(await grown(6, () => send(url, initialize(capabilities)))).toMatchObject({ statuses: [200], sessions: 6 })
+    expect(await grown(6, () => send(url, initialize(capabilities)))).toMatchObject({
+      statuses: [200],
+      sessions: 6,
+    })
     const icons = `"capabilities":{},"clientInfo":{"name":"x","version":"1","icons":[{"src":"data:${LONG}"}]}`
     const { heap } = await grown(30, () => send(url, initialize(icons)))
     expect(heap).toBeLessThan(5 * MEGABYTE)
@@ -67,7 +76,9 @@ describe('the memory of a server', () => {
 
   it('does not grow with what is subscribed to', async () => {
     const client = await Handshaken.open(url, '2025-11-25')
-    const { heap } = await grown(30, (i) => client.request('resources/subscribe', { uri: `x://${i}/${LONG}` }))
+    const { heap } = await grown(30, (i) =>
+      client.request('resources/subscribe', { uri: `x://${i}/${LONG}` }),
+    )
     expect(heap).toBeLessThan(5 * MEGABYTE)
   })
 
@@ -92,7 +103,10 @@ describe('the memory of a server', () => {
     for (let i = 0; i < 40; i++) void client.post(batch(i)).catch(() => {})
     await expect.poll(async () => (await state()).open, { timeout: 20_000 }).toBe(40)
     expect((await state()).heap - before.heap).toBeLessThan(10 * MEGABYTE)
-    for (let i = 0; i < 10; i++) void send(url, withJunk('tools/call', { name: 'slow', arguments: {} }, OBJECTS)).catch(() => {})
+    for (let i = 0; i < 10; i++)
+      void send(url, withJunk('tools/call', { name: 'slow', arguments: {} }, OBJECTS)).catch(
+        () => {},
+      )
     // Of those, one or two fit; the others are refused.
     const refused = () => send(url, described('tools/call', { name: 'slow', arguments: {} }))
     await expect.poll(async () => (await refused()).status, { timeout: 20_000 }).toBe(503)

@@ -25,7 +25,8 @@ function embedded(options: HttpHandlerOptions = {}) {
   handlers.push(mcp)
   return { ...served, mcp, log: () => log }
 }
-const call = (name: string, args: object = {}, more: object = {}) => described('tools/call', { name, arguments: args, ...more })
+const call = (name: string, args: object = {}, more: object = {}) =>
+  described('tools/call', { name, arguments: args, ...more })
 const withId = (id: string) => ({
   ...call('echo', { text: 'hi' }),
   body: call('echo', { text: 'hi' }).body.toString().replace('"id":1', `"id":${id}`),
@@ -41,7 +42,11 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
         json: { id: 1, result: { content: [{ text: 'hi' }] } },
       })
       const client = await Handshaken.open(url, '2025-11-25')
-      const stream = await client.stream('tools/call', { name: 'steps', arguments: { gate: 'a' }, _meta: { progressToken: 1 } })
+      const stream = await client.stream('tools/call', {
+        name: 'steps',
+        arguments: { gate: 'a' },
+        _meta: { progressToken: 1 },
+      })
       expect(await stream.message()).toMatchObject({ method: 'notifications/progress' })
       gate.open('a')
       await stream.has('passed a')
@@ -56,7 +61,9 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
     await embed(mcp, async (origin) => {
       const client = new Client({ name: 'sdk', version: '1' })
       await client.connect(new StreamableHTTPClientTransport(new URL(`${origin}/mcp`)))
-      expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({ content: [{ text: 'hi' }] })
+      expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({
+        content: [{ text: 'hi' }],
+      })
       await client.close()
     })
   })
@@ -64,7 +71,10 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
   it('notices that a client is gone', async () => {
     const { mcp, ended } = embedded()
     await embed(mcp, async (origin) => {
-      const stream = await open(`${origin}/mcp`, call('steps', { gate: 'never' }, { _meta: { progressToken: 1 } }))
+      const stream = await open(
+        `${origin}/mcp`,
+        call('steps', { gate: 'never' }, { _meta: { progressToken: 1 } }),
+      )
       await stream.message()
       stream.cut()
       await expect.poll(() => ended.get('never')).toMatch(/^stopped/)
@@ -77,20 +87,34 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
     await embed(mcp, async (origin) => {
       const url = `${origin}/mcp`
       const echo = call('echo', { text: 'hi' })
-      const statusWith = async (headers: Record<string, string>) => (await send(url, withHeaders(echo, headers))).status
+      const statusWith = async (headers: Record<string, string>) =>
+        (await send(url, withHeaders(echo, headers))).status
       expect(await statusWith({ host: 'evil.example' })).toBe(403)
       expect(await statusWith({ origin: 'https://evil.example' })).toBe(403)
       expect(await statusWith({ 'mcp-method': 'tools/list' })).toBe(400)
       expect((await send(url, call('echo', { text: 'x'.repeat(1000) }))).status).toBe(413)
-      expect((await send(url, withHeaders(call('echo', { text: 'x'.repeat(1000) }), { 'transfer-encoding': 'chunked' }))).status).toBe(413)
-      for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE', 'PUT']) expect((await send(url, { method })).status).toBe(405)
+      expect(
+        (
+          await send(
+            url,
+            withHeaders(call('echo', { text: 'x'.repeat(1000) }), {
+              'transfer-encoding': 'chunked',
+            }),
+          )
+        ).status,
+      ).toBe(413)
+      for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE', 'PUT'])
+        expect((await send(url, { method })).status).toBe(405)
     })
   })
 
   it('ends its streams with their results when it is closed, twice at once too', async () => {
     const { mcp } = embedded()
     await embed(mcp, async (origin) => {
-      const stream = await open(`${origin}/mcp`, described('subscriptions/listen', { notifications: {} }, 'l'))
+      const stream = await open(
+        `${origin}/mcp`,
+        described('subscriptions/listen', { notifications: {} }, 'l'),
+      )
       await stream.has('acknowledged')
       await Promise.all([mcp.close(), mcp.close()])
       await stream.has('"id":"l","result"')
@@ -103,11 +127,16 @@ describe.each(Object.entries(unparsed))('%s', (_, embed) => {
   it('keeps every digit, and says what is wrong with a body', async () => {
     const { mcp } = embedded()
     await embed(mcp, async (origin) => {
-      expect((await send(`${origin}/mcp`, withId('12345678901234567890'))).text).toContain('"id":12345678901234567890')
+      expect((await send(`${origin}/mcp`, withId('12345678901234567890'))).text).toContain(
+        '"id":12345678901234567890',
+      )
       if (_ === 'express.json() with rawBody') return // it has answered itself
       const broken = await send(`${origin}/mcp`, { ...call('echo'), body: '{"jsonrpc":' })
       expect(broken).toMatchObject({ status: 400, json: { error: { code: -32700 } } })
-      expect(await send(`${origin}/mcp`, { ...call('echo'), body: '' })).toMatchObject({ status: 400, json: { error: { code: -32700 } } })
+      expect(await send(`${origin}/mcp`, { ...call('echo'), body: '' })).toMatchObject({
+        status: 400,
+        json: { error: { code: -32700 } },
+      })
     })
   })
 })
@@ -118,7 +147,9 @@ describe.each(Object.entries(parsed))('%s', (_, embed) => {
     await embed(mcp, async (origin) => {
       expect((await send(`${origin}/mcp`, withId('12345678901234567890'))).status).toBe(500)
       expect(log()).toContain('in front of the body parser')
-      expect((await send(`${origin}/mcp`, withId('9007199254740991'))).text).toContain('"id":9007199254740991')
+      expect((await send(`${origin}/mcp`, withId('9007199254740991'))).text).toContain(
+        '"id":9007199254740991',
+      )
     })
   })
 
@@ -144,10 +175,13 @@ describe('paths', () => {
   it('with `path`, all others are left to next, whatever their Host', async () => {
     const { mcp } = embedded({ path: '/mcp' })
     await onNode(app(mcp), async (origin) => {
-      for (const path of ['/mcp', '/mcp/', '/mcp?a=1']) expect((await send(origin + path, call('echo', { text: 'x' }))).status).toBe(200)
+      for (const path of ['/mcp', '/mcp/', '/mcp?a=1'])
+        expect((await send(origin + path, call('echo', { text: 'x' }))).status).toBe(200)
       for (const path of ['/', '/mcp2', '/MCP', '/x/mcp'])
         expect((await send(origin + path, call('echo', { text: 'x' }))).text).toBe('nothing')
-      expect((await send(`${origin}/healthz`, { method: 'GET', headers: { host: 'app.example' } })).text).toBe('mine')
+      expect(
+        (await send(`${origin}/healthz`, { method: 'GET', headers: { host: 'app.example' } })).text,
+      ).toBe('mine')
     })
   })
 
@@ -171,11 +205,17 @@ describe('paths', () => {
   })
 
   it('shows the metadata document of authorization, at the root', async () => {
-    const auth = { ...tokens([{ token: 'a-token-of-sixteen', id: 'ada' }]), resource: 'https://mcp.example/api/mcp' }
+    const auth = {
+      ...tokens([{ token: 'a-token-of-sixteen', id: 'ada' }]),
+      resource: 'https://mcp.example/api/mcp',
+    }
     const document = '/.well-known/oauth-protected-resource/api/mcp'
     const { mcp } = embedded({ path: '/api/mcp', auth })
     await onNode(app(mcp), async (origin) => {
-      expect(await send(origin + document, { method: 'GET' })).toMatchObject({ status: 200, json: { resource: auth.resource } })
+      expect(await send(origin + document, { method: 'GET' })).toMatchObject({
+        status: 200,
+        json: { resource: auth.resource },
+      })
       expect((await send(`${origin}/api/mcp`, call('echo', { text: 'x' }))).status).toBe(401)
       expect((await send(`${origin}/other`)).text).toBe('nothing')
     })
@@ -191,7 +231,8 @@ describe('other code around it', () => {
         res.setHeader('Set-Cookie', 'a=1')
         // As in on-headers before 1.1, which is behind compression, morgan and others.
         res.writeHead = function (this: typeof res, status: number, headers?: unknown) {
-          if (Array.isArray(headers)) for (const pair of headers as string[]) this.setHeader(pair[0] ?? '', pair[1] ?? '')
+          if (Array.isArray(headers))
+            for (const pair of headers as string[]) this.setHeader(pair[0] ?? '', pair[1] ?? '')
           return writeHead.call(this, status)
         } as typeof res.writeHead
         next()
@@ -200,7 +241,10 @@ describe('other code around it', () => {
     await onNode(wrapped, async (origin) => {
       const { headers } = await send(origin, call('echo', { text: 'x' }))
       expect(headers).toMatchObject({ 'content-type': 'application/json', 'set-cookie': ['a=1'] })
-      const stream = await open(origin, call('steps', { gate: 'g' }, { _meta: { progressToken: 1 } }))
+      const stream = await open(
+        origin,
+        call('steps', { gate: 'g' }, { _meta: { progressToken: 1 } }),
+      )
       expect(stream.headers['content-type']).toBe('text/event-stream')
       gate.open('g')
       await stream.ended()
@@ -216,7 +260,10 @@ describe('other code around it', () => {
       })
       .use(mcp)
     await onNode(answered, async (origin) => {
-      expect(await send(origin, call('quiet', { gate: 'q' }))).toMatchObject({ status: 418, text: 'tea' })
+      expect(await send(origin, call('quiet', { gate: 'q' }))).toMatchObject({
+        status: 418,
+        text: 'tea',
+      })
       expect(mcp.open).toBe(0)
       expect(ended.size).toBe(0)
     })
@@ -248,9 +295,13 @@ describe('other code around it', () => {
 
   it('whose error handler answers for a broken body is not ours to change', async () => {
     const { mcp } = embedded()
-    const failed: ErrorRequestHandler = (_error, _req, res, _next) => void res.status(422).send('unreadable')
+    const failed: ErrorRequestHandler = (_error, _req, res, _next) =>
+      void res.status(422).send('unreadable')
     await onNode(express().use(express.json()).use(mcp).use(failed), async (origin) => {
-      expect(await send(origin, { ...call('echo'), body: '{"jsonrpc":' })).toMatchObject({ status: 422, text: 'unreadable' })
+      expect(await send(origin, { ...call('echo'), body: '{"jsonrpc":' })).toMatchObject({
+        status: 422,
+        text: 'unreadable',
+      })
       // Longer than express.json() takes.
       expect((await send(origin, call('echo', { text: 'x'.repeat(200_000) }))).status).toBe(422)
       expect((await send(origin, call('echo', { text: 'x' }))).status).toBe(200)
@@ -271,7 +322,9 @@ describe('other code around it', () => {
   it('that passes something else is told what is expected', () => {
     const { mcp } = embedded()
     // @ts-expect-error: the request of Fastify is not the one of Node
-    expect(() => mcp({ raw: {}, headers: {} }, { raw: {} })).toThrow('pass request.raw and reply.raw')
+    expect(() => mcp({ raw: {}, headers: {} }, { raw: {} })).toThrow(
+      'pass request.raw and reply.raw',
+    )
   })
 })
 
@@ -282,13 +335,17 @@ describe('connections', () => {
       const { port, host } = new URL(origin)
       for (let i = 0; i < 5; i++) {
         const socket = netConnect(Number(port), '127.0.0.1')
-        socket.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 450\r\n\r\n${'x'.repeat(400)}`)
+        socket.write(
+          `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 450\r\n\r\n${'x'.repeat(400)}`,
+        )
         await once(socket, 'connect')
         socket.destroy()
         await once(socket, 'close')
       }
       // What they had sent would not leave enough for this.
-      await expect.poll(async () => (await send(origin, call('echo', { text: 'x' }))).status).toBe(200)
+      await expect
+        .poll(async () => (await send(origin, call('echo', { text: 'x' }))).status)
+        .toBe(200)
       expect(mcp.open).toBe(0)
     })
   })
@@ -304,7 +361,11 @@ describe('connections', () => {
       const socket = netConnect(Number(port), '127.0.0.1')
       let text = ''
       socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
-      socket.write(raw(call('quiet', { gate: 'p' })) + raw(call('echo', { text: 'second' })) + raw(call('echo', { text: 'third' })))
+      socket.write(
+        raw(call('quiet', { gate: 'p' })) +
+          raw(call('echo', { text: 'second' })) +
+          raw(call('echo', { text: 'third' })),
+      )
       await expect.poll(() => mcp.open).toBe(1)
       gate.open('p')
       await expect.poll(() => text).toMatch(/passed p[^]*second[^]*third/)
@@ -322,7 +383,9 @@ describe('connections', () => {
       let text = ''
       stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
       stream.end(String(body))
-      const status = new Promise((resolve) => stream.on('response', (head) => resolve(head[':status'])))
+      const status = new Promise((resolve) =>
+        stream.on('response', (head) => resolve(head[':status'])),
+      )
       return { stream, status, text: () => text }
     }
     try {
@@ -330,8 +393,15 @@ describe('connections', () => {
       expect(await one.status).toBe(200)
       await once(one.stream, 'end')
       expect(JSON.parse(one.text())).toMatchObject({ id: 1, result: { content: [{ text: 'hi' }] } })
-      expect(await post(call('echo', { text: 'hi' }), { ':authority': 'evil.example' }).status).toBe(403)
-      expect(await post(call('echo', { text: 'hi' }), { ':authority': 'localhost', host: 'evil.example' }).status).toBe(400)
+      expect(
+        await post(call('echo', { text: 'hi' }), { ':authority': 'evil.example' }).status,
+      ).toBe(403)
+      expect(
+        await post(call('echo', { text: 'hi' }), {
+          ':authority': 'localhost',
+          host: 'evil.example',
+        }).status,
+      ).toBe(400)
       const slow = post(call('steps', { gate: 'never' }, { _meta: { progressToken: 1 } }))
       await expect.poll(() => slow.text()).toContain('notifications/progress')
       slow.stream.close()

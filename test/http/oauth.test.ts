@@ -42,7 +42,11 @@ async function addKey(more: Partial<JWK> = {}, algorithm = 'ES256'): Promise<Cry
   return privateKey
 }
 
-function sign(key: CryptoKey, claims: Record<string, unknown>, header: { kid?: string; alg?: string } = {}): Promise<string> {
+function sign(
+  key: CryptoKey,
+  claims: Record<string, unknown>,
+  header: { kid?: string; alg?: string } = {},
+): Promise<string> {
   return new SignJWT(claims)
     .setProtectedHeader({ alg: 'ES256', ...header })
     .setIssuer(address)
@@ -60,7 +64,8 @@ describe('the principal of a token', () => {
   it('is a user or a client, and never one for the other', async () => {
     const key = await addKey()
     const { verify } = auth()
-    const idOf = async (claims: Record<string, unknown>) => (await verify(await sign(key, claims)))?.id
+    const idOf = async (claims: Record<string, unknown>) =>
+      (await verify(await sign(key, claims)))?.id
     const user = await idOf({ sub: 'alice', client_id: 'app' })
     const client = await idOf({ client_id: 'alice' })
     expect([user, client]).toEqual([`${address} alice`, `${address}#client alice`])
@@ -68,7 +73,13 @@ describe('the principal of a token', () => {
     expect(await idOf({ sub: 'alice', client_id: 'alice' })).toBe(client)
     expect(await idOf({ sub: 'alice' })).toBe(user)
     expect(await idOf({ sub: '#client alice' })).not.toBe(client)
-    for (const claims of [{}, { sub: '' }, { client_id: '' }, { client_id: 7 }, { sub: '', client_id: 'app' }])
+    for (const claims of [
+      {},
+      { sub: '' },
+      { client_id: '' },
+      { client_id: 7 },
+      { sub: '', client_id: 'app' },
+    ])
       expect(await idOf(claims)).toBeUndefined()
   })
 })
@@ -78,7 +89,10 @@ describe('a token that does not name its key', () => {
     const [first, second] = [await addKey(), await addKey()]
     await addKey({ alg: 'RS256' }, 'RS256')
     const { verify } = auth()
-    for (const key of [first, second]) expect(await verify(await sign(key, { sub: 'alice' }))).toMatchObject({ id: `${address} alice` })
+    for (const key of [first, second])
+      expect(await verify(await sign(key, { sub: 'alice' }))).toMatchObject({
+        id: `${address} alice`,
+      })
     const { privateKey: foreign } = await generateKeyPair('ES256')
     expect(await verify(await sign(foreign, { sub: 'alice' }))).toBeUndefined()
   })
@@ -92,7 +106,11 @@ describe('a token that does not name its key', () => {
 
   it('must be good in all else', async () => {
     const [first] = [await addKey(), await addKey()]
-    expect(await auth({ resource: 'http://localhost/other' }).verify(await sign(first, { sub: 'alice' }))).toBeUndefined()
+    expect(
+      await auth({ resource: 'http://localhost/other' }).verify(
+        await sign(first, { sub: 'alice' }),
+      ),
+    ).toBeUndefined()
   })
 })
 
@@ -100,7 +118,11 @@ describe('an issuer that is down', () => {
   /** Verifies so many bad tokens, one after the other and all at once. */
   const flood = async (verify: ReturnType<typeof auth>['verify'], count = 10) => {
     const { privateKey } = await generateKeyPair('ES256')
-    const tokens = await Promise.all(Array.from({ length: count }, (_, index) => sign(privateKey, { sub: 'x' }, { kid: `k${index}` })))
+    const tokens = await Promise.all(
+      Array.from({ length: count }, (_, index) =>
+        sign(privateKey, { sub: 'x' }, { kid: `k${index}` }),
+      ),
+    )
     for (const token of tokens) await expect(verify(token)).rejects.toThrow()
     await Promise.all(tokens.map((token) => expect(verify(token)).rejects.toThrow()))
   }
@@ -129,9 +151,13 @@ describe('an issuer that is down', () => {
     }
     expect(requests).toHaveLength(26)
     isUp = true
-    await expect(verify(await sign(key, { sub: 'alice' }))).rejects.toThrow(/^Not tried again for another 60 s/)
+    await expect(verify(await sign(key, { sub: 'alice' }))).rejects.toThrow(
+      /^Not tried again for another 60 s/,
+    )
     vi.setSystemTime(Date.now() + 60_000)
-    expect(await verify(await sign(key, { sub: 'alice' }))).toMatchObject({ id: `${address} alice` })
+    expect(await verify(await sign(key, { sub: 'alice' }))).toMatchObject({
+      id: `${address} alice`,
+    })
   })
 
   it('is not asked for each unknown key, and those that are known still serve', async () => {

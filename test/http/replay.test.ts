@@ -37,9 +37,12 @@ describe('the memory of events', () => {
 
   it('lets go of the streams that have been silent longest where all together are too much', () => {
     const store = new MemoryReplay({ total: 2200 })
-    for (const stream of ['a', 'b', 'c', 'a']) store.keep(stream, { number: 1, frame: 'x'.repeat(150) })
+    for (const stream of ['a', 'b', 'c', 'a'])
+      store.keep(stream, { number: 1, frame: 'x'.repeat(150) })
     store.keep('d', { number: 1, frame: 'x'.repeat(150) })
-    expect(['a', 'b', 'c', 'd'].map((stream) => store.after(stream, 0).length)).toEqual([2, 0, 1, 1])
+    expect(['a', 'b', 'c', 'd'].map((stream) => store.after(stream, 0).length)).toEqual([
+      2, 0, 1, 1,
+    ])
     expect(store.size).toBeLessThanOrEqual(2200)
   })
 
@@ -49,7 +52,9 @@ describe('the memory of events', () => {
       store.keep('a', { number: 1, frame })
       return store.size
     }
-    expect([size('ü'.repeat(1000)) - size(''), size('語'.repeat(1000)) - size('')]).toEqual([1000, 2000])
+    expect([size('ü'.repeat(1000)) - size(''), size('語'.repeat(1000)) - size('')]).toEqual([
+      1000, 2000,
+    ])
   })
 
   it('forgets what was dropped', () => {

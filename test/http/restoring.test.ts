@@ -63,11 +63,18 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     const moved = client.at(second.url)
     const answer = await moved.request('tools/call', { name: 'say', arguments: {} })
     expect(answer.status).toBe(200)
-    expect(answer.json).toMatchObject([{ method: 'notifications/message', params: { level: 'debug', data: 'in detail' } }, said('said')])
+    expect(answer.json).toMatchObject([
+      { method: 'notifications/message', params: { level: 'debug', data: 'in detail' } },
+      said('said'),
+    ])
     expect(second.sessions).toBe(1)
     const stream = await moved.listen()
     server.updated('note:it')
-    expect(await stream.message()).toEqual({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: 'note:it' } })
+    expect(await stream.message()).toEqual({
+      jsonrpc: '2.0',
+      method: 'notifications/resources/updated',
+      params: { uri: 'note:it' },
+    })
     stream.cut()
     expect((await moved.end()).status).toBe(204)
     expect([second.sessions, sessions.size]).toEqual([0, 0])
@@ -82,7 +89,11 @@ describe('what is left of streams', () => {
     const client = await Handshaken.open(first.url, NEWEST)
     const own = await client.listen()
     const primed = await own.next()
-    const call = await client.stream('tools/call', { name: 'steps', arguments: { gate: 'a' }, _meta: { progressToken: 'p' } })
+    const call = await client.stream('tools/call', {
+      name: 'steps',
+      arguments: { gate: 'a' },
+      _meta: { progressToken: 'p' },
+    })
     await call.has('"progress":1')
     const last = call.seen.at(-1)?.id ?? ''
     call.cut()
@@ -96,22 +107,33 @@ describe('what is left of streams', () => {
     const second = await start(other, shared)
     const moved = client.at(second.url)
     const rest = await moved.listen(last)
-    expect([await rest.message(), await rest.message()]).toMatchObject([{ params: { progress: 2 } }, said('passed a')])
+    expect([await rest.message(), await rest.message()]).toMatchObject([
+      { params: { progress: 2 } },
+      said('passed a'),
+    ])
     expect(await rest.message()).toBeUndefined()
     const ownAgain = await moved.listen(primed?.id)
     expect(await ownAgain.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
     other.tools.remove('big')
     expect(await ownAgain.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
     // The names of its streams are new: nothing is taken for something else.
-    expect(ownAgain.seen.map(({ id }) => id)).toEqual(['g.1', expect.stringMatching(/^g[1-9]\d*\.1$/) as string])
+    expect(ownAgain.seen.map(({ id }) => id)).toEqual([
+      'g.1',
+      expect.stringMatching(/^g[1-9]\d*\.1$/) as string,
+    ])
     ownAgain.cut()
-    for (const never of ['7p.1', 'x.1', 'gg.2']) expect((await moved.listen(never)).status).toBe(400)
+    for (const never of ['7p.1', 'x.1', 'gg.2'])
+      expect((await moved.listen(never)).status).toBe(400)
   })
 
   it('is not taken for that of another process, also where one has kept the session that another has taken up', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
-      const shared = { sessions: new MemorySessions(), replay: new MemoryReplay(), limits: { idle: 60_000 } }
+      const shared = {
+        sessions: new MemorySessions(),
+        replay: new MemoryReplay(),
+        limits: { idle: 60_000 },
+      }
       const first = await start(watched(), shared)
       const client = await Handshaken.open(first.url, NEWEST)
       const changing = watched()
@@ -128,11 +150,15 @@ describe('what is left of streams', () => {
       const again = await client.at(third.url).listen()
       const primed = await again.next()
       other.resources.remove('note:it')
-      expect(await again.message()).toMatchObject({ method: 'notifications/resources/list_changed' })
+      expect(await again.message()).toMatchObject({
+        method: 'notifications/resources/list_changed',
+      })
       expect(stream.seen.map(({ id }) => id)).not.toContain(again.seen.at(-1)?.id)
       again.cut()
       const resumed = await client.at(third.url).listen(primed?.id)
-      expect(await resumed.message()).toMatchObject({ method: 'notifications/resources/list_changed' })
+      expect(await resumed.message()).toMatchObject({
+        method: 'notifications/resources/list_changed',
+      })
       resumed.cut()
     } finally {
       vi.useRealTimers()
@@ -216,12 +242,17 @@ describe('a store of sessions', () => {
     await first.close()
     const second = await start(watched(), { sessions, auth })
     const ping = (session: string, letter: string) =>
-      send(second.url, { headers: { ...POST, 'mcp-session-id': session, ...by(letter) }, body: message('ping', {}, 1) })
+      send(second.url, {
+        headers: { ...POST, 'mcp-session-id': session, ...by(letter) },
+        body: message('ping', {}, 1),
+      })
     const { session } = client
     // The right name with another secret, another name, another person, and what is no id at all.
     const changed = session.slice(0, -1) + (session.endsWith('A') ? 'B' : 'A')
     expect((await ping(changed, 'a')).status).toBe(404)
-    expect((await ping((session.startsWith('x') ? 'y' : 'x') + session.slice(1), 'a')).status).toBe(404)
+    expect((await ping((session.startsWith('x') ? 'y' : 'x') + session.slice(1), 'a')).status).toBe(
+      404,
+    )
     expect((await ping(session, 'b')).status).toBe(404)
     for (const wrong of [session.slice(0, -20), '__proto__', `${session}A`, '../../etc/passwd'])
       expect((await ping(wrong, 'a')).status).toBe(404)
@@ -245,7 +276,10 @@ describe('a store of sessions', () => {
     const go = sessions.hold()
     sessions.asked.length = 0
     const ping = (id: string, letter: string) =>
-      send(second.url, { headers: { ...POST, 'mcp-session-id': id, ...by(letter) }, body: message('ping', {}, 1) })
+      send(second.url, {
+        headers: { ...POST, 'mcp-session-id': id, ...by(letter) },
+        body: message('ping', {}, 1),
+      })
     const own = ping(session, 'a')
     await until(() => expect(sessions.asked).toEqual(['fetch']))
     const other = ping(`${session} ann`, 'b')
@@ -270,10 +304,14 @@ describe('a store of sessions', () => {
     const second = await start(server, { sessions })
     sessions.asked.length = 0
     const moved = client.at(second.url)
-    const answers = Array.from({ length: 20 }, (_, n) => moved.request('tools/call', echo(String(n))))
+    const answers = Array.from({ length: 20 }, (_, n) =>
+      moved.request('tools/call', echo(String(n))),
+    )
     await until(() => expect(sessions.asked).toEqual(['fetch']))
     go()
-    expect((await Promise.all(answers)).map(({ json }) => json)).toMatchObject(Array.from({ length: 20 }, (_, n) => said(String(n))))
+    expect((await Promise.all(answers)).map(({ json }) => json)).toMatchObject(
+      Array.from({ length: 20 }, (_, n) => said(String(n))),
+    )
     expect(opened.filter((method) => method === 'initialize')).toHaveLength(1)
     expect(sessions.asked.filter((what) => what === 'fetch')).toHaveLength(1)
     expect(second.sessions).toBe(1)
@@ -293,7 +331,9 @@ describe('a store of sessions', () => {
     const second = await start(servedOverHttp().server, { sessions, log })
     const refused = await kept.at(second.url).request('ping')
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
-    expect(refused.json).toMatchObject({ error: { message: expect.stringContaining('sessions cannot be looked up now') as string } })
+    expect(refused.json).toMatchObject({
+      error: { message: expect.stringContaining('sessions cannot be looked up now') as string },
+    })
     // It has ended here; but another process could take it up, until it is dropped.
     expect((await client.end()).status).toBe(503)
     expect([first.sessions, (await client.request('ping')).status]).toEqual([1, 503])
@@ -315,10 +355,14 @@ describe('a store of sessions', () => {
     }
     const { url } = await start(watched(), { sessions: broken, log: { write: () => {} } })
     const id = 'A'.repeat(32)
-    const ping = (to: string) => send(to, { headers: { ...POST, 'mcp-session-id': id }, body: message('ping', {}, 1) })
+    const ping = (to: string) =>
+      send(to, { headers: { ...POST, 'mcp-session-id': id }, body: message('ping', {}, 1) })
     expect((await ping(url)).status).toBe(503)
     for (const text of ['', '{', '{}', 'null', '[]', '{"secret":1}']) {
-      const other = await start(watched(), { sessions: { keep: () => {}, fetch: () => text, drop: () => {} }, log: { write: () => {} } })
+      const other = await start(watched(), {
+        sessions: { keep: () => {}, fetch: () => text, drop: () => {} },
+        log: { write: () => {} },
+      })
       expect((await ping(other.url)).status).toBe(404)
     }
   })
@@ -377,15 +421,33 @@ describe('a store of sessions', () => {
   })
 
   it('may never say that it has dropped a session: its client does not wait for that', async () => {
-    const sessions = { keep: () => {}, fetch: () => undefined, drop: () => new Promise<void>(() => {}) }
+    const sessions = {
+      keep: () => {},
+      fetch: () => undefined,
+      drop: () => new Promise<void>(() => {}),
+    }
     const lines: string[] = []
-    const handler = httpHandler(watched(), { sessions, log: { write: (line) => void lines.push(line) } })
+    const handler = httpHandler(watched(), {
+      sessions,
+      log: { write: (line) => void lines.push(line) },
+    })
     const visit = (init: RequestInit) => handler(new Request('http://localhost/mcp', init))
-    const params = { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } }
-    const opened = await visit({ method: 'POST', headers: POST, body: message('initialize', params, 1) })
+    const params = {
+      protocolVersion: NEWEST,
+      capabilities: {},
+      clientInfo: { name: 'test', version: '1' },
+    }
+    const opened = await visit({
+      method: 'POST',
+      headers: POST,
+      body: message('initialize', params, 1),
+    })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
-      const ended = visit({ method: 'DELETE', headers: { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' } })
+      const ended = visit({
+        method: 'DELETE',
+        headers: { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' },
+      })
       await vi.advanceTimersByTimeAsync(60_000)
       expect((await ended).status).toBe(503)
       expect(lines.join('')).toContain('A session could not be dropped from its store in time')
@@ -410,7 +472,11 @@ describe('a store of sessions', () => {
     const handler = httpHandler(watched(), { sessions })
     const ping = () =>
       handler(
-        new Request('http://localhost/mcp', { method: 'POST', headers: { ...POST, ...client.headers }, body: message('ping', {}, 1) }),
+        new Request('http://localhost/mcp', {
+          method: 'POST',
+          headers: { ...POST, ...client.headers },
+          body: message('ping', {}, 1),
+        }),
       )
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
@@ -431,7 +497,9 @@ describe('a store of sessions', () => {
       const sessions = new Remote()
       const first = await start(watched(), { sessions, limits: { idle: 60_000 } })
       const client = await Handshaken.open(first.url, NEWEST)
-      await until(() => expect(sessions.asked.filter((what) => what === 'keep').length).toBeGreaterThan(0))
+      await until(() =>
+        expect(sessions.asked.filter((what) => what === 'keep').length).toBeGreaterThan(0),
+      )
       await client.request('ping')
       sessions.asked.length = 0
       await client.request('ping')
@@ -450,13 +518,20 @@ describe('a session that has just begun', () => {
   const initialize = (url: string) =>
     send(url, {
       headers: POST,
-      body: message('initialize', { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } }, 1),
+      body: message(
+        'initialize',
+        { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+        1,
+      ),
     })
 
   it('is in the store before its client hears of it', async () => {
     const kept = new MemorySessions()
     const waiting: (() => void)[] = []
-    const shared = { fetch: (name: string) => kept.fetch(name), drop: (name: string) => kept.drop(name) }
+    const shared = {
+      fetch: (name: string) => kept.fetch(name),
+      drop: (name: string) => kept.drop(name),
+    }
     const slow: SessionStore = {
       ...shared,
       keep: async (name, session, ttl) => {
@@ -476,15 +551,27 @@ describe('a session that has just begun', () => {
     waiting[0]?.()
     const id = String((await opening).headers['mcp-session-id'])
     // The process ends without having been told anything more.
-    const second = await start(watched(), { sessions: { ...shared, keep: (...session) => kept.keep(...session) } })
-    const moved = await send(second.url, { headers: { ...POST, 'mcp-session-id': id }, body: message('ping', undefined, 2) })
+    const second = await start(watched(), {
+      sessions: { ...shared, keep: (...session) => kept.keep(...session) },
+    })
+    const moved = await send(second.url, {
+      headers: { ...POST, 'mcp-session-id': id },
+      body: message('ping', undefined, 2),
+    })
     expect([moved.status, second.sessions]).toEqual([200, 1])
   })
 
   it('is answered also where the store fails', async () => {
-    const broken: SessionStore = { keep: () => Promise.reject(new Error('no connection')), fetch: () => undefined, drop: () => {} }
+    const broken: SessionStore = {
+      keep: () => Promise.reject(new Error('no connection')),
+      fetch: () => undefined,
+      drop: () => {},
+    }
     let log = ''
-    const first = await start(watched(), { sessions: broken, log: { write: (line) => void (log += line) } })
+    const first = await start(watched(), {
+      sessions: broken,
+      log: { write: (line) => void (log += line) },
+    })
     expect((await initialize(first.url)).status).toBe(200)
     expect(log).toContain('could not be kept')
   })
@@ -492,10 +579,20 @@ describe('a session that has just begun', () => {
   it('is answered also where the store does not answer, after a while', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
-      const silent: SessionStore = { keep: () => new Promise(() => {}), fetch: () => undefined, drop: () => {} }
+      const silent: SessionStore = {
+        keep: () => new Promise(() => {}),
+        fetch: () => undefined,
+        drop: () => {},
+      }
       const handler = httpHandler(watched(), { sessions: silent })
-      const body = message('initialize', { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } }, 1)
-      const answer = handler(new Request('http://localhost/mcp', { method: 'POST', headers: POST, body }))
+      const body = message(
+        'initialize',
+        { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+        1,
+      )
+      const answer = handler(
+        new Request('http://localhost/mcp', { method: 'POST', headers: POST, body }),
+      )
       await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1))
       await vi.advanceTimersByTimeAsync(2000)
       expect((await answer).headers.get('mcp-session-id')).toMatch(/./)
@@ -506,7 +603,11 @@ describe('a session that has just begun', () => {
 })
 
 describe('a session is not taken up', () => {
-  const after = async (server: Server, change: (client: Handshaken) => Promise<unknown>, next: Server = server) => {
+  const after = async (
+    server: Server,
+    change: (client: Handshaken) => Promise<unknown>,
+    next: Server = server,
+  ) => {
     const sessions = new MemorySessions()
     const first = await start(server, { sessions })
     const client = await Handshaken.open(first.url, NEWEST)
@@ -518,7 +619,11 @@ describe('a session is not taken up', () => {
   }
 
   it('where the server offers something else by now', async () => {
-    expect(await after(watched(), () => Promise.resolve(), watched({ prompts: true }))).toEqual({ status: 404, kept: 0, sessions: 0 })
+    expect(await after(watched(), () => Promise.resolve(), watched({ prompts: true }))).toEqual({
+      status: 404,
+      kept: 0,
+      sessions: 0,
+    })
   })
 
   it('where it is refused today', async () => {
@@ -527,12 +632,17 @@ describe('a session is not taken up', () => {
       if (call.method === 'initialize') throw new Error('not today')
       return next()
     })
-    expect(await after(watched(), () => Promise.resolve(), refusing)).toEqual({ status: 404, kept: 0, sessions: 0 })
+    expect(await after(watched(), () => Promise.resolve(), refusing)).toEqual({
+      status: 404,
+      kept: 0,
+      sessions: 0,
+    })
   })
 
   it('where it was told too much to be remembered', async () => {
     const large = async (client: Handshaken) => {
-      for (let i = 0; i < 10; i++) await client.request('resources/subscribe', { uri: `note:${i}${'x'.repeat(7000)}` })
+      for (let i = 0; i < 10; i++)
+        await client.request('resources/subscribe', { uri: `note:${i}${'x'.repeat(7000)}` })
     }
     const notes = createServer({
       name: 'notes',
@@ -577,7 +687,11 @@ describe('a session is not taken up', () => {
     await until(() => expect(waiting).toHaveLength(3))
     for (const go of waiting) go()
     await opened
-    expect((await Promise.all(answers)).map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([200, 503])
+    expect(
+      (await Promise.all(answers))
+        .map(({ status }) => status)
+        .toSorted((one, other) => one - other),
+    ).toEqual([200, 503])
     expect([second.sessions, sessions.size]).toEqual([2, 3])
   })
 })
@@ -622,11 +736,20 @@ describe('the memory of sessions', () => {
     try {
       const sessions = new MemorySessions({ max: 3 })
       for (const name of ['a', 'b', 'c', 'a', 'd']) sessions.keep(name, `session ${name}`, 1000)
-      expect(['a', 'b', 'c', 'd'].map((name) => sessions.fetch(name))).toEqual(['session a', undefined, 'session c', 'session d'])
+      expect(['a', 'b', 'c', 'd'].map((name) => sessions.fetch(name))).toEqual([
+        'session a',
+        undefined,
+        'session c',
+        'session d',
+      ])
       vi.setSystemTime(Date.now() + 600)
       sessions.keep('c', 'session c', 1000)
       vi.setSystemTime(Date.now() + 600)
-      expect(['a', 'c', 'd'].map((name) => sessions.fetch(name))).toEqual([undefined, 'session c', undefined])
+      expect(['a', 'c', 'd'].map((name) => sessions.fetch(name))).toEqual([
+        undefined,
+        'session c',
+        undefined,
+      ])
       sessions.keep('e', 'session e', 1000)
       expect(sessions.size).toBe(2)
       sessions.drop('c')

@@ -1,6 +1,13 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type Call, createServer, resource, tool } from '../../src/index.js'
-import { type ListenOptions, type Listening, MemorySessions, type SessionStore, listen, tokens } from '../../src/http.js'
+import {
+  type ListenOptions,
+  type Listening,
+  MemorySessions,
+  type SessionStore,
+  listen,
+  tokens,
+} from '../../src/http.js'
 import { Handshaken, POST, described, message, open, send } from './caller.js'
 
 /* What clients can make a server keep is limited in bytes. */
@@ -23,9 +30,16 @@ async function start(options: ListenOptions = {}) {
     name: 'kept',
     version: '1',
     tools: [
-      tool({ name: 'who', run: (_, { client }: Call) => JSON.stringify([client.info, client.capabilities]) }),
+      tool({
+        name: 'who',
+        run: (_, { client }: Call) => JSON.stringify([client.info, client.capabilities]),
+      }),
       // Does not care whether it was cancelled.
-      tool({ name: 'slow', input: { type: 'object' }, run: () => new Promise<string>((resolve) => running.push(() => resolve('done'))) }),
+      tool({
+        name: 'slow',
+        input: { type: 'object' },
+        run: () => new Promise<string>((resolve) => running.push(() => resolve('done'))),
+      }),
     ],
     resources: [resource({ uri: 'note://one', read: () => 'one' })],
   })
@@ -35,8 +49,12 @@ async function start(options: ListenOptions = {}) {
 }
 
 const initialize = (url: string, params: object, more: Record<string, string> = {}) =>
-  send(url, { headers: { ...POST, ...more }, body: message('initialize', { protocolVersion: NEWEST, capabilities: {}, ...params }, 1) })
-const textOf = ({ json }: { json: unknown }) => (json as { result: { content: { text: string }[] } }).result.content[0]?.text ?? ''
+  send(url, {
+    headers: { ...POST, ...more },
+    body: message('initialize', { protocolVersion: NEWEST, capabilities: {}, ...params }, 1),
+  })
+const textOf = ({ json }: { json: unknown }) =>
+  (json as { result: { content: { text: string }[] } }).result.content[0]?.text ?? ''
 
 describe('of what a client says of itself', () => {
   const icons = [{ src: `data:image/png;base64,${'A'.repeat(100_000)}` }]
@@ -58,14 +76,23 @@ describe('of what a client says of itself', () => {
     const sessions = new MemorySessions()
     const keep = vi.spyOn(sessions, 'keep')
     const { url } = await start({ sessions })
-    const clientInfo = { name: 'wordy', version: '1', title: 'x'.repeat(1000), description: 'It talks', icons, motto: 'x' }
+    const clientInfo = {
+      name: 'wordy',
+      version: '1',
+      title: 'x'.repeat(1000),
+      description: 'It talks',
+      icons,
+      motto: 'x',
+    }
     const answer = await initialize(url, { capabilities, clientInfo })
     expect(answer.status).toBe(200)
     const session = { ...POST, 'mcp-session-id': String(answer.headers['mcp-session-id']) }
     const who = { headers: session, body: message('tools/call', { name: 'who', arguments: {} }, 2) }
     const known = [{ name: 'wordy', version: '1', description: 'It talks' }, kept]
     expect(JSON.parse(textOf(await send(url, who)))).toEqual(known)
-    expect(keep.mock.calls.map(([, text]) => text.length).every((length) => length < 1000)).toBe(true)
+    expect(keep.mock.calls.map(([, text]) => text.length).every((length) => length < 1000)).toBe(
+      true,
+    )
     // A process that takes the session up knows the same.
     const next = await start({ sessions })
     expect(JSON.parse(textOf(await send(next.url, who)))).toEqual(known)
@@ -91,7 +118,10 @@ describe('of what a client says of itself', () => {
       'io.modelcontextprotocol/clientInfo': { name: 'wordy', version: '1', icons },
       'io.modelcontextprotocol/clientCapabilities': { elicitation, unknown },
     }
-    const answer = await send(url, described('tools/call', { name: 'who', arguments: {}, _meta: meta }))
+    const answer = await send(
+      url,
+      described('tools/call', { name: 'who', arguments: {}, _meta: meta }),
+    )
     expect(JSON.parse(textOf(answer))).toEqual([{ name: 'wordy', version: '1' }, { elicitation }])
   })
 })
@@ -100,10 +130,14 @@ describe('sessions', () => {
   const clientInfo = { name: 'x'.repeat(200), version: '1' }
 
   it('are refused when they hold too much together; those of one principal before that', async () => {
-    const { url, listening } = await start({ auth, limits: { retained: 10_000, retainedPerPrincipal: 5000 } })
+    const { url, listening } = await start({
+      auth,
+      limits: { retained: 10_000, retainedPerPrincipal: 5000 },
+    })
     const statuses = async (name: keyof typeof KEY) => {
       const found: number[] = []
-      while (found.length < 20 && !found.includes(503)) found.push((await initialize(url, { clientInfo }, bearer(name))).status)
+      while (found.length < 20 && !found.includes(503))
+        found.push((await initialize(url, { clientInfo }, bearer(name))).status)
       return found
     }
     const [ada, bob] = [await statuses('ada'), await statuses('bob')]
@@ -126,7 +160,8 @@ describe('sessions', () => {
     try {
       const { url, listening } = await start({ auth, limits: { retainedPerPrincipal: 5000 } })
       const bob = await Handshaken.open(url, NEWEST, {}, bearer('bob'))
-      for (let i = 0; i < 2; i++) expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
+      for (let i = 0; i < 2; i++)
+        expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
       expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(503)
       vi.setSystemTime(Date.now() + 120_000)
       expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
@@ -145,15 +180,20 @@ describe('subscriptions', () => {
   it('have URIs of limited length', async () => {
     const { url } = await start()
     const client = await Handshaken.open(url, NEWEST)
-    expect((await client.request('resources/subscribe', { uri: 'x'.repeat(8193) })).json).toMatchObject({ error: { code: -32602 } })
+    expect(
+      (await client.request('resources/subscribe', { uri: 'x'.repeat(8193) })).json,
+    ).toMatchObject({ error: { code: -32602 } })
     const notifications = { resourceSubscriptions: ['x'.repeat(8193)] }
-    expect((await send(url, described('subscriptions/listen', { notifications }))).json).toMatchObject({ error: { code: -32602 } })
+    expect(
+      (await send(url, described('subscriptions/listen', { notifications }))).json,
+    ).toMatchObject({ error: { code: -32602 } })
   })
 
   it('of a session hold so many bytes at most', async () => {
     const { url } = await start({ limits: { retainedPerSession: 300_000 } })
     const client = await Handshaken.open(url, NEWEST)
-    const subscribe = async (i: number) => (await client.request('resources/subscribe', { uri: long(i) })).json
+    const subscribe = async (i: number) =>
+      (await client.request('resources/subscribe', { uri: long(i) })).json
     let count = 0
     while (count < 100 && 'result' in ((await subscribe(count)) as object)) count++
     expect(count).toBeGreaterThan(3)
@@ -169,7 +209,12 @@ describe('subscriptions', () => {
   it('of streams count in all, until they are closed', async () => {
     const { url, listening } = await start({ limits: { retained: 120_000 } })
     const listening3 = () =>
-      open(url, described('subscriptions/listen', { notifications: { resourceSubscriptions: [long(1), long(2), long(3)] } }))
+      open(
+        url,
+        described('subscriptions/listen', {
+          notifications: { resourceSubscriptions: [long(1), long(2), long(3)] },
+        }),
+      )
     const first = await listening3()
     await first.has('acknowledged')
     const second = await listening3()
@@ -187,11 +232,16 @@ describe('requests in progress', () => {
 
   it('hold so many bytes at most, also when their callers are gone', async () => {
     const { url, running, listening } = await start({ limits: { pending: 300_000 } })
-    const calls = [1, 2].map((id) => open(url, described('tools/call', slow, id)).catch(() => undefined))
+    const calls = [1, 2].map((id) =>
+      open(url, described('tools/call', slow, id)).catch(() => undefined),
+    )
     await until(() => expect(running.length).toBe(2))
     const refused = await send(url, described('tools/call', { name: 'who', arguments: {} }))
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
-    const client = await send(url, { headers: POST, body: message('initialize', { protocolVersion: NEWEST, capabilities: {} }, 1) })
+    const client = await send(url, {
+      headers: POST,
+      body: message('initialize', { protocolVersion: NEWEST, capabilities: {} }, 1),
+    })
     expect(client.status).toBe(503)
     for (const finish of running) finish()
     for (const call of await Promise.all(calls)) await call?.ended()
@@ -211,19 +261,29 @@ describe('requests in progress', () => {
       await sent.catch(() => {})
     }
     await until(() => expect(listening.open).toBe(0))
-    expect((await send(url, described('tools/call', { name: 'who', arguments: {} }))).status).toBe(503)
+    expect((await send(url, described('tools/call', { name: 'who', arguments: {} }))).status).toBe(
+      503,
+    )
     for (const finish of running) finish()
     await until(() => expect(running.length).toBe(4))
-    expect((await send(url, described('tools/call', { name: 'who', arguments: {} }))).status).toBe(200)
+    expect((await send(url, described('tools/call', { name: 'who', arguments: {} }))).status).toBe(
+      200,
+    )
   })
 
   it('of one principal do not take the place of those of another', async () => {
     const { url, running } = await start({ auth, limits: { pendingPerClient: 200_000 } })
-    const [ada, bob] = [await Handshaken.open(url, NEWEST, {}, bearer('ada')), await Handshaken.open(url, NEWEST, {}, bearer('bob'))]
+    const [ada, bob] = [
+      await Handshaken.open(url, NEWEST, {}, bearer('ada')),
+      await Handshaken.open(url, NEWEST, {}, bearer('bob')),
+    ]
     const call = ada.request('tools/call', slow)
     await until(() => expect(running.length).toBe(1))
     const who = { name: 'who', arguments: {} }
-    expect([(await ada.request('tools/call', who)).status, (await bob.request('tools/call', who)).status]).toEqual([503, 200])
+    expect([
+      (await ada.request('tools/call', who)).status,
+      (await bob.request('tools/call', who)).status,
+    ]).toEqual([503, 200])
     running[0]?.()
     expect((await call).status).toBe(200)
     expect((await ada.request('tools/call', who)).status).toBe(200)
@@ -238,7 +298,10 @@ describe('requests in progress', () => {
     }
     const { url } = await start({ sessions, limits: { pending: 300_000 } })
     const lost = (id: string) =>
-      send(url, { headers: { ...POST, 'mcp-session-id': id.padEnd(32, 'x') }, body: message('tools/call', slow, 1) })
+      send(url, {
+        headers: { ...POST, 'mcp-session-id': id.padEnd(32, 'x') },
+        body: message('tools/call', slow, 1),
+      })
     const waiting = [lost('a'), lost('b')]
     await until(() => expect(answers.length).toBe(2))
     expect((await lost('c')).status).toBe(503)

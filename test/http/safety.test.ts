@@ -7,12 +7,23 @@ import { describe, expect, it, vi } from 'vitest'
 import { MemoryReplay, listen } from '../../src/http.js'
 import { createServer, tool } from '../../src/index.js'
 import { onStillClock } from '../clock.js'
-import { Handshaken, POST, type Sending, type Stream, described, message, open, send, serving } from './caller.js'
+import {
+  Handshaken,
+  POST,
+  type Sending,
+  type Stream,
+  described,
+  message,
+  open,
+  send,
+  serving,
+} from './caller.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
 const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
-const echo = (text: string, id: string | number = 1) => described('tools/call', { name: 'echo', arguments: { text } }, id)
+const echo = (text: string, id: string | number = 1) =>
+  described('tools/call', { name: 'echo', arguments: { text } }, id)
 const withHeaders = (sending: Sending, headers: Record<string, string>): Sending => ({
   ...sending,
   headers: { ...(sending.headers as Record<string, string>), ...headers },
@@ -43,9 +54,14 @@ describe('web pages', () => {
     await serving(servedOverHttp().server, {}, async ({ url }) => {
       for (const [, path, sending] of ROUTES) {
         for (const headers of STRANGERS) {
-          const { status, headers: answered } = await send(new URL(path, url).href, withHeaders(sending, headers))
+          const { status, headers: answered } = await send(
+            new URL(path, url).href,
+            withHeaders(sending, headers),
+          )
           expect([path, headers, status]).toEqual([path, headers, 403])
-          expect(Object.keys(answered).filter((name) => name.startsWith('access-control'))).toEqual([])
+          expect(Object.keys(answered).filter((name) => name.startsWith('access-control'))).toEqual(
+            [],
+          )
         }
       }
     })
@@ -54,75 +70,154 @@ describe('web pages', () => {
   it('of the server itself may call', async () => {
     await serving(servedOverHttp().server, {}, async ({ url, port }) => {
       for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, 'LOCALHOST', '[::1]:80'])
-        expect((await send(url, withHeaders(echo('x'), { host, origin: `http://${host.toLowerCase()}` }))).status).toBe(200)
+        expect(
+          (
+            await send(
+              url,
+              withHeaders(echo('x'), { host, origin: `http://${host.toLowerCase()}` }),
+            )
+          ).status,
+        ).toBe(200)
     })
   })
 
   it('that are named may call, and are told so', async () => {
     const origin = 'https://app.example.com'
-    await serving(servedOverHttp().server, { origins: [`${origin}/`], hosts: ['mcp.example.com'] }, async ({ url }) => {
-      const asked = await send(url, {
-        method: 'OPTIONS',
-        headers: { origin, host: 'mcp.example.com', 'access-control-request-method': 'POST' },
-      })
-      expect([asked.status, asked.text]).toEqual([204, ''])
-      expect(asked.headers).toMatchObject({ 'access-control-allow-origin': origin, vary: 'Origin' })
-      expect(asked.headers['access-control-allow-headers']).toBe('*, Authorization')
-      const answered = await send(url, withHeaders(echo('x'), { origin, host: 'mcp.example.com:443' }))
-      expect([answered.status, answered.headers['access-control-allow-origin']]).toEqual([200, origin])
-      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'page', version: '1' } }
-      const opened = await send(url, { headers: { ...POST, origin }, body: message('initialize', params, 1) })
-      expect(opened.headers['access-control-expose-headers']).toContain('Mcp-Session-Id')
-      const refused = await send(url, withHeaders(echo('x'), { origin: 'https://other.example.com' }))
-      expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([403, undefined])
-    })
+    await serving(
+      servedOverHttp().server,
+      { origins: [`${origin}/`], hosts: ['mcp.example.com'] },
+      async ({ url }) => {
+        const asked = await send(url, {
+          method: 'OPTIONS',
+          headers: { origin, host: 'mcp.example.com', 'access-control-request-method': 'POST' },
+        })
+        expect([asked.status, asked.text]).toEqual([204, ''])
+        expect(asked.headers).toMatchObject({
+          'access-control-allow-origin': origin,
+          vary: 'Origin',
+        })
+        expect(asked.headers['access-control-allow-headers']).toBe('*, Authorization')
+        const answered = await send(
+          url,
+          withHeaders(echo('x'), { origin, host: 'mcp.example.com:443' }),
+        )
+        expect([answered.status, answered.headers['access-control-allow-origin']]).toEqual([
+          200,
+          origin,
+        ])
+        const params = {
+          protocolVersion: '2025-11-25',
+          capabilities: {},
+          clientInfo: { name: 'page', version: '1' },
+        }
+        const opened = await send(url, {
+          headers: { ...POST, origin },
+          body: message('initialize', params, 1),
+        })
+        expect(opened.headers['access-control-expose-headers']).toContain('Mcp-Session-Id')
+        const refused = await send(
+          url,
+          withHeaders(echo('x'), { origin: 'https://other.example.com' }),
+        )
+        expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([
+          403,
+          undefined,
+        ])
+      },
+    )
   })
 
   it('that are named may ask where to get a token, with headers of their own, and read every refusal', async () => {
     const headers = { origin: 'https://app.example.com' }
     const auth = { resource: 'http://localhost/mcp', verify: () => ({ id: 'x', scopes: [] }) }
-    await serving(servedOverHttp().server, { origins: [headers.origin], auth, limits: { body: 1000 } }, async ({ url }) => {
-      const document = new URL('/.well-known/oauth-protected-resource/mcp', url).href
-      const asking = { ...headers, 'access-control-request-method': 'GET', 'access-control-request-headers': 'mcp-protocol-version' }
-      const asked = await send(document, { method: 'OPTIONS', headers: asking })
-      expect([asked.status, asked.headers['access-control-allow-origin']]).toEqual([204, headers.origin])
-      const more = { ...POST, ...headers, authorization: 'Bearer x', 'transfer-encoding': 'chunked' }
-      const refused = await send(url, { headers: more, body: 'x'.repeat(2000) })
-      expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([413, headers.origin])
-    })
+    await serving(
+      servedOverHttp().server,
+      { origins: [headers.origin], auth, limits: { body: 1000 } },
+      async ({ url }) => {
+        const document = new URL('/.well-known/oauth-protected-resource/mcp', url).href
+        const asking = {
+          ...headers,
+          'access-control-request-method': 'GET',
+          'access-control-request-headers': 'mcp-protocol-version',
+        }
+        const asked = await send(document, { method: 'OPTIONS', headers: asking })
+        expect([asked.status, asked.headers['access-control-allow-origin']]).toEqual([
+          204,
+          headers.origin,
+        ])
+        const more = {
+          ...POST,
+          ...headers,
+          authorization: 'Bearer x',
+          'transfer-encoding': 'chunked',
+        }
+        const refused = await send(url, { headers: more, body: 'x'.repeat(2000) })
+        expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([
+          413,
+          headers.origin,
+        ])
+      },
+    )
   })
 
-  it.each(['https://mcp.example.com', 'mcp.example.com/mcp', 'me@mcp.example.com', '*:x', '::1', ''])(
-    'call by names, and %j is none',
-    async (name) => {
-      await expect(listen(servedOverHttp().server, { port: 0, hosts: [name] })).rejects.toThrow('"hosts" must list names')
+  it.each([
+    'https://mcp.example.com',
+    'mcp.example.com/mcp',
+    'me@mcp.example.com',
+    '*:x',
+    '::1',
+    '',
+  ])('call by names, and %j is none', async (name) => {
+    await expect(listen(servedOverHttp().server, { port: 0, hosts: [name] })).rejects.toThrow(
+      '"hosts" must list names',
+    )
+  })
+
+  it.each(['MCP.example.com', 'mcp.example.com:8080', '10.1.2.3', '[fd00::1]'])(
+    'call by a name that was told: %s',
+    async (host) => {
+      await serving(servedOverHttp().server, { hosts: [host] }, async ({ url }) => {
+        expect((await send(url, withHeaders(echo('x'), { host: host.toLowerCase() }))).status).toBe(
+          200,
+        )
+        expect(
+          (await send(url, withHeaders(echo('x'), { host: 'other.example.com' }))).status,
+        ).toBe(403)
+      })
     },
   )
 
-  it.each(['MCP.example.com', 'mcp.example.com:8080', '10.1.2.3', '[fd00::1]'])('call by a name that was told: %s', async (host) => {
-    await serving(servedOverHttp().server, { hosts: [host] }, async ({ url }) => {
-      expect((await send(url, withHeaders(echo('x'), { host: host.toLowerCase() }))).status).toBe(200)
-      expect((await send(url, withHeaders(echo('x'), { host: 'other.example.com' }))).status).toBe(403)
-    })
-  })
-
-  it.each([{ origins: ['app.example.com'] }, { origins: ['*'] }])('must be named rightly: %j', async (options) => {
-    await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow('"origins" must list origins')
-  })
+  it.each([{ origins: ['app.example.com'] }, { origins: ['*'] }])(
+    'must be named rightly: %j',
+    async (options) => {
+      await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow(
+        '"origins" must list origins',
+      )
+    },
+  )
 })
 
 describe('other machines', () => {
-  it.each(['0.0.0.0', '::', '192.168.1.5', 'mcp.example.com'])('are not served on %s by accident', async (host) => {
-    proves('http.localhost', 'http.authentication')
-    await expect(listen(servedOverHttp().server, { port: 0, host })).rejects.toThrow('unauthenticated: true')
-  })
+  it.each(['0.0.0.0', '::', '192.168.1.5', 'mcp.example.com'])(
+    'are not served on %s by accident',
+    async (host) => {
+      proves('http.localhost', 'http.authentication')
+      await expect(listen(servedOverHttp().server, { port: 0, host })).rejects.toThrow(
+        'unauthenticated: true',
+      )
+    },
+  )
 
   it('are served where that is said, by an address but not by any name', async () => {
-    await serving(servedOverHttp().server, { host: '0.0.0.0', unauthenticated: true }, async ({ port }) => {
-      const url = `http://127.0.0.1:${port}/mcp`
-      expect((await send(url, withHeaders(echo('x'), { host: '10.1.2.3:80' }))).status).toBe(200)
-      expect((await send(url, withHeaders(echo('x'), { host: 'evil.example' }))).status).toBe(403)
-    })
+    await serving(
+      servedOverHttp().server,
+      { host: '0.0.0.0', unauthenticated: true },
+      async ({ port }) => {
+        const url = `http://127.0.0.1:${port}/mcp`
+        expect((await send(url, withHeaders(echo('x'), { host: '10.1.2.3:80' }))).status).toBe(200)
+        expect((await send(url, withHeaders(echo('x'), { host: 'evil.example' }))).status).toBe(403)
+      },
+    )
   })
 })
 
@@ -136,17 +231,22 @@ describe('slow clients', () => {
     )
 
   it('do not keep a place, and nobody waits for them', async () => {
-    await serving(servedOverHttp().server, { headTimeout: 1000, requestTimeout: 1500 }, async ({ url, port }) => {
-      const head = 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n'
-      const slow = [...Array(50).keys()].map((i) => {
-        const socket = connect(port, '127.0.0.1')
-        // Half of them never end their head, the others never end their body.
-        socket.write(i % 2 === 0 ? head : `${head}\r\n{`)
-        return socket
-      })
-      expect((await send(url, echo('x'))).status).toBe(200)
-      await Promise.all(slow.map(ended))
-    })
+    await serving(
+      servedOverHttp().server,
+      { headTimeout: 1000, requestTimeout: 1500 },
+      async ({ url, port }) => {
+        const head =
+          'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n'
+        const slow = [...Array(50).keys()].map((i) => {
+          const socket = connect(port, '127.0.0.1')
+          // Half of them never end their head, the others never end their body.
+          socket.write(i % 2 === 0 ? head : `${head}\r\n{`)
+          return socket
+        })
+        expect((await send(url, echo('x'))).status).toBe(200)
+        await Promise.all(slow.map(ended))
+      },
+    )
   })
 
   it('have all of their time for the head as well, where that is less than a head is given', async () => {
@@ -160,10 +260,16 @@ describe('slow clients', () => {
 
   const piped = (count: number) =>
     [...Array(count).keys()].map((i) => {
-      const { headers, body } = described('tools/call', { name: 'quiet', arguments: { gate: `piped ${i}` } }, i)
-      const lines = Object.entries({ host: 'localhost', 'content-length': body.length, ...(headers as object) }).map((line) =>
-        line.join(': '),
+      const { headers, body } = described(
+        'tools/call',
+        { name: 'quiet', arguments: { gate: `piped ${i}` } },
+        i,
       )
+      const lines = Object.entries({
+        host: 'localhost',
+        'content-length': body.length,
+        ...(headers as object),
+      }).map((line) => line.join(': '))
       return `POST /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body.toString()}`
     })
 
@@ -213,7 +319,10 @@ describe('slow clients', () => {
 
   const uri = `note://${'x'.repeat(8_000)}`
   /** 50 MB of changes, and more until the client is cut off: how much the system buffers for a connection is not known. */
-  const flood = async (server: ReturnType<typeof servedOverHttp>['server'], cutOff: () => boolean = () => true) => {
+  const flood = async (
+    server: ReturnType<typeof servedOverHttp>['server'],
+    cutOff: () => boolean = () => true,
+  ) => {
     const deadline = Date.now() + 20_000
     for (let i = 0; i < 6250 || (!cutOff() && Date.now() < deadline); i++) {
       server.updated(uri)
@@ -225,7 +334,10 @@ describe('slow clients', () => {
   it('that do not read hear of changes once, and are cut off after a while', async () => {
     const { server } = servedOverHttp()
     await serving(server, { keepAlive: 50 }, async (listening) => {
-      const stream = await open(listening.url, described('subscriptions/listen', { notifications: { resourceSubscriptions: [uri] } }))
+      const stream = await open(
+        listening.url,
+        described('subscriptions/listen', { notifications: { resourceSubscriptions: [uri] } }),
+      )
       await stream.message()
       stream.pause()
       await flood(server, () => listening.open === 0)
@@ -253,7 +365,8 @@ describe('slow clients', () => {
       expect(replay.size).toBeLessThanOrEqual(1_001_000)
       expect(replay.size).toBeGreaterThan(500_000)
       const rest = await client.listen('g.0')
-      for (let i = 0; i < 15; i++) expect(await rest.message()).toMatchObject({ method: 'notifications/resources/updated' })
+      for (let i = 0; i < 15; i++)
+        expect(await rest.message()).toMatchObject({ method: 'notifications/resources/updated' })
       rest.cut()
       await client.end()
       expect(replay.size).toBe(0)
@@ -306,7 +419,10 @@ describe('slow clients', () => {
     it('is so too for those who come back for it', async () => {
       await serving(server, { limits: { unread: 2.5 * size } }, async ({ url }) => {
         const client = await Handshaken.open(url, '2025-11-25')
-        const first = await client.stream('tools/call', { name: 'big', _meta: { progressToken: 1 } })
+        const first = await client.stream('tools/call', {
+          name: 'big',
+          _meta: { progressToken: 1 },
+        })
         await first.ended()
         expect(await complete(() => client.listen(first.seen[0]?.id))).toEqual([false, true, true])
       })
@@ -317,8 +433,13 @@ describe('slow clients', () => {
     const { server } = servedOverHttp()
     await serving(server, { stillTimeout: 60 }, async (listening) => {
       const socket = connect(listening.port, '127.0.0.1')
-      const { headers, body } = described('tools/call', { name: 'big', arguments: { size: 30_000_000 } })
-      const lines = Object.entries(headers as Record<string, string>).map(([name, value]) => `${name}: ${value}\r\n`)
+      const { headers, body } = described('tools/call', {
+        name: 'big',
+        arguments: { size: 30_000_000 },
+      })
+      const lines = Object.entries(headers as Record<string, string>).map(
+        ([name, value]) => `${name}: ${value}\r\n`,
+      )
       socket.pause()
       socket.write(
         `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${lines.join('')}\r\n${String(body)}`,
@@ -354,7 +475,8 @@ describe('limits', () => {
   it('of open answers', async () => {
     await serving(servedOverHttp().server, { limits: { open: 2 } }, async ({ url }) => {
       const streams = []
-      for (const id of [1, 2]) streams.push(await open(url, described('subscriptions/listen', { notifications: {} }, id)))
+      for (const id of [1, 2])
+        streams.push(await open(url, described('subscriptions/listen', { notifications: {} }, id)))
       const { status, headers, json } = await send(url, echo('x'))
       expect([status, headers['retry-after']]).toEqual([503, '5'])
       expect(json).toMatchObject({ id: 1, error: { code: -32603 } })
@@ -368,7 +490,9 @@ describe('limits', () => {
     await serving(server, { limits: { open: 1 } }, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-03-26')
       const stream = await open(url, described('subscriptions/listen', { notifications: {} }))
-      const { status, json } = await client.post(`[${message('tools/call', { name: 'quiet', arguments: { gate: 'batch' } }, 1)}]`)
+      const { status, json } = await client.post(
+        `[${message('tools/call', { name: 'quiet', arguments: { gate: 'batch' } }, 1)}]`,
+      )
       expect([status, json]).toMatchObject([503, { error: { code: -32603 } }])
       await expect(Handshaken.open(url, '2025-11-25')).rejects.toThrow('503')
       stream.cut()
@@ -384,10 +508,16 @@ describe('limits', () => {
       return await next()
     })
     await serving(server, { limits: { sessions: 2 } }, async (listening) => {
-      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+      const params = {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        clientInfo: { name: 'test', version: '1' },
+      }
       const sending = { headers: POST, body: message('initialize', params, 1) }
       const controller = new AbortController()
-      const gone = expect(fetch(listening.url, { method: 'POST', ...sending, signal: controller.signal })).rejects.toThrow()
+      const gone = expect(
+        fetch(listening.url, { method: 'POST', ...sending, signal: controller.signal }),
+      ).rejects.toThrow()
       await until(() => expect(opening).toHaveLength(1))
       controller.abort()
       await gone
@@ -403,20 +533,24 @@ describe('limits', () => {
 
   it('of sessions, where those that nobody uses make way', () =>
     onStillClock(async (pass) => {
-      await serving(servedOverHttp().server, { limits: { sessions: 2, idle: 600_000 } }, async (listening) => {
-        const first = await Handshaken.open(listening.url, '2025-11-25')
-        const own = await first.listen()
-        await Handshaken.open(listening.url, '2025-11-25')
-        await pass(59_000)
-        await expect(Handshaken.open(listening.url, '2025-11-25')).rejects.toThrow('503')
-        await pass(2_000)
-        expect(listening.sessions).toBe(2)
-        const third = await Handshaken.open(listening.url, '2025-11-25')
-        expect((await third.request('ping')).status).toBe(200)
-        expect((await first.request('ping')).status).toBe(200)
-        expect(listening.sessions).toBe(2)
-        own.cut()
-      })
+      await serving(
+        servedOverHttp().server,
+        { limits: { sessions: 2, idle: 600_000 } },
+        async (listening) => {
+          const first = await Handshaken.open(listening.url, '2025-11-25')
+          const own = await first.listen()
+          await Handshaken.open(listening.url, '2025-11-25')
+          await pass(59_000)
+          await expect(Handshaken.open(listening.url, '2025-11-25')).rejects.toThrow('503')
+          await pass(2_000)
+          expect(listening.sessions).toBe(2)
+          const third = await Handshaken.open(listening.url, '2025-11-25')
+          expect((await third.request('ping')).status).toBe(200)
+          expect((await first.request('ping')).status).toBe(200)
+          expect(listening.sessions).toBe(2)
+          own.cut()
+        },
+      )
     }))
 
   it('of time: a session that nobody uses ends, one that listens does not', () =>
@@ -446,8 +580,15 @@ describe('limits', () => {
         const asked = await client.stream('tools/call', { name: 'ask', arguments: {} })
         const socket = connect(listening.port, '127.0.0.1')
         const body = message('tools/call', { name: 'quiet', arguments: { gate: 'never' } }, 7)
-        const lines = Object.entries({ host: 'localhost', 'content-length': body.length, ...POST, ...client.headers })
-        socket.write(`POST /mcp HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`)
+        const lines = Object.entries({
+          host: 'localhost',
+          'content-length': body.length,
+          ...POST,
+          ...client.headers,
+        })
+        socket.write(
+          `POST /mcp HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`,
+        )
         await until(() => expect(listening.open).toBe(2))
         asked.cut()
         socket.destroy()
@@ -462,10 +603,14 @@ describe('limits', () => {
   it('of a body that does not say how long it is', async () => {
     await serving(servedOverHttp().server, { limits: { body: 1000 } }, async ({ url, port }) => {
       const socket = connect(port, '127.0.0.1')
-      socket.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n')
+      socket.write(
+        'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+      )
       const piece = `1f4\r\n${'x'.repeat(500)}\r\n`
       socket.write(piece.repeat(10))
-      const answer = await new Promise<string>((resolve) => socket.once('data', (chunk: Buffer) => resolve(chunk.toString())))
+      const answer = await new Promise<string>((resolve) =>
+        socket.once('data', (chunk: Buffer) => resolve(chunk.toString())),
+      )
       expect(answer).toMatch(/^HTTP\/1\.1 413 /)
       socket.destroy()
       expect((await send(url, echo('x'))).status).toBe(200)
@@ -473,19 +618,24 @@ describe('limits', () => {
   })
 
   it('of what is held of bodies that have not come to their end', async () => {
-    await serving(servedOverHttp().server, { limits: { body: 100_000, bodies: 500_000 } }, async ({ url, port }) => {
-      const head = 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n'
-      const stalled = [...Array(8).keys()].map(() => {
-        const socket = connect(port, '127.0.0.1')
-        socket.on('error', () => {}).write(head + 'x'.repeat(89_000))
-        return socket
-      })
-      const large = echo('x'.repeat(80_000))
-      await until(async () => expect((await send(url, large)).status).toBe(503))
-      expect((await send(url, large)).json).toMatchObject({ error: { code: -32603 } })
-      for (const socket of stalled) socket.destroy()
-      await until(async () => expect((await send(url, large)).status).toBe(200))
-    })
+    await serving(
+      servedOverHttp().server,
+      { limits: { body: 100_000, bodies: 500_000 } },
+      async ({ url, port }) => {
+        const head =
+          'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n'
+        const stalled = [...Array(8).keys()].map(() => {
+          const socket = connect(port, '127.0.0.1')
+          socket.on('error', () => {}).write(head + 'x'.repeat(89_000))
+          return socket
+        })
+        const large = echo('x'.repeat(80_000))
+        await until(async () => expect((await send(url, large)).status).toBe(503))
+        expect((await send(url, large)).json).toMatchObject({ error: { code: -32603 } })
+        for (const socket of stalled) socket.destroy()
+        await until(async () => expect((await send(url, large)).status).toBe(200))
+      },
+    )
   })
 
   it('of the patience with a body that is far too long', async () => {
@@ -493,7 +643,9 @@ describe('limits', () => {
       const socket = connect(port, '127.0.0.1')
       let closed = false
       socket.on('close', () => (closed = true)).on('error', () => {})
-      socket.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n')
+      socket.write(
+        'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+      )
       await until(() => {
         socket.write(`1f4\r\n${'x'.repeat(500)}\r\n`)
         expect(closed).toBe(true)
@@ -501,26 +653,41 @@ describe('limits', () => {
     })
   })
 
-  it.each([{ limits: { body: Number.NaN } }, { limits: { sessions: -1 } }, { keepAlive: -5 }])('must be numbers: %j', async (options) => {
-    await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow('must be a number')
-  })
+  it.each([{ limits: { body: Number.NaN } }, { limits: { sessions: -1 } }, { keepAlive: -5 }])(
+    'must be numbers: %j',
+    async (options) => {
+      await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow(
+        'must be a number',
+      )
+    },
+  )
 })
 
 describe('what passes', () => {
   it('can be watched, in both directions', async () => {
     const seen: string[] = []
-    const tap = ({ direction, frame }: { direction: string; frame: string }) => seen.push(`${direction} ${frame.slice(0, 60)}`)
+    const tap = ({ direction, frame }: { direction: string; frame: string }) =>
+      seen.push(`${direction} ${frame.slice(0, 60)}`)
     const { server, gate } = servedOverHttp()
     gate.open('t')
     await serving(server, { tap }, async ({ url }) => {
-      await send(url, described('tools/call', { name: 'steps', arguments: { gate: 't' }, _meta: { progressToken: 1 } }))
+      await send(
+        url,
+        described('tools/call', {
+          name: 'steps',
+          arguments: { gate: 't' },
+          _meta: { progressToken: 1 },
+        }),
+      )
       const client = await Handshaken.open(url, '2025-06-18')
       const own = await client.listen()
       server.tools.disable('big')
       await own.message()
       own.cut()
     })
-    expect(seen.map((each) => each.replace(/^(\w+) .*?"(method|result)":?"?([\w/]*).*$/, '$1 $2 $3'))).toEqual([
+    expect(
+      seen.map((each) => each.replace(/^(\w+) .*?"(method|result)":?"?([\w/]*).*$/, '$1 $2 $3')),
+    ).toEqual([
       'in method tools/call',
       'out method notifications/progress',
       'out result ',
@@ -533,27 +700,41 @@ describe('what passes', () => {
 
   it('and what is refused stands in the log, where that is wanted', async () => {
     const log: string[] = []
-    await serving(servedOverHttp().server, { log: { write: (line) => log.push(line) }, logLevel: 'debug' }, async ({ url }) => {
-      await send(url, withHeaders(echo('x'), { 'mcp-name': 'other' }))
-    })
-    expect(log.join('')).toContain('POST /mcp was refused with status 400: Header mismatch: the header Mcp-Name')
+    await serving(
+      servedOverHttp().server,
+      { log: { write: (line) => log.push(line) }, logLevel: 'debug' },
+      async ({ url }) => {
+        await send(url, withHeaders(echo('x'), { 'mcp-name': 'other' }))
+      },
+    )
+    expect(log.join('')).toContain(
+      'POST /mcp was refused with status 400: Header mismatch: the header Mcp-Name',
+    )
   })
 })
 
 describe('failures', () => {
   it('are told by a reference, which stands in the log beside the reason', async () => {
     const log: string[] = []
-    await serving(servedOverHttp().server, { log: { write: (line) => log.push(line) } }, async ({ url }) => {
-      const { text } = await send(url, described('tools/call', { name: 'broken' }))
-      expect(text).not.toContain('secret')
-      const [, reference = '?'] = /Tool broken failed \(reference ([0-9a-f]{8})\)/.exec(text) ?? []
-      expect(log.join('')).toContain(`(reference ${reference})`)
-      expect(log.join('')).toContain('secret /etc/passwd')
-      const read = await send(url, described('resources/read', { uri: 'note://broken' }))
-      expect(read.json).toMatchObject({
-        error: { code: -32603, message: expect.stringMatching(/^Internal error \(reference [0-9a-f]{8}\)$/) as string },
-      })
-    })
+    await serving(
+      servedOverHttp().server,
+      { log: { write: (line) => log.push(line) } },
+      async ({ url }) => {
+        const { text } = await send(url, described('tools/call', { name: 'broken' }))
+        expect(text).not.toContain('secret')
+        const [, reference = '?'] =
+          /Tool broken failed \(reference ([0-9a-f]{8})\)/.exec(text) ?? []
+        expect(log.join('')).toContain(`(reference ${reference})`)
+        expect(log.join('')).toContain('secret /etc/passwd')
+        const read = await send(url, described('resources/read', { uri: 'note://broken' }))
+        expect(read.json).toMatchObject({
+          error: {
+            code: -32603,
+            message: expect.stringMatching(/^Internal error \(reference [0-9a-f]{8}\)$/) as string,
+          },
+        })
+      },
+    )
   })
 })
 
@@ -561,14 +742,18 @@ describe('many clients', () => {
   it('of one server never get what is for another', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const each = <Value>(count: number, make: (index: number) => Promise<Value>) => Promise.all([...Array(count).keys()].map(make))
+      const each = <Value>(count: number, make: (index: number) => Promise<Value>) =>
+        Promise.all([...Array(count).keys()].map(make))
       const clients = await each(150, () => Handshaken.open(url, '2025-11-25'))
       expect(new Set(clients.map(({ session }) => session)).size).toBe(150)
       // All of them use the same ids, at the same time.
       const sessions = each(150, async (index) => {
         for (const id of [1, 2, 3]) {
           const secret = `s${index}-${id}`
-          const { json } = (await clients[index]?.post(message('tools/call', { name: 'echo', arguments: { text: secret } }, id))) ?? {}
+          const { json } =
+            (await clients[index]?.post(
+              message('tools/call', { name: 'echo', arguments: { text: secret } }, id),
+            )) ?? {}
           expect(json).toMatchObject({ id, result: { content: [{ text: secret }] } })
         }
       })
@@ -608,19 +793,31 @@ describe('https', () => {
   const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url))
 
   it('does not wait for clients that say nothing', async () => {
-    await serving(servedOverHttp().server, { tls: { cert: pem('cert'), key: pem('key') }, headTimeout: 50 }, async ({ port }) => {
-      const silent = connect(port, '127.0.0.1')
-      silent.resume()
-      await once(silent, 'close')
-    })
+    await serving(
+      servedOverHttp().server,
+      { tls: { cert: pem('cert'), key: pem('key') }, headTimeout: 50 },
+      async ({ port }) => {
+        const silent = connect(port, '127.0.0.1')
+        silent.resume()
+        await once(silent, 'close')
+      },
+    )
   })
 
   it('ends also where a client has not said who it is', async () => {
-    const listening = await listen(servedOverHttp().server, { port: 0, tls: { cert: pem('cert'), key: pem('key') } })
+    const listening = await listen(servedOverHttp().server, {
+      port: 0,
+      tls: { cert: pem('cert'), key: pem('key') },
+    })
     const silent = connect(listening.port, '127.0.0.1').on('error', () => {})
     await once(silent, 'connect')
     // A second one is let in after the first: by then the server knows of that.
-    const second = tlsConnect({ port: listening.port, host: '127.0.0.1', ca: pem('cert'), servername: 'localhost' }).on('error', () => {})
+    const second = tlsConnect({
+      port: listening.port,
+      host: '127.0.0.1',
+      ca: pem('cert'),
+      servername: 'localhost',
+    }).on('error', () => {})
     await once(second, 'secureConnect')
     await listening.close(20)
     silent.destroy()
@@ -628,18 +825,28 @@ describe('https', () => {
   })
 
   it('is served by a certificate and its key', async () => {
-    await serving(servedOverHttp().server, { tls: { cert: pem('cert'), key: pem('key') } }, async ({ url }) => {
-      expect(url).toMatch(/^https:/)
-      const { headers, body, method } = echo('safe')
-      const text = await new Promise<string>((resolve, reject) => {
-        const request = httpsRequest(url, { method, headers, ca: pem('cert'), agent: false }, (response) => {
-          let all = ''
-          response.on('data', (chunk: Buffer) => (all += chunk.toString())).on('end', () => resolve(all))
+    await serving(
+      servedOverHttp().server,
+      { tls: { cert: pem('cert'), key: pem('key') } },
+      async ({ url }) => {
+        expect(url).toMatch(/^https:/)
+        const { headers, body, method } = echo('safe')
+        const text = await new Promise<string>((resolve, reject) => {
+          const request = httpsRequest(
+            url,
+            { method, headers, ca: pem('cert'), agent: false },
+            (response) => {
+              let all = ''
+              response
+                .on('data', (chunk: Buffer) => (all += chunk.toString()))
+                .on('end', () => resolve(all))
+            },
+          )
+          request.on('error', reject).end(body)
         })
-        request.on('error', reject).end(body)
-      })
-      expect(text).toContain('safe')
-    })
+        expect(text).toContain('safe')
+      },
+    )
   })
 })
 
@@ -647,7 +854,10 @@ describe('the health of a server', () => {
   it('can be asked for', async () => {
     await serving(servedOverHttp().server, {}, async ({ url }) => {
       const health = new URL('/healthz', url).href
-      expect(await send(health, { method: 'GET', headers: {} })).toMatchObject({ status: 200, json: { status: 'ok' } })
+      expect(await send(health, { method: 'GET', headers: {} })).toMatchObject({
+        status: 200,
+        json: { status: 'ok' },
+      })
       expect((await send(health, { method: 'POST', headers: {} })).status).toBe(404)
     })
   })

@@ -21,7 +21,11 @@ export class Gate {
 }
 
 /** A server with something of every kind; `gate` is what its slow tools wait for. */
-export function servedOverHttp(gate = new Gate()): { server: Server; gate: Gate; ended: Map<string, string> } {
+export function servedOverHttp(gate = new Gate()): {
+  server: Server
+  gate: Gate
+  ended: Map<string, string>
+} {
   const ended = new Map<string, string>()
   const server = createServer({
     name: 'over-http',
@@ -89,12 +93,20 @@ export function servedOverHttp(gate = new Gate()): { server: Server; gate: Gate;
             call.log.info('before')
             await gate.wait(name, call.signal)
           }
-          const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } as const
+          const schema = {
+            type: 'object',
+            properties: { name: { type: 'string' } },
+            required: ['name'],
+          } as const
           const { who } = await call.ask({ who: form({ message: 'Who?', schema }) })
           return `It is ${who.name}`
         },
       }),
-      tool({ name: 'big', input: { type: 'object', properties: { size: { type: 'integer' } } }, run: ({ size = 10 }) => 'x'.repeat(size) }),
+      tool({
+        name: 'big',
+        input: { type: 'object', properties: { size: { type: 'integer' } } },
+        run: ({ size = 10 }) => 'x'.repeat(size),
+      }),
       tool({
         name: 'flood',
         async run(_, call) {

@@ -6,7 +6,11 @@ import { servedOverHttp } from './served.js'
 
 const HANDSHAKES = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
 const text = (words: string) => ({ result: { content: [{ type: 'text', text: words }] } })
-const call = (name: string, args: object = {}, more: object = {}) => ({ name, arguments: args, ...more })
+const call = (name: string, args: object = {}, more: object = {}) => ({
+  name,
+  arguments: args,
+  ...more,
+})
 const progressing = { _meta: { progressToken: 'p' } }
 
 /** Waits until a condition holds, without sleeping longer than needed. */
@@ -20,21 +24,38 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
       const client = await Handshaken.open(listening.url, revision)
       expect(client.session).toMatch(/^[\u0021-\u007e]{24,}$/)
       expect(listening.sessions).toBe(1)
-      const { status, headers, json } = await client.request('tools/call', call('echo', { text: 'hi' }))
-      expect([status, headers['content-type'], headers['mcp-session-id']]).toEqual([200, 'application/json', undefined])
+      const { status, headers, json } = await client.request(
+        'tools/call',
+        call('echo', { text: 'hi' }),
+      )
+      expect([status, headers['content-type'], headers['mcp-session-id']]).toEqual([
+        200,
+        'application/json',
+        undefined,
+      ])
       expect(json).toMatchObject(text('hi'))
       expect((await client.end()).status).toBe(204)
       expect(listening.sessions).toBe(0)
-      for (const gone of [await client.request('ping'), await client.listen(), await client.end()]) expect(gone.status).toBe(404)
+      for (const gone of [await client.request('ping'), await client.listen(), await client.end()])
+        expect(gone.status).toBe(404)
     })
   })
 
   it('is told of progress in the answer to its request, with ids', async () => {
-    proves('http.stream-answers', 'http.stream-relates', 'http.stream-ends', 'http.stream-priming', 'http.event-ids')
+    proves(
+      'http.stream-answers',
+      'http.stream-relates',
+      'http.stream-ends',
+      'http.stream-priming',
+      'http.event-ids',
+    )
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, revision)
-      const stream = await client.stream('tools/call', { ...call('steps', { gate: 'a' }), ...progressing })
+      const stream = await client.stream('tools/call', {
+        ...call('steps', { gate: 'a' }),
+        ...progressing,
+      })
       expect(stream.headers).toMatchObject({
         'content-type': 'text/event-stream',
         'cache-control': 'no-cache, no-transform',
@@ -49,24 +70,39 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
       expect(new Set(ids).size).toBe(ids.length)
       // Only the newest of these has events that prime.
       const primed = stream.seen.filter(({ data }) => data === '')
-      expect(primed).toEqual(revision === '2025-11-25' ? [{ id: '0p.0', retry: 1000, data: '' }] : [])
+      expect(primed).toEqual(
+        revision === '2025-11-25' ? [{ id: '0p.0', retry: 1000, data: '' }] : [],
+      )
     })
   })
 
   it('hears of changes on its own stream, and nowhere else', async () => {
-    proves('http.get', 'http.get-unrelated', 'http.get-no-answers', 'http.get-retry', 'http.one-stream')
+    proves(
+      'http.get',
+      'http.get-unrelated',
+      'http.get-no-answers',
+      'http.get-retry',
+      'http.one-stream',
+    )
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, revision)
       const other = await Handshaken.open(url, revision)
       const own = await client.listen()
       const others = await other.listen()
-      if (revision === '2025-11-25') expect(await own.next()).toEqual({ id: 'g.0', retry: 1000, data: '' })
+      if (revision === '2025-11-25')
+        expect(await own.next()).toEqual({ id: 'g.0', retry: 1000, data: '' })
       expect(own.headers['content-type']).toBe('text/event-stream')
-      const running = await client.stream('tools/call', { ...call('steps', { gate: 'c' }), ...progressing })
+      const running = await client.stream('tools/call', {
+        ...call('steps', { gate: 'c' }),
+        ...progressing,
+      })
       await client.request('resources/subscribe', { uri: 'note://one' })
       server.updated('note://one')
-      expect(await own.message()).toMatchObject({ method: 'notifications/resources/updated', params: { uri: 'note://one' } })
+      expect(await own.message()).toMatchObject({
+        method: 'notifications/resources/updated',
+        params: { uri: 'note://one' },
+      })
       server.tools.disable('big')
       expect(await own.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
       expect(await others.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
@@ -85,7 +121,11 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     const { server, gate, ended } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, revision)
-      const stream = await client.stream('tools/call', { ...call('steps', { gate: 'b' }), ...progressing }, 7)
+      const stream = await client.stream(
+        'tools/call',
+        { ...call('steps', { gate: 'b' }), ...progressing },
+        7,
+      )
       await stream.message()
       const last = stream.seen.at(-1)?.id ?? ''
       stream.cut()
@@ -132,9 +172,19 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     const { server, ended } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, revision)
-      const started = await client.stream('tools/call', { ...call('steps', { gate: 'x' }), ...progressing }, 'x')
+      const started = await client.stream(
+        'tools/call',
+        { ...call('steps', { gate: 'x' }), ...progressing },
+        'x',
+      )
       await started.message()
-      expect((await client.post(message('notifications/cancelled', { requestId: 'x', reason: 'enough' }))).status).toBe(202)
+      expect(
+        (
+          await client.post(
+            message('notifications/cancelled', { requestId: 'x', reason: 'enough' }),
+          )
+        ).status,
+      ).toBe(202)
       await started.ended()
       expect(ended.get('x')).toBe('stopped: enough')
       expect(started.text).not.toContain('"id":"x"')
@@ -157,7 +207,10 @@ describe('a connection that breaks', () => {
     const { server, gate, ended } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
-      const stream = await client.stream('tools/call', { ...call('steps', { gate: 's' }), ...progressing })
+      const stream = await client.stream('tools/call', {
+        ...call('steps', { gate: 's' }),
+        ...progressing,
+      })
       await stream.message()
       stream.cut()
       await until(() => expect(listening.open).toBe(0))
@@ -169,7 +222,8 @@ describe('a connection that breaks', () => {
 })
 
 describe('polling', () => {
-  const begin = async (client: Handshaken, name: string): Promise<Stream> => client.stream('tools/call', call('polled', { gate: name }), 9)
+  const begin = async (client: Handshaken, name: string): Promise<Stream> =>
+    client.stream('tools/call', call('polled', { gate: name }), 9)
 
   it('is for the newest of these revisions', async () => {
     proves('http.stream-retry')
@@ -200,7 +254,10 @@ describe('polling', () => {
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25')
       await (await client.stream('tools/call', call('large'), 7)).ended()
-      expect(await (await client.listen('0p.0')).message()).toMatchObject({ id: 7, result: { content: [{ type: 'text' }] } })
+      expect(await (await client.listen('0p.0')).message()).toMatchObject({
+        id: 7,
+        result: { content: [{ type: 'text' }] },
+      })
     })
   })
 
@@ -210,7 +267,10 @@ describe('polling', () => {
       const client = await Handshaken.open(url, '2025-11-25')
       gate.open('b')
       await (await begin(client, 'b')).ended()
-      expect(await (await client.listen('0p.0')).message()).toMatchObject({ id: 9, ...text('polled b') })
+      expect(await (await client.listen('0p.0')).message()).toMatchObject({
+        id: 9,
+        ...text('polled b'),
+      })
     })
   })
 
@@ -228,7 +288,8 @@ describe('polling', () => {
 })
 
 describe('questions of the server', () => {
-  const answer = (id: unknown) => JSON.stringify({ jsonrpc: '2.0', id, result: { action: 'accept', content: { name: 'Ada' } } })
+  const answer = (id: unknown) =>
+    JSON.stringify({ jsonrpc: '2.0', id, result: { action: 'accept', content: { name: 'Ada' } } })
 
   it('are put in the answer to the call', async () => {
     const { server } = servedOverHttp()
@@ -259,7 +320,10 @@ describe('questions of the server', () => {
       expect(question.method).toBe('elicitation/create')
       await client.post(answer(question.id))
       // The answer to the call waits on the call's own stream.
-      expect(await (await client.listen(stream.seen.at(-1)?.id)).message()).toMatchObject({ id: 5, ...text('It is Ada') })
+      expect(await (await client.listen(stream.seen.at(-1)?.id)).message()).toMatchObject({
+        id: 5,
+        ...text('It is Ada'),
+      })
       own.cut()
     })
   })
@@ -289,7 +353,11 @@ describe('batches', () => {
       expect(status).toBe(200)
       expect(json).toEqual([
         { jsonrpc: '2.0', id: 'a', result: {} },
-        { jsonrpc: '2.0', id: 'b', result: { content: [{ type: 'text', text: 'b' }], isError: false } },
+        {
+          jsonrpc: '2.0',
+          id: 'b',
+          result: { content: [{ type: 'text', text: 'b' }], isError: false },
+        },
       ])
       expect((await client.post(`[${message('notifications/x')}]`)).status).toBe(202)
     })
@@ -302,7 +370,10 @@ describe('the version header', () => {
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25')
       const headers = { ...POST, 'mcp-session-id': client.session }
-      const { json } = await send(url, { headers, body: message('tools/call', call('echo', { text: 'x' }), 1) })
+      const { json } = await send(url, {
+        headers,
+        body: message('tools/call', call('echo', { text: 'x' }), 1),
+      })
       expect(json).toMatchObject(text('x'))
     })
   })
@@ -312,7 +383,9 @@ describe('the version header', () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25')
-      const { status, json } = await client.post(message('ping', undefined, 3), { 'mcp-protocol-version': '1999-01-01' })
+      const { status, json } = await client.post(message('ping', undefined, 3), {
+        'mcp-protocol-version': '1999-01-01',
+      })
       expect([status, json]).toMatchObject([400, { id: 3, error: { code: -32600 } }])
     })
   })
@@ -324,7 +397,12 @@ describe('initialize', () => {
     await serving(server, {}, async ({ url }) => {
       const first = await Handshaken.open(url, '2025-11-25')
       await first.end()
-      const second = await Handshaken.open(url, '2025-11-25', {}, { 'mcp-session-id': first.session })
+      const second = await Handshaken.open(
+        url,
+        '2025-11-25',
+        {},
+        { 'mcp-session-id': first.session },
+      )
       expect(second.session).not.toBe(first.session)
     })
   })
@@ -332,7 +410,10 @@ describe('initialize', () => {
   it('that fails opens none', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
-      const { status, headers, json } = await send(listening.url, { headers: POST, body: message('initialize', {}, 1) })
+      const { status, headers, json } = await send(listening.url, {
+        headers: POST,
+        body: message('initialize', {}, 1),
+      })
       expect([status, headers['mcp-session-id'], listening.sessions]).toEqual([200, undefined, 0])
       expect(json).toMatchObject({ id: 1, error: { code: -32602 } })
     })
@@ -345,14 +426,19 @@ describe('closing', () => {
     await serving(server, {}, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
       const own = await client.listen()
-      const running = await client.stream('tools/call', { ...call('steps', { gate: 'z' }), ...progressing })
+      const running = await client.stream('tools/call', {
+        ...call('steps', { gate: 'z' }),
+        ...progressing,
+      })
       await running.message()
       const closed = listening.close(10_000)
       gate.open('z')
       await running.has('passed z')
       await own.ended()
       await closed
-      await expect(open(listening.url, { headers: POST, body: message('ping', undefined, 1) })).rejects.toThrow('ECONNREFUSED')
+      await expect(
+        open(listening.url, { headers: POST, body: message('ping', undefined, 1) }),
+      ).rejects.toThrow('ECONNREFUSED')
     })
   })
 
@@ -360,7 +446,10 @@ describe('closing', () => {
     const { server, ended } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
-      const running = await client.stream('tools/call', { ...call('steps', { gate: 'never' }), ...progressing })
+      const running = await client.stream('tools/call', {
+        ...call('steps', { gate: 'never' }),
+        ...progressing,
+      })
       await running.message()
       await listening.close(20)
       await running.ended()

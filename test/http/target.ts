@@ -11,7 +11,13 @@ export function httpTarget(make: () => Server): Target {
       const listening = listen(server, { port: 0 })
       return new HttpChannel({
         async fetch({ method, headers, body, signal }) {
-          return await fetch((await listening).url, { method, headers, body, signal, ...(body === null ? {} : { duplex: 'half' }) })
+          return await fetch((await listening).url, {
+            method,
+            headers,
+            body,
+            signal,
+            ...(body === null ? {} : { duplex: 'half' }),
+          })
         },
         headers: {},
         parametersOf: (tool) => server.tools.get(tool)?.headers ?? [],

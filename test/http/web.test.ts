@@ -19,13 +19,17 @@ function handler(options: HttpHandlerOptions = {}) {
     )
   return { ...served, handle, send }
 }
-const call = (name: string, args: object = {}, more: object = {}) => described('tools/call', { name, arguments: args, ...more })
+const call = (name: string, args: object = {}, more: object = {}) =>
+  described('tools/call', { name, arguments: args, ...more })
 
 describe('a handler', () => {
   it('answers with JSON', async () => {
     const { send } = handler()
     const response = await send(call('echo', { text: 'hi' }))
-    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json'])
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      200,
+      'application/json',
+    ])
     expect(await response.json()).toMatchObject({ id: 1, result: { content: [{ text: 'hi' }] } })
   })
 
@@ -41,35 +45,50 @@ describe('a handler', () => {
 
   it('keeps sessions', async () => {
     const { send } = handler()
-    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
+    const params = {
+      protocolVersion: '2025-06-18',
+      capabilities: {},
+      clientInfo: { name: 'x', version: '1' },
+    }
     const opened = await send({ headers: POST, body: message('initialize', params, 1) })
     const headers = { ...POST, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' }
     const noted = await send({ headers, body: message('notifications/initialized') })
     expect([noted.status, await noted.text()]).toEqual([202, ''])
-    expect(await (await send({ headers, body: message('ping', undefined, 2) })).json()).toEqual({ jsonrpc: '2.0', id: 2, result: {} })
+    expect(await (await send({ headers, body: message('ping', undefined, 2) })).json()).toEqual({
+      jsonrpc: '2.0',
+      id: 2,
+      result: {},
+    })
     const ended = await send({ method: 'DELETE', headers })
     expect([ended.status, await ended.text()]).toEqual([204, ''])
     expect((await send({ headers, body: message('ping', undefined, 2) })).status).toBe(404)
   })
 
-  it.each(['before', 'after'])('cancels the call of whoever goes away %s the first event', async (when) => {
-    const { send, ended } = handler()
-    const controller = new AbortController()
-    const asked = send(
-      call(when === 'before' ? 'quiet' : 'steps', { gate: 'b' }, { _meta: { progressToken: 1 } }),
-      undefined,
-      controller.signal,
-    )
-    if (when === 'before') controller.abort()
-    else await (await asked).body?.cancel()
-    await expect.poll(() => ended.get('b')).toMatch(/^stopped/)
-    // Whatever stands around the handler is not left waiting.
-    expect((await asked).status).toBe(when === 'before' ? 499 : 200)
-  })
+  it.each(['before', 'after'])(
+    'cancels the call of whoever goes away %s the first event',
+    async (when) => {
+      const { send, ended } = handler()
+      const controller = new AbortController()
+      const asked = send(
+        call(when === 'before' ? 'quiet' : 'steps', { gate: 'b' }, { _meta: { progressToken: 1 } }),
+        undefined,
+        controller.signal,
+      )
+      if (when === 'before') controller.abort()
+      else await (await asked).body?.cancel()
+      await expect.poll(() => ended.get('b')).toMatch(/^stopped/)
+      // Whatever stands around the handler is not left waiting.
+      expect((await asked).status).toBe(when === 'before' ? 499 : 200)
+    },
+  )
 
   it('cuts off who does not read', async () => {
     const { send, server } = handler({ keepAlive: 10 })
-    const response = await send(described('subscriptions/listen', { notifications: { resourceSubscriptions: ['note://one'] } }))
+    const response = await send(
+      described('subscriptions/listen', {
+        notifications: { resourceSubscriptions: ['note://one'] },
+      }),
+    )
     server.updated('note://one')
     const reader = response.body?.getReader()
     await expect(reader?.closed).rejects.toThrow('did not read')
@@ -79,7 +98,11 @@ describe('a handler', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
       const { send, server } = handler()
-      const response = await send(described('subscriptions/listen', { notifications: { resourceSubscriptions: ['note://one'] } }))
+      const response = await send(
+        described('subscriptions/listen', {
+          notifications: { resourceSubscriptions: ['note://one'] },
+        }),
+      )
       const reader = response.body?.getReader()
       const read = async () => new TextDecoder().decode((await reader?.read())?.value as Uint8Array)
       expect(await read()).toContain('acknowledged')
@@ -98,7 +121,11 @@ describe('a handler', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
       const { send, server } = handler({ keepAlive: 1000 })
-      const response = await send(described('subscriptions/listen', { notifications: { resourceSubscriptions: ['note://one'] } }))
+      const response = await send(
+        described('subscriptions/listen', {
+          notifications: { resourceSubscriptions: ['note://one'] },
+        }),
+      )
       const reader = response.body?.getReader()
       const tell = async () => {
         server.updated('note://one')
@@ -126,7 +153,9 @@ describe('a handler', () => {
     expect((await send(call('echo', { text: 'x' }), 'https://mcp.example.com/')).status).toBe(200)
     expect((await send(call('echo', { text: 'x' }), 'https://other.example.com/')).status).toBe(403)
     const any = handler({ hosts: 'any' })
-    expect((await any.send(call('echo', { text: 'x' }), 'https://other.example.com/')).status).toBe(200)
+    expect((await any.send(call('echo', { text: 'x' }), 'https://other.example.com/')).status).toBe(
+      200,
+    )
   })
 
   it('is everywhere, or at one path', async () => {
@@ -134,7 +163,9 @@ describe('a handler', () => {
     expect((await send(call('echo', { text: 'x' }), 'http://localhost/here')).status).toBe(200)
     expect((await send(call('echo', { text: 'x' }), 'http://localhost/here/')).status).toBe(200)
     expect((await send(call('echo', { text: 'x' }), 'http://localhost/there')).status).toBe(404)
-    expect((await send({ method: 'GET', headers: {} }, 'http://localhost/healthz')).status).toBe(200)
+    expect((await send({ method: 'GET', headers: {} }, 'http://localhost/healthz')).status).toBe(
+      200,
+    )
   })
 
   it('has limits', async () => {
@@ -148,7 +179,17 @@ describe('a handler', () => {
     const { body, headers } = call('echo', { text: 'x' })
     const twice = new Headers(headers as Record<string, string>)
     twice.append('mcp-name', 'echo')
-    expect((await handle(new Request('http://localhost/mcp', { method: 'POST', headers: twice, body: String(body) }))).status).toBe(400)
+    expect(
+      (
+        await handle(
+          new Request('http://localhost/mcp', {
+            method: 'POST',
+            headers: twice,
+            body: String(body),
+          }),
+        )
+      ).status,
+    ).toBe(400)
   })
 
   it('closes', async () => {

@@ -1,8 +1,15 @@
 // A server that asks its client for everything that can be asked, on the built package.
 import { createServer, form, prompt, resource, roots, sample, tool } from '../../dist/index.js'
 
-const Color = { type: 'object', properties: { color: { type: 'string', enum: ['red', 'blue'] } }, required: ['color'] }
-const question = { messages: [{ role: 'user', content: { type: 'text', text: 'Which?' } }], maxTokens: 10 }
+const Color = {
+  type: 'object',
+  properties: { color: { type: 'string', enum: ['red', 'blue'] } },
+  required: ['color'],
+}
+const question = {
+  messages: [{ role: 'user', content: { type: 'text', text: 'Which?' } }],
+  maxTokens: 10,
+}
 
 export function askingServer() {
   let steps = 0
@@ -10,7 +17,11 @@ export function askingServer() {
     name: 'asking',
     version: '1.0.0',
     tools: [
-      tool({ name: 'form', run: async (_, call) => (await call.ask({ it: form({ message: 'Which?', schema: Color }) })).it.color }),
+      tool({
+        name: 'form',
+        run: async (_, call) =>
+          (await call.ask({ it: form({ message: 'Which?', schema: Color }) })).it.color,
+      }),
       tool({
         name: 'twice',
         async run(_, call) {
@@ -21,7 +32,17 @@ export function askingServer() {
         },
       }),
     ],
-    resources: [resource({ uri: 'folder:it', read: async (_, call) => (await call.ask({ it: roots() })).it[0].uri })],
-    prompts: [prompt({ name: 'word', build: async (_, call) => (await call.ask({ it: sample(question) })).it.content })],
+    resources: [
+      resource({
+        uri: 'folder:it',
+        read: async (_, call) => (await call.ask({ it: roots() })).it[0].uri,
+      }),
+    ],
+    prompts: [
+      prompt({
+        name: 'word',
+        build: async (_, call) => (await call.ask({ it: sample(question) })).it.content,
+      }),
+    ],
   })
 }

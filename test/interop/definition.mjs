@@ -50,5 +50,11 @@ const tools = [
 ]
 
 export function interopServer() {
-  return createServer({ name: 'interop', version: '1.0.0', title: 'Interop', instructions: 'Use the tools.', tools })
+  return createServer({
+    name: 'interop',
+    version: '1.0.0',
+    title: 'Interop',
+    instructions: 'Use the tools.',
+    tools,
+  })
 }

@@ -29,7 +29,8 @@ export function everythingServer() {
         name: 'change',
         description: 'Change a list and a resource.',
         run() {
-          if (!server.tools.remove('extra')) server.tools.add(tool({ name: 'extra', run: () => 'new' }))
+          if (!server.tools.remove('extra'))
+            server.tools.add(tool({ name: 'extra', run: () => 'new' }))
           server.updated('config://app')
           return 'changed'
         },
@@ -42,21 +43,37 @@ export function everythingServer() {
       }),
     ],
     resources: [
-      resource({ uri: 'config://app', name: 'app', title: 'App', mimeType: 'application/json', read: () => '{"a":1}' }),
-      resource({ uri: 'bytes://three', name: 'three', mimeType: 'application/octet-stream', read: () => new Uint8Array([1, 2, 255]) }),
+      resource({
+        uri: 'config://app',
+        name: 'app',
+        title: 'App',
+        mimeType: 'application/json',
+        read: () => '{"a":1}',
+      }),
+      resource({
+        uri: 'bytes://three',
+        name: 'three',
+        mimeType: 'application/octet-stream',
+        read: () => new Uint8Array([1, 2, 255]),
+      }),
       resource({
         uri: 'note://{name}',
         name: 'notes',
         read: ({ name }) => (name === 'gone' ? undefined : `This is ${name}.`),
         list: () => ['a', 'b', 'c'].map((name) => ({ uri: `note://${name}`, name })),
-        complete: { name: (typed) => ['a', 'b', 'c', 'cc'].filter((name) => name.startsWith(typed)) },
+        complete: {
+          name: (typed) => ['a', 'b', 'c', 'cc'].filter((name) => name.startsWith(typed)),
+        },
       }),
     ],
     prompts: [
       prompt({
         name: 'greet',
         description: 'Greets.',
-        arguments: { name: { description: 'Who' }, tone: { required: false, values: ['warm', 'cool'] } },
+        arguments: {
+          name: { description: 'Who' },
+          tone: { required: false, values: ['warm', 'cool'] },
+        },
         build: ({ name, tone = 'warm' }) => `Greet ${name}, ${tone}.`,
       }),
       ...['p1', 'p2', 'p3', 'p4', 'p5'].map((name) => prompt({ name, build: () => name })),

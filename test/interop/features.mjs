@@ -18,10 +18,22 @@ const server = createServer({
     }),
   ],
   resources: [
-    resource({ uri: 'config://app', name: 'app', mimeType: 'application/json', read: () => '{"a":1}' }),
-    resource({ uri: 'file:///{+path}', name: 'file', read: ({ path }) => path, complete: { path: () => ['a', 'b'] } }),
+    resource({
+      uri: 'config://app',
+      name: 'app',
+      mimeType: 'application/json',
+      read: () => '{"a":1}',
+    }),
+    resource({
+      uri: 'file:///{+path}',
+      name: 'file',
+      read: ({ path }) => path,
+      complete: { path: () => ['a', 'b'] },
+    }),
   ],
-  prompts: [prompt({ name: 'greet', arguments: { name: {} }, build: ({ name }) => `Greet ${name}.` })],
+  prompts: [
+    prompt({ name: 'greet', arguments: { name: {} }, build: ({ name }) => `Greet ${name}.` }),
+  ],
 })
 
 await serveStdio(server)

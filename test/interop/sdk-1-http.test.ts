@@ -24,9 +24,18 @@ beforeEach(async () => {
   listening = await listen(served.server, { port: 0, retry: 20, sessions })
   heard.length = 0
   client = new Client({ name: 'sdk-1', version: '1.0.0' }, { capabilities: { elicitation: {} } })
-  client.setNotificationHandler(ToolListChangedNotificationSchema, () => void heard.push('tools changed'))
-  client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => void heard.push(`updated ${params.uri}`))
-  client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: { name: 'Ada' } }))
+  client.setNotificationHandler(
+    ToolListChangedNotificationSchema,
+    () => void heard.push('tools changed'),
+  )
+  client.setNotificationHandler(
+    ResourceUpdatedNotificationSchema,
+    ({ params }) => void heard.push(`updated ${params.uri}`),
+  )
+  client.setRequestHandler(ElicitRequestSchema, () => ({
+    action: 'accept',
+    content: { name: 'Ada' },
+  }))
   transport = new StreamableHTTPClientTransport(new URL(listening.url))
   await client.connect(transport)
 })
@@ -38,7 +47,9 @@ afterEach(async () => {
 describe('SDK 1.x client over HTTP', () => {
   it('calls, and is told of progress', async () => {
     expect(transport.sessionId).toBeDefined()
-    expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({ content: [{ text: 'hi' }] })
+    expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({
+      content: [{ text: 'hi' }],
+    })
     const seen: number[] = []
     const onprogress = ({ progress }: { progress: number }) => {
       seen.push(progress)
@@ -65,14 +76,18 @@ describe('SDK 1.x client over HTTP', () => {
     listening = await listen(served.server, { port, retry: 20, sessions })
     // It comes back for its own stream by itself.
     await expect.poll(() => listening.open).toBe(1)
-    expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({ content: [{ text: 'hi' }] })
+    expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({
+      content: [{ text: 'hi' }],
+    })
     expect(transport.sessionId).toBe(sessionId)
     served.server.updated('note://one')
     await expect.poll(() => heard).toEqual(['updated note://one'])
   })
 
   it('answers questions', async () => {
-    expect(await client.callTool({ name: 'ask' })).toMatchObject({ content: [{ text: 'It is Ada' }] })
+    expect(await client.callTool({ name: 'ask' })).toMatchObject({
+      content: [{ text: 'It is Ada' }],
+    })
   })
 
   it('comes back for an answer whose connection was let go', async () => {

@@ -9,7 +9,11 @@ const server = fileURLToPath(new URL('server.mjs', import.meta.url))
 const open: Client[] = []
 
 async function connect(): Promise<{ client: Client; stderr: () => string }> {
-  const transport = new StdioClientTransport({ command: process.execPath, args: [server], stderr: 'pipe' })
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [server],
+    stderr: 'pipe',
+  })
   let log = ''
   transport.stderr?.on('data', (chunk: Buffer) => (log += chunk.toString()))
   const client = new Client({ name: 'sdk-1', version: '1.0.0' })
@@ -25,7 +29,11 @@ afterEach(async () => {
 describe('SDK 1.x client', () => {
   it('connects and lists', async () => {
     const { client } = await connect()
-    expect(client.getServerVersion()).toEqual({ name: 'interop', version: '1.0.0', title: 'Interop' })
+    expect(client.getServerVersion()).toEqual({
+      name: 'interop',
+      version: '1.0.0',
+      title: 'Interop',
+    })
     expect(client.getServerCapabilities()).toEqual({ logging: {}, tools: { listChanged: true } })
     const { tools } = await client.listTools()
     expect(tools.map(({ name }) => name)).toEqual(['echo', 'sum', 'fail', 'wait', 'work'])
@@ -39,18 +47,29 @@ describe('SDK 1.x client', () => {
       isError: false,
     })
     await client.listTools() // from here on the client checks structured results itself
-    expect(await client.callTool({ name: 'sum', arguments: { a: 2, b: 3 } })).toMatchObject({ structuredContent: { sum: 5 } })
-    expect(await Promise.all(Array.from({ length: 200 }, (_, a) => client.callTool({ name: 'sum', arguments: { a, b: 1 } })))).toHaveLength(
-      200,
-    )
+    expect(await client.callTool({ name: 'sum', arguments: { a: 2, b: 3 } })).toMatchObject({
+      structuredContent: { sum: 5 },
+    })
+    expect(
+      await Promise.all(
+        Array.from({ length: 200 }, (_, a) =>
+          client.callTool({ name: 'sum', arguments: { a, b: 1 } }),
+        ),
+      ),
+    ).toHaveLength(200)
     await client.ping()
   })
 
   it('gets errors', async () => {
     const { client, stderr } = await connect()
-    expect(await client.callTool({ name: 'fail' })).toEqual({ content: [{ type: 'text', text: 'As planned.' }], isError: true })
+    expect(await client.callTool({ name: 'fail' })).toEqual({
+      content: [{ type: 'text', text: 'As planned.' }],
+      isError: true,
+    })
     expect(await client.callTool({ name: 'echo', arguments: { message: 5 } })).toEqual({
-      content: [{ type: 'text', text: 'Invalid arguments for echo: message must be a string, not 5' }],
+      content: [
+        { type: 'text', text: 'Invalid arguments for echo: message must be a string, not 5' },
+      ],
       isError: true,
     })
     await expect(client.callTool({ name: 'nope' })).rejects.toMatchObject({
@@ -70,7 +89,9 @@ describe('SDK 1.x client', () => {
     controller.abort('enough')
     await expect(pending).rejects.toThrow('enough')
     await expect.poll(stderr).toContain('cancelled: enough')
-    expect(await client.callTool({ name: 'echo', arguments: { message: 'still here' } })).toMatchObject({
+    expect(
+      await client.callTool({ name: 'echo', arguments: { message: 'still here' } }),
+    ).toMatchObject({
       content: [{ text: 'still here' }],
     })
   })
@@ -78,7 +99,9 @@ describe('SDK 1.x client', () => {
   it('follows progress', async () => {
     const { client } = await connect()
     const seen: unknown[] = []
-    await client.callTool({ name: 'work' }, undefined, { onprogress: (progress) => seen.push(progress) })
+    await client.callTool({ name: 'work' }, undefined, {
+      onprogress: (progress) => seen.push(progress),
+    })
     expect(seen).toEqual([
       { progress: 1, total: 3, message: 'step 1' },
       { progress: 2, total: 3, message: 'step 2' },

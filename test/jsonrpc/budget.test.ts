@@ -9,7 +9,12 @@ describe('a budget', () => {
     const all = new Budget(100)
     const [one, other] = [new Budget(60, all), new Budget(60, all)]
     expect([one.take(61), one.take(60), one.full, all.used]).toEqual([false, true, true, 60])
-    expect([other.take(41), other.take(40), other.full, all.full]).toEqual([false, true, true, true])
+    expect([other.take(41), other.take(40), other.full, all.full]).toEqual([
+      false,
+      true,
+      true,
+      true,
+    ])
     one.give(10)
     expect([one.full, other.take(10), all.used]).toEqual([false, true, 100])
   })
@@ -54,9 +59,15 @@ describe('calls in progress', () => {
     const [left, right] = memoryChannels()
     const pending = new Budget(250_000)
     const running: (() => void)[] = []
-    const client = new Peer(left, { request: () => ({}), notification: () => {}, answersGarbage: false, report: () => {} })
+    const client = new Peer(left, {
+      request: () => ({}),
+      notification: () => {},
+      answersGarbage: false,
+      report: () => {},
+    })
     const server = new Peer(Object.assign(right, { pending }), {
-      request: ({ request }) => (request.method === 'ping' ? {} : new Promise((resolve) => running.push(() => resolve({})))),
+      request: ({ request }) =>
+        request.method === 'ping' ? {} : new Promise((resolve) => running.push(() => resolve({}))),
       urgent: ({ method }) => method === 'ping',
       notification: () => {},
       answersGarbage: true,

@@ -15,10 +15,25 @@ import { elements, faultPosition, tooComplex, valueAt } from '../../src/jsonrpc/
 
 describe('read', () => {
   it('classifies', () => {
-    expect(read('{"jsonrpc":"2.0","id":1,"method":"ping"}')).toMatchObject({ kind: 'request', id: 1, method: 'ping', params: undefined })
-    expect(read('{"jsonrpc":"2.0","method":"x","params":{"a":1}}')).toMatchObject({ kind: 'notification', method: 'x', params: { a: 1 } })
-    expect(read('{"jsonrpc":"2.0","id":"a","result":{}}')).toMatchObject({ kind: 'response', id: 'a', outcome: { result: {} } })
-    expect(read('{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"m","data":2}}')).toMatchObject({
+    expect(read('{"jsonrpc":"2.0","id":1,"method":"ping"}')).toMatchObject({
+      kind: 'request',
+      id: 1,
+      method: 'ping',
+      params: undefined,
+    })
+    expect(read('{"jsonrpc":"2.0","method":"x","params":{"a":1}}')).toMatchObject({
+      kind: 'notification',
+      method: 'x',
+      params: { a: 1 },
+    })
+    expect(read('{"jsonrpc":"2.0","id":"a","result":{}}')).toMatchObject({
+      kind: 'response',
+      id: 'a',
+      outcome: { result: {} },
+    })
+    expect(
+      read('{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"m","data":2}}'),
+    ).toMatchObject({
       kind: 'response',
       id: 0,
       outcome: { error: { code: -1, message: 'm', data: 2 } },
@@ -39,14 +54,22 @@ describe('read', () => {
     ['""', ''],
     ['"\\u0000\\ud800"', '\u0000\ud800'],
   ])('keeps the id %s', (written, id) => {
-    expect(read(`{"jsonrpc":"2.0","id": ${written} ,"method":"x"}`)).toMatchObject({ kind: 'request', id })
+    expect(read(`{"jsonrpc":"2.0","id": ${written} ,"method":"x"}`)).toMatchObject({
+      kind: 'request',
+      id,
+    })
   })
 
   it('echoes large ids digit for digit', () => {
-    expect(encodeResult(9007199254740993n, { a: 1 })).toBe('{"jsonrpc":"2.0","id":9007199254740993,"result":{"a":1}}')
-    expect(exactInteger(Number('9007199254740993'), '{"params":{"requestId":9007199254740993}}', ['params', 'requestId'])).toBe(
-      9007199254740993n,
+    expect(encodeResult(9007199254740993n, { a: 1 })).toBe(
+      '{"jsonrpc":"2.0","id":9007199254740993,"result":{"a":1}}',
     )
+    expect(
+      exactInteger(Number('9007199254740993'), '{"params":{"requestId":9007199254740993}}', [
+        'params',
+        'requestId',
+      ]),
+    ).toBe(9007199254740993n)
   })
 
   it('says of an id that is too long how long it may be', () => {
@@ -54,27 +77,52 @@ describe('read', () => {
     expect(idOf(1024)).toMatchObject({ kind: 'request' })
     expect(idOf(1025)).toMatchObject({
       kind: 'invalid',
-      error: { code: -32600, message: 'Invalid Request: "id" must be a string of at most 1024 characters or an integer' },
+      error: {
+        code: -32600,
+        message: 'Invalid Request: "id" must be a string of at most 1024 characters or an integer',
+      },
     })
   })
 
   it('takes the last of two ids, as JSON.parse does', () => {
-    expect(read('{"jsonrpc":"2.0","id":9007199254740995,"id":9007199254740993,"method":"x"}')).toMatchObject({ id: 9007199254740993n })
+    expect(
+      read('{"jsonrpc":"2.0","id":9007199254740995,"id":9007199254740993,"method":"x"}'),
+    ).toMatchObject({ id: 9007199254740993n })
   })
 
   it('never throws, and says something about everything', () => {
-    const member = fc.oneof(fc.constantFrom('jsonrpc', 'id', 'method', 'params', 'result', 'error', '__proto__', 'Method'), fc.string())
+    const member = fc.oneof(
+      fc.constantFrom(
+        'jsonrpc',
+        'id',
+        'method',
+        'params',
+        'result',
+        'error',
+        '__proto__',
+        'Method',
+      ),
+      fc.string(),
+    )
     const value = fc.oneof(fc.constantFrom('2.0', null, 1, -1.5, 'x', [], {}), fc.jsonValue())
-    const near = fc.array(fc.tuple(member, value), { maxLength: 6 }).map((entries) => JSON.stringify(Object.fromEntries(entries)))
+    const near = fc
+      .array(fc.tuple(member, value), { maxLength: 6 })
+      .map((entries) => JSON.stringify(Object.fromEntries(entries)))
     const broken = fc
       .tuple(near, fc.nat(), fc.string({ maxLength: 2 }))
-      .map(([json, at, extra]) => json.slice(0, at % (json.length + 1)) + extra + json.slice(at % (json.length + 1)))
+      .map(
+        ([json, at, extra]) =>
+          json.slice(0, at % (json.length + 1)) + extra + json.slice(at % (json.length + 1)),
+      )
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json(), near, broken), (frame) => {
         const message = read(frame)
         expect(['request', 'notification', 'response', 'batch', 'invalid']).toContain(message.kind)
         if (message.kind === 'invalid') expect(message.error).toBeInstanceOf(RpcError)
-        if (message.kind === 'batch') expect(message.frames.map((part) => JSON.parse(part) as unknown)).toEqual(JSON.parse(frame))
+        if (message.kind === 'batch')
+          expect(message.frames.map((part) => JSON.parse(part) as unknown)).toEqual(
+            JSON.parse(frame),
+          )
       }),
       { numRuns: 20_000 },
     )
@@ -86,7 +134,10 @@ describe('unread: what the beginning of a message tells', () => {
   it.each([
     ['{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"xxxx', { id: 7, mute: false }],
     ['{"method":"tools/call","id":"a","params":{"a":"xxxx', { id: 'a', mute: false }],
-    ['{"jsonrpc":"2.0","id":9007199254740993,"method":"x","params":', { id: 9007199254740993n, mute: false }],
+    [
+      '{"jsonrpc":"2.0","id":9007199254740993,"method":"x","params":',
+      { id: 9007199254740993n, mute: false },
+    ],
     ['{"jsonrpc":"2.0","id":7,"result":{"a":"xxxx', { id: 7, mute: true }],
     ['{"jsonrpc":"2.0","method":"x","params":{"id":5', { id: undefined, mute: false }],
     ['{"jsonrpc":"2.0","id":12', { id: undefined, mute: false }],
@@ -99,11 +150,17 @@ describe('unread: what the beginning of a message tells', () => {
 
 describe('encode', () => {
   it('writes requests, notifications and errors', () => {
-    expect(encodeRequest('a"b', 'x', { a: 1 })).toBe('{"jsonrpc":"2.0","id":"a\\"b","method":"x","params":{"a":1}}')
+    expect(encodeRequest('a"b', 'x', { a: 1 })).toBe(
+      '{"jsonrpc":"2.0","id":"a\\"b","method":"x","params":{"a":1}}',
+    )
     expect(encodeRequest(1, 'x', undefined)).toBe('{"jsonrpc":"2.0","id":1,"method":"x"}')
     expect(encodeNotification('x', undefined)).toBe('{"jsonrpc":"2.0","method":"x"}')
-    expect(encodeError(undefined, new RpcError(-1, 'm'), 'null')).toBe('{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}')
-    expect(encodeError(undefined, new RpcError(-1, 'm'), 'omitted')).toBe('{"jsonrpc":"2.0","error":{"code":-1,"message":"m"}}')
+    expect(encodeError(undefined, new RpcError(-1, 'm'), 'null')).toBe(
+      '{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}',
+    )
+    expect(encodeError(undefined, new RpcError(-1, 'm'), 'omitted')).toBe(
+      '{"jsonrpc":"2.0","error":{"code":-1,"message":"m"}}',
+    )
   })
 
   it('writes undefined as an empty result and refuses what is no JSON', () => {
@@ -132,15 +189,23 @@ describe('scan', () => {
 
   it('refuses a message with too many of them, before it is parsed', () => {
     const dense = `{"jsonrpc":"2.0","id":7,"result":{"content":[${'{},'.repeat(1_000_000)}{}]}}`
-    expect(read(dense)).toMatchObject({ kind: 'invalid', id: 7, mute: true, error: { code: -32600 } })
+    expect(read(dense)).toMatchObject({
+      kind: 'invalid',
+      id: 7,
+      mute: true,
+      error: { code: -32600 },
+    })
   })
 
   it('agrees with JSON.parse on depth', () => {
     const depth = (value: unknown): number =>
-      typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0
+      typeof value === 'object' && value !== null
+        ? 1 + Math.max(0, ...Object.values(value).map(depth))
+        : 0
     fc.assert(
       fc.property(fc.json({ maxDepth: 8 }), fc.nat({ max: 8 }), (json, limit) => {
-        if (json.length > 2 * limit) expect(tooComplex(json, limit) === 'depth').toBe(depth(JSON.parse(json)) > limit)
+        if (json.length > 2 * limit)
+          expect(tooComplex(json, limit) === 'depth').toBe(depth(JSON.parse(json)) > limit)
       }),
       { numRuns: 5000 },
     )
@@ -151,7 +216,12 @@ describe('scan', () => {
     expect(valueAt('{"a" : 12 , "c":"x"}', ['a'])).toBe('12')
     expect(valueAt('{"\\u0061":5}', ['a'])).toBe('5')
     expect(valueAt('[1]', ['a'])).toBeUndefined()
-    expect(elements(' [ 1 , [2,3] , {"a":[4]} , "]" ] ')).toEqual(['1', '[2,3]', '{"a":[4]}', '"]"'])
+    expect(elements(' [ 1 , [2,3] , {"a":[4]} , "]" ] ')).toEqual([
+      '1',
+      '[2,3]',
+      '{"a":[4]}',
+      '"]"',
+    ])
     expect(elements('[1,2,3,4]', 2)).toEqual(['1', '2'])
   })
 
@@ -178,7 +248,11 @@ describe('scan', () => {
 
   it('finds a fault where JSON.parse does, and only there', () => {
     const broken = fc
-      .tuple(fc.json(), fc.nat(), fc.constantFrom('', ',', '"', '}', ']', '{', ':', '\\', 'x', '\n', '1'))
+      .tuple(
+        fc.json(),
+        fc.nat(),
+        fc.constantFrom('', ',', '"', '}', ']', '{', ':', '\\', 'x', '\n', '1'),
+      )
       .map(([json, at, extra]) => {
         const place = at % (json.length + 1)
         return json.slice(0, place) + extra + json.slice(place + 1)
@@ -193,7 +267,8 @@ describe('scan', () => {
           valid = false
           const told = /position (\d+)/.exec(String(error))?.[1]
           // Of a bad word or number, V8 names the letter and we the beginning.
-          if (told !== undefined) expect(text.slice(position, Number(told))).toMatch(/^(?:[-+.\w]*|\\u?[\da-f]*)$/i)
+          if (told !== undefined)
+            expect(text.slice(position, Number(told))).toMatch(/^(?:[-+.\w]*|\\u?[\da-f]*)$/i)
           if (told !== undefined) expect(Number(told)).toBeGreaterThanOrEqual(position)
         }
         if (valid) expect(position).toBe(text.length)
@@ -204,13 +279,20 @@ describe('scan', () => {
 
   it('does not look at each of very many messages', () => {
     // Parsed, these would take a gigabyte.
-    for (const many of [`[${'{},'.repeat(10_000_000)}{}]`, ` \t[${'1,'.repeat(2000)}`, `[${'],'.repeat(2000)}`]) {
+    for (const many of [
+      `[${'{},'.repeat(10_000_000)}{}]`,
+      ` \t[${'1,'.repeat(2000)}`,
+      `[${'],'.repeat(2000)}`,
+    ]) {
       const message = read(many)
       if (message.kind === 'batch') expect(message.frames).toHaveLength(MAX_BATCH + 1)
       else expect(message).toMatchObject({ kind: 'invalid', error: { code: -32700 } })
     }
     for (const broken of ['[', '[}', '[}}}}', '[,', '[1 2', '["', '[{', '[1,]', '[\u0000'])
-      expect([broken, read(broken)]).toMatchObject([broken, { kind: 'invalid', error: { code: -32700 } }])
+      expect([broken, read(broken)]).toMatchObject([
+        broken,
+        { kind: 'invalid', error: { code: -32700 } },
+      ])
     expect(read(`[${'1,'.repeat(MAX_BATCH - 1)}1]`)).toMatchObject({ kind: 'batch' })
   })
 })

@@ -7,19 +7,33 @@ import type { Report } from '../../src/jsonrpc/report.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 
 function peerOn(channel: Channel, options: Partial<PeerOptions> = {}): Peer {
-  return new Peer(channel, { request: () => ({}), notification: () => {}, answersGarbage: false, report: () => {}, ...options })
+  return new Peer(channel, {
+    request: () => ({}),
+    notification: () => {},
+    answersGarbage: false,
+    report: () => {},
+    ...options,
+  })
 }
 
 /** Two peers that are connected to each other. */
 function pair(server: Partial<PeerOptions> = {}, client: Partial<PeerOptions> = {}) {
   const [left, right] = memoryChannels()
-  return { client: peerOn(left, client), server: peerOn(right, { answersGarbage: true, ...server }), wire: left }
+  return {
+    client: peerOn(left, client),
+    server: peerOn(right, { answersGarbage: true, ...server }),
+    wire: left,
+  }
 }
 
 /** All frames that a bare channel end receives. */
 function listen(channel: Channel): string[] {
   const frames: string[] = []
-  channel.receive({ frame: (frame) => void frames.push(frame), garbage: () => {}, closed: () => {} })
+  channel.receive({
+    frame: (frame) => void frames.push(frame),
+    garbage: () => {},
+    closed: () => {},
+  })
   return frames
 }
 
@@ -31,25 +45,44 @@ describe('requests', () => {
       { request: ({ request }) => `server got ${request.method}` },
       { request: ({ request }) => `client got ${request.method}` },
     )
-    expect(await Promise.all([client.request('a'), server.request('b')])).toEqual(['server got a', 'client got b'])
+    expect(await Promise.all([client.request('a'), server.request('b')])).toEqual([
+      'server got a',
+      'client got b',
+    ])
   })
 
   it('fail as the other side says', async () => {
     const { client } = pair({ request: () => Promise.reject(new RpcError(-5, 'no', { why: 1 })) })
-    await expect(client.request('a')).rejects.toMatchObject({ name: 'RpcError', code: -5, message: 'no', data: { why: 1 } })
+    await expect(client.request('a')).rejects.toMatchObject({
+      name: 'RpcError',
+      code: -5,
+      message: 'no',
+      data: { why: 1 },
+    })
   })
 
   it('hide what went wrong within', async () => {
     const reports: Report[] = []
-    const { client } = pair({ request: () => Promise.reject(new Error('secret')), report: (report) => reports.push(report) })
-    await expect(client.request('a')).rejects.toMatchObject({ code: -32603, message: 'Internal error' })
-    expect(reports).toMatchObject([{ level: 'error', message: 'a failed', id: 1, error: new Error('secret') }])
+    const { client } = pair({
+      request: () => Promise.reject(new Error('secret')),
+      report: (report) => reports.push(report),
+    })
+    await expect(client.request('a')).rejects.toMatchObject({
+      code: -32603,
+      message: 'Internal error',
+    })
+    expect(reports).toMatchObject([
+      { level: 'error', message: 'a failed', id: 1, error: new Error('secret') },
+    ])
   })
 
   it('are not held up by a slow one', async () => {
     let release = () => {}
     const { client } = pair({
-      request: ({ request }) => (request.method === 'slow' ? new Promise<string>((resolve) => (release = () => resolve('slow'))) : 'fast'),
+      request: ({ request }) =>
+        request.method === 'slow'
+          ? new Promise<string>((resolve) => (release = () => resolve('slow')))
+          : 'fast',
     })
     const slow = client.request('slow')
     expect(await client.request('fast')).toBe('fast')
@@ -68,20 +101,30 @@ describe('requests', () => {
 
   it('are given up after their time, and the other side is told', async () => {
     const told: unknown[] = []
-    const { client } = pair({ request: () => new Promise(() => {}) }, { cancelled: (id, reason) => told.push([id, reason]) })
-    await expect(client.request('a', {}, { deadline: new Deadline({ idle: 5 }) })).rejects.toThrow('No answer within 5 ms to a')
+    const { client } = pair(
+      { request: () => new Promise(() => {}) },
+      { cancelled: (id, reason) => told.push([id, reason]) },
+    )
+    await expect(client.request('a', {}, { deadline: new Deadline({ idle: 5 }) })).rejects.toThrow(
+      'No answer within 5 ms to a',
+    )
     expect(told).toEqual([[1, 'No answer within 5 ms to a']])
   })
 
   it('are given up by a signal', async () => {
     const told: unknown[] = []
-    const { client } = pair({ request: () => new Promise(() => {}) }, { cancelled: (id, reason) => told.push([id, reason]) })
+    const { client } = pair(
+      { request: () => new Promise(() => {}) },
+      { cancelled: (id, reason) => told.push([id, reason]) },
+    )
     const controller = new AbortController()
     const pending = client.request('a', {}, { signal: controller.signal })
     controller.abort(new Error('changed my mind'))
     await expect(pending).rejects.toThrow('changed my mind')
     expect(told).toEqual([[1, 'changed my mind']])
-    await expect(client.request('b', {}, { signal: controller.signal })).rejects.toThrow('changed my mind')
+    await expect(client.request('b', {}, { signal: controller.signal })).rejects.toThrow(
+      'changed my mind',
+    )
   })
 
   it('match answers by the type of the id as well', async () => {
@@ -127,16 +170,21 @@ describe('serving', () => {
     }
     peerOn(right, { answersGarbage: true, request: ({ request }) => strange[request.method]?.() })
     const frames = listen(left)
-    for (const [id, method] of Object.keys(strange).entries()) left.send(JSON.stringify({ jsonrpc: '2.0', id, method }))
+    for (const [id, method] of Object.keys(strange).entries())
+      left.send(JSON.stringify({ jsonrpc: '2.0', id, method }))
     await turn()
     await turn()
     await turn()
-    expect(frames.map((frame) => (JSON.parse(frame) as { id: number }).id).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6])
+    expect(
+      frames.map((frame) => (JSON.parse(frame) as { id: number }).id).toSorted((a, b) => a - b),
+    ).toEqual([0, 1, 2, 3, 4, 5, 6])
   })
 
   it('refuses more calls than it can hold', async () => {
     const { client } = pair({ maxInFlight: 2, request: () => new Promise(() => {}) })
-    const held = [client.request('a'), client.request('a')].map((pending) => expect(pending).rejects.toBeInstanceOf(ChannelClosed))
+    const held = [client.request('a'), client.request('a')].map((pending) =>
+      expect(pending).rejects.toBeInstanceOf(ChannelClosed),
+    )
     await expect(client.request('a')).rejects.toMatchObject({
       code: -32603,
       message: 'Too many requests at once: 2 are being served. Try again later',
@@ -218,7 +266,9 @@ describe('serving', () => {
     server.cancel(3, 'x')
     finish()
     await turn()
-    expect(frames).toEqual(['[{"jsonrpc":"2.0","id":2,"result":1},{"jsonrpc":"2.0","id":1,"result":2}]'])
+    expect(frames).toEqual([
+      '[{"jsonrpc":"2.0","id":2,"result":1},{"jsonrpc":"2.0","id":1,"result":2}]',
+    ])
   })
 })
 
@@ -232,7 +282,9 @@ describe('garbage', () => {
       left.send('{bad')
       await turn()
       expect(frames).toHaveLength(answersGarbage ? 1 : 0)
-      expect(reports).toMatchObject([{ level: 'warning', message: 'Parse error: unexpected "b" at position 1' }])
+      expect(reports).toMatchObject([
+        { level: 'warning', message: 'Parse error: unexpected "b" at position 1' },
+      ])
     }
   })
 
@@ -272,9 +324,15 @@ describe('a call that only waits', () => {
     let free = () => {}
     const held = new Promise<void>((resolve) => (free = resolve))
     const { client } = pair({
-      request: (call) => (call.request.method === 'wait' ? Promise.all([call.parked(held), call.parked(held)]) : (begun++, held)),
+      request: (call) =>
+        call.request.method === 'wait'
+          ? Promise.all([call.parked(held), call.parked(held)])
+          : (begun++, held),
     })
-    const calls = [client.request('wait'), ...Array.from({ length: 300 }, () => client.request('work'))]
+    const calls = [
+      client.request('wait'),
+      ...Array.from({ length: 300 }, () => client.request('work')),
+    ]
     await turn()
     expect(begun).toBe(256)
     free()
@@ -286,7 +344,8 @@ describe('a call that only waits', () => {
 describe('a call that never ends', () => {
   it('keeps no other one out once it is cancelled', async () => {
     const { server, client } = pair({
-      request: ({ request }) => (request.method === 'hang' ? new Promise(() => {}) : Promise.resolve('done')),
+      request: ({ request }) =>
+        request.method === 'hang' ? new Promise(() => {}) : Promise.resolve('done'),
     })
     const hung = Array.from({ length: 300 }, () => client.request('hang'))
     const next = client.request('work')

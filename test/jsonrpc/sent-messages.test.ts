@@ -6,12 +6,19 @@ import type { Response, SentMessage } from '../../src/jsonrpc/message.js'
 import { Peer, type PeerOptions } from '../../src/jsonrpc/peer.js'
 
 /** A channel that records what it is given to send, and a peer on it. */
-function recorded({ cancel, tapped = false }: { cancel?: Channel['cancel']; tapped?: boolean } = {}, options: Partial<PeerOptions> = {}) {
+function recorded(
+  { cancel, tapped = false }: { cancel?: Channel['cancel']; tapped?: boolean } = {},
+  options: Partial<PeerOptions> = {},
+) {
   const sent: { frame: string; message: SentMessage | undefined }[] = []
   let receiver: Receiver | undefined
   const channel: Channel = {
     // A response is a live object: what counts is what it says when it is sent.
-    send: (frame, message) => void sent.push({ frame, message: message?.kind === 'response' ? snapshot(message) : message }),
+    send: (frame, message) =>
+      void sent.push({
+        frame,
+        message: message?.kind === 'response' ? snapshot(message) : message,
+      }),
     receive: (given) => void (receiver = given),
     close: () => Promise.resolve(),
     ...(cancel === undefined ? {} : { cancel }),
@@ -21,10 +28,16 @@ function recorded({ cancel, tapped = false }: { cancel?: Channel['cancel']; tapp
     notification: () => {},
     answersGarbage: true,
     report: () => {},
-    cancelled: (id, reason, _method, send) => send('cancelled', { kind: 'notification', method: 'cancelled', params: { id, reason } }),
+    cancelled: (id, reason, _method, send) =>
+      send('cancelled', { kind: 'notification', method: 'cancelled', params: { id, reason } }),
     ...options,
   })
-  return { peer, sent, receive: (value: object) => receiver?.frame(JSON.stringify({ jsonrpc: '2.0', ...value })), receiver: () => receiver }
+  return {
+    peer,
+    sent,
+    receive: (value: object) => receiver?.frame(JSON.stringify({ jsonrpc: '2.0', ...value })),
+    receiver: () => receiver,
+  }
 }
 
 function snapshot({ kind, id, result, error }: SentMessage & { kind: 'response' }): SentMessage {
@@ -37,7 +50,11 @@ describe.each([
 ])('%s is told what it sends', (_name, tapped) => {
   it('a request, with its params and protocol version', () => {
     const { peer, sent } = recorded({ tapped })
-    void peer.request('tools/call', { name: 'add' }, { protocolVersion: '2026-07-28', headerParams: { Region: 'eu' } })
+    void peer.request(
+      'tools/call',
+      { name: 'add' },
+      { protocolVersion: '2026-07-28', headerParams: { Region: 'eu' } },
+    )
     expect(sent).toEqual([
       {
         frame: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}',
@@ -56,7 +73,11 @@ describe.each([
   it('a notification', () => {
     const { peer, sent } = recorded({ tapped })
     peer.notify('notifications/progress', { progress: 1 })
-    expect(sent[0]?.message).toEqual({ kind: 'notification', method: 'notifications/progress', params: { progress: 1 } })
+    expect(sent[0]?.message).toEqual({
+      kind: 'notification',
+      method: 'notifications/progress',
+      params: { progress: 1 },
+    })
   })
 
   it('a result', () => {

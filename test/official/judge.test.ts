@@ -14,18 +14,28 @@ const open = (revision: string): [side: 'sent' | 'received', frame: string][] =>
     'received',
     `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"${revision}","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
   ],
-  ['sent', `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"${revision}","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`],
+  [
+    'sent',
+    `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"${revision}","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`,
+  ],
 ]
-const call: ['received', string] = ['received', '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}']
+const call: ['received', string] = [
+  'received',
+  '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}',
+]
 
 describe('the judge', () => {
   it('lets a right conversation pass', () => {
     expect(
-      verdict(...open('2025-06-18'), call, ['sent', '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"x"}]}}']),
+      verdict(...open('2025-06-18'), call, [
+        'sent',
+        '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"x"}]}}',
+      ]),
     ).toEqual([])
   })
   it('sees content of a later revision', () => {
-    const audio = '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"audio","data":"AA","mimeType":"audio/wav"}]}}'
+    const audio =
+      '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"audio","data":"AA","mimeType":"audio/wav"}]}}'
     expect(verdict(...open('2024-11-05'), call, ['sent', audio])).toHaveLength(1)
     expect(verdict(...open('2025-03-26'), call, ['sent', audio])).toEqual([])
   })
@@ -34,16 +44,28 @@ describe('the judge', () => {
       'received',
       '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}',
     ]
-    expect(verdict(described, ['sent', '{"jsonrpc":"2.0","id":2,"result":{"content":[]}}']).length).toBeGreaterThan(0)
-    expect(verdict(described, ['sent', '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}'])).toEqual([])
+    expect(
+      verdict(described, ['sent', '{"jsonrpc":"2.0","id":2,"result":{"content":[]}}']).length,
+    ).toBeGreaterThan(0)
+    expect(
+      verdict(described, [
+        'sent',
+        '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}',
+      ]),
+    ).toEqual([])
   })
   it('sees a null id where there must be none', () => {
-    const error: ['sent', string] = ['sent', '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}']
+    const error: ['sent', string] = [
+      'sent',
+      '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}',
+    ]
     expect(verdict(...open('2025-11-25'), error)).toHaveLength(1)
     expect(verdict(...open('2025-06-18'), error)).toEqual([])
   })
   it('sees a wrong notification, a wrong request and text', () => {
-    expect(verdict(...open('2025-06-18'), ['sent', '{"jsonrpc":"2.0","method":"notifications/nope"}'])).toHaveLength(1)
+    expect(
+      verdict(...open('2025-06-18'), ['sent', '{"jsonrpc":"2.0","method":"notifications/nope"}']),
+    ).toHaveLength(1)
     expect(verdict(...open('2025-06-18'), ['sent', 'hello'])).toEqual(['not JSON: hello'])
     expect(
       verdict(

@@ -13,8 +13,10 @@ import { officialSchemas } from './schemas.js'
 
 /** Where we and the official schemas differ on purpose. */
 export const EXEMPTIONS = {
-  'id: null': 'JSON-RPC wants it in an error whose request cannot be read; the schemas through 2025-06-18 do not allow it',
-  'a short initialize': 'clients by hand leave out capabilities and clientInfo; they are served all the same',
+  'id: null':
+    'JSON-RPC wants it in an error whose request cannot be read; the schemas through 2025-06-18 do not allow it',
+  'a short initialize':
+    'clients by hand leave out capabilities and clientInfo; they are served all the same',
 } as const
 
 const RESULTS: Readonly<Record<string, string>> = {
@@ -49,12 +51,20 @@ export function fault(revision: string, definition: string, value: unknown): str
   let validate = validators.get(key)
   if (validate === undefined) {
     const modern = schema.$schema.includes('2020-12')
-    const ajv = modern ? new Ajv2020({ strict: false, validateFormats: false }) : new Ajv({ strict: false, validateFormats: false })
+    const ajv = modern
+      ? new Ajv2020({ strict: false, validateFormats: false })
+      : new Ajv({ strict: false, validateFormats: false })
     const root = modern ? '$defs' : 'definitions'
-    validate = ajv.compile({ $schema: schema.$schema, [root]: schema.definitions, $ref: `#/${root}/${definition}` })
+    validate = ajv.compile({
+      $schema: schema.$schema,
+      [root]: schema.definitions,
+      $ref: `#/${root}/${definition}`,
+    })
     validators.set(key, validate)
   }
-  return validate(value) ? undefined : `${definition} of ${revision}: ${JSON.stringify(validate.errors?.slice(0, 3))}`
+  return validate(value)
+    ? undefined
+    : `${definition} of ${revision}: ${JSON.stringify(validate.errors?.slice(0, 3))}`
 }
 
 interface Message {
@@ -97,7 +107,8 @@ export class Judge {
 
   /** A client may say anything, and tests let it; what a server says must be JSON. */
   #unreadable(side: Side, frame: string): void {
-    if (this.#client !== undefined && side !== this.#client && !this.#clientOnly) this.#found(`not JSON: ${frame}`)
+    if (this.#client !== undefined && side !== this.#client && !this.#clientOnly)
+      this.#found(`not JSON: ${frame}`)
   }
 
   #message(side: Side, message: Message, frame: string): void {
@@ -112,7 +123,8 @@ export class Judge {
       return
     }
     if (this.#clientOnly) {
-      if (message.method !== undefined && message.id !== undefined) this.#asked.set(message.id, message.method)
+      if (message.method !== undefined && message.id !== undefined)
+        this.#asked.set(message.id, message.method)
       if (message.result?.protocolVersion !== undefined)
         this.#handshake = revisions.find(({ id }) => id === message.result?.protocolVersion)
       return
@@ -131,14 +143,21 @@ export class Judge {
   #said(message: Message, frame: string): void {
     if (message.method === undefined) {
       const result = RESULTS[this.#asked.get(message.id) ?? '']
-      if (result !== undefined && message.result !== undefined) this.#check(this.#handshake?.id, result, message.result, frame)
+      if (result !== undefined && message.result !== undefined)
+        this.#check(this.#handshake?.id, result, message.result, frame)
       return
     }
     // Before `initialize` is answered, a client may send pings.
-    const early = message.method === 'ping' && message.params === undefined && this.#handshake === undefined
+    const early =
+      message.method === 'ping' && message.params === undefined && this.#handshake === undefined
     const spoken = early ? newestHandshake : (this.#handshake ?? this.#described)
     const revision = message.method === 'initialize' ? message.params?.protocolVersion : spoken?.id
-    this.#check(revision, message.id === undefined ? 'ClientNotification' : 'ClientRequest', message, frame)
+    this.#check(
+      revision,
+      message.id === undefined ? 'ClientNotification' : 'ClientRequest',
+      message,
+      frame,
+    )
   }
 
   #answer(message: Message, frame: string): void {
@@ -153,20 +172,26 @@ export class Judge {
     if (message.error !== undefined) return this.#error(revision, message, frame)
     this.#check(
       revision.id,
-      'JSONRPCResultResponse' in (officialSchemas[revision.id]?.definitions ?? {}) ? 'JSONRPCResultResponse' : 'JSONRPCResponse',
+      'JSONRPCResultResponse' in (officialSchemas[revision.id]?.definitions ?? {})
+        ? 'JSONRPCResultResponse'
+        : 'JSONRPCResponse',
       message,
       frame,
     )
     const method = asked?.message.method ?? ''
     // Answers that cannot be read are asked for again, and tests send such answers.
-    if (message.result?.resultType === 'input_required') return this.#check(revision.id, 'InputRequiredResult', message.result, frame)
+    if (message.result?.resultType === 'input_required')
+      return this.#check(revision.id, 'InputRequiredResult', message.result, frame)
     const result = RESULTS[method]
     if (result !== undefined) this.#check(revision.id, result, message.result, frame)
     if (asked !== undefined && result !== undefined) this.#question(revision.id, asked.message)
   }
 
   #error(revision: Revision, message: Message, frame: string): void {
-    const definition = 'JSONRPCErrorResponse' in (officialSchemas[revision.id]?.definitions ?? {}) ? 'JSONRPCErrorResponse' : 'JSONRPCError'
+    const definition =
+      'JSONRPCErrorResponse' in (officialSchemas[revision.id]?.definitions ?? {})
+        ? 'JSONRPCErrorResponse'
+        : 'JSONRPCError'
     const exempt = message.id === null && revision.unreadableId === 'null'
     this.#check(revision.id, definition, exempt ? { ...message, id: 0 } : message, frame)
   }
@@ -174,7 +199,9 @@ export class Judge {
   /** A request that was served must have been one. */
   #question(revision: string, message: Message): void {
     const { params } = message
-    const short = message.method === 'initialize' && (params === undefined || !('capabilities' in params && 'clientInfo' in params))
+    const short =
+      message.method === 'initialize' &&
+      (params === undefined || !('capabilities' in params && 'clientInfo' in params))
     if (!short) this.#check(revision, 'ClientRequest', message, JSON.stringify(message))
   }
 

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import type { Revision } from '../../src/protocol/revisions/index.js'
-import { type Definition, type OfficialSchema, members, methodOf, officialSchemas } from './schemas.js'
+import {
+  type Definition,
+  type OfficialSchema,
+  members,
+  methodOf,
+  officialSchemas,
+} from './schemas.js'
 
 /* Our data about each revision, judged by the official schema of that date. */
 
@@ -12,7 +18,8 @@ const EXCLUDED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   sampling: ['task'],
 }
 
-const sorted = (list: Iterable<string>) => [...new Set(list)].toSorted((one, other) => (one < other ? -1 : 1))
+const sorted = (list: Iterable<string>) =>
+  [...new Set(list)].toSorted((one, other) => (one < other ? -1 : 1))
 const own = (schema: OfficialSchema, name: string): Definition => schema.definitions[name] ?? {}
 
 const UNIONS = {
@@ -44,7 +51,12 @@ const SHAPES: Readonly<Record<keyof Revision['fields'], string[]>> = {
   formText: ['StringSchema'],
   formNumber: ['NumberSchema'],
   formYesNo: ['BooleanSchema'],
-  formChoice: ['EnumSchema', 'UntitledSingleSelectEnumSchema', 'TitledSingleSelectEnumSchema', 'LegacyTitledEnumSchema'],
+  formChoice: [
+    'EnumSchema',
+    'UntitledSingleSelectEnumSchema',
+    'TitledSingleSelectEnumSchema',
+    'LegacyTitledEnumSchema',
+  ],
   formChoices: ['UntitledMultiSelectEnumSchema', 'TitledMultiSelectEnumSchema'],
   sampling: ['CreateMessageRequestParams'],
   samplingMessage: ['SamplingMessage'],
@@ -63,7 +75,9 @@ function propertiesOf(schema: OfficialSchema, name: string): string[] {
 function contentKinds(schema: OfficialSchema): string[] {
   const items = own(schema, 'CallToolResult').properties?.['content']?.items ?? {}
   const names =
-    items.$ref === undefined ? (items.anyOf ?? []).map(({ $ref }) => $ref?.split('/').at(-1) ?? '') : members(schema, 'ContentBlock')
+    items.$ref === undefined
+      ? (items.anyOf ?? []).map(({ $ref }) => $ref?.split('/').at(-1) ?? '')
+      : members(schema, 'ContentBlock')
   return names.map((name) => String(own(schema, name).properties?.['type']?.const))
 }
 
@@ -76,55 +90,85 @@ function structuredContent(schema: OfficialSchema): Revision['structuredContent'
 describe('the official schemas', () => {
   it('are there for every revision that is served', () => {
     expect(sorted(Object.keys(officialSchemas))).toEqual(revisions.map(({ id }) => id))
-    for (const schema of Object.values(officialSchemas)) expect(Object.keys(schema.definitions).length).toBeGreaterThan(70)
+    for (const schema of Object.values(officialSchemas))
+      expect(Object.keys(schema.definitions).length).toBeGreaterThan(70)
   })
 })
 
-describe.each(revisions.map((revision) => [revision.id, revision] as const))('%s', (id, revision) => {
-  const schema = officialSchemas[id] as OfficialSchema
+describe.each(revisions.map((revision) => [revision.id, revision] as const))(
+  '%s',
+  (id, revision) => {
+    const schema = officialSchemas[id] as OfficialSchema
 
-  it.each(Object.entries(UNIONS))('%s', (list, union) => {
-    const official = members(schema, union).map((name) => methodOf(schema, name))
-    expect(sorted(official.filter((method) => !(method in revision.excluded)))).toEqual(
-      sorted(revision.methods[list as keyof typeof UNIONS]),
-    )
-  })
+    it.each(Object.entries(UNIONS))('%s', (list, union) => {
+      const official = members(schema, union).map((name) => methodOf(schema, name))
+      expect(sorted(official.filter((method) => !(method in revision.excluded)))).toEqual(
+        sorted(revision.methods[list as keyof typeof UNIONS]),
+      )
+    })
 
-  it('excludes only what exists', () => {
-    const official = Object.values(UNIONS).flatMap((union) => members(schema, union).map((name) => methodOf(schema, name)))
-    expect(official).toEqual(expect.arrayContaining(Object.keys(revision.excluded)))
-  })
+    it('excludes only what exists', () => {
+      const official = Object.values(UNIONS).flatMap((union) =>
+        members(schema, union).map((name) => methodOf(schema, name)),
+      )
+      expect(official).toEqual(expect.arrayContaining(Object.keys(revision.excluded)))
+    })
 
-  it.each(Object.entries(SHAPES))('fields of %s', (shape, names) => {
-    const excluded = EXCLUDED_FIELDS[shape] ?? []
-    // `_meta` of a message's params is not a field of ours to fill.
-    const official = names
-      .flatMap((name) => propertiesOf(schema, name))
-      .filter((name) => !excluded.includes(name) && !(['progress', 'sampling', 'completion'].includes(shape) && name === '_meta'))
-    expect(sorted(official)).toEqual(sorted(revision.fields[shape as keyof Revision['fields']]))
-  })
+    it.each(Object.entries(SHAPES))('fields of %s', (shape, names) => {
+      const excluded = EXCLUDED_FIELDS[shape] ?? []
+      // `_meta` of a message's params is not a field of ours to fill.
+      const official = names
+        .flatMap((name) => propertiesOf(schema, name))
+        .filter(
+          (name) =>
+            !excluded.includes(name) &&
+            !(['progress', 'sampling', 'completion'].includes(shape) && name === '_meta'),
+        )
+      expect(sorted(official)).toEqual(sorted(revision.fields[shape as keyof Revision['fields']]))
+    })
 
-  it('content kinds', () => expect(sorted(contentKinds(schema))).toEqual(sorted(revision.contentKinds)))
-  it('structured content', () => expect(structuredContent(schema)).toBe(revision.structuredContent))
-  it('batches', () => {
-    const messages = own(schema, 'JSONRPCMessage').anyOf ?? []
-    expect(messages.some(({ type, $ref }) => type === 'array' || $ref?.includes('Batch') === true)).toBe(revision.batches)
-  })
-  it('the id of an error without a request', () => {
-    const error = schema.definitions['JSONRPCError'] ?? own(schema, 'JSONRPCErrorResponse')
-    expect(error.required?.includes('id') === true ? 'null' : 'omitted').toBe(revision.unreadableId)
-  })
-  it('how results are described', () => {
-    expect(own(schema, 'Result').required?.includes('resultType') === true ? 'described' : 'plain').toBe(revision.results)
-    expect(own(schema, 'ListToolsResult').required?.includes('ttlMs') === true).toBe(revision.results === 'described')
-  })
-  it('how a server asks', () => {
-    expect('InputRequiredResult' in schema.definitions ? 'result' : 'request').toBe(revision.asking)
-    expect('ToolUseContent' in schema.definitions).toBe(revision.samplingTools)
-    const required = schema.definitions['ElicitRequestURLParams']?.required
-    expect(required === undefined ? 'none' : required.includes('elicitationId') ? 'identified' : 'plain').toBe(revision.urlQuestions)
-  })
-  it('how a client makes itself known', () => {
-    expect('InitializeRequest' in schema.definitions ? 'handshake' : 'self-describing').toBe(revision.opening)
-  })
-})
+    it('content kinds', () =>
+      expect(sorted(contentKinds(schema))).toEqual(sorted(revision.contentKinds)))
+    it('structured content', () =>
+      expect(structuredContent(schema)).toBe(revision.structuredContent))
+    it('batches', () => {
+      const messages = own(schema, 'JSONRPCMessage').anyOf ?? []
+      expect(
+        messages.some(({ type, $ref }) => type === 'array' || $ref?.includes('Batch') === true),
+      ).toBe(revision.batches)
+    })
+    it('the id of an error without a request', () => {
+      const error = schema.definitions['JSONRPCError'] ?? own(schema, 'JSONRPCErrorResponse')
+      expect(error.required?.includes('id') === true ? 'null' : 'omitted').toBe(
+        revision.unreadableId,
+      )
+    })
+    it('how results are described', () => {
+      expect(
+        own(schema, 'Result').required?.includes('resultType') === true ? 'described' : 'plain',
+      ).toBe(revision.results)
+      expect(own(schema, 'ListToolsResult').required?.includes('ttlMs') === true).toBe(
+        revision.results === 'described',
+      )
+    })
+    it('how a server asks', () => {
+      expect('InputRequiredResult' in schema.definitions ? 'result' : 'request').toBe(
+        revision.asking,
+      )
+      expect('ToolUseContent' in schema.definitions).toBe(revision.samplingTools)
+      const required = schema.definitions['ElicitRequestURLParams']?.required
+      expect(
+        required === undefined
+          ? 'none'
+          : required.includes('elicitationId')
+            ? 'identified'
+            : 'plain',
+      ).toBe(revision.urlQuestions)
+    })
+    it('how a client makes itself known', () => {
+      expect('InitializeRequest' in schema.definitions ? 'handshake' : 'self-describing').toBe(
+        revision.opening,
+      )
+    })
+  },
+)

@@ -48,7 +48,9 @@ function official(name: string): OfficialSchema {
   const start = bundle.indexOf(`${name}={$schema:`) + name.length + 1
   // The bundle is code, not data: its literals are read by running them alone.
   // oxlint-disable-next-line typescript/no-implied-eval -- what runs is pinned by the lockfile
-  const { $schema, definitions, $defs } = Function(`return ${literalAt(start)}`)() as OfficialSchema & {
+  const { $schema, definitions, $defs } = Function(
+    `return ${literalAt(start)}`,
+  )() as OfficialSchema & {
     $defs?: OfficialSchema['definitions']
   }
   return { $schema, definitions: definitions ?? $defs ?? {} }
@@ -57,7 +59,8 @@ function official(name: string): OfficialSchema {
 /** `{"2025-03-26":Pe,…,[A]:Le}`: which variable holds which revision. */
 function table(): Record<string, OfficialSchema> {
   const [, inside] = /\{("\d{4}-\d\d-\d\d":[\w$]+,[^{}]*?)\}/.exec(bundle) ?? []
-  if (inside === undefined) throw new Error('The conformance package has no table of schemas; was it updated?')
+  if (inside === undefined)
+    throw new Error('The conformance package has no table of schemas; was it updated?')
   const found: Record<string, OfficialSchema> = {}
   for (const entry of inside.split(',')) {
     const [, date, variable = ''] = /^(?:"([\d-]+)"|\[[\w$]+\]):([\w$]+)$/.exec(entry) ?? []
@@ -70,12 +73,19 @@ function table(): Record<string, OfficialSchema> {
 /** 2025-03-26 added these to what was there; https://modelcontextprotocol.io/specification/2025-03-26/changelog */
 function undoChangelog(next: OfficialSchema): OfficialSchema {
   const definitions = structuredClone(next.definitions)
-  for (const name of ['AudioContent', 'ToolAnnotations', 'JSONRPCBatchRequest', 'JSONRPCBatchResponse']) delete definitions[name]
+  for (const name of [
+    'AudioContent',
+    'ToolAnnotations',
+    'JSONRPCBatchRequest',
+    'JSONRPCBatchResponse',
+  ])
+    delete definitions[name]
   delete definitions['Tool']?.properties?.['annotations']
   delete definitions['ServerCapabilities']?.properties?.['completions']
   delete definitions['ProgressNotification']?.properties?.['params']?.properties?.['message']
   const gone = (each: Definition) =>
-    /Audio|Batch/.test(each.$ref ?? '') || (each.type === 'array' && each.items?.anyOf?.some(({ $ref }) => $ref?.includes('JSONRPC')))
+    /Audio|Batch/.test(each.$ref ?? '') ||
+    (each.type === 'array' && each.items?.anyOf?.some(({ $ref }) => $ref?.includes('JSONRPC')))
   const prune = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return
     const { anyOf } = value as Definition
@@ -90,7 +100,9 @@ function undoChangelog(next: OfficialSchema): OfficialSchema {
 function allowNumbers({ definitions }: OfficialSchema): void {
   const { default: value, minimum, maximum } = definitions['NumberSchema']?.properties ?? {}
   for (const each of [value, minimum, maximum]) if (each?.type === 'integer') each.type = 'number'
-  const content = definitions['ElicitResult']?.properties?.['content']?.additionalProperties as Definition | undefined
+  const content = definitions['ElicitResult']?.properties?.['content']?.additionalProperties as
+    | Definition
+    | undefined
   for (const each of content === undefined ? [] : [content, ...(content.anyOf ?? [])])
     if (Array.isArray(each.type)) each.type = [...(each.type as unknown[]), 'number']
 }

@@ -13,7 +13,9 @@ const violations: string[] = []
 const judges = new WeakMap<Channel, Judge>()
 
 function judgeOf(channel: Channel): Judge {
-  const judge = judges.get(channel) ?? new Judge((violation) => violations.push(violation), hostileServers.has(channel))
+  const judge =
+    judges.get(channel) ??
+    new Judge((violation) => violations.push(violation), hostileServers.has(channel))
   judges.set(channel, judge)
   return judge
 }
@@ -31,7 +33,9 @@ function heard(exchange: Exchange | undefined, judge: Judge): Exchange | undefin
   })
 }
 
-for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Described] as { prototype: Channel }[]) {
+for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Described] as {
+  prototype: Channel
+}[]) {
   const { send, receive } = prototype
   // The one request of this channel is answered by its exchange, which is heard.
   if (prototype !== Described.prototype) {

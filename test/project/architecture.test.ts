@@ -19,14 +19,23 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['jsonrpc'],
   server: ['protocol', 'schema', 'jsonrpc'],
   client: ['protocol', 'schema', 'jsonrpc', 'version.ts'],
-  transports: ['framing', 'jsonrpc', 'protocol/revisions', 'protocol/errors.ts', 'protocol/meta.ts', 'stores', 'auth'],
+  transports: [
+    'framing',
+    'jsonrpc',
+    'protocol/revisions',
+    'protocol/errors.ts',
+    'protocol/meta.ts',
+    'stores',
+    'auth',
+  ],
   stores: [],
   auth: ['jsonrpc', 'jose'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
 }
 /** Where Node's own modules may be used. */
-const MAY_USE_NODE = /^(?:transports\/(?:stdio-|http\/(?:client\/)?node)|stdio\.ts$|cli|harness\/|bundled\/)/
+const MAY_USE_NODE =
+  /^(?:transports\/(?:stdio-|http\/(?:client\/)?node)|stdio\.ts$|cli|harness\/|bundled\/)/
 
 interface Import {
   from: string
@@ -35,7 +44,11 @@ interface Import {
 
 function importsOf(file: string): Import[] {
   const text = readFileSync(join(src, file), 'utf8')
-  const found = [...text.matchAll(/(?:^|\n)\s*(?:import|export)\s[^'";]*?from\s+'([^']+)'|(?:^|\n)import\s+'([^']+)'|import\('([^']+)'\)/g)]
+  const found = [
+    ...text.matchAll(
+      /(?:^|\n)\s*(?:import|export)\s[^'";]*?from\s+'([^']+)'|(?:^|\n)import\s+'([^']+)'|import\('([^']+)'\)/g,
+    ),
+  ]
   return found.map((match) => {
     const name = match[1] ?? match[2] ?? match[3] ?? ''
     const to = name.startsWith('.')
@@ -113,11 +126,17 @@ describe('words', () => {
     expect(dated).toEqual([])
   })
   it('has no drawers', () => {
-    expect(files.filter((file) => /(?:^|\/)(?:utils?|helpers?|common|manager|base|types)\.ts$/.test(file))).toEqual([])
+    expect(
+      files.filter((file) =>
+        /(?:^|\/)(?:utils?|helpers?|common|manager|base|types)\.ts$/.test(file),
+      ),
+    ).toEqual([])
   })
   it('has at most 400 lines of code in a file', () => {
     const isCode = (line: string) => !/^\s*(?:$|\/\/|\/\*|\*)/.test(line)
-    const long = files.filter((file) => readFileSync(join(src, file), 'utf8').split('\n').filter(isCode).length > 400)
+    const long = files.filter(
+      (file) => readFileSync(join(src, file), 'utf8').split('\n').filter(isCode).length > 400,
+    )
     expect(long).toEqual([])
   })
 })

@@ -6,12 +6,19 @@ import { expect, it } from 'vitest'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 it('docs/revisions.md is what the command prints', () => {
-  const printed = execFileSync(process.execPath, [`${root}dist/cli.js`, 'revisions', '--markdown'], { encoding: 'utf8' })
+  const printed = execFileSync(
+    process.execPath,
+    [`${root}dist/cli.js`, 'revisions', '--markdown'],
+    { encoding: 'utf8' },
+  )
   expect(readFileSync(`${root}docs/revisions.md`, 'utf8')).toBe(printed)
 })
 
 it('ccmcp revisions prints every revision, readably and as JSON', () => {
-  const run = (...args: string[]) => execFileSync(process.execPath, [`${root}dist/cli.js`, 'revisions', ...args], { encoding: 'utf8' })
+  const run = (...args: string[]) =>
+    execFileSync(process.execPath, [`${root}dist/cli.js`, 'revisions', ...args], {
+      encoding: 'utf8',
+    })
   const ids = (JSON.parse(run('--json')) as { id: string }[]).map(({ id }) => id)
   expect(ids).toHaveLength(5)
   for (const id of ids) expect(run()).toContain(id)

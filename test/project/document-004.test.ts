@@ -47,27 +47,38 @@ interface Message {
 }
 /** The messages that come after the handshake. */
 const after = (messages: readonly string[], options = '') =>
-  printf(INITIALIZE + INITIALIZED + messages.map((message) => `${message}\\n`).join(''), options).lines.slice(1) as Message[]
+  printf(
+    INITIALIZE + INITIALIZED + messages.map((message) => `${message}\\n`).join(''),
+    options,
+  ).lines.slice(1) as Message[]
 /** Those of them that are answers, in the order of their ids. */
 const answersTo = (messages: readonly string[], options = '') =>
   after(messages, options)
     .filter(({ method }) => method === undefined)
     .toSorted((one, other) => Number(one.id) - Number(other.id))
-const request = (id: number, method: string, params = '{}') => `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`
-const toolCall = (id: number, name: string, input: string) => request(id, 'tools/call', `{"name":"${name}","arguments":${input}}`)
+const request = (id: number, method: string, params = '{}') =>
+  `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`
+const toolCall = (id: number, name: string, input: string) =>
+  request(id, 'tools/call', `{"name":"${name}","arguments":${input}}`)
 const opened = {
   jsonrpc: '2.0',
   id: 1,
   result: {
     protocolVersion: '2025-03-26',
     serverInfo: { name: 'ccmcp', version: VERSION },
-    capabilities: { logging: {}, tools: { listChanged: true }, resources: { listChanged: true }, prompts: { listChanged: true } },
+    capabilities: {
+      logging: {},
+      tools: { listChanged: true },
+      resources: { listChanged: true },
+      prompts: { listChanged: true },
+    },
   },
 }
 
 describe('Q1: transport', () => {
   const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}\\n`
-  it('answers what it reads', () => expect(printf(ping)).toEqual({ lines: [{ jsonrpc: '2.0', id: 1, result: {} }], status: 0 }))
+  it('answers what it reads', () =>
+    expect(printf(ping)).toEqual({ lines: [{ jsonrpc: '2.0', id: 1, result: {} }], status: 0 }))
   it('reads messages in sequence', () => expect(printf(ping.repeat(3)).lines).toHaveLength(3))
   it('skips empty lines', () => expect(printf(`\\n\\n${ping}\\n`).lines).toHaveLength(1))
   it('ends with the input', () => expect(printf('')).toEqual({ lines: [], status: 0 }))
@@ -75,11 +86,13 @@ describe('Q1: transport', () => {
 
 describe('Q2: JSON-RPC', () => {
   it('answers requests and not notifications', () =>
-    expect(printf(`{"jsonrpc":"2.0","method":"x"}\\n{"jsonrpc":"2.0","id":7,"method":"ping"}\\n`).lines).toEqual([
-      { jsonrpc: '2.0', id: 7, result: {} },
-    ]))
+    expect(
+      printf(`{"jsonrpc":"2.0","method":"x"}\\n{"jsonrpc":"2.0","id":7,"method":"ping"}\\n`).lines,
+    ).toEqual([{ jsonrpc: '2.0', id: 7, result: {} }]))
   it('keeps ids that are strings', () =>
-    expect(printf(`{"jsonrpc":"2.0","id":"abc","method":"ping"}\\n`).lines).toEqual([{ jsonrpc: '2.0', id: 'abc', result: {} }]))
+    expect(printf(`{"jsonrpc":"2.0","id":"abc","method":"ping"}\\n`).lines).toEqual([
+      { jsonrpc: '2.0', id: 'abc', result: {} },
+    ]))
   it('formats errors', () =>
     expect(printf(`{"jsonrpc":"2.0","id":1,"method":"x"}\\n`).lines).toEqual([
       { jsonrpc: '2.0', id: 1, error: { code: -32601, message: 'Method not found: x' } },
@@ -93,15 +106,32 @@ describe('Q3: handshake', () => {
     expect(status).toBe(0)
   })
   it('answers -32002 before it', () =>
-    expect(printf(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}\\n`).lines).toMatchObject([{ id: 1, error: { code: -32002 } }]))
-  it('refuses a second one', () => expect(printf(INITIALIZE + INITIALIZE).lines).toMatchObject([opened, { error: { code: -32600 } }]))
+    expect(printf(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}\\n`).lines).toMatchObject([
+      { id: 1, error: { code: -32002 } },
+    ]))
+  it('refuses a second one', () =>
+    expect(printf(INITIALIZE + INITIALIZE).lines).toMatchObject([
+      opened,
+      { error: { code: -32600 } },
+    ]))
   it('is over with notifications/initialized', () =>
     // What is only done for a client that is ready: it is told of the beginning.
-    expect(after([request(2, 'ping')])).toMatchObject([{ id: 2, result: {} }, { method: 'notifications/message' }]))
+    expect(after([request(2, 'ping')])).toMatchObject([
+      { id: 2, result: {} },
+      { method: 'notifications/message' },
+    ]))
   it('refuses an unsupported version where asked', () => {
-    const { lines } = sh(`printf '${INITIALIZE.replace('2025-03-26', '1999-01-01')}' | ./ccmcp --unsupported-revision reject 2>/dev/null`)
+    const { lines } = sh(
+      `printf '${INITIALIZE.replace('2025-03-26', '1999-01-01')}' | ./ccmcp --unsupported-revision reject 2>/dev/null`,
+    )
     expect(lines).toMatchObject([
-      { id: 1, error: { code: -32602, data: { supported: expect.arrayContaining(['2024-11-05', '2025-11-25']) as unknown } } },
+      {
+        id: 1,
+        error: {
+          code: -32602,
+          data: { supported: expect.arrayContaining(['2024-11-05', '2025-11-25']) as unknown },
+        },
+      },
     ])
   })
   it('echoes it where asked', () => {
@@ -114,8 +144,14 @@ describe('Q3: handshake', () => {
 
 describe('Q4: tools', () => {
   it('lists hello, add and echo on the second line', () => {
-    const { lines } = printf(`${INITIALIZE}${INITIALIZED}{"jsonrpc":"2.0","id":2,"method":"tools/list"}\\n`)
-    const { tools } = (lines[1] as { result: { tools: { name: string; description: string; inputSchema: object }[] } }).result
+    const { lines } = printf(
+      `${INITIALIZE}${INITIALIZED}{"jsonrpc":"2.0","id":2,"method":"tools/list"}\\n`,
+    )
+    const { tools } = (
+      lines[1] as {
+        result: { tools: { name: string; description: string; inputSchema: object }[] }
+      }
+    ).result
     expect(tools.map(({ name }) => name)).toEqual([
       'hello',
       'add',
@@ -144,25 +180,39 @@ describe('Q5: calls', () => {
     id: 2,
     result: { content: [{ type: 'text', text: value }], isError },
   })
-  it('says hello', () => expect(call('{"name":"hello","arguments":{"name":"World"}}')).toEqual(text('Hello, World!')))
+  it('says hello', () =>
+    expect(call('{"name":"hello","arguments":{"name":"World"}}')).toEqual(text('Hello, World!')))
   it('adds', () => expect(call('{"name":"add","arguments":{"a":2,"b":3}}')).toEqual(text('5')))
-  it('echoes', () => expect(call('{"name":"echo","arguments":{"message":"hi"}}')).toEqual(text('hi')))
+  it('echoes', () =>
+    expect(call('{"name":"echo","arguments":{"message":"hi"}}')).toEqual(text('hi')))
   it('does not know others', () =>
-    expect(call('{"name":"nope"}')).toEqual({ jsonrpc: '2.0', id: 2, error: { code: -32602, message: 'Unknown tool: nope' } }))
+    expect(call('{"name":"nope"}')).toEqual({
+      jsonrpc: '2.0',
+      id: 2,
+      error: { code: -32602, message: 'Unknown tool: nope' },
+    }))
   it('lists and calls in one line, as the background shows', () => {
-    const [listed, called] = answersTo([request(2, 'tools/list'), toolCall(3, 'hello', '{"name":"World"}')])
+    const [listed, called] = answersTo([
+      request(2, 'tools/list'),
+      toolCall(3, 'hello', '{"name":"World"}'),
+    ])
     expect(listed?.result?.['tools']).toHaveLength(8)
     expect(called).toEqual({ ...text('Hello, World!'), id: 3 })
   })
   it('misses an argument', () =>
-    expect(call('{"name":"hello","arguments":{}}')).toEqual(text('Invalid arguments for hello: name is required', true)))
+    expect(call('{"name":"hello","arguments":{}}')).toEqual(
+      text('Invalid arguments for hello: name is required', true),
+    ))
 })
 
 describe('Q6: files', () => {
   writeFileSync(join(folder, 'mcp_test.txt'), 'test content\n')
   mkdirSync(join(folder, 'sub'))
   const call = (name: string, input: object, options = `--root ${folder}`) =>
-    answersTo([toolCall(2, name, JSON.stringify(input))], options)[0]?.result as { content: { text: string }[]; isError: boolean }
+    answersTo([toolCall(2, name, JSON.stringify(input))], options)[0]?.result as {
+      content: { text: string }[]
+      isError: boolean
+    }
 
   it('reads a file by its absolute path', () =>
     expect(call('read_file', { path: join(folder, 'mcp_test.txt') })).toMatchObject({
@@ -173,9 +223,14 @@ describe('Q6: files', () => {
     const { lines } = sh(
       `printf '${INITIALIZE}${INITIALIZED}${toolCall(2, 'read_file', '{"path":"mcp_test.txt"}')}\\n' | CCMCP_ROOT=${folder} ./ccmcp 2>/dev/null`,
     )
-    expect(lines).toContainEqual({ jsonrpc: '2.0', id: 2, result: { content: [{ type: 'text', text: 'test content\n' }], isError: false } })
+    expect(lines).toContainEqual({
+      jsonrpc: '2.0',
+      id: 2,
+      result: { content: [{ type: 'text', text: 'test content\n' }], isError: false },
+    })
   })
-  it('does not read what is not there', () => expect(call('read_file', { path: 'nope.txt' })).toMatchObject({ isError: true }))
+  it('does not read what is not there', () =>
+    expect(call('read_file', { path: 'nope.txt' })).toMatchObject({ isError: true }))
   it('does not read more than 1 MB', () => {
     writeFileSync(join(folder, 'large'), 'x'.repeat(1024 * 1024 + 1))
     expect(call('read_file', { path: 'large' })).toMatchObject({ isError: true })
@@ -192,7 +247,8 @@ describe('Q6: files', () => {
     const lines = call('list_directory', { path: '.' }).content[0]?.text.split('\n')
     expect(lines).toEqual(expect.arrayContaining(['F mcp_test.txt', 'D sub']))
   })
-  it('does not list what is not there', () => expect(call('list_directory', { path: 'nope' })).toMatchObject({ isError: true }))
+  it('does not list what is not there', () =>
+    expect(call('list_directory', { path: 'nope' })).toMatchObject({ isError: true }))
   it('refuses to leave', () => {
     expect(call('read_file', { path: '../etc/passwd' })).toMatchObject({
       isError: true,
@@ -204,27 +260,50 @@ describe('Q6: files', () => {
 
 describe('Q7: resources', () => {
   it('lists three and reads the configuration, in one line', () => {
-    const [listed, config] = answersTo([request(2, 'resources/list'), request(3, 'resources/read', '{"uri":"config://server"}')])
-    const resources = listed?.result?.['resources'] as { uri: string; name: string; mimeType: string }[]
-    expect(resources.map(({ uri }) => uri)).toEqual(['config://server', 'stats://usage', 'help://commands'])
+    const [listed, config] = answersTo([
+      request(2, 'resources/list'),
+      request(3, 'resources/read', '{"uri":"config://server"}'),
+    ])
+    const resources = listed?.result?.['resources'] as {
+      uri: string
+      name: string
+      mimeType: string
+    }[]
+    expect(resources.map(({ uri }) => uri)).toEqual([
+      'config://server',
+      'stats://usage',
+      'help://commands',
+    ])
     for (const { name, mimeType } of resources) expect([name, mimeType]).not.toContain(undefined)
-    expect(JSON.parse(config?.result?.contents?.[0]?.text ?? '')).toMatchObject({ name: 'ccmcp', tools: 8 })
+    expect(JSON.parse(config?.result?.contents?.[0]?.text ?? '')).toMatchObject({
+      name: 'ccmcp',
+      tools: 8,
+    })
   })
   it('counts requests, anew for each read', () => {
     const read = (id: number) => request(id, 'resources/read', '{"uri":"stats://usage"}')
-    const [one, other] = answersTo([read(2), read(3)]).map((answer) => answer.result?.contents?.[0]?.text ?? '')
+    const [one, other] = answersTo([read(2), read(3)]).map(
+      (answer) => answer.result?.contents?.[0]?.text ?? '',
+    )
     expect(one).toMatch(/^requests: \d+\nuptime: /)
     expect(other).not.toBe(one)
   })
   it('does not know others', () =>
-    expect(answersTo([request(2, 'resources/read', '{"uri":"nope://x"}')])).toMatchObject([{ id: 2, error: { code: -32002 } }]))
+    expect(answersTo([request(2, 'resources/read', '{"uri":"nope://x"}')])).toMatchObject([
+      { id: 2, error: { code: -32002 } },
+    ]))
 })
 
 describe('Q8: prompts', () => {
   const get = (params: string) => answersTo([request(2, 'prompts/get', params)])[0]
   it('lists three with their arguments', () => {
-    const prompts = answersTo([request(2, 'prompts/list')])[0]?.result?.['prompts'] as { name: string; arguments: { name: string }[] }[]
-    expect(prompts.map(({ name, arguments: given }) => [name, ...given.map((each) => each.name)])).toEqual([
+    const prompts = answersTo([request(2, 'prompts/list')])[0]?.result?.['prompts'] as {
+      name: string
+      arguments: { name: string }[]
+    }[]
+    expect(
+      prompts.map(({ name, arguments: given }) => [name, ...given.map((each) => each.name)]),
+    ).toEqual([
       ['greet', 'name'],
       ['summarize', 'text'],
       ['code_review', 'code', 'language'],
@@ -232,14 +311,18 @@ describe('Q8: prompts', () => {
   })
   it('greets Alice', () =>
     expect(get('{"name":"greet","arguments":{"name":"Alice"}}')).toMatchObject({
-      result: { messages: [{ role: 'user', content: { type: 'text', text: 'Please greet Alice warmly' } }] },
+      result: {
+        messages: [{ role: 'user', content: { type: 'text', text: 'Please greet Alice warmly' } }],
+      },
     }))
   it('reviews code without a language', () =>
     expect(get('{"name":"code_review","arguments":{"code":"fn main() {}"}}')).toMatchObject({
       result: { messages: [{ content: { text: 'Please review this code:\nfn main() {}' } }] },
     }))
-  it('does not know others', () => expect(get('{"name":"nope"}')).toMatchObject({ error: { code: -32602 } }))
-  it('misses an argument', () => expect(get('{"name":"greet","arguments":{}}')).toMatchObject({ error: { code: -32602 } }))
+  it('does not know others', () =>
+    expect(get('{"name":"nope"}')).toMatchObject({ error: { code: -32602 } }))
+  it('misses an argument', () =>
+    expect(get('{"name":"greet","arguments":{}}')).toMatchObject({ error: { code: -32602 } }))
 })
 
 describe('Q9: log messages', () => {
@@ -262,14 +345,19 @@ describe('Q9: log messages', () => {
   it('go to stderr too, as structured lines', () => {
     const { stderr } = spawnSync(
       'sh',
-      ['-c', `printf '${INITIALIZE}${INITIALIZED}${toolCall(7, 'hello', '{"name":"x"}')}\\n' | ./ccmcp --log-level debug`],
+      [
+        '-c',
+        `printf '${INITIALIZE}${INITIALIZED}${toolCall(7, 'hello', '{"name":"x"}')}\\n' | ./ccmcp --log-level debug`,
+      ],
       { cwd: root, encoding: 'utf8' },
     )
     const lines = stderr
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as unknown)
-    expect(lines).toContainEqual(expect.objectContaining({ level: 'debug', message: 'Calling tool: hello', requestId: 7 }))
+    expect(lines).toContainEqual(
+      expect.objectContaining({ level: 'debug', message: 'Calling tool: hello', requestId: 7 }),
+    )
   })
 })
 
@@ -281,25 +369,34 @@ describe('Q10: tools at run time', () => {
   )
   const text = ({ result }: Message = {}) => result?.content?.[0]?.text
   it('registers one and calls it, in one line', () =>
-    expect(text(answersTo([register, toolCall(3, 'greet_formal', '{"name":"Professor Smith"}')])[1])).toBe(
-      'Dear Professor Smith, it is a pleasure to meet you.',
-    ))
+    expect(
+      text(answersTo([register, toolCall(3, 'greet_formal', '{"name":"Professor Smith"}')])[1]),
+    ).toBe('Dear Professor Smith, it is a pleasure to meet you.'))
   it('lists it, and not any more once it is removed', () => {
     const remove = toolCall(4, 'unregister_tool', '{"name":"greet_formal"}')
     const found = answersTo([register, request(3, 'tools/list'), remove, request(5, 'tools/list')])
-    const names = [found[1], found[3]].map((answer) => ((answer?.result?.['tools'] ?? []) as { name: string }[]).map(({ name }) => name))
+    const names = [found[1], found[3]].map((answer) =>
+      ((answer?.result?.['tools'] ?? []) as { name: string }[]).map(({ name }) => name),
+    )
     expect(names[0]).toContain('greet_formal')
     expect(names[1]).not.toContain('greet_formal')
   })
   it('does not remove what is built in', () =>
-    expect(answersTo([toolCall(2, 'unregister_tool', '{"name":"hello"}')])).toMatchObject([{ result: { isError: true } }]))
+    expect(answersTo([toolCall(2, 'unregister_tool', '{"name":"hello"}')])).toMatchObject([
+      { result: { isError: true } },
+    ]))
   it('says that the list has changed', () =>
-    expect(after([register])).toContainEqual({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }))
+    expect(after([register])).toContainEqual({
+      jsonrpc: '2.0',
+      method: 'notifications/tools/list_changed',
+    }))
 })
 
 describe('Q11: errors', () => {
   it('answers text and an unknown method', () => {
-    const { lines, status } = printf(`not valid json\\n{"jsonrpc":"2.0","id":1,"method":"unknown_method"}\\n`)
+    const { lines, status } = printf(
+      `not valid json\\n{"jsonrpc":"2.0","id":1,"method":"unknown_method"}\\n`,
+    )
     expect(lines).toMatchObject([
       { id: null, error: { code: -32700 } },
       { id: 1, error: { code: -32601 } },
@@ -312,13 +409,19 @@ describe('Q11: errors', () => {
       { id: 2, error: { code: -32600 } },
     ]))
   it('ignores an unknown notification', () =>
-    expect(printf(`{"jsonrpc":"2.0","method":"notifications/unknown"}\\n{"jsonrpc":"2.0","id":1,"method":"ping"}\\n`)).toEqual({
+    expect(
+      printf(
+        `{"jsonrpc":"2.0","method":"notifications/unknown"}\\n{"jsonrpc":"2.0","id":1,"method":"ping"}\\n`,
+      ),
+    ).toEqual({
       lines: [{ jsonrpc: '2.0', id: 1, result: {} }],
       status: 0,
     }))
   it('ends cleanly with the input', () => expect(printf(INITIALIZE + INITIALIZED).status).toBe(0))
   it('says what is wrong with parameters', () =>
-    expect(answersTo([request(2, 'tools/call', '{"name":5}'), request(3, 'resources/read')])).toMatchObject([
+    expect(
+      answersTo([request(2, 'tools/call', '{"name":5}'), request(3, 'resources/read')]),
+    ).toMatchObject([
       { error: { code: -32602, message: expect.stringContaining('"name"') as unknown } },
       { error: { code: -32602, message: expect.stringContaining('"uri"') as unknown } },
     ]))
@@ -335,7 +438,13 @@ describe('Q11: errors', () => {
       `{ head -c 1048577 /dev/zero | tr '\\0' x; printf '\\n{"jsonrpc":"2.0","id":1,"method":"ping"}\\n'; } | ./ccmcp 2>/dev/null`,
     )
     expect(lines).toMatchObject([
-      { id: null, error: { code: -32600, message: 'Invalid Request: the message has 1048577 bytes; at most 1048576 are taken' } },
+      {
+        id: null,
+        error: {
+          code: -32600,
+          message: 'Invalid Request: the message has 1048577 bytes; at most 1048576 are taken',
+        },
+      },
       { id: 1, result: {} },
     ])
   })
@@ -343,6 +452,8 @@ describe('Q11: errors', () => {
     const { lines } = sh(
       `{ printf '${INITIALIZE}'; for i in $(seq 2 1001); do printf '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"add","arguments":{"a":%d,"b":1}}}\\n' $i $i; done; } | ./ccmcp 2>/dev/null`,
     )
-    expect(lines.map((line) => (line as { id: number }).id)).toEqual(Array.from({ length: 1001 }, (_, i) => i + 1))
+    expect(lines.map((line) => (line as { id: number }).id)).toEqual(
+      Array.from({ length: 1001 }, (_, i) => i + 1),
+    )
   })
 })

@@ -35,14 +35,28 @@ function standIn(name: string, script: string): void {
 }
 
 /** Runs the lines of that title in a shell, from the root of the repository. */
-function run(title: string, { input = '', cwd = root } = {}): { stdout: string; status: number | null; messages: Message[] } {
-  const line = (LINES.get(title) ?? '').replaceAll(/\.\.\.init(?:ialize)?\.\.\./g, INITIALIZE).replaceAll('...initialized...', INITIALIZED)
+function run(
+  title: string,
+  { input = '', cwd = root } = {},
+): { stdout: string; status: number | null; messages: Message[] } {
+  const line = (LINES.get(title) ?? '')
+    .replaceAll(/\.\.\.init(?:ialize)?\.\.\./g, INITIALIZE)
+    .replaceAll('...initialized...', INITIALIZED)
   expect(line).not.toMatch(/^$|\.\.\./)
   const { TMPDIR, ...env } = process.env
   void TMPDIR // the documents' folder for temporary files is the system's own
   const PATH = `${folder}${delimiter}${env['PATH'] ?? ''}`
-  const { stdout, status } = spawnSync('bash', ['-c', line], { cwd, input, encoding: 'utf8', env: { ...env, PATH } })
-  return { stdout, status, messages: stdout.startsWith('{') ? parsed(stdout.trim().split('\n')) : [] }
+  const { stdout, status } = spawnSync('bash', ['-c', line], {
+    cwd,
+    input,
+    encoding: 'utf8',
+    env: { ...env, PATH },
+  })
+  return {
+    stdout,
+    status,
+    messages: stdout.startsWith('{') ? parsed(stdout.trim().split('\n')) : [],
+  }
 }
 
 interface Message {
@@ -58,20 +72,25 @@ interface Message {
   error?: { code: number }
 }
 const parsed = (lines: readonly string[]) => lines.map((line) => JSON.parse(line) as Message)
-const answer = (messages: readonly Message[], id: number) => messages.find((message) => message.id === id)?.result
+const answer = (messages: readonly Message[], id: number) =>
+  messages.find((message) => message.id === id)?.result
 const text = (messages: readonly Message[], id: number) => answer(messages, id)?.content?.[0]?.text
 
 describe('document 004', () => {
   it('testing: initialize, list tools, call a tool, close', () => {
     const { messages, status } = run('004: testing')
     expect(messages[0]).toMatchObject({ id: 1, result: { protocolVersion: '2025-03-26' } })
-    expect(answer(messages, 2)?.tools?.map(({ name }) => name)).toEqual(expect.arrayContaining(['hello', 'add', 'echo']))
+    expect(answer(messages, 2)?.tools?.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['hello', 'add', 'echo']),
+    )
     expect(text(messages, 3)).toBe('Hello, World!')
     expect(status).toBe(0)
   })
   it('Q3: outputs one line', () => {
     const { stdout, status } = run('004: Q3')
-    expect(stdout).toMatch(/^\{"jsonrpc":"2.0","id":1,"result":\{"protocolVersion":"2025-03-26",.*\}\}\n$/)
+    expect(stdout).toMatch(
+      /^\{"jsonrpc":"2.0","id":1,"result":\{"protocolVersion":"2025-03-26",.*\}\}\n$/,
+    )
     expect(status).toBe(0)
   })
   it('Q4: the second line of output has hello, add and echo', () => {
@@ -81,37 +100,59 @@ describe('document 004', () => {
       result: { tools: [{ name: 'hello' }, { name: 'add' }, { name: 'echo' }, {}, {}, {}, {}, {}] },
     })
   })
-  it('Q5: includes "Hello, World!"', () => expect(text(run('004: Q5').messages, 2)).toBe('Hello, World!'))
-  it.runIf(process.platform === 'linux')('Q6: returns "test content" from the system\'s temporary folder, with no root given', () => {
-    // Its name is fixed: another run of this test on the same machine may remove the file in between.
-    for (let attempt = 1; ; attempt++) {
-      run('004: Q6, echo')
-      const { messages } = run('004: Q6, printf')
-      rmSync('/tmp/mcp_test.txt', { force: true })
-      const read = messages.find(({ id }) => id === 2)?.result
-      if (attempt < 5 && read?.content?.[0]?.text.includes('does not exist') === true) continue
-      expect(read).toEqual({ content: [{ type: 'text', text: 'test content\n' }], isError: false })
-      return
-    }
-  })
+  it('Q5: includes "Hello, World!"', () =>
+    expect(text(run('004: Q5').messages, 2)).toBe('Hello, World!'))
+  it.runIf(process.platform === 'linux')(
+    'Q6: returns "test content" from the system\'s temporary folder, with no root given',
+    () => {
+      // Its name is fixed: another run of this test on the same machine may remove the file in between.
+      for (let attempt = 1; ; attempt++) {
+        run('004: Q6, echo')
+        const { messages } = run('004: Q6, printf')
+        rmSync('/tmp/mcp_test.txt', { force: true })
+        const read = messages.find(({ id }) => id === 2)?.result
+        if (attempt < 5 && read?.content?.[0]?.text.includes('does not exist') === true) continue
+        expect(read).toEqual({
+          content: [{ type: 'text', text: 'test content\n' }],
+          isError: false,
+        })
+        return
+      }
+    },
+  )
   it('Q7: lists resources and reads the configuration', () => {
     const { messages } = run('004: Q7')
-    expect(answer(messages, 2)?.resources?.map(({ uri }) => uri)).toEqual(['config://server', 'stats://usage', 'help://commands'])
-    expect(JSON.parse(answer(messages, 3)?.contents?.[0]?.text ?? '')).toMatchObject({ name: 'ccmcp', tools: 8 })
+    expect(answer(messages, 2)?.resources?.map(({ uri }) => uri)).toEqual([
+      'config://server',
+      'stats://usage',
+      'help://commands',
+    ])
+    expect(JSON.parse(answer(messages, 3)?.contents?.[0]?.text ?? '')).toMatchObject({
+      name: 'ccmcp',
+      tools: 8,
+    })
   })
   it('Q8: has "Alice" in its messages', () =>
     expect(answer(run('004: Q8').messages, 2)?.messages).toEqual([
       { role: 'user', content: { type: 'text', text: 'Please greet Alice warmly' } },
     ]))
   it('Q10: includes the text of the new tool', () =>
-    expect(text(run('004: Q10').messages, 3)).toBe('Dear Professor Smith, it is a pleasure to meet you.'))
+    expect(text(run('004: Q10').messages, 3)).toBe(
+      'Dear Professor Smith, it is a pleasure to meet you.',
+    ))
   it('Q11: a parse error, then an unknown method', () =>
-    expect(run('004: Q11').messages).toMatchObject([{ error: { code: -32700 } }, { id: 1, error: { code: -32601 } }]))
+    expect(run('004: Q11').messages).toMatchObject([
+      { error: { code: -32700 } },
+      { id: 1, error: { code: -32601 } },
+    ]))
 })
 
 // The other documents name a Python module, which is what they teach to write: `python` is a stand-in that starts ccmcp.
 describe('document 000', () => {
-  const smoke = readFileSync(new URL('../bundled/transcripts/smoke.txt', import.meta.url), 'utf8').split('\n')
+  const smoke = readFileSync(
+    new URL('../bundled/transcripts/smoke.txt', import.meta.url),
+    'utf8',
+  ).split('\n')
   const framed = (mark: string) =>
     smoke
       .filter((line) => line.startsWith(mark))
@@ -125,7 +166,10 @@ describe('document 000', () => {
   const inFolder = (name: string) => readFileSync(join(folder, name), 'utf8')
 
   it('run it: reads frames, answers in frames, and ends with its input', () =>
-    expect(run('000: run it', { input: framed('> '), cwd: folder })).toMatchObject({ stdout: framed('< '), status: 0 }))
+    expect(run('000: run it', { input: framed('> '), cwd: folder })).toMatchObject({
+      stdout: framed('< '),
+      status: 0,
+    }))
   it('manual.sh: input.bin to output.bin, and no error in stderr.log', () => {
     expect(run('000: manual.sh', { cwd: folder })).toMatchObject({ stdout: '', status: 0 })
     expect(inFolder('output.bin')).toBe(framed('< '))
@@ -149,7 +193,13 @@ describe('document 001', () => {
     ]
     const { messages, status } = run('001: usage', { input: `${input.join('\n')}\n` })
     expect(messages).toMatchObject([
-      { id: 0, result: { protocolVersion: '2024-11-05', serverInfo: { name: 'minimcp-grammar', version: '0.1.0' } } },
+      {
+        id: 0,
+        result: {
+          protocolVersion: '2024-11-05',
+          serverInfo: { name: 'minimcp-grammar', version: '0.1.0' },
+        },
+      },
       { id: 1, result: { tools: [{ name: 'conjugate' }, {}, {}, {}] } },
       { id: 2, result: { content: [{ type: 'text', text: 'ate' }], isError: false } },
     ])
@@ -159,7 +209,9 @@ describe('document 001', () => {
 
 /** Starts the server of a host's configuration as a host does: its command with its arguments, without a shell. */
 function start(configuration: string, name: string, messages: readonly string[]): Message[] {
-  const { mcpServers } = JSON.parse(configuration) as { mcpServers: Record<string, { command: string; args: string[] }> }
+  const { mcpServers } = JSON.parse(configuration) as {
+    mcpServers: Record<string, { command: string; args: string[] }>
+  }
   const { command = '', args = [] } = mcpServers[name] ?? {}
   const { stdout } = spawnSync(command, args, {
     input: [INITIALIZE, INITIALIZED, ...messages].map((message) => `${message}\n`).join(''),
@@ -169,12 +221,23 @@ function start(configuration: string, name: string, messages: readonly string[])
   return parsed(stdout.trim().split('\n'))
 }
 const toolCall = (name: string, input: object) =>
-  JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name, arguments: input } })
+  JSON.stringify({
+    jsonrpc: '2.0',
+    id: 2,
+    method: 'tools/call',
+    params: { name, arguments: input },
+  })
 
 describe('the configurations for hosts', () => {
   it('document 002: python with the path of the server', () => {
-    const configuration = '{"mcpServers":{"demo-server":{"command":"python","args":["/absolute/path/to/server.py"]}}}'
-    expect(text(start(configuration, 'demo-server', [toolCall('word_count', { text: 'one two three' })]), 2)).toBe('3')
+    const configuration =
+      '{"mcpServers":{"demo-server":{"command":"python","args":["/absolute/path/to/server.py"]}}}'
+    expect(
+      text(
+        start(configuration, 'demo-server', [toolCall('word_count', { text: 'one two three' })]),
+        2,
+      ),
+    ).toBe('3')
   })
   it('document 003: a program of its own that serves with --mcp', () => {
     const program = join(folder, 'my-app-binary')
@@ -192,9 +255,14 @@ await serveStdio(createServer({
 }))`,
     )
     standIn('my-app-binary', `exec "${process.execPath}" "${program}.mjs" "$@"`)
-    const configuration = '{"mcpServers":{"my-app":{"command":"/path/to/my-app-binary","args":["--mcp"]}}}'
-    const messages = start(configuration.replace('/path/to/my-app-binary', program), 'my-app', [toolCall('echo', { msg: 'hi' })])
-    expect(messages[0]).toMatchObject({ result: { serverInfo: { name: 'my-app-mcp', version: '1.0.0' } } })
+    const configuration =
+      '{"mcpServers":{"my-app":{"command":"/path/to/my-app-binary","args":["--mcp"]}}}'
+    const messages = start(configuration.replace('/path/to/my-app-binary', program), 'my-app', [
+      toolCall('echo', { msg: 'hi' }),
+    ])
+    expect(messages[0]).toMatchObject({
+      result: { serverInfo: { name: 'my-app-mcp', version: '1.0.0' } },
+    })
     expect(text(messages, 2)).toBe('{"result":"hi"}')
   })
 })

@@ -10,12 +10,20 @@ import { officialSchemas } from '../official/schemas.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const page = readFileSync(`${root}docs/errors.md`, 'utf8')
-const documented = new Set([...page.matchAll(/^\| (−?)(\d{3,5}) \|/gm)].map(([, sign, digits]) => Number(digits) * (sign === '−' ? -1 : 1)))
-const named = Object.values<unknown>({ ...rpc, ...mcp }).flatMap((value) => (typeof value === 'number' ? [value] : []))
+const documented = new Set(
+  [...page.matchAll(/^\| (−?)(\d{3,5}) \|/gm)].map(
+    ([, sign, digits]) => Number(digits) * (sign === '−' ? -1 : 1),
+  ),
+)
+const named = Object.values<unknown>({ ...rpc, ...mcp }).flatMap((value) =>
+  typeof value === 'number' ? [value] : [],
+)
 const written = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .flatMap((name) =>
-    [...readFileSync(`${root}src/${name}`, 'utf8').matchAll(/(?<![\w.])-(32\d{3})\b/g)].map(([, digits]) => -Number(digits)),
+    [...readFileSync(`${root}src/${name}`, 'utf8').matchAll(/(?<![\w.])-(32\d{3})\b/g)].map(
+      ([, digits]) => -Number(digits),
+    ),
   )
 
 /** Codes that the page tells of though ccmcp does not send them, and why. */
@@ -25,7 +33,11 @@ const FOREIGN: Readonly<Record<string, string>> = {
 
 describe('docs/errors.md', () => {
   it('has every code of the code', () => {
-    const used = new Set([...named, ...written, ...revisions.map(({ resourceNotFound }) => resourceNotFound)])
+    const used = new Set([
+      ...named,
+      ...written,
+      ...revisions.map(({ resourceNotFound }) => resourceNotFound),
+    ])
     expect([...used].filter((code) => !documented.has(code))).toEqual([])
   })
 
@@ -33,13 +45,16 @@ describe('docs/errors.md', () => {
     const used = new Set([...named, ...written])
     const extra = [...documented].filter((code) => !used.has(code))
     expect(extra.filter((code) => !(code in FOREIGN))).toEqual([])
-    for (const code of Object.keys(FOREIGN)) expect(page).toMatch(new RegExp(`−${code.slice(1)}[^\\n]*never send`))
+    for (const code of Object.keys(FOREIGN))
+      expect(page).toMatch(new RegExp(`−${code.slice(1)}[^\\n]*never send`))
   })
 
   it('has every code of the official schemas', () => {
     const official = new Set(
       Object.values(officialSchemas).flatMap((schema) =>
-        [...JSON.stringify(schema).matchAll(/"const":(-32\d{3})\b/g)].map(([, code]) => Number(code)),
+        [...JSON.stringify(schema).matchAll(/"const":(-32\d{3})\b/g)].map(([, code]) =>
+          Number(code),
+        ),
       ),
     )
     expect(official.size).toBeGreaterThan(3)

@@ -1,5 +1,15 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,17 +35,28 @@ function loaded(entry: string, seen = new Set<string>()): Set<string> {
   if (seen.has(entry)) return seen
   seen.add(entry)
   const text = readFileSync(join(dist, entry), 'utf8')
-  for (const [, name] of text.matchAll(/(?:from|import)\s*["']\.\/([\w.-]+\.js)["']/g)) if (name !== undefined) loaded(name, seen)
+  for (const [, name] of text.matchAll(/(?:from|import)\s*["']\.\/([\w.-]+\.js)["']/g))
+    if (name !== undefined) loaded(name, seen)
   return seen
 }
 
 /** Runs the built program with a client that initializes and calls a tool; returns what it wrote to stderr. */
 function session(args: string[]): string {
   const messages = [
-    { id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } } },
+    {
+      id: 1,
+      method: 'initialize',
+      params: {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        clientInfo: { name: 'c', version: '1' },
+      },
+    },
     { id: 2, method: 'tools/call', params: { name: 'add', arguments: { a: 1, b: 2 } } },
   ]
-  const input = messages.map((message) => `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`).join('')
+  const input = messages
+    .map((message) => `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+    .join('')
   const { stdout, stderr, status } = spawnSync(process.execPath, [...args, join(dist, 'cli.js')], {
     input,
     encoding: 'utf8',
@@ -75,7 +96,9 @@ describe('what is loaded before the first answer', () => {
 
   it('is exactly the files that the imports name', () => {
     const stderr = session(['--import', `data:text/javascript,${encodeURIComponent(SPY)}`])
-    const names = new Set([...stderr.matchAll(/loaded \S+\/dist\/(\S+)/g)].map(([, name]) => String(name)))
+    const names = new Set(
+      [...stderr.matchAll(/loaded \S+\/dist\/(\S+)/g)].map(([, name]) => String(name)),
+    )
     expect([...names].toSorted()).toEqual([...loaded('cli.js')].toSorted())
   })
 
@@ -98,11 +121,19 @@ describe('an error in a definition', () => {
     ['ccmcp serve ./server.mjs', [join(dist, 'cli.js'), 'serve', './server.mjs']],
   ])('is readable under %s', (_, args) => {
     mkdirSync(join(folder, 'node_modules'), { recursive: true })
-    if (!existsSync(join(folder, 'node_modules', 'ccmcp'))) symlinkSync(root, join(folder, 'node_modules', 'ccmcp'), 'dir')
+    if (!existsSync(join(folder, 'node_modules', 'ccmcp')))
+      symlinkSync(root, join(folder, 'node_modules', 'ccmcp'), 'dir')
     writeFileSync(join(folder, 'server.mjs'), definition)
-    const { stderr, status } = spawnSync(process.execPath, args, { cwd: folder, input: '', encoding: 'utf8', env: environment })
+    const { stderr, status } = spawnSync(process.execPath, args, {
+      cwd: folder,
+      input: '',
+      encoding: 'utf8',
+      env: environment,
+    })
     expect(status).toBe(1)
-    expect(stderr).toMatch(/^TypeError: Tool "add": its input schema is not valid: properties\/a\/type: must be one of/m)
+    expect(stderr).toMatch(
+      /^TypeError: Tool "add": its input schema is not valid: properties\/a\/type: must be one of/m,
+    )
     expect(stderr).toContain('server.mjs:3:27')
     expect(stderr.length).toBeLessThan(2000)
     // The names of functions tell where it happened.
@@ -127,11 +158,21 @@ describe('the package', () => {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: environment,
       })
-    const tarball = npm(['pack', '--pack-destination', folder, '--ignore-scripts'], root).trim().split('\n').at(-1) ?? ''
+    const tarball =
+      npm(['pack', '--pack-destination', folder, '--ignore-scripts'], root)
+        .trim()
+        .split('\n')
+        .at(-1) ?? ''
     writeFileSync(join(folder, 'package.json'), '{"name":"empty","private":true,"type":"module"}')
     npm(['install', join(folder, tarball), '--offline'], folder)
-    expect(execFileSync(join(folder, 'node_modules', '.bin', 'ccmcp'), ['--version'], { encoding: 'utf8' }).trim()).toBe(VERSION)
-    expect(execFileSync(join(folder, 'node_modules', '.bin', 'ccmcp'), ['demo'], { encoding: 'utf8' })).toContain('The server has exited.')
+    expect(
+      execFileSync(join(folder, 'node_modules', '.bin', 'ccmcp'), ['--version'], {
+        encoding: 'utf8',
+      }).trim(),
+    ).toBe(VERSION)
+    expect(
+      execFileSync(join(folder, 'node_modules', '.bin', 'ccmcp'), ['demo'], { encoding: 'utf8' }),
+    ).toContain('The server has exited.')
     // A schema that needs the full validator, and every entry.
     const script = `
       import { createServer, tool } from 'ccmcp'
@@ -144,7 +185,9 @@ describe('the package', () => {
       const { differences } = await playTranscript([open, '< *', call({ a: 1 }), '< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"fine"}],"isError":false}}', call({}), '< {"jsonrpc":"2.0","id":2,"result":{"content":*,"isError":true}}'].join('\\n'), createServer({ name: 's', version: '1', tools: [t] }))
       console.log(JSON.stringify(differences))`
     writeFileSync(join(folder, 'use.js'), script)
-    expect(execFileSync(process.execPath, ['use.js'], { cwd: folder, encoding: 'utf8' }).trim()).toBe('[]')
+    expect(
+      execFileSync(process.execPath, ['use.js'], { cwd: folder, encoding: 'utf8' }).trim(),
+    ).toBe('[]')
   })
 
   it('can be bundled with a server into one file', async () => {
@@ -168,8 +211,12 @@ describe('the package', () => {
       revision: '2025-11-25',
       elicit: () => ({ action: 'accept', content: { name: 'Ada' } }),
     })
-    expect((await client.callTool('either', { a: 1 })).content).toEqual([{ type: 'text', text: 'fine' }])
-    expect((await client.callTool('ask')).content).toEqual([{ type: 'text', text: '{"name":{"name":"Ada"}}' }])
+    expect((await client.callTool('either', { a: 1 })).content).toEqual([
+      { type: 'text', text: 'fine' },
+    ])
+    expect((await client.callTool('ask')).content).toEqual([
+      { type: 'text', text: '{"name":{"name":"Ada"}}' },
+    ])
   })
 
   it('exports what package.json says', async () => {
@@ -177,7 +224,9 @@ describe('the package', () => {
       if (name === './package.json') continue
       const entry = (facts.exports[name] as { default: string; types: string }).default
       expect(Object.keys((await import(join(root, entry))) as object).length).toBeGreaterThan(0)
-      expect(statSync(join(root, (facts.exports[name] as { types: string }).types)).isFile()).toBe(true)
+      expect(statSync(join(root, (facts.exports[name] as { types: string }).types)).isFile()).toBe(
+        true,
+      )
     }
   })
 })
@@ -186,13 +235,21 @@ describe('the README', () => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8')
   const folder = mkdtempSync(join(tmpdir(), 'ccmcp-readme-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
-  const [server = '', client = '', scenario = ''] = [...readme.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code ?? '')
+  const [server = '', client = '', scenario = ''] = [
+    ...readme.matchAll(/```js\n([\s\S]*?)```/g),
+  ].map(([, code]) => code ?? '')
   const run = (file: string, code: string, input = '') => {
     // The package is found as it would be after `npm install ccmcp`.
     mkdirSync(join(folder, 'node_modules'), { recursive: true })
-    if (!existsSync(join(folder, 'node_modules', 'ccmcp'))) symlinkSync(root, join(folder, 'node_modules', 'ccmcp'), 'dir')
+    if (!existsSync(join(folder, 'node_modules', 'ccmcp')))
+      symlinkSync(root, join(folder, 'node_modules', 'ccmcp'), 'dir')
     writeFileSync(join(folder, file), code)
-    return spawnSync(process.execPath, [file], { cwd: folder, input, encoding: 'utf8', env: environment }).stdout
+    return spawnSync(process.execPath, [file], {
+      cwd: folder,
+      input,
+      encoding: 'utf8',
+      env: environment,
+    }).stdout
   }
 
   it('has a complete server in at most 15 lines, and it runs as pasted', () => {
@@ -218,11 +275,16 @@ describe('the README', () => {
     const definition = server.replace('await serveStdio(server)', '')
     const lines = run('scenario.mjs', `${definition}\n${scenario}`).trim().split('\n')
     expect(lines).toHaveLength(10)
-    for (const line of lines) expect(line).toMatch(/^(?:memory|http), \d{4}-\d\d-\d\d \[ \{ type: 'text', text: '\{"sum":3\}' \} \]$/)
+    for (const line of lines)
+      expect(line).toMatch(
+        /^(?:memory|http), \d{4}-\d\d-\d\d \[ \{ type: 'text', text: '\{"sum":3\}' \} \]$/,
+      )
   })
   it('has the same server with zod, and it runs as pasted', () => {
     const [, zod = ''] = /```ts\n(import \{ z \} from 'zod'[\s\S]*?)```/.exec(readme) ?? []
-    const definition = server.replace(/const add = [\s\S]*?\n\}\)\n/, zod).replace('await serveStdio(server)', '')
+    const definition = server
+      .replace(/const add = [\s\S]*?\n\}\)\n/, zod)
+      .replace('await serveStdio(server)', '')
     expect(definition).toContain('z.object')
     mkdirSync(join(folder, 'node_modules'), { recursive: true })
     symlinkSync(join(root, 'node_modules', 'zod'), join(folder, 'node_modules', 'zod'), 'dir')

@@ -1,5 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,7 +23,9 @@ const docs = join(root, 'docs')
 const pages = readdirSync(docs).filter((name) => name.endsWith('.md'))
 const read = (page: string) => readFileSync(join(docs, page), 'utf8')
 const blocks = (text: string, language: string) =>
-  [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, code]) => code ?? '')
+  [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(
+    ([, code]) => code ?? '',
+  )
 const runnable = pages.filter((page) => blocks(read(page), 'text').length > 0)
 
 describe('a page of the documentation', () => {
@@ -32,13 +42,19 @@ describe('a page of the documentation', () => {
     writeFileSync(join(folder, file), blocks(read(page), 'js').join('\n'))
     // Nothing of the environment that runs the tests may show in the output.
     const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], NO_COLOR: '1' }
-    const { stdout, stderr } = spawnSync(process.execPath, [file], { cwd: folder, encoding: 'utf8', env })
+    const { stdout, stderr } = spawnSync(process.execPath, [file], {
+      cwd: folder,
+      encoding: 'utf8',
+      env,
+    })
     expect(stderr).toBe('')
     expect(stdout).toBe(blocks(read(page), 'text').join(''))
   })
 
   it('options.md is what the sources say', () => {
-    expect(read('options.md'), 'node scripts/options-page.mjs > docs/options.md').toBe(optionsPage())
+    expect(read('options.md'), 'node scripts/options-page.mjs > docs/options.md').toBe(
+      optionsPage(),
+    )
   })
 
   it('there is one for each feature, and the index names it', () => {
@@ -66,6 +82,7 @@ describe('a page of the documentation', () => {
   })
 
   it.each(pages)('%s leads nowhere that is not there', (page) => {
-    for (const [, target = ''] of read(page).matchAll(/\]\(([a-z-]+\.md)(?:#[^)]*)?\)/g)) expect(pages).toContain(target)
+    for (const [, target = ''] of read(page).matchAll(/\]\(([a-z-]+\.md)(?:#[^)]*)?\)/g))
+      expect(pages).toContain(target)
   })
 })

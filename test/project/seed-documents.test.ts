@@ -21,7 +21,10 @@ const rows: Row[] = page
     const [what = '', where = '', tests = ''] = line.slice(2, -2).split(' | ')
     const named = tests.split('; `').map((part) => {
       const [, file = '', titles = ''] = /^`?([^`"]+)`(.*)$/.exec(part) ?? []
-      return { file, titles: [...titles.matchAll(/ "(.*?)"(?=,|$)/g)].map(([, title]) => title ?? '') }
+      return {
+        file,
+        titles: [...titles.matchAll(/ "(.*?)"(?=,|$)/g)].map(([, title]) => title ?? ''),
+      }
     })
     return { what, where, tests: tests.startsWith('not yet') ? [] : named }
   })
@@ -29,7 +32,11 @@ const rows: Row[] = page
 /** The titles in a test file, as they are written there. */
 function titlesIn(file: string): string[] {
   const text = readFileSync(join(root, file), 'utf8')
-  const found = [...text.matchAll(/\b(?:it|describe|test)(?:\.\w+(?:\((?:[^()]|\([^()]*\))*\))?)*\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/gs)]
+  const found = [
+    ...text.matchAll(
+      /\b(?:it|describe|test)(?:\.\w+(?:\((?:[^()]|\([^()]*\))*\))?)*\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/gs,
+    ),
+  ]
   return found.map(([, , title]) => (title ?? '').replaceAll("\\'", "'").replace(' in $name', ''))
 }
 
@@ -46,7 +53,9 @@ describe('the table of documents', () => {
     expect(wanted.filter((each) => !new RegExp(`^${each}\\b`, 'm').test(all))).toEqual([])
   })
   it('names files that exist', () => {
-    const named = rows.flatMap(({ where }) => [...where.matchAll(/`([^`]+)`/g)].map(([, file]) => file ?? ''))
+    const named = rows.flatMap(({ where }) =>
+      [...where.matchAll(/`([^`]+)`/g)].map(([, file]) => file ?? ''),
+    )
     expect(named.length).toBeGreaterThan(50)
     expect(named.filter((file) => !existsSync(join(root, file)))).toEqual([])
   })
@@ -61,12 +70,18 @@ describe('the table of documents', () => {
     expect(missing).toEqual([])
   })
   it('has a test for each row', () => {
-    const bare = rows.filter(({ tests }) => tests.length === 0 || tests.some(({ titles }) => titles.length === 0))
+    const bare = rows.filter(
+      ({ tests }) => tests.length === 0 || tests.some(({ titles }) => titles.length === 0),
+    )
     expect(bare.map(({ what }) => what)).toEqual([])
   })
   it('names every test of the printf lines', () => {
     const file = 'test/project/document-004.test.ts'
-    const named = new Set(rows.flatMap(({ tests }) => tests.filter((each) => each.file === file).flatMap(({ titles }) => titles)))
+    const named = new Set(
+      rows.flatMap(({ tests }) =>
+        tests.filter((each) => each.file === file).flatMap(({ titles }) => titles),
+      ),
+    )
     expect(titlesIn(file).filter((title) => !named.has(title))).toEqual([])
   })
 })

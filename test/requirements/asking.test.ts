@@ -20,8 +20,16 @@ import { type Answer, type Heard, Wire, handshakes, ids, modern } from './wire.j
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr and the pages of what a client can be asked */
 
-const EVERYTHING = { elicitation: { form: {}, url: {} }, sampling: { tools: {}, context: {} }, roots: {} }
-const Color = { type: 'object', properties: { color: { type: 'string', enum: ['red', 'green'] } }, required: ['color'] } as const
+const EVERYTHING = {
+  elicitation: { form: {}, url: {} },
+  sampling: { tools: {}, context: {} },
+  roots: {},
+}
+const Color = {
+  type: 'object',
+  properties: { color: { type: 'string', enum: ['red', 'green'] } },
+  required: ['color'],
+} as const
 const color = (message = 'Which?') => form({ message, schema: Color })
 const page = url({ message: 'Open it.', url: 'https://example.com/' })
 const said = (text: string) => ({ role: 'user' as const, content: { type: 'text' as const, text } })
@@ -30,20 +38,31 @@ const green = { action: 'accept', content: { color: 'green' } }
 const words = { role: 'assistant', model: 'none', content: { type: 'text', text: 'hi' } }
 
 const serverOf = (ask: (call: Call) => unknown, options: Partial<ServerOptions> = {}) =>
-  createServer({ name: 'asking', version: '1', tools: [tool({ name: 'it', run: (_, call) => ask(call) })], ...options })
+  createServer({
+    name: 'asking',
+    version: '1',
+    tools: [tool({ name: 'it', run: (_, call) => ask(call) })],
+    ...options,
+  })
 const asking = (question: Question, options?: Partial<ServerOptions>) =>
   serverOf(async (call) => JSON.stringify((await call.ask({ it: question })).it), options)
-const call = (wire: Wire, more: Record<string, unknown> = {}) => wire.request('tools/call', { name: 'it', arguments: {}, ...more })
+const call = (wire: Wire, more: Record<string, unknown> = {}) =>
+  wire.request('tools/call', { name: 'it', arguments: {}, ...more })
 
 interface Asked {
   method: string
   params: Record<string, unknown>
 }
 /** The questions of an `input_required` result. */
-const inputs = ({ result }: Answer) => result?.['inputRequests'] as Record<string, Asked> | undefined
+const inputs = ({ result }: Answer) =>
+  result?.['inputRequests'] as Record<string, Asked> | undefined
 
 /** What a client is asked by one question, in either way; nothing where the call has ended without. */
-async function put(revision: string, question: Question, capabilities: Record<string, unknown> = EVERYTHING): Promise<Asked | undefined> {
+async function put(
+  revision: string,
+  question: Question,
+  capabilities: Record<string, unknown> = EVERYTHING,
+): Promise<Asked | undefined> {
   const wire = await Wire.open(asking(question), revision, { capabilities })
   const answer = call(wire)
   if (revision === modern) return inputs(await answer)?.['it']
@@ -66,10 +85,18 @@ describe(`asking in ${modern}`, () => {
       ['a', 'elicitation/create'],
       ['b', 'sampling/createMessage'],
     ])
-    const second = await call(wire, { requestState: first.result?.['requestState'], inputResponses: { a: green, b: words } })
-    expect(Object.entries(inputs(second) ?? {}).map(([key, { method }]) => [key, method])).toEqual([['c', 'roots/list']])
+    const second = await call(wire, {
+      requestState: first.result?.['requestState'],
+      inputResponses: { a: green, b: words },
+    })
+    expect(Object.entries(inputs(second) ?? {}).map(([key, { method }]) => [key, method])).toEqual([
+      ['c', 'roots/list'],
+    ])
     expect(typeof second.result?.['requestState']).toBe('string')
-    const third = await call(wire, { requestState: second.result?.['requestState'], inputResponses: { c: { roots: [] } } })
+    const third = await call(wire, {
+      requestState: second.result?.['requestState'],
+      inputResponses: { c: { roots: [] } },
+    })
     expect(third.result?.['content']).toEqual([{ type: 'text', text: 'green none 0' }])
     expect(await wire.settle()).toEqual([])
   })
@@ -110,22 +137,31 @@ describe(`asking in ${modern}`, () => {
     proves('mrtr.state', 'mrtr.security', 'mrtr.replay', 'mrtr.once')
     const used = new Set<string>()
     const consume = (id: string) => !used.has(id) && used.add(id).size > 0
-    const server = serverOf(async (one) => (await one.ask({ it: color() })).it.color, { state: { once: { consume }, ttl: 60_000 } })
-    server.tools.add(tool({ name: 'other', run: async (_, one) => (await one.ask({ it: color() })).it.color }))
+    const server = serverOf(async (one) => (await one.ask({ it: color() })).it.color, {
+      state: { once: { consume }, ttl: 60_000 },
+    })
+    server.tools.add(
+      tool({ name: 'other', run: async (_, one) => (await one.ask({ it: color() })).it.color }),
+    )
     const wire = await Wire.open(server, modern, { capabilities: EVERYTHING })
     const fresh = async () => String((await call(wire)).result?.['requestState'])
-    const retry = (state: unknown, more = {}) => call(wire, { requestState: state, inputResponses: { it: green }, ...more })
+    const retry = (state: unknown, more = {}) =>
+      call(wire, { requestState: state, inputResponses: { it: green }, ...more })
     const state = await fresh()
     const flipped = state.slice(0, 40) + (state[40] === 'A' ? 'B' : 'A') + state.slice(41)
     for (const wrong of ['', 'x', 5, null, {}, flipped, state.slice(0, -4), btoa('{"answers":{}}')])
       expect([wrong, (await retry(wrong)).error?.code]).toEqual([wrong, -32602])
     // Of another tool, of another server, and with other arguments.
     expect((await retry(state, { name: 'other' })).error?.code).toBe(-32602)
-    const foreign = (await call(await Wire.open(asking(color()), modern, { capabilities: EVERYTHING }))).result?.['requestState']
+    const foreign = (
+      await call(await Wire.open(asking(color()), modern, { capabilities: EVERYTHING }))
+    ).result?.['requestState']
     expect((await retry(foreign)).error?.code).toBe(-32602)
     expect((await retry(state, { arguments: { more: 1 } })).error?.code).toBe(-32602)
     // Once, and then no more.
-    expect((await retry(await fresh())).result?.['content']).toEqual([{ type: 'text', text: 'green' }])
+    expect((await retry(await fresh())).result?.['content']).toEqual([
+      { type: 'text', text: 'green' },
+    ])
     const twice = await fresh()
     expect((await retry(twice)).result).toBeDefined()
     expect((await retry(twice)).error?.code).toBe(-32602)
@@ -133,11 +169,16 @@ describe(`asking in ${modern}`, () => {
 
   it('refuses a state whose time is over', async () => {
     proves('mrtr.replay')
-    const wire = await Wire.open(asking(color(), { state: { ttl: 1 } }), modern, { capabilities: EVERYTHING })
+    const wire = await Wire.open(asking(color(), { state: { ttl: 1 } }), modern, {
+      capabilities: EVERYTHING,
+    })
     const { result } = await call(wire)
     const made = Date.now()
     await expect.poll(() => Date.now() - made).toBeGreaterThan(5)
-    expect((await call(wire, { requestState: result?.['requestState'], inputResponses: { it: green } })).error?.code).toBe(-32602)
+    expect(
+      (await call(wire, { requestState: result?.['requestState'], inputResponses: { it: green } }))
+        .error?.code,
+    ).toBe(-32602)
   })
 
   it('asks a client only for what it has declared, and says what is missing', async () => {
@@ -150,8 +191,14 @@ describe(`asking in ${modern}`, () => {
       [roots(), { sampling: {} }, { roots: {} }],
     ]
     for (const [question, capabilities, requiredCapabilities] of cases) {
-      const { error, result } = await call(await Wire.open(asking(question), modern, { capabilities }))
-      expect([result, error?.code, error?.data]).toEqual([undefined, -32021, { requiredCapabilities }])
+      const { error, result } = await call(
+        await Wire.open(asking(question), modern, { capabilities }),
+      )
+      expect([result, error?.code, error?.data]).toEqual([
+        undefined,
+        -32021,
+        { requiredCapabilities },
+      ])
     }
   })
 
@@ -184,7 +231,8 @@ describe(`asking in ${modern}`, () => {
     const retry = (inputResponses: unknown, requestState: unknown = result?.['requestState']) =>
       call(wire, { requestState, inputResponses })
     const odd = await Wire.open(server, modern, { capabilities: EVERYTHING, judged: false })
-    for (const wrong of ['x', 5, [], null]) expect((await call(odd, { inputResponses: wrong })).error?.code).toBe(-32602)
+    for (const wrong of ['x', 5, [], null])
+      expect((await call(odd, { inputResponses: wrong })).error?.code).toBe(-32602)
     const partly = await retry({ a: green, unknown: green, ['__proto__']: green })
     expect(Object.keys(inputs(partly) ?? {})).toEqual(['b'])
     const wrongly = await call(odd, {
@@ -192,15 +240,20 @@ describe(`asking in ${modern}`, () => {
       inputResponses: { b: { action: 'accept', content: { color: 'blue' } } },
     })
     expect(Object.keys(inputs(wrongly) ?? {})).toEqual(['b'])
-    expect((await retry({ b: green }, wrongly.result?.['requestState'])).result?.['content']).toEqual([
-      { type: 'text', text: 'green green' },
-    ])
+    expect(
+      (await retry({ b: green }, wrongly.result?.['requestState'])).result?.['content'],
+    ).toEqual([{ type: 'text', text: 'green green' }])
   })
 })
 
 describe.each(ids.slice(2))('a form in %s', (revision) => {
   it('has a message and a schema, and its answer is checked', async () => {
-    proves('elicitation.params', 'elicitation.form', 'elicitation.validate', 'elicitation.form-validate')
+    proves(
+      'elicitation.params',
+      'elicitation.form',
+      'elicitation.validate',
+      'elicitation.form-validate',
+    )
     const asked = await put(revision, color('Which one?'))
     expect(asked).toMatchObject({
       method: 'elicitation/create',
@@ -213,25 +266,31 @@ describe.each(ids.slice(2))('a form in %s', (revision) => {
     })
     const outcome = await client.callTool('it').catch((error: unknown) => error)
     expect(JSON.stringify(outcome)).not.toContain('{\\"color')
-    await using good = await connect(memory(asking(color())), { revision, elicit: () => ({ action: 'accept', content: { color: 'red' } }) })
+    await using good = await connect(memory(asking(color())), {
+      revision,
+      elicit: () => ({ action: 'accept', content: { color: 'red' } }),
+    })
     expect((await good.callTool('it')).content).toEqual([{ type: 'text', text: '{"color":"red"}' }])
   })
 
-  it.each(['decline', 'cancel'] as const)('may be answered by %s, and the handler is told', async (action) => {
-    proves('elicitation.refusals')
-    let thrown: unknown
-    const server = serverOf(async (one) => {
-      try {
-        return (await one.ask({ it: color() })).it.color
-      } catch (error) {
-        thrown = error
-        throw error
-      }
-    })
-    await using client = await connect(memory(server), { revision, elicit: () => ({ action }) })
-    expect((await client.callTool('it')).isError).toBe(true)
-    expect(thrown).toBeInstanceOf(Declined)
-  })
+  it.each(['decline', 'cancel'] as const)(
+    'may be answered by %s, and the handler is told',
+    async (action) => {
+      proves('elicitation.refusals')
+      let thrown: unknown
+      const server = serverOf(async (one) => {
+        try {
+          return (await one.ask({ it: color() })).it.color
+        } catch (error) {
+          thrown = error
+          throw error
+        }
+      })
+      await using client = await connect(memory(server), { revision, elicit: () => ({ action }) })
+      expect((await client.callTool('it')).isError).toBe(true)
+      expect(thrown).toBeInstanceOf(Declined)
+    },
+  )
 
   it('is not sent to a client that knows only URLs', async () => {
     proves('elicitation.declared-modes')
@@ -255,30 +314,51 @@ describe.each(ids.slice(3))('a URL in %s', (revision) => {
 describe.each(ids)('sampling in %s', (revision) => {
   it('is asked in messages of roles and content, of clients that have declared it', async () => {
     proves('sampling.messages', 'sampling.validate', 'sampling.context')
-    const asked = await put(revision, sample({ messages: [said('hello')], maxTokens: 10, includeContext: 'thisServer' }), { sampling: {} })
+    const asked = await put(
+      revision,
+      sample({ messages: [said('hello')], maxTokens: 10, includeContext: 'thisServer' }),
+      { sampling: {} },
+    )
     expect(asked).toMatchObject({
       method: 'sampling/createMessage',
-      params: { messages: [{ role: 'user', content: { type: 'text', text: 'hello' } }], maxTokens: 10 },
+      params: {
+        messages: [{ role: 'user', content: { type: 'text', text: 'hello' } }],
+        maxTokens: 10,
+      },
     })
     // Where there is a capability for it, the context of servers is asked for only of those who have it.
     expect('includeContext' in (asked?.params ?? {})).toBe(revision < '2025-11-25')
     expect(await put(revision, model, {})).toBeUndefined()
-    await using client = await connect(memory(asking(model)), { revision, sample: () => ({ role: 'nobody', content: 5 }) as never })
+    await using client = await connect(memory(asking(model)), {
+      revision,
+      sample: () => ({ role: 'nobody', content: 5 }) as never,
+    })
     const outcome = await client.callTool('it').catch((error: unknown) => error)
     expect(JSON.stringify(outcome)).not.toContain('nobody')
   })
 })
 
 describe.each(ids.slice(3))('sampling with tools in %s', (revision) => {
-  const use = { role: 'assistant' as const, content: [{ type: 'tool_use' as const, id: 'u1', name: 't', input: {} }] }
-  const done = { type: 'tool_result' as const, toolUseId: 'u1', content: [{ type: 'text' as const, text: 'x' }] }
+  const use = {
+    role: 'assistant' as const,
+    content: [{ type: 'tool_use' as const, id: 'u1', name: 't', input: {} }],
+  }
+  const done = {
+    type: 'tool_result' as const,
+    toolUseId: 'u1',
+    content: [{ type: 'text' as const, text: 'x' }],
+  }
   const tools = [{ name: 't', inputSchema: { type: 'object' as const } }]
   const asked = (...messages: object[]) =>
-    put(revision, sample({ messages: messages as never, maxTokens: 10, tools }), { sampling: { tools: {} } })
+    put(revision, sample({ messages: messages as never, maxTokens: 10, tools }), {
+      sampling: { tools: {} },
+    })
 
   it('is asked only of clients that have declared it', async () => {
     proves('sampling.tools')
-    expect(await put(revision, sample({ messages: [said('x')], maxTokens: 1, tools }), { sampling: {} })).toBeUndefined()
+    expect(
+      await put(revision, sample({ messages: [said('x')], maxTokens: 1, tools }), { sampling: {} }),
+    ).toBeUndefined()
     expect(await asked(said('x'))).toBeDefined()
   })
 
@@ -286,45 +366,67 @@ describe.each(ids.slice(3))('sampling with tools in %s', (revision) => {
     proves('sampling.tool-results', 'sampling.tool-balance', 'sampling.tool-replies')
     expect(await asked(said('x'), use, { role: 'user', content: [done] })).toBeDefined()
     expect(await asked(said('x'), use, said('and now?'))).toBeUndefined()
-    expect(await asked(said('x'), use, { role: 'user', content: [done, { type: 'text', text: 'more' }] })).toBeUndefined()
+    expect(
+      await asked(said('x'), use, {
+        role: 'user',
+        content: [done, { type: 'text', text: 'more' }],
+      }),
+    ).toBeUndefined()
     expect(await asked(said('x'), { role: 'user', content: [done] })).toBeUndefined()
-    expect(await asked(said('x'), use, { role: 'user', content: [{ ...done, toolUseId: 'u2' }] })).toBeUndefined()
+    expect(
+      await asked(said('x'), use, { role: 'user', content: [{ ...done, toolUseId: 'u2' }] }),
+    ).toBeUndefined()
   })
 })
 
 describe('time', () => {
-  it.each(handshakes)('is limited for what the server asks in %s, and the question is cancelled', async (revision) => {
-    proves('lifecycle.timeouts-first', 'lifecycle.timeouts')
-    const wire = await Wire.open(asking(roots(), { state: { ttl: 20 } }), revision, { capabilities: EVERYTHING })
-    expect((await call(wire)).result).toMatchObject({ isError: true })
-    const [asked, cancelled] = (await wire.settle()) as [Heard, Heard]
-    expect([asked.method, cancelled.method, cancelled.params?.['requestId']]).toEqual(['roots/list', 'notifications/cancelled', asked.id])
-  })
+  it.each(handshakes)(
+    'is limited for what the server asks in %s, and the question is cancelled',
+    async (revision) => {
+      proves('lifecycle.timeouts-first', 'lifecycle.timeouts')
+      const wire = await Wire.open(asking(roots(), { state: { ttl: 20 } }), revision, {
+        capabilities: EVERYTHING,
+      })
+      expect((await call(wire)).result).toMatchObject({ isError: true })
+      const [asked, cancelled] = (await wire.settle()) as [Heard, Heard]
+      expect([asked.method, cancelled.method, cancelled.params?.['requestId']]).toEqual([
+        'roots/list',
+        'notifications/cancelled',
+        asked.id,
+      ])
+    },
+  )
 
-  it.each(ids)('can be set for each request of the client in %s, and progress does not extend it for ever', (revision) =>
-    onStillClock(async (pass) => {
-      proves('lifecycle.timeouts-configurable', 'lifecycle.timeouts-maximum')
-      let cancelled = 0
-      const server = serverOf(
-        (one) =>
-          new Promise((resolve) => {
-            let done = 0
-            const timer = setInterval(() => one.progress(++done), 20)
-            one.signal.addEventListener('abort', () => {
-              clearInterval(timer)
-              cancelled++
-              resolve('')
-            })
-          }),
-      )
-      await using client = await connect(memory(server), { revision })
-      let heard = 0
-      const capped = client.callTool('it', {}, { timeout: 1000, maxTimeout: 60, onProgress: () => heard++ })
-      await Promise.all([expect(capped).rejects.toThrow('60 ms'), pass(60)])
-      expect(heard).toBeGreaterThan(0)
-      const short = client.callTool('it', {}, { timeout: 15 })
-      await Promise.all([expect(short).rejects.toThrow('15 ms'), pass(15)])
-      expect(cancelled).toBe(2)
-    }),
+  it.each(ids)(
+    'can be set for each request of the client in %s, and progress does not extend it for ever',
+    (revision) =>
+      onStillClock(async (pass) => {
+        proves('lifecycle.timeouts-configurable', 'lifecycle.timeouts-maximum')
+        let cancelled = 0
+        const server = serverOf(
+          (one) =>
+            new Promise((resolve) => {
+              let done = 0
+              const timer = setInterval(() => one.progress(++done), 20)
+              one.signal.addEventListener('abort', () => {
+                clearInterval(timer)
+                cancelled++
+                resolve('')
+              })
+            }),
+        )
+        await using client = await connect(memory(server), { revision })
+        let heard = 0
+        const capped = client.callTool(
+          'it',
+          {},
+          { timeout: 1000, maxTimeout: 60, onProgress: () => heard++ },
+        )
+        await Promise.all([expect(capped).rejects.toThrow('60 ms'), pass(60)])
+        expect(heard).toBeGreaterThan(0)
+        const short = client.callTool('it', {}, { timeout: 15 })
+        await Promise.all([expect(short).rejects.toThrow('15 ms'), pass(15)])
+        expect(cancelled).toBe(2)
+      }),
   )
 })

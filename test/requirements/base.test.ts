@@ -21,8 +21,15 @@ const server = () =>
     title: 'Base',
     tools: [
       tool({ name: 'echo', input: { type: 'object' }, run: (input) => JSON.stringify(input) }),
-      tool({ name: 'wait', run: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)) }),
-      tool({ name: 'who', run: (_, { client }) => JSON.stringify([client.info?.name, client.capabilities, client.revision]) }),
+      tool({
+        name: 'wait',
+        run: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)),
+      }),
+      tool({
+        name: 'who',
+        run: (_, { client }) =>
+          JSON.stringify([client.info?.name, client.capabilities, client.revision]),
+      }),
       ...Object.entries(thrown).map(([name, error]) =>
         tool({
           name,
@@ -35,12 +42,20 @@ const server = () =>
     resources: [resource({ uri: 'a://b', read: () => 'x' })],
     prompts: [prompt({ name: 'p', build: () => 'x' })],
   })
-const call = (wire: Wire, name: string, id?: unknown) => wire.request('tools/call', { name, arguments: {} }, id)
+const call = (wire: Wire, name: string, id?: unknown) =>
+  wire.request('tools/call', { name, arguments: {} }, id)
 const textOf = (answer: Answer) => listOf<{ text: string }>(answer, 'content')[0]?.text
 
 describe.each(ids)('messages in %s', (revision) => {
   it('are those of JSON-RPC 2.0', async () => {
-    proves('base.json-rpc', 'base.components', 'base.result-or-error', 'base.result', 'base.error', 'base.error-code')
+    proves(
+      'base.json-rpc',
+      'base.components',
+      'base.result-or-error',
+      'base.result',
+      'base.error',
+      'base.error-code',
+    )
     const wire = await Wire.open(server(), revision)
     const came = [
       await call(wire, 'echo'),
@@ -49,10 +64,23 @@ describe.each(ids)('messages in %s', (revision) => {
     ]
     for (const answer of came) {
       expect(answer.jsonrpc).toBe('2.0')
-      expect(Object.keys(answer).toSorted()).toEqual(answer.error === undefined ? ['id', 'jsonrpc', 'result'] : ['error', 'id', 'jsonrpc'])
-      if (answer.error !== undefined) expect([Number.isInteger(answer.error.code), typeof answer.error.message]).toEqual([true, 'string'])
+      expect(Object.keys(answer).toSorted()).toEqual(
+        answer.error === undefined ? ['id', 'jsonrpc', 'result'] : ['error', 'id', 'jsonrpc'],
+      )
+      if (answer.error !== undefined)
+        expect([Number.isInteger(answer.error.code), typeof answer.error.message]).toEqual([
+          true,
+          'string',
+        ])
     }
-    expect(came.map(({ error }) => error?.code)).toEqual([undefined, -32602, -5, -32603, -32603, -32603])
+    expect(came.map(({ error }) => error?.code)).toEqual([
+      undefined,
+      -32602,
+      -5,
+      -32603,
+      -32603,
+      -32603,
+    ])
   })
 
   it('are answered with the id of the request, digit for digit', async () => {
@@ -62,8 +90,12 @@ describe.each(ids)('messages in %s', (revision) => {
       expect((await call(wire, 'echo', id)).id).toBe(id)
       expect((await call(wire, 'nope', id)).id).toBe(id)
     }
-    const params = revision === modern ? `,"params":{"_meta":${JSON.stringify(wire.description)}}` : ''
-    void wire.raw(`{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"${params}}`, undefined)
+    const params =
+      revision === modern ? `,"params":{"_meta":${JSON.stringify(wire.description)}}` : ''
+    void wire.raw(
+      `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"${params}}`,
+      undefined,
+    )
     await wire.settle()
     expect(wire.frames.at(-1)).toContain('"id":9007199254740993,')
   })
@@ -77,7 +109,9 @@ describe.each(ids)('messages in %s', (revision) => {
       wire.frames.length = 0
       void wire.request(method, {}, id)
       await wire.settle()
-      expect(wire.frames.map((frame) => (JSON.parse(frame) as Answer).error?.code)).toEqual([-32600])
+      expect(wire.frames.map((frame) => (JSON.parse(frame) as Answer).error?.code)).toEqual([
+        -32600,
+      ])
     }
   })
 
@@ -86,21 +120,36 @@ describe.each(ids)('messages in %s', (revision) => {
     const wire = await Wire.open(server(), revision)
     await wire.settle()
     wire.frames.length = 0
-    for (const method of ['notifications/initialized', 'notifications/unknown', 'tools/list', 'tools/call', 'initialize', 'nope'])
-      for (const params of [undefined, {}, { name: 'echo', requestId: 99 }]) wire.notify(method, params)
+    for (const method of [
+      'notifications/initialized',
+      'notifications/unknown',
+      'tools/list',
+      'tools/call',
+      'initialize',
+      'nope',
+    ])
+      for (const params of [undefined, {}, { name: 'echo', requestId: 99 }])
+        wire.notify(method, params)
     void wire.raw('{"jsonrpc":"2.0","method":"notifications/cancelled","params":"x"}', undefined)
     await wire.settle()
     expect(wire.frames).toEqual([])
   })
 
   it('of the server that are notifications have no id, and it sends no requests', async () => {
-    proves('base.notification-id', 'patterns.no-server-requests', 'stdio.no-requests', 'lifecycle.server-waits', 'transports.directions')
+    proves(
+      'base.notification-id',
+      'patterns.no-server-requests',
+      'stdio.no-requests',
+      'lifecycle.server-waits',
+      'transports.directions',
+    )
     const one = server()
     const wire = await Wire.open(one, revision, { ready: false })
     one.tools.disable('echo')
     one.log.error('x')
     expect((await wire.settle()).filter(({ id }) => id !== undefined)).toEqual([])
-    if (revision === modern) void wire.request('subscriptions/listen', { notifications: { toolsListChanged: true } })
+    if (revision === modern)
+      void wire.request('subscriptions/listen', { notifications: { toolsListChanged: true } })
     else wire.notify('notifications/initialized')
     await wire.settle()
     one.tools.enable('echo')
@@ -125,20 +174,30 @@ describe.each(ids)('messages in %s', (revision) => {
     proves('base.meta-values')
     const wire = await Wire.open(server(), revision, { judged: false })
     for (const token of [1.5, null, {}, [], true]) {
-      const { result } = await wire.request('tools/call', { name: 'echo', arguments: {}, _meta: { progressToken: token } })
+      const { result } = await wire.request('tools/call', {
+        name: 'echo',
+        arguments: {},
+        _meta: { progressToken: token },
+      })
       expect(result).toBeDefined()
     }
     for (const key of ['protocolVersion', 'clientCapabilities', 'clientInfo']) {
-      const { error } = await wire.request('tools/list', { _meta: { ...wire.description, [`io.modelcontextprotocol/${key}`]: 5 } })
+      const { error } = await wire.request('tools/list', {
+        _meta: { ...wire.description, [`io.modelcontextprotocol/${key}`]: 5 },
+      })
       expect(error?.code).toBe(-32602)
     }
-    expect((await wire.raw({ jsonrpc: '2.0', id: 'm', method: 'tools/list', params: { _meta: 5 } }, 'm')).id).toBe('m')
+    expect(
+      (await wire.raw({ jsonrpc: '2.0', id: 'm', method: 'tools/list', params: { _meta: 5 } }, 'm'))
+        .id,
+    ).toBe('m')
   })
 })
 
 it('batches are taken where the revision has them', async () => {
   proves('base.batches')
-  const batch = '[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"tools/list"}]'
+  const batch =
+    '[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"tools/list"}]'
   const came = await answers(server(), [...initialize('2025-03-26'), batch])
   expect(came[1]).toMatchObject([
     { id: 1, result: {} },
@@ -149,15 +208,25 @@ it('batches are taken where the revision has them', async () => {
 describe('schemas', () => {
   const refused = (input: unknown) => {
     try {
-      createServer({ name: 's', version: '1', tools: [{ name: 't', input: input as JsonSchema, run: () => '' }] })
+      createServer({
+        name: 's',
+        version: '1',
+        tools: [{ name: 't', input: input as JsonSchema, run: () => '' }],
+      })
     } catch (error) {
       return (error as Error).message
     }
     return 'taken'
   }
   const served = async (input: JsonSchema, value: object) => {
-    const one = createServer({ name: 's', version: '1', tools: [{ name: 't', input, run: () => '' }] })
-    return (await (await Wire.open(one, modern)).request('tools/call', { name: 't', arguments: value })).result?.['isError']
+    const one = createServer({
+      name: 's',
+      version: '1',
+      tools: [{ name: 't', input, run: () => '' }],
+    })
+    return (
+      await (await Wire.open(one, modern)).request('tools/call', { name: 't', arguments: value })
+    ).result?.['isError']
   }
   const draft7 = { $schema: 'http://json-schema.org/draft-07/schema#', type: 'object' } as const
 
@@ -166,11 +235,25 @@ describe('schemas', () => {
     // The same schema means different things: `prefixItems` is of 2020-12, a list of `items` of draft-07.
     const properties = { a: { type: 'array', prefixItems: [{ type: 'string' }] } }
     expect(await served({ type: 'object', properties }, { a: [5] })).toBe(true)
-    expect(await served({ $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', properties }, { a: [5] })).toBe(true)
+    expect(
+      await served(
+        { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', properties },
+        { a: [5] },
+      ),
+    ).toBe(true)
     expect(await served({ ...draft7, properties }, { a: [5] })).toBe(false)
-    expect(await served({ ...draft7, properties: { a: { items: [{ type: 'string' }] } } }, { a: [5] })).toBe(true)
-    for (const $schema of ['http://json-schema.org/draft-04/schema#', 'https://json-schema.org/draft/2019-09/schema', 'x', 5])
-      expect(refused({ $schema, type: 'object' })).toContain('is not supported; use JSON Schema 2020-12 (the default) or draft-07')
+    expect(
+      await served({ ...draft7, properties: { a: { items: [{ type: 'string' }] } } }, { a: [5] }),
+    ).toBe(true)
+    for (const $schema of [
+      'http://json-schema.org/draft-04/schema#',
+      'https://json-schema.org/draft/2019-09/schema',
+      'x',
+      5,
+    ])
+      expect(refused({ $schema, type: 'object' })).toContain(
+        'is not supported; use JSON Schema 2020-12 (the default) or draft-07',
+      )
   })
 
   it('are documented', () => {
@@ -190,7 +273,9 @@ describe('schemas', () => {
       { enum: 5 },
       { anyOf: {} },
     ])
-      expect(refused({ type: 'object', properties: { a: part } })).toContain('Tool "t": its input schema')
+      expect(refused({ type: 'object', properties: { a: part } })).toContain(
+        'Tool "t": its input schema',
+      )
   })
 
   it('never lead into the network, nor nowhere', async () => {
@@ -202,9 +287,17 @@ describe('schemas', () => {
       return Promise.reject(new Error('no'))
     }
     try {
-      for (const $ref of ['https://example.com/s.json', 'http://127.0.0.1:1/s', '//example.com/s', 's.json'])
-        expect(refused({ type: 'object', properties: { a: { $ref } } })).toContain('nothing is fetched')
-      for (const $ref of ['#/$defs/none', '#none']) expect(refused({ type: 'object', properties: { a: { $ref } } })).toContain('Tool "t"')
+      for (const $ref of [
+        'https://example.com/s.json',
+        'http://127.0.0.1:1/s',
+        '//example.com/s',
+        's.json',
+      ])
+        expect(refused({ type: 'object', properties: { a: { $ref } } })).toContain(
+          'nothing is fetched',
+        )
+      for (const $ref of ['#/$defs/none', '#none'])
+        expect(refused({ type: 'object', properties: { a: { $ref } } })).toContain('Tool "t"')
       await new Promise((resolve) => setImmediate(resolve))
     } finally {
       globalThis.fetch = fetch
@@ -217,10 +310,15 @@ describe('schemas', () => {
     let deep: JsonSchema = {}
     for (let level = 0; level < 100; level++) deep = { anyOf: [deep] }
     expect(refused({ type: 'object', properties: { a: deep } })).toContain('too large')
-    expect(refused({ type: 'object', allOf: Array.from({ length: 20_000 }, () => ({})) })).toContain('too large')
+    expect(
+      refused({ type: 'object', allOf: Array.from({ length: 20_000 }, () => ({})) }),
+    ).toContain('too large')
     const before = process.hrtime.bigint()
     expect(
-      await served({ type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } }, { a: `${'a'.repeat(50_000)}!` }),
+      await served(
+        { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } },
+        { a: `${'a'.repeat(50_000)}!` },
+      ),
     ).toBe(true)
     // Not a measure of speed: without the bound it would be longer than the age of the universe.
     expect(Number(process.hrtime.bigint() - before) / 1e9).toBeLessThan(20)
@@ -239,12 +337,17 @@ describe(`results in ${modern}`, () => {
     'prompts/get': { name: 'p' },
   }
 
-  it.each(Object.entries(requests))('%s says what it is and who made it', async (method, params) => {
-    proves('base.result-type', 'base.result-types', 'meta.server-info')
-    const { result } = await (await Wire.open(server(), modern)).request(method, params)
-    expect(result?.['resultType']).toBe('complete')
-    expect(result?.['_meta']).toEqual({ 'io.modelcontextprotocol/serverInfo': { name: 'base', version: '1', title: 'Base' } })
-  })
+  it.each(Object.entries(requests))(
+    '%s says what it is and who made it',
+    async (method, params) => {
+      proves('base.result-type', 'base.result-types', 'meta.server-info')
+      const { result } = await (await Wire.open(server(), modern)).request(method, params)
+      expect(result?.['resultType']).toBe('complete')
+      expect(result?.['_meta']).toEqual({
+        'io.modelcontextprotocol/serverInfo': { name: 'base', version: '1', title: 'Base' },
+      })
+    },
+  )
 })
 
 describe(`errors in ${modern}`, () => {
@@ -271,7 +374,9 @@ describe(`errors in ${modern}`, () => {
       const { error } = await wire.request(method, params)
       expect([method, [-32601, -32602].includes(error?.code ?? 0)]).toEqual([method, true])
     }
-    const { error } = await wire.request('tools/list', { _meta: { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' } })
+    const { error } = await wire.request('tools/list', {
+      _meta: { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' },
+    })
     expect(error?.code).toBe(-32022)
   })
 })
@@ -294,8 +399,13 @@ describe(`requests in ${modern}`, () => {
     proves('stateless.no-context', 'stateless.many-conversations', 'stateless.any-connection')
     const one = server()
     const wire = await Wire.open(one, '2025-06-18')
-    const ask = async (meta: object, id: unknown, over = wire) => JSON.parse(textOf(await over.raw(who(meta, id), id)) ?? '') as unknown
-    expect(await ask(describing('a', { sampling: {} }), 'r1')).toEqual(['a', { sampling: {} }, modern])
+    const ask = async (meta: object, id: unknown, over = wire) =>
+      JSON.parse(textOf(await over.raw(who(meta, id), id)) ?? '') as unknown
+    expect(await ask(describing('a', { sampling: {} }), 'r1')).toEqual([
+      'a',
+      { sampling: {} },
+      modern,
+    ])
     expect(await ask(describing('b', {}), 'r2')).toEqual(['b', {}, modern])
     const { ['io.modelcontextprotocol/clientInfo']: _, ...unnamed } = describing('c', {})
     expect(await ask(unnamed, 'r3')).toEqual([null, {}, modern])
@@ -305,9 +415,16 @@ describe(`requests in ${modern}`, () => {
 
   it('carry what lasts from one to the next themselves', async () => {
     proves('stateless.handles')
-    const many = createServer({ name: 's', version: '1', pageSize: 1, tools: ['a', 'b'].map((name) => tool({ name, run: () => '' })) })
+    const many = createServer({
+      name: 's',
+      version: '1',
+      pageSize: 1,
+      tools: ['a', 'b'].map((name) => tool({ name, run: () => '' })),
+    })
     const { result } = await (await Wire.open(many, modern)).request('tools/list')
-    const next = await (await Wire.open(many, modern)).request('tools/list', { cursor: result?.['nextCursor'] })
+    const next = await (
+      await Wire.open(many, modern)
+    ).request('tools/list', { cursor: result?.['nextCursor'] })
     expect(next.result?.['tools']).toMatchObject([{ name: 'b' }])
   })
 
@@ -315,18 +432,26 @@ describe(`requests in ${modern}`, () => {
     proves('meta.incomplete')
     const wire = new Wire(server(), modern)
     const whole = describing('a', {})
-    for (const key of ['io.modelcontextprotocol/protocolVersion', 'io.modelcontextprotocol/clientCapabilities'] as const) {
+    for (const key of [
+      'io.modelcontextprotocol/protocolVersion',
+      'io.modelcontextprotocol/clientCapabilities',
+    ] as const) {
       const { [key]: _, ...rest } = whole
       expect((await wire.raw(who(rest, key), key)).error?.code).toBe(-32602)
     }
     // A method that exists only where requests describe themselves, without any description.
-    expect((await wire.raw({ jsonrpc: '2.0', id: 'd', method: 'server/discover' }, 'd')).error?.code).toBe(-32602)
+    expect(
+      (await wire.raw({ jsonrpc: '2.0', id: 'd', method: 'server/discover' }, 'd')).error?.code,
+    ).toBe(-32602)
   })
 
   it('are served alike, whatever the client calls itself', async () => {
     proves('meta.not-for-behaviour')
     const one = server()
-    const [a, b] = [await Wire.open(one, modern, { name: 'claude-ai' }), await Wire.open(one, modern, { name: 'x' })]
+    const [a, b] = [
+      await Wire.open(one, modern, { name: 'claude-ai' }),
+      await Wire.open(one, modern, { name: 'x' }),
+    ]
     for (const method of ['server/discover', 'tools/list', 'resources/list', 'prompts/list'])
       expect((await a.request(method)).result).toEqual((await b.request(method)).result)
   })
@@ -335,14 +460,18 @@ describe(`requests in ${modern}`, () => {
     proves('versioning.unsupported')
     const wire = await Wire.open(server(), modern)
     for (const requested of ['2099-01-01', '2025-11-25', '', 'draft']) {
-      const { error } = await wire.request('tools/list', { _meta: { 'io.modelcontextprotocol/protocolVersion': requested } })
+      const { error } = await wire.request('tools/list', {
+        _meta: { 'io.modelcontextprotocol/protocolVersion': requested },
+      })
       expect(error).toMatchObject({ code: -32022, data: { supported: [modern], requested } })
     }
   })
 
   it('has no extensions: it names none, and a client that has some is served by the core protocol', async () => {
     proves('versioning.extension-names', 'versioning.extension-fallback')
-    const wire = await Wire.open(server(), modern, { capabilities: { extensions: { 'com.example/fancy': { level: 9 } } } })
+    const wire = await Wire.open(server(), modern, {
+      capabilities: { extensions: { 'com.example/fancy': { level: 9 } } },
+    })
     const { result } = await wire.request('server/discover')
     expect(result?.['capabilities']).not.toHaveProperty('extensions')
     const answer = await call(wire, 'who')
@@ -353,7 +482,10 @@ describe(`requests in ${modern}`, () => {
   it('may ask what the server is', async () => {
     proves('versioning.discover')
     const { result } = await (await Wire.open(server(), modern)).request('server/discover')
-    expect(result).toMatchObject({ supportedVersions: [modern], capabilities: { tools: {}, resources: {}, prompts: {}, logging: {} } })
+    expect(result).toMatchObject({
+      supportedVersions: [modern],
+      capabilities: { tools: {}, resources: {}, prompts: {}, logging: {} },
+    })
   })
 })
 
@@ -361,8 +493,17 @@ describe.each(handshakes)('the handshake of %s', (revision) => {
   it('comes first', async () => {
     proves('lifecycle.first')
     const wire = new Wire(server(), revision)
-    for (const method of ['tools/list', 'tools/call', 'resources/read', 'prompts/list', 'logging/setLevel'])
-      expect((await wire.request(method)).error).toMatchObject({ code: -32002, message: expect.stringContaining('initialize') as string })
+    for (const method of [
+      'tools/list',
+      'tools/call',
+      'resources/read',
+      'prompts/list',
+      'logging/setLevel',
+    ])
+      expect((await wire.request(method)).error).toMatchObject({
+        code: -32002,
+        message: expect.stringContaining('initialize') as string,
+      })
     expect((await wire.request('ping')).result).toEqual({})
     expect((await wire.initialize()).result).toBeDefined()
     expect((await wire.request('tools/list')).result).toBeDefined()
@@ -384,10 +525,20 @@ describe.each(handshakes)('the handshake of %s', (revision) => {
     const one = createServer({
       name: 's',
       version: '1',
-      tools: [tool({ name: 'audio', run: () => ({ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }) })],
+      tools: [
+        tool({
+          name: 'audio',
+          run: () => ({ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }),
+        }),
+      ],
     })
     const wire = await Wire.open(one, revision)
-    for (const method of ['server/discover', 'subscriptions/listen', 'resources/list', 'tasks/list'])
+    for (const method of [
+      'server/discover',
+      'subscriptions/listen',
+      'resources/list',
+      'tasks/list',
+    ])
       expect((await wire.request(method)).error?.code).toBe(-32601)
     const [content] = listOf<{ type: string }>(await call(wire, 'audio'), 'content')
     expect(content?.type).toBe(revision === '2024-11-05' ? 'text' : 'audio')
@@ -428,5 +579,8 @@ it('initialize does not come in a batch', async () => {
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Answer)
-  expect([refusal?.error?.code, answer?.result?.['protocolVersion']]).toEqual([-32600, '2025-03-26'])
+  expect([refusal?.error?.code, answer?.result?.['protocolVersion']]).toEqual([
+    -32600,
+    '2025-03-26',
+  ])
 })

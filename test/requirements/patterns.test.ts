@@ -5,7 +5,8 @@ import { proves } from './proves.js'
 import { Wire, handshakes, ids, modern } from './wire.js'
 
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId'
-const streamOf = (params: Record<string, unknown> = {}) => (params['_meta'] as Record<string, unknown>)[SUBSCRIPTION]
+const streamOf = (params: Record<string, unknown> = {}) =>
+  (params['_meta'] as Record<string, unknown>)[SUBSCRIPTION]
 const serverOf = (...tools: Tool[]) => createServer({ name: 'patterns', version: '1', tools })
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -22,9 +23,16 @@ describe.each(ids)('cancellation in %s', (revision) => {
       await turn()
       return 'too late'
     }
-    const wire = await Wire.open(serverOf(tool({ name: 'talk', concurrency: 1, run: talk })), revision)
-    const meta = { progressToken: 't', ...(revision === modern ? { 'io.modelcontextprotocol/logLevel': 'debug' } : {}) }
-    for (const id of ['one', 'two']) void wire.request('tools/call', { name: 'talk', arguments: {}, _meta: meta }, id)
+    const wire = await Wire.open(
+      serverOf(tool({ name: 'talk', concurrency: 1, run: talk })),
+      revision,
+    )
+    const meta = {
+      progressToken: 't',
+      ...(revision === modern ? { 'io.modelcontextprotocol/logLevel': 'debug' } : {}),
+    }
+    for (const id of ['one', 'two'])
+      void wire.request('tools/call', { name: 'talk', arguments: {}, _meta: meta }, id)
     await wire.settle()
     wire.frames.length = 0
     wire.notify('notifications/cancelled', { requestId: 'one', reason: 'enough' })
@@ -39,21 +47,29 @@ describe.each(ids)('cancellation in %s', (revision) => {
   it('of what is unknown, done or malformed is ignored', async () => {
     proves('cancellation.invalid', 'cancellation.races')
     const wire = await Wire.open(serverOf(tool({ name: 'quick', run: () => 'done' })), revision)
-    expect((await wire.request('tools/call', { name: 'quick', arguments: {} }, 'done')).result).toBeDefined()
+    expect(
+      (await wire.request('tools/call', { name: 'quick', arguments: {} }, 'done')).result,
+    ).toBeDefined()
     wire.frames.length = 0
-    for (const requestId of ['done', 'unknown', 99, null, {}, [], true]) wire.notify('notifications/cancelled', { requestId })
+    for (const requestId of ['done', 'unknown', 99, null, {}, [], true])
+      wire.notify('notifications/cancelled', { requestId })
     wire.notify('notifications/cancelled', { requestId: 'done', reason: 5 })
     wire.notify('notifications/cancelled', {})
     wire.notify('notifications/cancelled')
     await wire.settle()
     expect(wire.frames).toEqual([])
-    expect((await wire.request('tools/call', { name: 'quick', arguments: {} }, 'done')).result).toBeDefined()
+    expect(
+      (await wire.request('tools/call', { name: 'quick', arguments: {} }, 'done')).result,
+    ).toBeDefined()
   })
 
   it('may cross the answer on its way', async () => {
     proves('cancellation.races')
     let finish: () => void = () => {}
-    const slow = tool({ name: 'slow', run: () => new Promise((resolve) => (finish = () => resolve('done'))) })
+    const slow = tool({
+      name: 'slow',
+      run: () => new Promise((resolve) => (finish = () => resolve('done'))),
+    })
     const wire = await Wire.open(serverOf(slow), revision)
     const answer = wire.request('tools/call', { name: 'slow', arguments: {} }, 'x')
     await wire.settle()
@@ -71,8 +87,16 @@ describe('a cancellation', () => {
   it.each(handshakes)('of initialize changes nothing in %s', async (revision) => {
     proves('cancellation.initialize')
     const [opening = '', ready = ''] = initialize(revision)
-    const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"init"}}'
-    expect(await answers(serverOf(), [opening, cancel, ready, '{"jsonrpc":"2.0","id":1,"method":"ping"}'])).toMatchObject([
+    const cancel =
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"init"}}'
+    expect(
+      await answers(serverOf(), [
+        opening,
+        cancel,
+        ready,
+        '{"jsonrpc":"2.0","id":1,"method":"ping"}',
+      ]),
+    ).toMatchObject([
       { id: 'init', result: { protocolVersion: revision } },
       { id: 1, result: {} },
     ])
@@ -80,18 +104,36 @@ describe('a cancellation', () => {
 
   it('is logged with its reason', async () => {
     proves('cancellation.log')
-    const wait = tool({ name: 'wait', run: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)) })
-    const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"the user went home"}}'
-    const { log } = await drive(serverOf(wait), [...initialize('2025-11-25'), lineOf('wait', {}, 7), cancel].join('\n'), {
-      logLevel: 'debug',
+    const wait = tool({
+      name: 'wait',
+      run: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)),
     })
+    const cancel =
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"the user went home"}}'
+    const { log } = await drive(
+      serverOf(wait),
+      [...initialize('2025-11-25'), lineOf('wait', {}, 7), cancel].join('\n'),
+      {
+        logLevel: 'debug',
+      },
+    )
     const lines = log.split('\n').filter((line) => line.includes('the user went home'))
-    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([{ level: 'debug', requestId: 7 }])
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'debug', requestId: 7 },
+    ])
   })
 
   it(`is sent by a server of ${modern} for streams that it ends, after their results, and for nothing else`, async () => {
-    proves('cancellation.teardown', 'cancellation.by-servers', 'cancellation.by-servers-reference', 'listen.result')
-    const meta = { 'io.modelcontextprotocol/protocolVersion': modern, 'io.modelcontextprotocol/clientCapabilities': {} }
+    proves(
+      'cancellation.teardown',
+      'cancellation.by-servers',
+      'cancellation.by-servers-reference',
+      'listen.result',
+    )
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': modern,
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
     const line = (id: unknown, method: string, params: object) =>
       JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...params, _meta: meta } })
     const slow = tool({ name: 'slow', timeout: 20, run: () => new Promise(() => {}) })
@@ -103,7 +145,11 @@ describe('a cancellation', () => {
       '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}',
     ])) as { id?: unknown; method?: string; params?: { requestId: unknown }; result?: object }[]
     const ends = came.flatMap(({ id, method, params, result }, at) =>
-      method === 'notifications/cancelled' ? [[params?.requestId, at]] : result !== undefined ? [[`result ${String(id)}`, at]] : [],
+      method === 'notifications/cancelled'
+        ? [[params?.requestId, at]]
+        : result !== undefined
+          ? [[`result ${String(id)}`, at]]
+          : [],
     )
     const at = Object.fromEntries(ends) as Record<string, number>
     expect(Object.keys(at).toSorted()).toEqual(['2', 'a', 'result 2', 'result 3', 'result a'])
@@ -127,8 +173,11 @@ describe.each(ids)('progress in %s', (revision) => {
     },
   })
   const values = async (wire: Wire) =>
-    (await wire.settle()).filter(({ method }) => method === 'notifications/progress').map(({ params }) => params)
-  const run = (wire: Wire, token: unknown) => wire.request('tools/call', { name: 'work', arguments: {}, _meta: { progressToken: token } })
+    (await wire.settle())
+      .filter(({ method }) => method === 'notifications/progress')
+      .map(({ params }) => params)
+  const run = (wire: Wire, token: unknown) =>
+    wire.request('tools/call', { name: 'work', arguments: {}, _meta: { progressToken: token } })
 
   it('grows, at most once a turn, and ends with the answer', async () => {
     proves('progress.increases', 'progress.rate', 'progress.stops')
@@ -157,9 +206,17 @@ describe.each(ids)('progress in %s', (revision) => {
   it('goes to the request that asked for it, by its own token', async () => {
     proves('progress.token', 'progress.active', 'progress.track')
     const wire = await Wire.open(serverOf(work), revision)
-    await Promise.all([run(wire, 'a'), run(wire, 0), wire.request('tools/call', { name: 'work', arguments: {} })])
+    await Promise.all([
+      run(wire, 'a'),
+      run(wire, 0),
+      wire.request('tools/call', { name: 'work', arguments: {} }),
+    ])
     const tokens = (await values(wire)).map((params) => params?.['progressToken'])
-    expect([tokens.filter((token) => token === 'a').length, tokens.filter((token) => token === 0).length, tokens.length]).toEqual([4, 4, 8])
+    expect([
+      tokens.filter((token) => token === 'a').length,
+      tokens.filter((token) => token === 0).length,
+      tokens.length,
+    ]).toEqual([4, 4, 8])
     const odd = await Wire.open(serverOf(work), revision, { judged: false })
     for (const token of [1.5, null, true, {}, [1]]) await run(odd, token)
     expect(await values(odd)).toEqual([])
@@ -172,7 +229,8 @@ it.each(handshakes)('a ping is answered at once in %s', async (revision) => {
   const stuck = tool({ name: 'stuck', run: () => new Promise(() => {}) })
   const wire = await Wire.open(serverOf(stuck), revision)
   // More than run at once: the last ones wait.
-  for (let many = 0; many < 500; many++) void wire.request('tools/call', { name: 'stuck', arguments: {} })
+  for (let many = 0; many < 500; many++)
+    void wire.request('tools/call', { name: 'stuck', arguments: {} })
   expect(await wire.request('ping', {}, 'p')).toEqual({ jsonrpc: '2.0', id: 'p', result: {} })
 })
 
@@ -183,9 +241,17 @@ describe('a stream of changes', () => {
       name: 'changes',
       version: '1',
       tools: [tool({ name: 'one', run: () => '' })],
-      resources: [resource({ uri: 'a://b', read: () => 'x' }), resource({ uri: 'a://c', read: () => 'x' })],
+      resources: [
+        resource({ uri: 'a://b', read: () => 'x' }),
+        resource({ uri: 'a://c', read: () => 'x' }),
+      ],
     })
-  const everything = { toolsListChanged: true, resourcesListChanged: true, promptsListChanged: true, resourceSubscriptions: ['a://b'] }
+  const everything = {
+    toolsListChanged: true,
+    resourcesListChanged: true,
+    promptsListChanged: true,
+    resourceSubscriptions: ['a://b'],
+  }
   const change = (one: ReturnType<typeof server>) => {
     one.tools.update('one', { description: 'New' })
     one.resources.disable('a://c')
@@ -198,7 +264,11 @@ describe('a stream of changes', () => {
     proves('listen.only-requested', 'listen.acknowledged', 'meta.subscription-id')
     const one = server()
     const wire = await Wire.open(one, modern)
-    const filters = { s1: { toolsListChanged: true }, s2: { resourceSubscriptions: ['a://b'] }, 3: {} }
+    const filters = {
+      s1: { toolsListChanged: true },
+      s2: { resourceSubscriptions: ['a://b'] },
+      3: {},
+    }
     for (const [id, notifications] of Object.entries(filters))
       void wire.request('subscriptions/listen', { notifications }, id === '3' ? 3 : id)
     change(one)
@@ -208,8 +278,14 @@ describe('a stream of changes', () => {
     const of = (id: unknown) => heard.filter(({ params }) => streamOf(params) === id)
     expect(of('s1').length + of('s2').length + of(3).length).toBe(heard.length)
     const methods = (id: unknown) => [...new Set(of(id).map(({ method }) => method))]
-    expect(methods('s1')).toEqual(['notifications/subscriptions/acknowledged', 'notifications/tools/list_changed'])
-    expect(methods('s2')).toEqual(['notifications/subscriptions/acknowledged', 'notifications/resources/updated'])
+    expect(methods('s1')).toEqual([
+      'notifications/subscriptions/acknowledged',
+      'notifications/tools/list_changed',
+    ])
+    expect(methods('s2')).toEqual([
+      'notifications/subscriptions/acknowledged',
+      'notifications/resources/updated',
+    ])
     expect(methods(3)).toEqual(['notifications/subscriptions/acknowledged'])
     expect(
       of('s2')
@@ -237,16 +313,30 @@ describe('a stream of changes', () => {
 
   it('leaves room for requests, however many are opened', async () => {
     const wire = await Wire.open(server(), modern)
-    const streams = Array.from({ length: 300 }, (_, id) => wire.request('subscriptions/listen', { notifications: {} }, `s${id}`))
+    const streams = Array.from({ length: 300 }, (_, id) =>
+      wire.request('subscriptions/listen', { notifications: {} }, `s${id}`),
+    )
     expect((await wire.request('tools/list')).result).toBeDefined()
     expect((await wire.settle()).length).toBe(100)
-    expect((await streams[299])?.error).toMatchObject({ code: -32603, message: expect.stringContaining('100 streams') as string })
+    expect((await streams[299])?.error).toMatchObject({
+      code: -32603,
+      message: expect.stringContaining('100 streams') as string,
+    })
   })
 
   it('is refused where it does not say what for', async () => {
     const wire = await Wire.open(server(), modern)
-    for (const notifications of [undefined, null, [], 'tools', { resourceSubscriptions: 'a://b' }, { resourceSubscriptions: [5] }])
-      expect((await wire.request('subscriptions/listen', { notifications })).error?.code).toBe(-32602)
+    for (const notifications of [
+      undefined,
+      null,
+      [],
+      'tools',
+      { resourceSubscriptions: 'a://b' },
+      { resourceSubscriptions: [5] },
+    ])
+      expect((await wire.request('subscriptions/listen', { notifications })).error?.code).toBe(
+        -32602,
+      )
     expect(await wire.settle()).toEqual([])
   })
 

@@ -5,9 +5,12 @@ import { Wire, ids, listOf, modern } from './wire.js'
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/server/resources */
 
-const serverOf = (...resources: Resource[]) => createServer({ name: 'resources', version: '1', resources })
-const plain = (uri: string, more: Partial<Resource> = {}) => resource({ uri, read: () => uri, ...more })
-const urisOf = async (wire: Wire) => (await wire.list<{ uri: string }>('resources/list', 'resources')).map(({ uri }) => uri)
+const serverOf = (...resources: Resource[]) =>
+  createServer({ name: 'resources', version: '1', resources })
+const plain = (uri: string, more: Partial<Resource> = {}) =>
+  resource({ uri, read: () => uri, ...more })
+const urisOf = async (wire: Wire) =>
+  (await wire.list<{ uri: string }>('resources/list', 'resources')).map(({ uri }) => uri)
 
 describe.each(ids)('%s', (revision) => {
   const notFound = revision === modern ? -32602 : -32002
@@ -16,10 +19,13 @@ describe.each(ids)('%s', (revision) => {
     proves('resources.capability')
     const capabilities = async (resources: Resource[]) => {
       const wire = new Wire(serverOf(...resources), revision)
-      const { result } = revision === modern ? await wire.request('server/discover') : await wire.initialize()
+      const { result } =
+        revision === modern ? await wire.request('server/discover') : await wire.initialize()
       return result?.['capabilities']
     }
-    expect(await capabilities([plain('a://b')])).toMatchObject({ resources: { subscribe: true, listChanged: true } })
+    expect(await capabilities([plain('a://b')])).toMatchObject({
+      resources: { subscribe: true, listChanged: true },
+    })
     expect(await capabilities([])).not.toHaveProperty('resources')
   })
 
@@ -28,11 +34,16 @@ describe.each(ids)('%s', (revision) => {
     const server = serverOf(
       plain('b://1'),
       plain('a://1'),
-      resource({ uri: 'note://{name}', read: ({ name }) => name, list: () => [{ uri: 'note://x', name: 'x' }] }),
+      resource({
+        uri: 'note://{name}',
+        read: ({ name }) => name,
+        list: () => [{ uri: 'note://x', name: 'x' }],
+      }),
     )
     const [one, other] = [await Wire.open(server, revision), await Wire.open(server, revision)]
     await one.request('resources/read', { uri: 'note://unlisted' })
-    for (const wire of [one, other]) expect(await urisOf(wire)).toEqual(['b://1', 'a://1', 'note://x'])
+    for (const wire of [one, other])
+      expect(await urisOf(wire)).toEqual(['b://1', 'a://1', 'note://x'])
   })
 
   it('names each resource once, also when a template lists a fixed one', async () => {
@@ -74,9 +85,9 @@ describe.each(ids)('%s', (revision) => {
       }),
     )
     const wire = await Wire.open(server, revision)
-    expect((await wire.request('resources/read', { uri: 'note://here' })).result?.['contents']).toEqual([
-      { uri: 'note://here', text: 'text' },
-    ])
+    expect(
+      (await wire.request('resources/read', { uri: 'note://here' })).result?.['contents'],
+    ).toEqual([{ uri: 'note://here', text: 'text' }])
     for (const uri of ['note://nope', 'gone://x', 'other://x']) {
       const { error, result } = await wire.request('resources/read', { uri })
       expect([uri, result, error?.code, error?.data]).toEqual([uri, undefined, notFound, { uri }])
@@ -113,10 +124,16 @@ describe.each(ids)('%s', (revision) => {
       'C:/secret',
       'c%3A%5Csecret',
     ])
-      expect([path, (await wire.request('resources/read', { uri: `file:///data/${path}` })).error?.code]).toEqual([path, notFound])
-    for (const uri of [5, null, ['file:///data/x'], {}]) expect((await wire.request('resources/read', { uri })).error?.code).toBe(-32602)
+      expect([
+        path,
+        (await wire.request('resources/read', { uri: `file:///data/${path}` })).error?.code,
+      ]).toEqual([path, notFound])
+    for (const uri of [5, null, ['file:///data/x'], {}])
+      expect((await wire.request('resources/read', { uri })).error?.code).toBe(-32602)
     expect(seen).toEqual([])
-    expect((await wire.request('resources/read', { uri: 'file:///data/a/b..c' })).result).toBeDefined()
+    expect(
+      (await wire.request('resources/read', { uri: 'file:///data/a/b..c' })).result,
+    ).toBeDefined()
   })
 
   it('shows a resource only to who may see it, and checks before it is read', async () => {
@@ -124,7 +141,11 @@ describe.each(ids)('%s', (revision) => {
     let read = 0
     const server = serverOf(
       plain('open://x'),
-      resource({ uri: 'secret://x', visible: ({ info }) => info?.name === 'friend', read: () => String(++read) }),
+      resource({
+        uri: 'secret://x',
+        visible: ({ info }) => info?.name === 'friend',
+        read: () => String(++read),
+      }),
       resource({
         uri: 'vault://{id}',
         visible: ({ info }) => info?.name === 'friend',
@@ -134,8 +155,11 @@ describe.each(ids)('%s', (revision) => {
     )
     const stranger = await Wire.open(server, revision)
     expect(await urisOf(stranger)).toEqual(['open://x'])
-    expect((await stranger.request('resources/templates/list')).result?.['resourceTemplates']).toEqual([])
-    for (const uri of ['secret://x', 'vault://1']) expect((await stranger.request('resources/read', { uri })).error?.code).toBe(notFound)
+    expect(
+      (await stranger.request('resources/templates/list')).result?.['resourceTemplates'],
+    ).toEqual([])
+    for (const uri of ['secret://x', 'vault://1'])
+      expect((await stranger.request('resources/read', { uri })).error?.code).toBe(notFound)
     expect(read).toBe(0)
     const friend = await Wire.open(server, revision, { name: 'friend' })
     expect(await urisOf(friend)).toEqual(['open://x', 'secret://x', 'vault://1'])
@@ -145,17 +169,24 @@ describe.each(ids)('%s', (revision) => {
   it('encodes bytes as base64', async () => {
     proves('resources.binary')
     const bytes = Uint8Array.from({ length: 100_000 }, (_, i) => (i * 7) % 256)
-    const server = serverOf(resource({ uri: 'bin://x', mimeType: 'application/octet-stream', read: () => bytes }))
+    const server = serverOf(
+      resource({ uri: 'bin://x', mimeType: 'application/octet-stream', read: () => bytes }),
+    )
     const wire = await Wire.open(server, revision)
     const [contents] = await wire.list('resources/read', 'contents', { uri: 'bin://x' })
-    expect(contents).toEqual({ uri: 'bin://x', mimeType: 'application/octet-stream', blob: Buffer.from(bytes).toString('base64') })
+    expect(contents).toEqual({
+      uri: 'bin://x',
+      mimeType: 'application/octet-stream',
+      blob: Buffer.from(bytes).toString('base64'),
+    })
   })
 
   it('tells that the resources have changed', async () => {
     proves('resources.list-changed')
     const server = serverOf(plain('a://1'))
     const wire = await Wire.open(server, revision)
-    if (revision === modern) void wire.request('subscriptions/listen', { notifications: { resourcesListChanged: true } })
+    if (revision === modern)
+      void wire.request('subscriptions/listen', { notifications: { resourcesListChanged: true } })
     await wire.settle()
     server.resources.add(plain('a://2'))
     expect(await wire.settle()).toMatchObject([{ method: 'notifications/resources/list_changed' }])
@@ -166,5 +197,6 @@ it('a resource has a scheme as RFC 3986 wants it', () => {
   proves('resources.custom-schemes')
   for (const uri of ['x', '/a', '1a://x', 'a_b://x', '://x', 'ä://x', '{scheme}://x'])
     expect(() => serverOf(plain(uri))).toThrow('begin with a scheme')
-  for (const uri of ['a:x', 'git+ssh://x', 'x-1.2://y']) expect(() => serverOf(plain(uri))).not.toThrow()
+  for (const uri of ['a:x', 'git+ssh://x', 'x-1.2://y'])
+    expect(() => serverOf(plain(uri))).not.toThrow()
 })

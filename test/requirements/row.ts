@@ -11,12 +11,15 @@ export type Level = 'MUST' | 'MUST NOT' | 'SHOULD' | 'SHOULD NOT' | 'RECOMMENDED
 export const UNBOUND = {
   client: 'it binds the client',
   people: 'it is for people and what they are shown',
-  author: 'it binds the author of a definition: ccmcp sends the words it is given and cannot judge them',
+  author:
+    'it binds the author of a definition: ccmcp sends the words it is given and cannot judge them',
   notSent: 'it binds who sends a request: ccmcp as a server sends none in this direction',
   intermediary: 'it binds proxies and the like',
   reading: 'it says how to read the specification, or repeats it in short',
-  tasks: 'tasks are experimental in this revision and replaced by an extension in the next; ccmcp leaves them out',
-  unused: 'it binds a means of the protocol that ccmcp does not use: it asks by a request and waits instead',
+  tasks:
+    'tasks are experimental in this revision and replaced by an extension in the next; ccmcp leaves them out',
+  unused:
+    'it binds a means of the protocol that ccmcp does not use: it asks by a request and waits instead',
   transport: 'it binds the makers of transports that are not part of the specification',
 } as const
 
@@ -45,6 +48,9 @@ export const modern = revisions('2026-07-28')
 
 export function linksOf({ at }: Row): string[] {
   return Object.entries(at).flatMap(([place, dates]) =>
-    dates.map((revision) => `https://modelcontextprotocol.io/specification/${revision}/${place.replace(/#$/, '')}`),
+    dates.map(
+      (revision) =>
+        `https://modelcontextprotocol.io/specification/${revision}/${place.replace(/#$/, '')}`,
+    ),
   )
 }

@@ -14,8 +14,13 @@ import { ids } from './wire.js'
  */
 const folder = process.env['SPECIFICATION'] ?? ''
 
-const KEYWORDS = /\b(?:MUST NOT|MUST|SHOULD NOT|SHOULD|SHALL NOT|SHALL|REQUIRED|NOT RECOMMENDED|RECOMMENDED)\b/g
-const SAME: Readonly<Record<string, string>> = { SHALL: 'MUST', 'SHALL NOT': 'MUST NOT', 'NOT RECOMMENDED': 'RECOMMENDED' }
+const KEYWORDS =
+  /\b(?:MUST NOT|MUST|SHOULD NOT|SHOULD|SHALL NOT|SHALL|REQUIRED|NOT RECOMMENDED|RECOMMENDED)\b/g
+const SAME: Readonly<Record<string, string>> = {
+  SHALL: 'MUST',
+  'SHALL NOT': 'MUST NOT',
+  'NOT RECOMMENDED': 'RECOMMENDED',
+}
 /** Headings whose anchors are not what the others would lead one to expect. */
 const ANCHORS: Readonly<Record<string, string>> = { _meta: 'meta', https: 'https%3A%2F%2F' }
 
@@ -34,16 +39,21 @@ function* keywords(revision: string): Generator<[place: string, keyword: string]
     const page = name.replaceAll('\\', '/').replace(/(?:^|\/)?(?:index)?\.mdx$/, '')
     if (!name.endsWith('.mdx') || page in leftOut) continue
     let place = `${page}#`
-    for (const paragraph of readFileSync(join(folder, revision, name), 'utf8').split(/\n(?=#{1,6}\s)/)) {
+    for (const paragraph of readFileSync(join(folder, revision, name), 'utf8').split(
+      /\n(?=#{1,6}\s)/,
+    )) {
       const [, heading] = /^#{1,6}\s+(.*)/.exec(paragraph) ?? []
       if (heading !== undefined) place = `${page}#${anchorOf(heading)}`
       // A keyword may be broken over two lines.
-      for (const [found] of paragraph.replaceAll(/\s+/g, ' ').matchAll(KEYWORDS)) yield [place, SAME[found] ?? found]
+      for (const [found] of paragraph.replaceAll(/\s+/g, ' ').matchAll(KEYWORDS))
+        yield [place, SAME[found] ?? found]
     }
   }
 }
 
-function counted(found: Iterable<[place: string, keyword: string]>): Record<string, Record<string, number>> {
+function counted(
+  found: Iterable<[place: string, keyword: string]>,
+): Record<string, Record<string, number>> {
   const counts: Record<string, Record<string, number>> = {}
   for (const [place, keyword] of found) {
     const here = (counts[place] ??= {})

@@ -26,7 +26,10 @@ describe.each(handshakes)('stdio in %s', (revision) => {
   it('has one message a line, also where text has newlines', async () => {
     proves('stdio.newlines', 'stdio.stdout')
     const text = 'one\ntwo\r\nthree\r\u2028\u2029\u0085\u000b\u000c\0'
-    const { output } = await drive(server, [...initialize(revision), call('echo', { text }), call('nope\n', {}, 2)].join('\n'))
+    const { output } = await drive(
+      server,
+      [...initialize(revision), call('echo', { text }), call('nope\n', {}, 2)].join('\n'),
+    )
     expect(output.endsWith('\n')).toBe(true)
     const messages = output
       .slice(0, -1)
@@ -51,11 +54,21 @@ describe.each(handshakes)('stdio in %s', (revision) => {
         done()
       },
     })
-    const latin1 = Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":1,"method":"caf'), Buffer.from([0xe9]), Buffer.from('"}\n')])
-    const lines = Buffer.concat([Buffer.from(`${initialize(revision).join('\n')}\n`), latin1, Buffer.from(call('echo', { text }, 2))])
+    const latin1 = Buffer.concat([
+      Buffer.from('{"jsonrpc":"2.0","id":1,"method":"caf'),
+      Buffer.from([0xe9]),
+      Buffer.from('"}\n'),
+    ])
+    const lines = Buffer.concat([
+      Buffer.from(`${initialize(revision).join('\n')}\n`),
+      latin1,
+      Buffer.from(call('echo', { text }, 2)),
+    ])
     await drive(server, lines, { output: sink })
     const output = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
-    const [, refusal, , answer] = output.split('\n').map((line) => (line === '' ? {} : JSON.parse(line))) as Record<string, unknown>[]
+    const [, refusal, , answer] = output
+      .split('\n')
+      .map((line) => (line === '' ? {} : JSON.parse(line))) as Record<string, unknown>[]
     expect(refusal).toMatchObject({ error: { code: -32700 } })
     expect(answer).toMatchObject({ id: 2, result: { content: [{ text }] } })
   })

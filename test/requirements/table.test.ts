@@ -17,7 +17,9 @@ const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
 
 /** The ids that a file cites. */
 const cited = (text: string) =>
-  [...text.matchAll(/\bproves\(([^)]*)\)/g)].flatMap(([, list = '']) => [...list.matchAll(/'([^']+)'/g)].map(([, id]) => id ?? ''))
+  [...text.matchAll(/\bproves\(([^)]*)\)/g)].flatMap(([, list = '']) =>
+    [...list.matchAll(/'([^']+)'/g)].map(([, id]) => id ?? ''),
+  )
 
 const citations = new Map(files.map(({ path, text }) => [path, cited(text)]))
 const everything = new Set([...citations.values()].flat())
@@ -26,7 +28,9 @@ const pending = bound.filter((row) => row.pending !== undefined)
 
 describe('the requirements', () => {
   it('are cited by a test each', () => {
-    const missing = bound.filter(({ id, pending: feature }) => feature === undefined && !everything.has(id))
+    const missing = bound.filter(
+      ({ id, pending: feature }) => feature === undefined && !everything.has(id),
+    )
     expect(missing.map(({ id, says }) => `${id}: ${says}`)).toEqual([])
   })
 
@@ -41,7 +45,9 @@ describe('the requirements', () => {
 
   it('are cited by tests that run', () => {
     const idle = files.filter(
-      ({ path, text }) => citations.get(path)?.length !== 0 && /\b(?:it|describe|test)\.(?:skip|todo|only)\b/.test(text),
+      ({ path, text }) =>
+        citations.get(path)?.length !== 0 &&
+        /\b(?:it|describe|test)\.(?:skip|todo|only)\b/.test(text),
     )
     expect(idle.map(({ path }) => path)).toEqual([])
   })
@@ -49,7 +55,8 @@ describe('the requirements', () => {
   it('have one id each, a reason where they bind no server, and a sentence', () => {
     expect(new Set(table.map(({ id }) => id)).size).toBe(table.length)
     for (const { id, unbound, pending: feature, says } of table) {
-      if (unbound !== undefined) expect([id, UNBOUND[unbound].length > 10, feature]).toEqual([id, true, undefined])
+      if (unbound !== undefined)
+        expect([id, UNBOUND[unbound].length > 10, feature]).toEqual([id, true, undefined])
       expect([id, says]).toEqual([id, expect.stringMatching(/^[A-Z`−].*\.$/s)])
     }
   })
@@ -58,7 +65,8 @@ describe('the requirements', () => {
     const served = new Set(revisions.map(({ id }) => id))
     for (const row of table) {
       expect(linksOf(row).length).toBeGreaterThan(0)
-      for (const dates of Object.values(row.at)) for (const date of dates) expect(served).toContain(date)
+      for (const dates of Object.values(row.at))
+        for (const date of dates) expect(served).toContain(date)
     }
   })
 
@@ -72,7 +80,8 @@ describe('the requirements', () => {
       }
     }
     expect(counted).toEqual(pages)
-    for (const [page, why] of Object.entries(leftOut)) expect([page, pages[page], why.length > 10]).toEqual([page, undefined, true])
+    for (const [page, why] of Object.entries(leftOut))
+      expect([page, pages[page], why.length > 10]).toEqual([page, undefined, true])
   })
 
   it('are counted', () => {

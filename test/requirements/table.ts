@@ -9,4 +9,13 @@ import { utilities } from './rows/utilities.js'
 import type { Row } from './row.js'
 
 /** Every demand of the specification that concerns a server, or why it does not. */
-export const table: readonly Row[] = [...base, ...patterns, ...transports, ...tools, ...resources, ...prompts, ...utilities, ...asking]
+export const table: readonly Row[] = [
+  ...base,
+  ...patterns,
+  ...transports,
+  ...tools,
+  ...resources,
+  ...prompts,
+  ...utilities,
+  ...asking,
+]

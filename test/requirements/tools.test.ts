@@ -5,14 +5,16 @@ import { Wire, handshakes, ids, modern } from './wire.js'
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/server/tools */
 
-const namesOf = async (wire: Wire) => (await wire.list<{ name: string }>('tools/list', 'tools')).map(({ name }) => name)
+const namesOf = async (wire: Wire) =>
+  (await wire.list<{ name: string }>('tools/list', 'tools')).map(({ name }) => name)
 const make = (name: string, more: Partial<Tool> = {}) => tool({ name, run: () => name, ...more })
 const serverOf = (...tools: Tool[]) => createServer({ name: 'tools', version: '1', tools })
 
 describe.each(ids)('%s', (revision) => {
   const capabilities = async (tools: Tool[]) => {
     const wire = new Wire(serverOf(...tools), revision)
-    const { result } = revision === modern ? await wire.request('server/discover') : await wire.initialize()
+    const { result } =
+      revision === modern ? await wire.request('server/discover') : await wire.initialize()
     return result?.['capabilities']
   }
 
@@ -21,13 +23,25 @@ describe.each(ids)('%s', (revision) => {
     expect(await capabilities([make('one')])).toMatchObject({ tools: { listChanged: true } })
     expect(await capabilities([])).not.toHaveProperty('tools')
     const wire = await Wire.open(serverOf(), revision)
-    for (const method of ['tools/list', 'tools/call', 'resources/list', 'prompts/list', 'prompts/get', 'completion/complete'])
+    for (const method of [
+      'tools/list',
+      'tools/call',
+      'resources/list',
+      'prompts/list',
+      'prompts/get',
+      'completion/complete',
+    ])
       expect((await wire.request(method)).error?.code).toBe(-32601)
   })
 
   it('lists the same tools in the same order, whatever was asked before and on whichever connection', async () => {
     proves('tools.list', 'tools.order')
-    const server = serverOf(make('zeta'), make('alpha'), make('middle'), make('hidden', { visible: () => false }))
+    const server = serverOf(
+      make('zeta'),
+      make('alpha'),
+      make('middle'),
+      make('hidden', { visible: () => false }),
+    )
     const [one, other] = [await Wire.open(server, revision), await Wire.open(server, revision)]
     const before = await namesOf(one)
     await one.request('tools/call', { name: 'alpha', arguments: {} })
@@ -66,11 +80,14 @@ describe.each(ids)('%s', (revision) => {
     })
     const stranger = await Wire.open(server, revision)
     const friend = await Wire.open(server, revision, { name: 'friend' })
-    const call = (wire: Wire, name: string, input = {}) => wire.request('tools/call', { name, arguments: input })
+    const call = (wire: Wire, name: string, input = {}) =>
+      wire.request('tools/call', { name, arguments: input })
     expect((await call(stranger, 'typed', { n: 'x' })).result).toMatchObject({ isError: true })
     expect((await call(stranger, 'secret')).error?.code).toBe(-32602)
     expect(await namesOf(stranger)).toEqual(['typed', 'leaky', 'never', 'narrow'])
-    expect((await call(friend, 'secret')).result?.['content']).toEqual([{ type: 'text', text: 'psst' }])
+    expect((await call(friend, 'secret')).result?.['content']).toEqual([
+      { type: 'text', text: 'psst' },
+    ])
     expect((await call(friend, 'leaky')).result?.['content']).toEqual([{ type: 'text', text: 'x' }])
     // No more than two run at a time, and none longer than it may.
     await Promise.all(Array.from({ length: 10 }, () => call(friend, 'narrow')))
@@ -86,14 +103,20 @@ describe.each(handshakes)('%s', (revision) => {
     const wire = await Wire.open(server, revision)
     await wire.settle()
     server.tools.add(make('two'))
-    expect(await wire.settle()).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }])
+    expect(await wire.settle()).toEqual([
+      { jsonrpc: '2.0', method: 'notifications/tools/list_changed' },
+    ])
     server.tools.remove('two')
     expect(await wire.settle()).toHaveLength(1)
   })
 })
 
 describe.each(ids.slice(2))('%s', (revision) => {
-  const output = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] } as const
+  const output = {
+    type: 'object',
+    properties: { sum: { type: 'number' } },
+    required: ['sum'],
+  } as const
 
   it('sends a structured result as text too, and none that does not conform', async () => {
     proves('tools.structured-as-text', 'tools.output-conforms')
@@ -106,7 +129,9 @@ describe.each(ids.slice(2))('%s', (revision) => {
       ],
     })
     const wire = await Wire.open(server, revision)
-    expect((await wire.request('tools/call', { name: 'good', arguments: {} })).result).toMatchObject({
+    expect(
+      (await wire.request('tools/call', { name: 'good', arguments: {} })).result,
+    ).toMatchObject({
       structuredContent: { sum: 3 },
       content: [{ type: 'text', text: '{"sum":3}' }],
     })
@@ -121,20 +146,34 @@ describe(modern, () => {
     proves('tools.list-changed-stream')
     const server = serverOf(make('one'))
     const wire = await Wire.open(server, modern)
-    void wire.request('subscriptions/listen', { notifications: { toolsListChanged: true } }, 'stream')
+    void wire.request(
+      'subscriptions/listen',
+      { notifications: { toolsListChanged: true } },
+      'stream',
+    )
     await wire.settle()
     server.tools.add(make('two'))
     expect(await wire.settle()).toMatchObject([
-      { method: 'notifications/tools/list_changed', params: { _meta: { 'io.modelcontextprotocol/subscriptionId': 'stream' } } },
+      {
+        method: 'notifications/tools/list_changed',
+        params: { _meta: { 'io.modelcontextprotocol/subscriptionId': 'stream' } },
+      },
     ])
   })
 })
 
 describe('a tool', () => {
   it('has a name of 1 to 128 letters, digits and _ - . that is used once', () => {
-    proves('tools.name-length', 'tools.name-characters', 'tools.name-no-spaces', 'tools.name-unique')
-    for (const name of ['a', 'get_user.v2-final', 'x'.repeat(128)]) expect(() => serverOf(make(name))).not.toThrow()
-    for (const name of ['', 'x'.repeat(129), 'a b', 'a,b', 'a/b', 'ä', 'a\n']) expect(() => serverOf(make(name))).toThrow('is not allowed')
+    proves(
+      'tools.name-length',
+      'tools.name-characters',
+      'tools.name-no-spaces',
+      'tools.name-unique',
+    )
+    for (const name of ['a', 'get_user.v2-final', 'x'.repeat(128)])
+      expect(() => serverOf(make(name))).not.toThrow()
+    for (const name of ['', 'x'.repeat(129), 'a b', 'a,b', 'a/b', 'ä', 'a\n'])
+      expect(() => serverOf(make(name))).toThrow('is not allowed')
     expect(() => serverOf(make('twice'), make('twice'))).toThrow('defined twice')
   })
 
@@ -142,14 +181,27 @@ describe('a tool', () => {
     proves('tools.name-case')
     const wire = await Wire.open(serverOf(make('add'), make('Add')), '2025-11-25')
     for (const name of ['add', 'Add'])
-      expect((await wire.request('tools/call', { name, arguments: {} })).result?.['content']).toEqual([{ type: 'text', text: name }])
-    expect((await wire.request('tools/call', { name: 'ADD', arguments: {} })).error?.code).toBe(-32602)
+      expect(
+        (await wire.request('tools/call', { name, arguments: {} })).result?.['content'],
+      ).toEqual([{ type: 'text', text: name }])
+    expect((await wire.request('tools/call', { name: 'ADD', arguments: {} })).error?.code).toBe(
+      -32602,
+    )
   })
 
   it('has an input schema that is a valid one, an object also where none was given', async () => {
     proves('tools.schema-valid')
-    for (const input of [null, 'x', [], { type: 'nope' }, { type: 'object', properties: 5 }, { type: 'string' }])
-      expect(() => serverOf({ name: 'bad', input: input as never, run: () => '' })).toThrow('Tool "bad"')
+    for (const input of [
+      null,
+      'x',
+      [],
+      { type: 'nope' },
+      { type: 'object', properties: 5 },
+      { type: 'string' },
+    ])
+      expect(() => serverOf({ name: 'bad', input: input as never, run: () => '' })).toThrow(
+        'Tool "bad"',
+      )
     const wire = await Wire.open(serverOf(make('none')), '2025-11-25')
     expect((await wire.request('tools/list')).result?.['tools']).toEqual([
       { name: 'none', inputSchema: { type: 'object', additionalProperties: false } },
@@ -170,21 +222,39 @@ describe('x-mcp-header', () => {
 
   it('is a token that is not empty and has no control characters', () => {
     proves('tools.header-empty', 'tools.header-token', 'tools.header-control')
-    for (const name of ['Region', 'x-1', "!#$%&'*+-.^_`|~09az"]) expect(refused({ a: at(name) })).toBe('taken')
-    for (const name of ['', ' ', 'a b', 'a:b', 'a/b', '(a)', 'ä', 'a\r\nX: 1', 'a\0', 'a\u007f', 5, null])
+    for (const name of ['Region', 'x-1', "!#$%&'*+-.^_`|~09az"])
+      expect(refused({ a: at(name) })).toBe('taken')
+    for (const name of [
+      '',
+      ' ',
+      'a b',
+      'a:b',
+      'a/b',
+      '(a)',
+      'ä',
+      'a\r\nX: 1',
+      'a\0',
+      'a\u007f',
+      5,
+      null,
+    ])
       expect(refused({ a: at(name) })).toContain('Tool "x"')
   })
 
   it('occurs once, whatever its case', () => {
     proves('tools.header-unique')
     expect(refused({ a: at('A'), b: at('B') })).toBe('taken')
-    expect(refused({ a: at('Aa'), b: { type: 'object', properties: { c: at('aA') } } })).toContain('Tool "x"')
+    expect(refused({ a: at('Aa'), b: { type: 'object', properties: { c: at('aA') } } })).toContain(
+      'Tool "x"',
+    )
   })
 
   it('stands on a string, a boolean or a safe integer', () => {
     proves('tools.header-primitive')
-    for (const type of ['string', 'boolean', 'integer']) expect(refused({ a: at('A', type) })).toBe('taken')
-    for (const type of ['number', 'object', 'array', 'null']) expect(refused({ a: at('A', type) })).toContain('Tool "x"')
+    for (const type of ['string', 'boolean', 'integer'])
+      expect(refused({ a: at('A', type) })).toBe('taken')
+    for (const type of ['number', 'object', 'array', 'null'])
+      expect(refused({ a: at('A', type) })).toContain('Tool "x"')
     expect(refused({ a: { 'x-mcp-header': 'A' } })).toContain('Tool "x"')
   })
 

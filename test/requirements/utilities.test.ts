@@ -1,12 +1,20 @@
 import { describe, expect, it } from 'vitest'
-import { type Server, type ServerOptions, createServer, prompt, resource, tool } from '../../src/index.js'
+import {
+  type Server,
+  type ServerOptions,
+  createServer,
+  prompt,
+  resource,
+  tool,
+} from '../../src/index.js'
 import { Session } from '../../src/server/session.js'
 import { type Channel, memoryChannels } from '../../src/testing.js'
 import { initialize } from '../drive.js'
 import { proves } from './proves.js'
 import { Wire, handshakes, ids, listOf, modern } from './wire.js'
 
-const serverOf = (options: Partial<ServerOptions>) => createServer({ name: 'utilities', version: '1', ...options })
+const serverOf = (options: Partial<ServerOptions>) =>
+  createServer({ name: 'utilities', version: '1', ...options })
 const LEVEL = 'io.modelcontextprotocol/logLevel'
 
 /** A client that may stop reading. */
@@ -55,9 +63,21 @@ describe.each(ids)('completion in %s', (revision) => {
           },
           build: () => '',
         }),
-        prompt({ name: 'secret', visible: friendly, arguments: { key: { values: ['hunter2'] } }, build: () => '' }),
+        prompt({
+          name: 'secret',
+          visible: friendly,
+          arguments: { key: { values: ['hunter2'] } },
+          build: () => '',
+        }),
       ],
-      resources: [resource({ uri: 'vault://{key}', visible: friendly, read: ({ key }) => key, complete: { key: () => ['hunter2'] } })],
+      resources: [
+        resource({
+          uri: 'vault://{key}',
+          visible: friendly,
+          read: ({ key }) => key,
+          complete: { key: () => ['hunter2'] },
+        }),
+      ],
     })
   const of = (name: string, argument: string, value: unknown = '') => ({
     ref: { type: 'ref/prompt', name },
@@ -68,14 +88,23 @@ describe.each(ids)('completion in %s', (revision) => {
     proves('completion.capability', 'completion.errors')
     const capabilities = async (options: Partial<ServerOptions>) => {
       const wire = new Wire(serverOf(options), revision)
-      const { result } = revision === modern ? await wire.request('server/discover') : await wire.initialize()
+      const { result } =
+        revision === modern ? await wire.request('server/discover') : await wire.initialize()
       return Object.keys(result?.['capabilities'] ?? {})
     }
     const prompts = (values?: string[]) => ({
-      prompts: [prompt({ name: 'p', arguments: { a: values === undefined ? {} : { values } }, build: () => '' })],
+      prompts: [
+        prompt({
+          name: 'p',
+          arguments: { a: values === undefined ? {} : { values } },
+          build: () => '',
+        }),
+      ],
     })
     // 2024-11-05 had completion, and no name for the capability.
-    expect((await capabilities(prompts(['x']))).includes('completions')).toBe(revision !== '2024-11-05')
+    expect((await capabilities(prompts(['x']))).includes('completions')).toBe(
+      revision !== '2024-11-05',
+    )
     expect(await capabilities(prompts())).not.toContain('completions')
     const wire = await Wire.open(serverOf(prompts()), revision)
     expect((await wire.request('completion/complete', of('p', 'a'))).error?.code).toBe(-32601)
@@ -96,31 +125,49 @@ describe.each(ids)('completion in %s', (revision) => {
       { ref: { type: 'ref/resource', uri: 'nope://{x}' }, argument: { name: 'x', value: '' } },
     ]
     for (const params of refused)
-      expect([params, (await wire.request('completion/complete', params)).error?.code]).toEqual([params, -32602])
-    expect((await wire.request('completion/complete', of('greet', 'broken'))).error).toEqual({ code: -32603, message: 'Internal error' })
+      expect([params, (await wire.request('completion/complete', params)).error?.code]).toEqual([
+        params,
+        -32602,
+      ])
+    expect((await wire.request('completion/complete', of('greet', 'broken'))).error).toEqual({
+      code: -32603,
+      message: 'Internal error',
+    })
   })
 
   it('gives what fits, in the order of the author, and never more than a hundred', async () => {
     proves('completion.servers')
     const wire = await Wire.open(server(), revision)
-    expect((await wire.request('completion/complete', of('greet', 'tone', 'w'))).result?.['completion']).toEqual({
+    expect(
+      (await wire.request('completion/complete', of('greet', 'tone', 'w'))).result?.['completion'],
+    ).toEqual({
       values: ['warm', 'wry'],
       total: 2,
       hasMore: false,
     })
-    const { completion } = (await wire.request('completion/complete', of('greet', 'many', 'x'))).result ?? {}
-    expect(completion).toEqual({ values: Array.from({ length: 100 }, (_, i) => `x${i}`), total: 150, hasMore: true })
+    const { completion } =
+      (await wire.request('completion/complete', of('greet', 'many', 'x'))).result ?? {}
+    expect(completion).toEqual({
+      values: Array.from({ length: 100 }, (_, i) => `x${i}`),
+      total: 150,
+      hasMore: true,
+    })
   })
 
   it('completes nothing that the caller may not see', async () => {
     proves('completion.security')
-    const vault = { ref: { type: 'ref/resource', uri: 'vault://{key}' }, argument: { name: 'key', value: '' } }
+    const vault = {
+      ref: { type: 'ref/resource', uri: 'vault://{key}' },
+      argument: { name: 'key', value: '' },
+    }
     const stranger = await Wire.open(server(), revision)
     for (const params of [of('secret', 'key'), vault])
       expect((await stranger.request('completion/complete', params)).error?.code).toBe(-32602)
     const friend = await Wire.open(server(), revision, { name: 'friend' })
     for (const params of [of('secret', 'key'), vault])
-      expect((await friend.request('completion/complete', params)).result?.['completion']).toMatchObject({ values: ['hunter2'] })
+      expect(
+        (await friend.request('completion/complete', params)).result?.['completion'],
+      ).toMatchObject({ values: ['hunter2'] })
   })
 })
 
@@ -143,15 +190,21 @@ describe('logging', () => {
             throw new Error('boom')
           },
         }),
-        tool({ name: 'wait', run: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)) }),
+        tool({
+          name: 'wait',
+          run: (_, { signal }) =>
+            new Promise((resolve) => signal.addEventListener('abort', resolve)),
+        }),
       ],
     })
-  const call = (wire: Wire, name: string, meta = {}) => wire.request('tools/call', { name, arguments: {}, _meta: meta })
+  const call = (wire: Wire, name: string, meta = {}) =>
+    wire.request('tools/call', { name, arguments: {}, _meta: meta })
 
   it.each(ids)('is declared in %s', async (revision) => {
     proves('logging.capability')
     const wire = new Wire(talkative(), revision)
-    const { result } = revision === modern ? await wire.request('server/discover') : await wire.initialize()
+    const { result } =
+      revision === modern ? await wire.request('server/discover') : await wire.initialize()
     expect(result?.['capabilities']).toMatchObject({ logging: {} })
   })
 
@@ -162,29 +215,46 @@ describe('logging', () => {
       expect((await wire.request('logging/setLevel', { level })).error?.code).toBe(-32602)
     expect((await wire.request('logging/setLevel', { level: 'debug' })).result).toEqual({})
     await call(wire, 'talk')
-    expect(await wire.settle()).toMatchObject([{ params: { level: 'debug', data: 'low' } }, { params: { level: 'error', logger: 'db' } }])
+    expect(await wire.settle()).toMatchObject([
+      { params: { level: 'debug', data: 'low' } },
+      { params: { level: 'error', logger: 'db' } },
+    ])
   })
 
-  it.each(ids)('carries what the author has said, and nothing of the system, in %s', async (revision) => {
-    proves('logging.secrets', 'logging.servers', 'logging.security')
-    const wire = await Wire.open(talkative(), revision)
-    const other = await Wire.open(talkative(), revision)
-    const meta = revision === modern ? { [LEVEL]: 'info' } : {}
-    await call(wire, 'talk', meta)
-    await call(wire, 'fail', meta)
-    expect(await wire.settle()).toEqual([
-      { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'error', logger: 'db', data: { failed: true } } },
-    ])
-    expect(wire.frames.join()).not.toContain('utilities.test.ts')
-    expect(await other.settle()).toEqual([])
-  })
+  it.each(ids)(
+    'carries what the author has said, and nothing of the system, in %s',
+    async (revision) => {
+      proves('logging.secrets', 'logging.servers', 'logging.security')
+      const wire = await Wire.open(talkative(), revision)
+      const other = await Wire.open(talkative(), revision)
+      const meta = revision === modern ? { [LEVEL]: 'info' } : {}
+      await call(wire, 'talk', meta)
+      await call(wire, 'fail', meta)
+      expect(await wire.settle()).toEqual([
+        {
+          jsonrpc: '2.0',
+          method: 'notifications/message',
+          params: { level: 'error', logger: 'db', data: { failed: true } },
+        },
+      ])
+      expect(wire.frames.join()).not.toContain('utilities.test.ts')
+      expect(await other.settle()).toEqual([])
+    },
+  )
 
   it('does not bury a client that does not read', async () => {
     proves('logging.servers', 'logging.security')
     const server = talkative()
     const slow = slowReader(server)
-    const say = async (...lines: string[]) => (await slow.say(...lines)).filter((frame) => frame.includes('notifications/message')).length
-    const talk = (id: number) => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'talk', arguments: {} } })
+    const say = async (...lines: string[]) =>
+      (await slow.say(...lines)).filter((frame) => frame.includes('notifications/message')).length
+    const talk = (id: number) =>
+      JSON.stringify({
+        jsonrpc: '2.0',
+        id,
+        method: 'tools/call',
+        params: { name: 'talk', arguments: {} },
+      })
     await say(...initialize('2025-11-25'))
     server.log.error('read')
     expect(await say(talk(1))).toBe(2)
@@ -197,7 +267,11 @@ describe('logging', () => {
     proves('logging.only-if-asked', 'logging.own-stream')
     const server = talkative()
     const wire = await Wire.open(server, modern)
-    void wire.request('subscriptions/listen', { notifications: { toolsListChanged: true } }, 'stream')
+    void wire.request(
+      'subscriptions/listen',
+      { notifications: { toolsListChanged: true } },
+      'stream',
+    )
     void call(wire, 'wait', { [LEVEL]: 'debug' })
     await wire.settle()
     await call(wire, 'talk')
@@ -214,15 +288,22 @@ describe('logging', () => {
   it(`refuses a request of ${modern} whose level does not exist`, async () => {
     proves('logging.level-errors')
     const wire = await Wire.open(talkative(), modern)
-    for (const level of ['loud', 5, null, ['debug']]) expect((await call(wire, 'talk', { [LEVEL]: level })).error?.code).toBe(-32602)
+    for (const level of ['loud', 5, null, ['debug']])
+      expect((await call(wire, 'talk', { [LEVEL]: level })).error?.code).toBe(-32602)
     expect(await wire.settle()).toEqual([])
   })
 })
 
 it('changes wait for a client that does not read, and are told once', async () => {
-  const server = serverOf({ tools: [tool({ name: 'one', run: () => '' })], resources: [resource({ uri: 'a://b', read: () => '' })] })
+  const server = serverOf({
+    tools: [tool({ name: 'one', run: () => '' })],
+    resources: [resource({ uri: 'a://b', read: () => '' })],
+  })
   const slow = slowReader(server)
-  await slow.say(...initialize('2025-11-25'), '{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a://b"}}')
+  await slow.say(
+    ...initialize('2025-11-25'),
+    '{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a://b"}}',
+  )
   slow.congested = true
   for (let many = 0; many < 20; many++) {
     server.tools.update('one', { description: String(many) })
@@ -258,38 +339,48 @@ describe.each(ids)('pages in %s', (revision) => {
     'resources/templates/list': 'resourceTemplates',
   }
 
-  it.each(Object.entries(lists))('%s is turned to its end by cursors that last', async (method, member) => {
-    proves('pagination.servers')
-    const one = server()
-    const wire = await Wire.open(one, revision)
-    const found: string[] = []
-    let cursor: unknown
-    const cursors: unknown[] = []
-    do {
-      const page = await wire.request(method, cursor === undefined ? {} : { cursor })
-      found.push(...listOf<{ name: string }>(page, member).map(({ name }) => name))
-      cursor = page.result?.['nextCursor']
-      cursors.push(cursor)
-    } while (cursor !== undefined)
-    expect(found).toEqual(named(7))
-    // A cursor works again, and for another connection: there is no state behind it.
-    const other = await Wire.open(one, revision)
-    const again = await other.request(method, { cursor: cursors[0] })
-    expect(listOf(again, member)).toHaveLength(3)
-    // One that was added meanwhile moves nothing.
-    one.tools.add(tool({ name: 'added', run: () => '' }))
-    expect((await other.request(method, { cursor: cursors[0] })).result?.[member]).toEqual(again.result?.[member])
-  })
+  it.each(Object.entries(lists))(
+    '%s is turned to its end by cursors that last',
+    async (method, member) => {
+      proves('pagination.servers')
+      const one = server()
+      const wire = await Wire.open(one, revision)
+      const found: string[] = []
+      let cursor: unknown
+      const cursors: unknown[] = []
+      do {
+        const page = await wire.request(method, cursor === undefined ? {} : { cursor })
+        found.push(...listOf<{ name: string }>(page, member).map(({ name }) => name))
+        cursor = page.result?.['nextCursor']
+        cursors.push(cursor)
+      } while (cursor !== undefined)
+      expect(found).toEqual(named(7))
+      // A cursor works again, and for another connection: there is no state behind it.
+      const other = await Wire.open(one, revision)
+      const again = await other.request(method, { cursor: cursors[0] })
+      expect(listOf(again, member)).toHaveLength(3)
+      // One that was added meanwhile moves nothing.
+      one.tools.add(tool({ name: 'added', run: () => '' }))
+      expect((await other.request(method, { cursor: cursors[0] })).result?.[member]).toEqual(
+        again.result?.[member],
+      )
+    },
+  )
 
   it.each(Object.entries(lists))('%s refuses a wrong cursor', async (method) => {
     proves('pagination.invalid', 'pagination.servers')
     const wire = await Wire.open(server(), revision)
     const cursor = String((await wire.request(method)).result?.['nextCursor'])
-    const foreign = String((await (await Wire.open(server(), revision)).request(method)).result?.['nextCursor'])
+    const foreign = String(
+      (await (await Wire.open(server(), revision)).request(method)).result?.['nextCursor'],
+    )
     const elsewhere = Object.keys(lists).find((each) => each !== method)
     const flipped = cursor.slice(0, -3) + (cursor.at(-3) === 'A' ? 'B' : 'A') + cursor.slice(-2)
     for (const wrong of ['', 'x', 0, null, {}, foreign, flipped, cursor + cursor])
-      expect([wrong, (await wire.request(method, { cursor: wrong })).error?.code]).toEqual([wrong, -32602])
+      expect([wrong, (await wire.request(method, { cursor: wrong })).error?.code]).toEqual([
+        wrong,
+        -32602,
+      ])
     expect((await wire.request(String(elsewhere), { cursor })).error?.code).toBe(-32602)
     expect((await wire.request(method, { cursor })).result).toBeDefined()
   })
@@ -300,8 +391,14 @@ describe('caching hints', () => {
   const server = serverOf({
     pageSize: 1,
     tools: ['a', 'b'].map((name) => tool({ name, run: () => name })),
-    prompts: [prompt({ name: 'p', build: () => '' }), prompt({ name: 'secret', visible: () => false, build: () => '' })],
-    resources: [resource({ uri: 'a://b', read: () => 'x' }), resource({ uri: 'c://{d}', read: () => 'x' })],
+    prompts: [
+      prompt({ name: 'p', build: () => '' }),
+      prompt({ name: 'secret', visible: () => false, build: () => '' }),
+    ],
+    resources: [
+      resource({ uri: 'a://b', read: () => 'x' }),
+      resource({ uri: 'c://{d}', read: () => 'x' }),
+    ],
   })
   const cacheable = {
     'server/discover': {},
@@ -312,13 +409,16 @@ describe('caching hints', () => {
     'resources/read': { uri: 'a://b' },
   }
 
-  it.each(Object.entries(cacheable))('are on %s, private and not negative unless its author says otherwise', async (method, params) => {
-    proves('caching.hints', 'caching.ttl', 'caching.public')
-    const wire = await Wire.open(server, modern)
-    const { result } = await wire.request(method, params)
-    expect(result).toMatchObject({ ttlMs: expect.any(Number) as number, cacheScope: 'private' })
-    expect(Number(result?.['ttlMs'])).toBeGreaterThanOrEqual(0)
-  })
+  it.each(Object.entries(cacheable))(
+    'are on %s, private and not negative unless its author says otherwise',
+    async (method, params) => {
+      proves('caching.hints', 'caching.ttl', 'caching.public')
+      const wire = await Wire.open(server, modern)
+      const { result } = await wire.request(method, params)
+      expect(result).toMatchObject({ ttlMs: expect.any(Number) as number, cacheScope: 'private' })
+      expect(Number(result?.['ttlMs'])).toBeGreaterThanOrEqual(0)
+    },
+  )
 
   it('are the same on all pages', async () => {
     proves('caching.pages')
@@ -336,6 +436,7 @@ describe('caching hints', () => {
 
   it.each(handshakes)('are not in %s, which has none', async (revision) => {
     const wire = await Wire.open(server, revision)
-    for (const method of ['tools/list', 'resources/list']) expect((await wire.request(method)).result).not.toHaveProperty('ttlMs')
+    for (const method of ['tools/list', 'resources/list'])
+      expect((await wire.request(method)).result).not.toHaveProperty('ttlMs')
   })
 })

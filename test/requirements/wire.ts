@@ -58,7 +58,11 @@ export class Wire {
   heard: Heard[] = []
   #next = 1
 
-  constructor(server: Server, revision: string, { name = 'wire', capabilities = {}, judged = true }: Options = {}) {
+  constructor(
+    server: Server,
+    revision: string,
+    { name = 'wire', capabilities = {}, judged = true }: Options = {},
+  ) {
     this.revision = revision
     this.#name = name
     this.#capabilities = capabilities
@@ -70,7 +74,11 @@ export class Wire {
     })
   }
 
-  static async open(server: Server, revision: string, { ready = true, ...options }: Options = {}): Promise<Wire> {
+  static async open(
+    server: Server,
+    revision: string,
+    { ready = true, ...options }: Options = {},
+  ): Promise<Wire> {
     const wire = new Wire(server, revision, options)
     if (revision === modern) return wire
     await wire.initialize()
@@ -79,7 +87,11 @@ export class Wire {
   }
 
   initialize(protocolVersion = this.revision): Promise<Answer> {
-    const params = { protocolVersion, capabilities: this.#capabilities, clientInfo: { name: this.#name, version: '1' } }
+    const params = {
+      protocolVersion,
+      capabilities: this.#capabilities,
+      clientInfo: { name: this.#name, version: '1' },
+    }
     return this.raw({ jsonrpc: '2.0', id: 'init', method: 'initialize', params }, 'init')
   }
 
@@ -92,19 +104,30 @@ export class Wire {
     }
   }
 
-  request(method: string, params: Record<string, unknown> = {}, id: unknown = this.#next++): Promise<Answer> {
+  request(
+    method: string,
+    params: Record<string, unknown> = {},
+    id: unknown = this.#next++,
+  ): Promise<Answer> {
     const own = (params['_meta'] ?? {}) as Record<string, unknown>
-    const described = this.revision === modern ? { ...params, _meta: { ...this.description, ...own } } : params
+    const described =
+      this.revision === modern ? { ...params, _meta: { ...this.description, ...own } } : params
     return this.raw({ jsonrpc: '2.0', id, method, params: described }, id)
   }
 
   /** A list in the result of a request, as it came. */
-  async list<Item>(method: string, member: string, params?: Record<string, unknown>): Promise<Item[]> {
+  async list<Item>(
+    method: string,
+    member: string,
+    params?: Record<string, unknown>,
+  ): Promise<Item[]> {
     return listOf<Item>(await this.request(method, params), member)
   }
 
   notify(method: string, params?: Record<string, unknown>): void {
-    this.#channel.send(JSON.stringify({ jsonrpc: '2.0', method, ...(params === undefined ? {} : { params }) }))
+    this.#channel.send(
+      JSON.stringify({ jsonrpc: '2.0', method, ...(params === undefined ? {} : { params }) }),
+    )
   }
 
   /** Answers a request of the server. */

@@ -8,7 +8,11 @@ export const server = createServer({
   tools: [
     tool({
       name: 'add',
-      input: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } }, required: ['a', 'b'] },
+      input: {
+        type: 'object',
+        properties: { a: { type: 'number' }, b: { type: 'number' } },
+        required: ['a', 'b'],
+      },
       run: ({ a, b }) => String(a + b),
     }),
     tool({

@@ -27,7 +27,11 @@ async function useClient(target, revision) {
   try {
     assert.equal(client.revision, revision)
     const progress = []
-    const result = await client.callTool('count', {}, { onProgress: (each) => progress.push(each.progress) })
+    const result = await client.callTool(
+      'count',
+      {},
+      { onProgress: (each) => progress.push(each.progress) },
+    )
     assert.deepEqual(result.content, [{ type: 'text', text: 'done' }])
     assert.equal(progress.at(-1), 3)
     assert.equal((await client.callTool('add', { a: 2, b: 40 })).content[0].text, '42')
@@ -42,11 +46,19 @@ async function useHttp() {
   const post = (body, headers = {}) =>
     fetch(`http://127.0.0.1:${port}/mcp`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...headers,
+      },
       body: JSON.stringify({ jsonrpc: '2.0', ...body }),
     })
   try {
-    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'smoke', version: '1' } }
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'smoke', version: '1' },
+    }
     const opened = await post({ id: 1, method: 'initialize', params })
     const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') }
     assert.equal((await opened.json()).result.protocolVersion, '2025-11-25')
@@ -59,7 +71,11 @@ async function useHttp() {
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',
       'io.modelcontextprotocol/clientCapabilities': {},
     }
-    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'add' }
+    const headers = {
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'add',
+    }
     const add = { name: 'add', arguments: { a: 1, b: 2 }, _meta: meta }
     const stateless = await post({ id: 3, method: 'tools/call', params: add }, headers)
     assert.equal((await stateless.json()).result.content[0].text, '3')

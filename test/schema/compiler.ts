@@ -9,19 +9,27 @@ export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 export const ENTRY = join(ROOT, 'src/index.ts')
 
 /** What the project's own compiler says about some files, or about one program that stands in a temporary folder. */
-export function compile(what: { program: string } | { files: string[] }, ...flags: string[]): { output: string; status: number | null } {
+export function compile(
+  what: { program: string } | { files: string[] },
+  ...flags: string[]
+): { output: string; status: number | null } {
   const folder = mkdtempSync(join(tmpdir(), 'ccmcp-types-'))
   try {
     const files = 'files' in what ? what.files : [join(folder, 'program.ts')]
     if ('program' in what) writeFileSync(join(folder, 'program.ts'), what.program)
-    const compilerOptions = { typeRoots: [join(ROOT, 'node_modules/@types')], allowImportingTsExtensions: true }
+    const compilerOptions = {
+      typeRoots: [join(ROOT, 'node_modules/@types')],
+      allowImportingTsExtensions: true,
+    }
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
     writeFileSync(
       join(folder, 'tsconfig.json'),
       JSON.stringify({ extends: join(ROOT, 'tsconfig.json'), compilerOptions, include: [], files }),
     )
     const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-    const { stdout, stderr, status } = spawnSync(process.execPath, [tsc, '-p', folder, ...flags], { encoding: 'utf8' })
+    const { stdout, stderr, status } = spawnSync(process.execPath, [tsc, '-p', folder, ...flags], {
+      encoding: 'utf8',
+    })
     return { output: stdout + stderr, status }
   } finally {
     rmSync(folder, { recursive: true, force: true })

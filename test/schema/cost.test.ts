@@ -10,7 +10,10 @@ function check(schema: JsonSchema, value: unknown): Outcome {
   return outcome
 }
 
-function issuesOf(schema: JsonSchema, value: unknown): readonly { path: string; message: string }[] {
+function issuesOf(
+  schema: JsonSchema,
+  value: unknown,
+): readonly { path: string; message: string }[] {
   return check(schema, value).issues ?? []
 }
 
@@ -22,12 +25,27 @@ const MANY = 300_000
 describe('many faults', () => {
   const FAULTS: Record<string, [JsonSchema, unknown]> = {
     'wrong items': [{ type: 'array', items: { type: 'string' } }, ones(MANY)],
-    'wrong items, in the full validator': [{ type: 'array', items: { pattern: 'x', type: 'string' } }, ones(MANY)],
+    'wrong items, in the full validator': [
+      { type: 'array', items: { pattern: 'x', type: 'string' } },
+      ones(MANY),
+    ],
     'unevaluated items': [{ unevaluatedItems: false }, ones(MANY)],
-    'wrong items behind a $ref': [{ $ref: '#/$defs/a', allOf: [{ $ref: '#/$defs/a' }], $defs: { a: { items: false } } }, ones(MANY)],
-    'unknown members': [{ type: 'object', additionalProperties: false }, Object.fromEntries(ones(MANY).map((_, i) => [`k${i}`, 1]))],
-    'members with wrong names': [{ propertyNames: { maxLength: 1 } }, Object.fromEntries(ones(MANY).map((_, i) => [`k_${i}`, 1]))],
-    'unevaluated members': [{ unevaluatedProperties: false }, Object.fromEntries(ones(MANY).map((_, i) => [`k${i}`, 1]))],
+    'wrong items behind a $ref': [
+      { $ref: '#/$defs/a', allOf: [{ $ref: '#/$defs/a' }], $defs: { a: { items: false } } },
+      ones(MANY),
+    ],
+    'unknown members': [
+      { type: 'object', additionalProperties: false },
+      Object.fromEntries(ones(MANY).map((_, i) => [`k${i}`, 1])),
+    ],
+    'members with wrong names': [
+      { propertyNames: { maxLength: 1 } },
+      Object.fromEntries(ones(MANY).map((_, i) => [`k_${i}`, 1])),
+    ],
+    'unevaluated members': [
+      { unevaluatedProperties: false },
+      Object.fromEntries(ones(MANY).map((_, i) => [`k${i}`, 1])),
+    ],
   }
 
   it.each(Object.entries(FAULTS))('%s are not all collected', (_, [schema, value]) => {
@@ -46,7 +64,10 @@ describe('a valid value is valid, however many faults a tried form has', () => {
   const FORMS: Record<string, JsonSchema> = {
     anyOf: { anyOf: [wrong, { items: { type: 'number' } }] },
     oneOf: { oneOf: [wrong, { items: { type: 'number' } }] },
-    'anyOf behind a $ref': { anyOf: [{ $ref: '#/$defs/w' }, { not: { $ref: '#/$defs/w' } }], $defs: { w: wrong } },
+    'anyOf behind a $ref': {
+      anyOf: [{ $ref: '#/$defs/w' }, { not: { $ref: '#/$defs/w' } }],
+      $defs: { w: wrong },
+    },
     not: { not: wrong },
     if: { if: wrong, then: false },
     contains: { contains: { type: 'number' } },
@@ -59,7 +80,10 @@ describe('a valid value is valid, however many faults a tried form has', () => {
 
   it('which says the same as if it had been tried first', () => {
     const schema = {
-      properties: { a: { anyOf: [{ $ref: '#/$defs/two' }, { type: 'string' }] }, b: { $ref: '#/$defs/two' } },
+      properties: {
+        a: { anyOf: [{ $ref: '#/$defs/two' }, { type: 'string' }] },
+        b: { $ref: '#/$defs/two' },
+      },
       $defs: { two: { required: ['x', 'y'] } },
     }
     const part = {}
@@ -77,7 +101,10 @@ describe('$refs that double at each level', { timeout: 5000 }, () => {
   const doubling = (part: (reference: object) => object): JsonSchema => ({
     $ref: '#/$defs/d0',
     $defs: Object.fromEntries(
-      Array.from({ length: LEVELS + 1 }, (_, level) => [`d${level}`, level === LEVELS ? LEAF : part({ $ref: `#/$defs/d${level + 1}` })]),
+      Array.from({ length: LEVELS + 1 }, (_, level) => [
+        `d${level}`,
+        level === LEVELS ? LEAF : part({ $ref: `#/$defs/d${level + 1}` }),
+      ]),
     ),
   })
   const nested = (innermost: unknown) => {
@@ -91,14 +118,37 @@ describe('$refs that double at each level', { timeout: 5000 }, () => {
     ['anyOf', (reference: object) => ({ anyOf: [{ not: { not: reference } }, reference] })],
     ['if', (reference: object) => ({ if: reference, then: reference, else: reference })],
   ])('%s, on a value without parts', (_, part) => {
-    expect([1, 'good', {}, 'bad', null].map((value) => isValid(doubling(part), value))).toEqual([true, true, true, false, false])
-    expect(isValid({ items: { $ref: '#/$defs/d0' }, $defs: doubling(part)['$defs'] }, [1, 'good', 'bad'])).toBe(false)
-    expect(isValid({ items: { $ref: '#/$defs/d0' }, $defs: doubling(part)['$defs'] }, [1, 'good', 'good'])).toBe(true)
+    expect([1, 'good', {}, 'bad', null].map((value) => isValid(doubling(part), value))).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+    ])
+    expect(
+      isValid({ items: { $ref: '#/$defs/d0' }, $defs: doubling(part)['$defs'] }, [
+        1,
+        'good',
+        'bad',
+      ]),
+    ).toBe(false)
+    expect(
+      isValid({ items: { $ref: '#/$defs/d0' }, $defs: doubling(part)['$defs'] }, [
+        1,
+        'good',
+        'good',
+      ]),
+    ).toBe(true)
   })
 
   it('at each level of the value', () => {
-    const schema = doubling((reference) => ({ allOf: [{ properties: { next: reference } }, { properties: { next: reference } }] }))
-    expect([nested('good'), nested('bad')].map((value) => isValid(schema, value))).toEqual([true, false])
+    const schema = doubling((reference) => ({
+      allOf: [{ properties: { next: reference } }, { properties: { next: reference } }],
+    }))
+    expect([nested('good'), nested('bad')].map((value) => isValid(schema, value))).toEqual([
+      true,
+      false,
+    ])
   })
 
   it('where members are covered', () => {
@@ -120,7 +170,10 @@ describe('$refs that double at each level', { timeout: 5000 }, () => {
         { properties: { next: { $ref: id } } },
       ],
     })
-    const schema = { $ref: ids[0], $defs: Object.fromEntries(ids.map((id, index) => [`r${index}`, resource(id)])) }
+    const schema = {
+      $ref: ids[0],
+      $defs: Object.fromEntries(ids.map((id, index) => [`r${index}`, resource(id)])),
+    }
     expect([nested({}), nested(1)].map((value) => isValid(schema, value))).toEqual([true, false])
   })
 })
@@ -130,7 +183,10 @@ describe('large valid values', { timeout: 10_000 }, () => {
     const LEVELS = 300
     let value: unknown = Array.from({ length: 50_000 }, (_, index) => ({ index }))
     for (let level = 0; level < LEVELS; level++) value = [value, level]
-    const schema = { $ref: '#/$defs/set', $defs: { set: { uniqueItems: true, items: { $ref: '#/$defs/set' } } } }
+    const schema = {
+      $ref: '#/$defs/set',
+      $defs: { set: { uniqueItems: true, items: { $ref: '#/$defs/set' } } },
+    }
     expect(issuesOf(schema, value)).toEqual([])
   })
 
@@ -149,7 +205,9 @@ describe('long names', () => {
   const LONG = 'n'.repeat(100_000)
 
   it('are cut in paths', () => {
-    const value = { [LONG]: Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`${LONG}${index}`, 1])) }
+    const value = {
+      [LONG]: Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`${LONG}${index}`, 1])),
+    }
     for (const schema of [
       { type: 'object', additionalProperties: { type: 'object', additionalProperties: false } },
       { additionalProperties: { patternProperties: { '^n+\\d+$': false } } },
@@ -180,7 +238,10 @@ describe('back-references', () => {
     },
   )
 
-  it.each(['^(["\']).*\\1$', '^(a|b)\\1$', '(a)\\1', '^(ab).*\\1$'])('%s is linear and allowed', (pattern) => {
-    expect(patternProblem(pattern)).toBeUndefined()
-  })
+  it.each(['^(["\']).*\\1$', '^(a|b)\\1$', '(a)\\1', '^(ab).*\\1$'])(
+    '%s is linear and allowed',
+    (pattern) => {
+      expect(patternProblem(pattern)).toBeUndefined()
+    },
+  )
 })

@@ -42,17 +42,30 @@ const TREE = {
 }
 
 const ROWS: Record<string, Row> = {
-  oneOf: { schema: { oneOf: [{ type: 'string' }, { type: 'number' }, { minimum: 3 }] }, valid: [1, 2.5, null, true], invalid: ['a', 5, 3] },
+  oneOf: {
+    schema: { oneOf: [{ type: 'string' }, { type: 'number' }, { minimum: 3 }] },
+    valid: [1, 2.5, null, true],
+    invalid: ['a', 5, 3],
+  },
   'oneOf by a discriminator': {
     schema: {
       type: 'object',
-      oneOf: [KIND('circle', { radius: { type: 'number' } }), KIND('box', { width: { type: 'number' }, height: { type: 'number' } })],
+      oneOf: [
+        KIND('circle', { radius: { type: 'number' } }),
+        KIND('box', { width: { type: 'number' }, height: { type: 'number' } }),
+      ],
     },
     valid: [
       { kind: 'circle', radius: 1 },
       { kind: 'box', width: 1, height: 2 },
     ],
-    invalid: [{}, { kind: 'circle' }, { kind: 'box', radius: 1 }, { kind: 'line' }, { kind: 'circle', radius: '1' }],
+    invalid: [
+      {},
+      { kind: 'circle' },
+      { kind: 'box', radius: 1 },
+      { kind: 'line' },
+      { kind: 'circle', radius: '1' },
+    ],
   },
   anyOf: {
     schema: {
@@ -65,7 +78,9 @@ const ROWS: Record<string, Row> = {
     invalid: ['abc', 4, null],
   },
   allOf: {
-    schema: { allOf: [{ type: 'object', required: ['a'] }, { properties: { a: { type: 'string' } } }] },
+    schema: {
+      allOf: [{ type: 'object', required: ['a'] }, { properties: { a: { type: 'string' } } }],
+    },
     valid: [{ a: '' }, { a: 'x', b: 1 }],
     invalid: [{}, { a: 1 }, 'x'],
   },
@@ -81,13 +96,24 @@ const ROWS: Record<string, Row> = {
     valid: [{ country: 'US', zip: 1 }, { country: 'DE', postcode: 1 }, { postcode: 1 }],
     invalid: [{ country: 'US' }, { country: 'US', postcode: 1 }, { country: 'DE', zip: 1 }, {}],
   },
-  'if without then': { schema: { if: { type: 'string' }, else: { type: 'number' } }, valid: ['a', 1], invalid: [null, {}] },
-  'then without if': { schema: { then: { type: 'number' }, else: { type: 'string' } }, valid: [null, 1, 'a'], invalid: [] },
+  'if without then': {
+    schema: { if: { type: 'string' }, else: { type: 'number' } },
+    valid: ['a', 1],
+    invalid: [null, {}],
+  },
+  'then without if': {
+    schema: { then: { type: 'number' }, else: { type: 'string' } },
+    valid: [null, 1, 'a'],
+    invalid: [],
+  },
   '$ref to $defs': {
     schema: {
       type: 'object',
       properties: { from: { $ref: '#/$defs/point' }, to: { $ref: '#/$defs/point' } },
-      $defs: { point: { type: 'array', items: { $ref: '#/$defs/number' }, minItems: 2, maxItems: 2 }, number: { type: 'number' } },
+      $defs: {
+        point: { type: 'array', items: { $ref: '#/$defs/number' }, minItems: 2, maxItems: 2 },
+        number: { type: 'number' },
+      },
     },
     valid: [{}, { from: [0, 0], to: [1, 2] }],
     invalid: [{ from: [0] }, { to: ['0', 1] }, { from: null }],
@@ -97,14 +123,26 @@ const ROWS: Record<string, Row> = {
     valid: ['ab'],
     invalid: ['abc', 1],
   },
-  '$ref with escapes': { schema: { $ref: '#/$defs/a~1b~0c%20d', $defs: { 'a/b~c d': { type: 'string' } } }, valid: ['a'], invalid: [1] },
+  '$ref with escapes': {
+    schema: { $ref: '#/$defs/a~1b~0c%20d', $defs: { 'a/b~c d': { type: 'string' } } },
+    valid: ['a'],
+    invalid: [1],
+  },
   '$ref to the root': {
     schema: TREE,
     valid: [{ value: 1 }, { value: 1, children: [{ value: 2, children: [] }] }],
-    invalid: [{}, { value: 1, children: [{}] }, { value: 1, children: [{ value: 2, children: [{ value: '3' }] }] }],
+    invalid: [
+      {},
+      { value: 1, children: [{}] },
+      { value: 1, children: [{ value: 2, children: [{ value: '3' }] }] },
+    ],
   },
   '$ref to an anchor': {
-    schema: { type: 'array', items: { $ref: '#item' }, $defs: { it: { $anchor: 'item', type: 'integer' } } },
+    schema: {
+      type: 'array',
+      items: { $ref: '#item' },
+      $defs: { it: { $anchor: 'item', type: 'integer' } },
+    },
     valid: [[], [1]],
     invalid: [[1.5], ['a']],
   },
@@ -123,14 +161,25 @@ const ROWS: Record<string, Row> = {
     valid: ['de', 'deu', 'de-DE'],
     invalid: ['', 'd', 'de-de', 'xdeu-DE', 'de-DE\n', 5],
   },
-  'pattern without anchors': { schema: { pattern: 'b+c' }, valid: ['abcd', 'bbc', 5, null], invalid: ['', 'bb', 'c'] },
+  'pattern without anchors': {
+    schema: { pattern: 'b+c' },
+    valid: ['abcd', 'bbc', 5, null],
+    invalid: ['', 'bb', 'c'],
+  },
   patternProperties: {
-    schema: { type: 'object', patternProperties: { '^n_': { type: 'number' }, _s$: { type: 'string' } }, additionalProperties: false },
+    schema: {
+      type: 'object',
+      patternProperties: { '^n_': { type: 'number' }, _s$: { type: 'string' } },
+      additionalProperties: false,
+    },
     valid: [{}, { n_a: 1 }, { a_s: 'x' }, { n_a: 1, b_s: '' }],
     invalid: [{ n_a: 'x' }, { a_s: 1 }, { other: 1 }, { n_s: 1 }, { n_s: 'x' }],
   },
   'patternProperties beside properties': {
-    schema: { properties: { n_a: { minimum: 5 } }, patternProperties: { '^n_': { type: 'number' } } },
+    schema: {
+      properties: { n_a: { minimum: 5 } },
+      patternProperties: { '^n_': { type: 'number' } },
+    },
     valid: [{ n_a: 5 }, { x: 'y' }],
     invalid: [{ n_a: 4 }, { n_a: 'x' }, { n_b: 'x' }],
   },
@@ -166,7 +215,11 @@ const ROWS: Record<string, Row> = {
       [0, -0],
     ],
   },
-  'uniqueItems false': { schema: { uniqueItems: false, contains: true }, valid: [[1, 1]], invalid: [[]] },
+  'uniqueItems false': {
+    schema: { uniqueItems: false, contains: true },
+    valid: [[1, 1]],
+    invalid: [[]],
+  },
   'enum of objects': {
     schema: { enum: [{ a: 1 }, [1, 2], 'x'] },
     valid: [{ a: 1 }, [1, 2], 'x'],
@@ -177,7 +230,11 @@ const ROWS: Record<string, Row> = {
     valid: [{ a: [1, { b: null }] }],
     invalid: [{ a: [1, {}] }, { a: [{ b: null }, 1] }, {}],
   },
-  multipleOf: { schema: { multipleOf: 0.01 }, valid: [0, 0.07, 19.99, 1, -0.01, 'a'], invalid: [0.005, 1.005, 0.001] },
+  multipleOf: {
+    schema: { multipleOf: 0.01 },
+    valid: [0, 0.07, 19.99, 1, -0.01, 'a'],
+    invalid: [0.005, 1.005, 0.001],
+  },
   contains: {
     schema: { contains: { type: 'string' }, minContains: 2, maxContains: 3 },
     valid: [['a', 'b'], ['a', 1, 'b', 'c'], {}],
@@ -188,19 +245,30 @@ const ROWS: Record<string, Row> = {
     valid: [[], ['a'], ['a', 1], ['a', 1, true, false]],
     invalid: [[1], ['a', 'b'], ['a', 1, 2]],
   },
-  'prefixItems, closed': { schema: { prefixItems: [{ type: 'string' }], items: false }, valid: [[], ['a']], invalid: [[1], ['a', 1]] },
+  'prefixItems, closed': {
+    schema: { prefixItems: [{ type: 'string' }], items: false },
+    valid: [[], ['a']],
+    invalid: [[1], ['a', 1]],
+  },
   dependentRequired: {
     schema: { dependentRequired: { card: ['address', 'name'] } },
     valid: [{}, { address: 1 }, { card: 1, address: 1, name: 1 }],
     invalid: [{ card: 1 }, { card: 1, name: 1 }],
   },
   dependentSchemas: {
-    schema: { dependentSchemas: { card: { properties: { name: { type: 'string' } }, required: ['name'] } } },
+    schema: {
+      dependentSchemas: { card: { properties: { name: { type: 'string' } }, required: ['name'] } },
+    },
     valid: [{}, { name: 1 }, { card: 1, name: 'x' }],
     invalid: [{ card: 1 }, { card: 1, name: 1 }],
   },
   unevaluatedProperties: {
-    schema: { type: 'object', allOf: [{ properties: { a: { type: 'string' } } }], properties: { b: true }, unevaluatedProperties: false },
+    schema: {
+      type: 'object',
+      allOf: [{ properties: { a: { type: 'string' } } }],
+      properties: { b: true },
+      unevaluatedProperties: false,
+    },
     valid: [{}, { a: 'x' }, { a: 'x', b: 1 }],
     invalid: [{ c: 1 }, { a: 'x', c: 1 }, { a: 1 }],
   },
@@ -227,7 +295,11 @@ const ROWS: Record<string, Row> = {
     invalid: [{ c: 1 }, 'x'],
   },
   'unevaluatedProperties and if': {
-    schema: { if: { properties: { a: { const: 1 } }, required: ['a'] }, then: { properties: { b: true } }, unevaluatedProperties: false },
+    schema: {
+      if: { properties: { a: { const: 1 } }, required: ['a'] },
+      then: { properties: { b: true } },
+      unevaluatedProperties: false,
+    },
     valid: [{}, { a: 1 }, { a: 1, b: 2 }],
     invalid: [{ a: 2 }, { b: 2 }, { a: 1, c: 1 }],
   },
@@ -260,7 +332,11 @@ const ROWS: Record<string, Row> = {
     ],
   },
   'draft-07 definitions': {
-    schema: { $schema: DRAFT_07, $ref: '#/definitions/text', definitions: { text: { type: 'string' } } },
+    schema: {
+      $schema: DRAFT_07,
+      $ref: '#/definitions/text',
+      definitions: { text: { type: 'string' } },
+    },
     valid: ['a'],
     invalid: [1],
   },
@@ -305,7 +381,12 @@ describe('where it is wrong', () => {
   it.each<[string, JsonSchema, unknown, string]>([
     ['the value itself', { not: { type: 'string' } }, 'a', ''],
     ['a member', { properties: { a: { pattern: 'x' } } }, { a: 'y' }, 'a'],
-    ['a member of a member', { properties: { a: { properties: { b: { pattern: 'x' } } } } }, { a: { b: 'y' } }, 'a.b'],
+    [
+      'a member of a member',
+      { properties: { a: { properties: { b: { pattern: 'x' } } } } },
+      { a: { b: 'y' } },
+      'a.b',
+    ],
     ['an item', { items: { pattern: 'x' } }, ['x', 'x', 'y'], '[2]'],
     [
       'a member of an item',
@@ -314,19 +395,37 @@ describe('where it is wrong', () => {
       'items[2].name',
     ],
     ['an item of a tuple', { prefixItems: [{}, { type: 'number' }] }, ['a', 'b'], '[1]'],
-    ['an item of a draft-07 tuple', { $schema: DRAFT_07, items: [{}, { type: 'number' }] }, ['a', 'b'], '[1]'],
+    [
+      'an item of a draft-07 tuple',
+      { $schema: DRAFT_07, items: [{}, { type: 'number' }] },
+      ['a', 'b'],
+      '[1]',
+    ],
     [
       'behind a $ref',
-      { properties: { a: { $ref: '#/$defs/n' } }, $defs: { n: { properties: { b: { type: 'number' } } } } },
+      {
+        properties: { a: { $ref: '#/$defs/n' } },
+        $defs: { n: { properties: { b: { type: 'number' } } } },
+      },
       { a: { b: 'y' } },
       'a.b',
     ],
-    ['deep in a recursion', TREE, { value: 1, children: [{ value: 2, children: [{ value: 'x' }] }] }, 'children[0].children[0].value'],
+    [
+      'deep in a recursion',
+      TREE,
+      { value: 1, children: [{ value: 2, children: [{ value: 'x' }] }] },
+      'children[0].children[0].value',
+    ],
     ['in an allOf', { allOf: [{ properties: { a: { type: 'number' } } }] }, { a: 'x' }, 'a'],
     ['in a then', { if: true, then: { properties: { a: { type: 'number' } } } }, { a: 'x' }, 'a'],
     ['an item found twice', { properties: { a: { uniqueItems: true } } }, { a: [1, 1] }, 'a'],
     ['a forbidden member', { type: 'object', properties: { a: false } }, { a: 1 }, 'a'],
-    ['an additional member', { type: 'object', patternProperties: { '^x': true }, additionalProperties: false }, { x1: 1, y: 1 }, 'y'],
+    [
+      'an additional member',
+      { type: 'object', patternProperties: { '^x': true }, additionalProperties: false },
+      { x1: 1, y: 1 },
+      'y',
+    ],
     ['a member by pattern', { patternProperties: { '^x': { type: 'number' } } }, { x1: 'a' }, 'x1'],
   ])('%s', (_, schema, value, path) => {
     expect(pathsOf(schema, value)).toContain(path)
@@ -336,15 +435,24 @@ describe('where it is wrong', () => {
     expect([
       pathsOf({ properties: { 'a/b': { pattern: 'x' } } }, { 'a/b': 'y' }),
       pathsOf({ properties: { 'a~1b': { pattern: 'x' } } }, { 'a~1b': 'y' }),
-      pathsOf({ properties: { 'a/b': { properties: { 'c/d': { pattern: 'x' } } } } }, { 'a/b': { 'c/d': 'y' } }),
+      pathsOf(
+        { properties: { 'a/b': { properties: { 'c/d': { pattern: 'x' } } } } },
+        { 'a/b': { 'c/d': 'y' } },
+      ),
       pathsOf({ patternProperties: { '^x': { type: 'number' } } }, { 'x/1~y': 'a' }),
     ]).toEqual([['a/b'], ['a~1b'], ['a/b.c/d'], ['x/1~y']])
   })
 
   it('an unevaluated member or item', () => {
     expect([
-      pathsOf({ type: 'object', properties: { a: true }, unevaluatedProperties: false }, { a: 1, b: 1 }),
-      pathsOf({ properties: { o: { properties: { a: true }, unevaluatedProperties: false } } }, { o: { b: 1 } }),
+      pathsOf(
+        { type: 'object', properties: { a: true }, unevaluatedProperties: false },
+        { a: 1, b: 1 },
+      ),
+      pathsOf(
+        { properties: { o: { properties: { a: true }, unevaluatedProperties: false } } },
+        { o: { b: 1 } },
+      ),
       pathsOf({ prefixItems: [true], unevaluatedItems: false }, [1, 2]),
     ]).toEqual([['b'], ['o.b'], ['[1]']])
   })
@@ -372,7 +480,12 @@ describe('a missing member is named', () => {
     ['in an allOf', { allOf: [{ required: ['a'] }, { required: ['b'] }] }, {}, ['a', 'b']],
     ['behind a $ref', { $ref: '#/$defs/o', $defs: { o: { required: ['a'] } } }, {}, ['a']],
     ['in a then', { if: true, then: { required: ['a'] } }, {}, ['a']],
-    ['with a quote, a slash and a tilde', { required: [`it's a/b~c`], not: false }, {}, [`it's a/b~c`]],
+    [
+      'with a quote, a slash and a tilde',
+      { required: [`it's a/b~c`], not: false },
+      {},
+      [`it's a/b~c`],
+    ],
   ])('%s', (_, schema, value, paths) => {
     expect(issuesOf(schema, value)).toEqual(paths.map((path) => ({ path, message: 'is required' })))
   })
@@ -385,26 +498,39 @@ describe('what it says', () => {
   })
 
   it('reports several mistakes', () => {
-    expect(pathsOf({ properties: { a: { pattern: 'x' }, b: { pattern: 'x' } }, required: ['c'] }, { a: 'y', b: 'y' }).sort()).toEqual([
-      'a',
-      'b',
-      'c',
-    ])
+    expect(
+      pathsOf(
+        { properties: { a: { pattern: 'x' }, b: { pattern: 'x' } }, required: ['c'] },
+        { a: 'y', b: 'y' },
+      ).sort(),
+    ).toEqual(['a', 'b', 'c'])
   })
 })
 
 describe('own properties only', () => {
   const HOSTILE = ['__proto__', 'constructor', 'toString', 'hasOwnProperty']
-  const withMember = (name: string, value: unknown) => json(`{${JSON.stringify(name)}:${JSON.stringify(value)}}`)
+  const withMember = (name: string, value: unknown) =>
+    json(`{${JSON.stringify(name)}:${JSON.stringify(value)}}`)
 
   it.each(HOSTILE)('%s', (name) => {
-    const schema = { type: 'object', properties: withMember(name, { type: 'string' }), not: { type: 'array' } }
+    const schema = {
+      type: 'object',
+      properties: withMember(name, { type: 'string' }),
+      not: { type: 'array' },
+    }
     expect(issuesOf(schema, {})).toEqual([])
     expect(issuesOf(schema, withMember(name, 'x'))).toEqual([])
     expect(pathsOf(schema, withMember(name, 1))).toEqual([name])
-    expect(issuesOf({ required: [name], not: { type: 'array' } }, {})).toEqual([{ path: name, message: 'is required' }])
+    expect(issuesOf({ required: [name], not: { type: 'array' } }, {})).toEqual([
+      { path: name, message: 'is required' },
+    ])
     expect(issuesOf({ required: [name], not: { type: 'array' } }, withMember(name, 1))).toEqual([])
-    expect(pathsOf({ type: 'object', patternProperties: { '^x': true }, additionalProperties: false }, withMember(name, 1))).toEqual([name])
+    expect(
+      pathsOf(
+        { type: 'object', patternProperties: { '^x': true }, additionalProperties: false },
+        withMember(name, 1),
+      ),
+    ).toEqual([name])
   })
 })
 
@@ -412,18 +538,27 @@ describe('the value is checked, never changed', () => {
   it('does not apply defaults', () => {
     const schema = {
       type: 'object',
-      properties: { a: { default: 5, anyOf: [{ type: 'number' }] }, o: { type: 'object', default: {}, properties: { b: { default: 1 } } } },
+      properties: {
+        a: { default: 5, anyOf: [{ type: 'number' }] },
+        o: { type: 'object', default: {}, properties: { b: { default: 1 } } },
+      },
     }
     const value = { o: {} }
     expect(issuesOf(schema, value)).toEqual([])
     expect(value).toEqual({ o: {} })
-    expect(issuesOf({ ...schema, required: ['a'] }, {})).toEqual([{ path: 'a', message: 'is required' }])
+    expect(issuesOf({ ...schema, required: ['a'] }, {})).toEqual([
+      { path: 'a', message: 'is required' },
+    ])
   })
 
   it('does not coerce', () => {
     const schema = {
       type: 'object',
-      properties: { n: { type: 'number', not: { const: 0 } }, s: { type: 'string', pattern: '' }, b: { type: 'boolean' } },
+      properties: {
+        n: { type: 'number', not: { const: 0 } },
+        s: { type: 'string', pattern: '' },
+        b: { type: 'boolean' },
+      },
     }
     for (const value of [{ n: '5' }, { s: 5 }, { b: 'true' }, { b: 1 }]) {
       const before = structuredClone(value)
@@ -434,13 +569,27 @@ describe('the value is checked, never changed', () => {
 
   it('does not remove members', () => {
     const value = { a: 1, extra: 2 }
-    expect(pathsOf({ type: 'object', properties: { a: { not: false } }, additionalProperties: false }, value)).toEqual(['extra'])
+    expect(
+      pathsOf(
+        { type: 'object', properties: { a: { not: false } }, additionalProperties: false },
+        value,
+      ),
+    ).toEqual(['extra'])
     expect(value).toEqual({ a: 1, extra: 2 })
   })
 
   it('takes frozen values', () => {
     const value = Object.freeze({ list: Object.freeze([Object.freeze({ a: 'x' })]) })
-    expect(issuesOf({ properties: { list: { items: { properties: { a: { pattern: 'x' }, b: { default: 1 } } } } } }, value)).toEqual([])
+    expect(
+      issuesOf(
+        {
+          properties: {
+            list: { items: { properties: { a: { pattern: 'x' }, b: { default: 1 } } } },
+          },
+        },
+        value,
+      ),
+    ).toEqual([])
   })
 
   it('does not change the schema', () => {
@@ -462,8 +611,23 @@ describe('the value is checked, never changed', () => {
 })
 
 describe('formats are annotations', () => {
-  it.each(['email', 'date', 'date-time', 'uri', 'uuid', 'ipv4', 'regex', 'json-pointer', 'no-such-format'])('%s', (format) => {
-    expect(issuesOf({ type: 'object', properties: { a: { type: 'string', format, not: { const: 'x' } } } }, { a: '??? no' })).toEqual([])
+  it.each([
+    'email',
+    'date',
+    'date-time',
+    'uri',
+    'uuid',
+    'ipv4',
+    'regex',
+    'json-pointer',
+    'no-such-format',
+  ])('%s', (format) => {
+    expect(
+      issuesOf(
+        { type: 'object', properties: { a: { type: 'string', format, not: { const: 'x' } } } },
+        { a: '??? no' },
+      ),
+    ).toEqual([])
     expect(issuesOf({ format, not: { const: 'x' } }, '[')).toEqual([])
   })
 })
@@ -488,20 +652,27 @@ describe('patterns', () => {
     ['^(\\w+\\s?)*$', 'a '.repeat(5_000) + '!', false],
   ])('%s takes linear time', (pattern, text, expected) => {
     expect(lint({ pattern })).toEqual([])
-    const [valid, time] = timed({ type: 'object', properties: { text: { type: 'string', pattern } } }, { text })
+    const [valid, time] = timed(
+      { type: 'object', properties: { text: { type: 'string', pattern } } },
+      { text },
+    )
     expect(valid).toBe(expected)
     expect(time).toBeLessThan(SOON)
   })
 
   it('takes linear time for names of members too', () => {
-    const [valid, time] = timed({ patternProperties: { '^(a+)+$': { type: 'string' } } }, { ['a'.repeat(40) + '!']: 1 })
+    const [valid, time] = timed(
+      { patternProperties: { '^(a+)+$': { type: 'string' } } },
+      { ['a'.repeat(40) + '!']: 1 },
+    )
     expect(valid).toBe(true)
     expect(time).toBeLessThan(SOON)
   })
 
   const meansWhatJavaScriptSays = (pattern: string, texts: readonly string[]) => {
     const reference = new RegExp(pattern, 'u')
-    for (const text of texts) expect([text, issuesOf({ pattern }, text).length === 0]).toEqual([text, reference.test(text)])
+    for (const text of texts)
+      expect([text, issuesOf({ pattern }, text).length === 0]).toEqual([text, reference.test(text)])
   }
 
   it.each<[string, string[]]>([
@@ -535,7 +706,10 @@ describe('patterns', () => {
   const misread = (patterns: Record<string, string[]>) =>
     Object.entries(patterns).flatMap(([pattern, texts]) =>
       texts
-        .filter((text) => (issuesOf({ pattern }, text).length === 0) !== new RegExp(pattern, 'u').test(text))
+        .filter(
+          (text) =>
+            (issuesOf({ pattern }, text).length === 0) !== new RegExp(pattern, 'u').test(text),
+        )
         .map((text) => [pattern, text]),
     )
 
@@ -567,25 +741,42 @@ describe('patterns', () => {
 
 describe('schemas that other validators get wrong', () => {
   const agrees = (schema: JsonSchema, values: unknown[]) => {
-    const reference = new Ajv2020({ strict: false, allErrors: true, validateFormats: false }).compile(schema)
+    const reference = new Ajv2020({
+      strict: false,
+      allErrors: true,
+      validateFormats: false,
+    }).compile(schema)
     expect(lint(schema)).toEqual([])
-    for (const value of values) expect([value, issuesOf(schema, value).length === 0]).toEqual([value, reference(value)])
+    for (const value of values)
+      expect([value, issuesOf(schema, value).length === 0]).toEqual([value, reference(value)])
   }
 
   it.each<[string, JsonSchema, unknown[]]>([
     [
       'a map of maps',
-      { type: 'object', additionalProperties: { type: 'object', additionalProperties: { type: 'string', pattern: 'x' } } },
+      {
+        type: 'object',
+        additionalProperties: {
+          type: 'object',
+          additionalProperties: { type: 'string', pattern: 'x' },
+        },
+      },
       [{}, { a: { b: 'x' } }, { a: { b: 'y' } }, { a: {} }],
     ],
     [
       'anyOf in patternProperties',
-      { type: 'object', patternProperties: { '^a': { anyOf: [{ type: 'string' }, { type: 'number' }] } } },
+      {
+        type: 'object',
+        patternProperties: { '^a': { anyOf: [{ type: 'string' }, { type: 'number' }] } },
+      },
       [{ a: 'x' }, { a: 1 }, { a: {} }],
     ],
     [
       'oneOf in patternProperties',
-      { type: 'object', patternProperties: { '^a': { oneOf: [{ type: 'string' }, { type: 'number' }] } } },
+      {
+        type: 'object',
+        patternProperties: { '^a': { oneOf: [{ type: 'string' }, { type: 'number' }] } },
+      },
       [{ a: 'x' }, { a: {} }],
     ],
     [
@@ -595,10 +786,17 @@ describe('schemas that other validators get wrong', () => {
     ],
     [
       'patternProperties in if',
-      { if: { patternProperties: { '^a': { type: 'string' } }, required: ['a'] }, then: { required: ['b'] } },
+      {
+        if: { patternProperties: { '^a': { type: 'string' } }, required: ['a'] },
+        then: { required: ['b'] },
+      },
       [{}, { a: 1 }, { a: 'x' }, { a: 'x', b: 1 }],
     ],
-    ['patternProperties in not', { not: { patternProperties: { '^a': { type: 'string' } } } }, [{ a: 1 }, { a: 'x' }]],
+    [
+      'patternProperties in not',
+      { not: { patternProperties: { '^a': { type: 'string' } } } },
+      [{ a: 1 }, { a: 'x' }],
+    ],
     [
       'an empty dependentRequired in patternProperties',
       { patternProperties: { '^a': { dependentRequired: { b: [] } } } },
@@ -609,19 +807,38 @@ describe('schemas that other validators get wrong', () => {
   })
 
   it.each<[string, JsonSchema, unknown[]]>([
-    ['dependentSchemas of another type', { type: 'object', dependentSchemas: { a: { type: 'number' } } }, [{}, { a: 1 }]],
-    ['propertyNames behind a $ref', { $ref: '#/$defs/o', $defs: { o: { propertyNames: { type: 'number' } } } }, [{}, { a: 1 }]],
+    [
+      'dependentSchemas of another type',
+      { type: 'object', dependentSchemas: { a: { type: 'number' } } },
+      [{}, { a: 1 }],
+    ],
+    [
+      'propertyNames behind a $ref',
+      { $ref: '#/$defs/o', $defs: { o: { propertyNames: { type: 'number' } } } },
+      [{}, { a: 1 }],
+    ],
     [
       'type beside an empty dependentRequired behind a $ref',
-      { $ref: '#/$defs/o', $defs: { o: { type: 'object', dependentRequired: { c: [] }, dependentSchemas: {} } } },
+      {
+        $ref: '#/$defs/o',
+        $defs: { o: { type: 'object', dependentRequired: { c: [] }, dependentSchemas: {} } },
+      },
       [{}, 'x'],
     ],
     [
       'if behind a $ref in dependentSchemas',
-      { additionalProperties: true, dependentSchemas: { c: { $ref: '#/$defs/o' } }, $defs: { o: { if: false, else: { type: 'null' } } } },
+      {
+        additionalProperties: true,
+        dependentSchemas: { c: { $ref: '#/$defs/o' } },
+        $defs: { o: { if: false, else: { type: 'null' } } },
+      },
       [{}, { c: 1 }],
     ],
-    ['unevaluatedProperties beside an empty patternProperties', { patternProperties: {}, unevaluatedProperties: false }, [{}, { a: 1 }]],
+    [
+      'unevaluatedProperties beside an empty patternProperties',
+      { patternProperties: {}, unevaluatedProperties: false },
+      [{}, { a: 1 }],
+    ],
   ])('%s', (_, schema, values) => {
     agrees(schema, values)
   })
@@ -647,7 +864,10 @@ describe('against ajv', () => {
         oneOf: [
           { properties: { op: { enum: ['add', 'replace', 'test'] } }, required: ['value'] },
           { properties: { op: { const: 'remove' } }, not: { required: ['value'] } },
-          { properties: { op: { enum: ['move', 'copy'] }, from: { type: 'string' } }, required: ['from'] },
+          {
+            properties: { op: { enum: ['move', 'copy'] }, from: { type: 'string' } },
+            required: ['from'],
+          },
         ],
         properties: {
           op: { type: 'string', examples: ['add', 'remove', 'move'] },
@@ -658,7 +878,14 @@ describe('against ajv', () => {
     'a nullable reference': {
       type: 'object',
       properties: { parent: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } },
-      $defs: { node: { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'], additionalProperties: false } },
+      $defs: {
+        node: {
+          type: 'object',
+          properties: { id: { type: 'integer' } },
+          required: ['id'],
+          additionalProperties: false,
+        },
+      },
     },
     'an expression tree': {
       $ref: '#/$defs/e',
@@ -668,7 +895,10 @@ describe('against ajv', () => {
             { type: 'number' },
             {
               type: 'object',
-              properties: { op: { enum: ['+', '-'] }, args: { type: 'array', items: { $ref: '#/$defs/e' }, minItems: 1 } },
+              properties: {
+                op: { enum: ['+', '-'] },
+                args: { type: 'array', items: { $ref: '#/$defs/e' }, minItems: 1 },
+              },
               required: ['op', 'args'],
               additionalProperties: false,
             },
@@ -676,14 +906,25 @@ describe('against ajv', () => {
         },
       },
     },
-    'a map of lists': { type: 'object', additionalProperties: { type: 'array', items: { type: 'number', multipleOf: 2 } } },
+    'a map of lists': {
+      type: 'object',
+      additionalProperties: { type: 'array', items: { type: 'number', multipleOf: 2 } },
+    },
     'exactly one of': {
       type: 'object',
       oneOf: [{ required: ['a'] }, { required: ['b'] }, { required: ['c'] }],
       examples: [{ a: 1 }, { b: 1, d: 1 }],
     },
-    'at least one of': { type: 'object', anyOf: [{ required: ['a'] }, { required: ['b'] }], properties: { a: { type: 'string' } } },
-    'none of': { type: 'object', not: { anyOf: [{ required: ['a'] }, { required: ['b'] }] }, examples: [{}, { c: 1 }] },
+    'at least one of': {
+      type: 'object',
+      anyOf: [{ required: ['a'] }, { required: ['b'] }],
+      properties: { a: { type: 'string' } },
+    },
+    'none of': {
+      type: 'object',
+      not: { anyOf: [{ required: ['a'] }, { required: ['b'] }] },
+      examples: [{}, { c: 1 }],
+    },
     'a conditional chain': {
       type: 'object',
       properties: { a: { enum: [1, 2, 3] } },
@@ -699,16 +940,33 @@ describe('against ajv', () => {
     'a set of pairs': {
       type: 'array',
       uniqueItems: true,
-      items: { type: 'array', prefixItems: [{ enum: ['a', 'b'] }, { type: 'integer' }], minItems: 2, items: false },
+      items: {
+        type: 'array',
+        prefixItems: [{ enum: ['a', 'b'] }, { type: 'integer' }],
+        minItems: 2,
+        items: false,
+      },
     },
-    'a set of strings': { type: 'array', uniqueItems: true, items: { type: 'string', maxLength: 2 }, minItems: 1 },
+    'a set of strings': {
+      type: 'array',
+      uniqueItems: true,
+      items: { type: 'string', maxLength: 2 },
+      minItems: 1,
+    },
     'an extended object': {
       allOf: [{ $ref: '#/$defs/base' }],
       properties: { b: { type: 'number' } },
       unevaluatedProperties: { type: 'boolean' },
       $defs: { base: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] } },
     },
-    'limits on everything': { minimum: 1, maxLength: 2, maxItems: 1, maxProperties: 1, pattern: '^a', not: { const: 'a' } },
+    'limits on everything': {
+      minimum: 1,
+      maxLength: 2,
+      maxItems: 1,
+      maxProperties: 1,
+      pattern: '^a',
+      not: { const: 'a' },
+    },
     'names and values': {
       type: 'object',
       propertyNames: { enum: ['a', 'b', 'x1'] },
@@ -719,7 +977,11 @@ describe('against ajv', () => {
     },
     'unicode lengths': { type: 'string', minLength: 2, maxLength: 2, pattern: '' },
     'enum of anything': { enum: [null, 1, 'a', [1], { a: 1 }, []] },
-    'many types': { type: ['string', 'integer', 'null', 'array'], not: { enum: ['a', 1] }, items: { type: ['boolean', 'null'] } },
+    'many types': {
+      type: ['string', 'integer', 'null', 'array'],
+      not: { enum: ['a', 1] },
+      items: { type: ['boolean', 'null'] },
+    },
     'dependent fields': {
       type: 'object',
       properties: { a: { type: 'number' } },
@@ -736,7 +998,11 @@ describe('against ajv', () => {
       $schema: DRAFT_07,
       type: 'object',
       properties: {
-        list: { type: 'array', items: [{ type: 'string' }, { $ref: '#/definitions/count' }], additionalItems: { type: 'boolean' } },
+        list: {
+          type: 'array',
+          items: [{ type: 'string' }, { $ref: '#/definitions/count' }],
+          additionalItems: { type: 'boolean' },
+        },
         size: { $ref: '#/definitions/count' },
       },
       definitions: { count: { type: 'integer', minimum: 0 } },
@@ -744,9 +1010,14 @@ describe('against ajv', () => {
       then: { required: ['list'] },
     },
   }
-  const schemas = Object.entries({ ...Object.fromEntries(Object.entries(ROWS).map(([name, { schema }]) => [name, schema])), ...MORE })
+  const schemas = Object.entries({
+    ...Object.fromEntries(Object.entries(ROWS).map(([name, { schema }]) => [name, schema])),
+    ...MORE,
+  })
   // ajv finds that 19.99 is no multiple of 0.01, and obeys the siblings of a draft-07 $ref; the table above knows better.
-  const compared = schemas.filter(([name]) => name !== 'multipleOf' && name !== 'draft-07 siblings of $ref are ignored')
+  const compared = schemas.filter(
+    ([name]) => name !== 'multipleOf' && name !== 'draft-07 siblings of $ref are ignored',
+  )
 
   it('has a few dozen schemas', () => {
     expect(compared.length).toBeGreaterThan(50)
@@ -754,7 +1025,9 @@ describe('against ajv', () => {
 
   it.each(compared)('%s', (_, schema) => {
     const options = { strict: false, allErrors: true, validateFormats: false }
-    const reference = (schema['$schema'] === DRAFT_07 ? new Ajv(options) : new Ajv2020(options)).compile(schema)
+    const reference = (
+      schema['$schema'] === DRAFT_07 ? new Ajv(options) : new Ajv2020(options)
+    ).compile(schema)
     const seen = { valid: 0, invalid: 0 }
     fc.assert(
       fc.property(valueFor(schema), (value) => {
@@ -764,12 +1037,15 @@ describe('against ajv', () => {
         const issues = issuesOf(schema, value)
         expect(JSON.stringify(value)).toBe(before)
         if ((issues.length === 0) !== expected)
-          throw new Error(`ajv says ${expected ? 'valid' : 'invalid'}, we say ${JSON.stringify(issues)}`)
+          throw new Error(
+            `ajv says ${expected ? 'valid' : 'invalid'}, we say ${JSON.stringify(issues)}`,
+          )
       }),
       { numRuns: 200 },
     )
     expect(seen.valid).toBeGreaterThan(0)
-    if (schema['then'] === undefined || schema['if'] !== undefined) expect(seen.invalid).toBeGreaterThan(0)
+    if (schema['then'] === undefined || schema['if'] !== undefined)
+      expect(seen.invalid).toBeGreaterThan(0)
   })
 })
 
@@ -783,8 +1059,11 @@ describe('the way from a definition', () => {
 })
 
 describe('forms that refer to each other', { timeout: 3000 }, () => {
-  const operation = (name: string) => KIND(name, { left: { $ref: '#/$defs/term' }, right: { $ref: '#/$defs/term' } })
-  const term = { oneOf: [KIND('number', { value: { type: 'number' } }), operation('sum'), operation('product')] }
+  const operation = (name: string) =>
+    KIND(name, { left: { $ref: '#/$defs/term' }, right: { $ref: '#/$defs/term' } })
+  const term = {
+    oneOf: [KIND('number', { value: { type: 'number' } }), operation('sum'), operation('product')],
+  }
   const schema = { $ref: '#/$defs/term', $defs: { term } }
   /** With twice the work at each level, this would take far longer than a test may. */
   const LEVELS = 18
@@ -816,7 +1095,10 @@ describe('forms that refer to each other', { timeout: 3000 }, () => {
         { properties: { next: { $dynamicRef: '#node' } } },
       ],
     })
-    const strict = { ...node('https://example.com/strict', { type: 'number' }), type: ['number', 'object'] }
+    const strict = {
+      ...node('https://example.com/strict', { type: 'number' }),
+      type: ['number', 'object'],
+    }
     const nested = (innermost: unknown) => {
       let value = innermost
       for (let level = 0; level < LEVELS; level++) value = { next: value }
@@ -827,7 +1109,9 @@ describe('forms that refer to each other', { timeout: 3000 }, () => {
   })
 
   it('are checked as deep as the stack allows', () => {
-    const part = { allOf: [{ anyOf: [{ oneOf: [{ properties: { next: { $ref: '#/$defs/part' } } }] }] }] }
+    const part = {
+      allOf: [{ anyOf: [{ oneOf: [{ properties: { next: { $ref: '#/$defs/part' } } }] }] }],
+    }
     const nested = (levels: number) => {
       let value: object = {}
       for (let level = 0; level < levels; level++) value = { next: value }
@@ -835,18 +1119,28 @@ describe('forms that refer to each other', { timeout: 3000 }, () => {
     }
     const deep = { $ref: '#/$defs/part', $defs: { part } }
     expect(issuesOf(deep, nested(200))).toEqual([])
-    expect(issuesOf(deep, nested(1000))).toEqual([{ path: '', message: 'is nested too deeply to be checked' }])
+    expect(issuesOf(deep, nested(1000))).toEqual([
+      { path: '', message: 'is nested too deeply to be checked' },
+    ])
   })
 
   it('do not tell more than somebody would read', () => {
-    const refer = (name: string) => ({ properties: { next: { $ref: `#/$defs/${name}` } }, required: ['next'] })
+    const refer = (name: string) => ({
+      properties: { next: { $ref: `#/$defs/${name}` } },
+      required: ['next'],
+    })
     const mutual = {
       $ref: '#/$defs/two',
-      $defs: { two: { anyOf: [refer('two'), refer('three')] }, three: { anyOf: [refer('two'), refer('three'), false] } },
+      $defs: {
+        two: { anyOf: [refer('two'), refer('three')] },
+        three: { anyOf: [refer('two'), refer('three'), false] },
+      },
     }
     let value: object = { next: {} }
     for (let level = 0; level < LEVELS; level++) value = { next: value }
     const [issue] = issuesOf(mutual, value)
-    expect(issue?.message).toMatch(/^fits none of the 2 allowed forms \(next fits none of .{900,1000}…\)$/)
+    expect(issue?.message).toMatch(
+      /^fits none of the 2 allowed forms \(next fits none of .{900,1000}…\)$/,
+    )
   })
 })

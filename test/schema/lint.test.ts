@@ -1,12 +1,19 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type JsonSchema, type ServerOptions, type Tool, createServer, tool } from '../../src/index.js'
+import {
+  type JsonSchema,
+  type ServerOptions,
+  type Tool,
+  createServer,
+  tool,
+} from '../../src/index.js'
 import { lint } from '../../src/schema/lint.js'
 import { matches } from '../../src/schema/pattern.js'
 import { compileSimple } from '../../src/schema/simple.js'
 
 const run = () => 'ok'
-const serve = (tools: readonly Tool[], more: Partial<ServerOptions> = {}) => createServer({ name: 'x', version: '1', tools, ...more })
+const serve = (tools: readonly Tool[], more: Partial<ServerOptions> = {}) =>
+  createServer({ name: 'x', version: '1', tools, ...more })
 /** A tool as a program without types would write it. */
 const untyped = (definition: object) => serve([definition as Tool])
 
@@ -34,12 +41,15 @@ describe('names of tools', () => {
     expect([...serve([tool({ name, run })]).tools.keys()]).toEqual([name])
   })
 
-  it.each(['', 'a b', 'a/b', 'ä', 'a\n', '\na', 'a:b', '😀', 'a\u0000', 'x'.repeat(129)])('refuses %j', (name) => {
-    refuses(
-      () => serve([tool({ name, run })]),
-      `Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`,
-    )
-  })
+  it.each(['', 'a b', 'a/b', 'ä', 'a\n', '\na', 'a:b', '😀', 'a\u0000', 'x'.repeat(129)])(
+    'refuses %j',
+    (name) => {
+      refuses(
+        () => serve([tool({ name, run })]),
+        `Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`,
+      )
+    },
+  )
 
   it.each([[undefined], [null], [5], [['a']], [{}]])('refuses %j, which is no string', (name) => {
     refuses(
@@ -54,10 +64,13 @@ describe('names of tools', () => {
     expect(serve([tool({ name: 'a', run }), tool({ name: 'A', run })]).tools.size).toBe(2)
   })
 
-  it.each(['__proto__', 'constructor', 'toString'])('takes %s for a name like any other', (name) => {
-    expect(serve([]).tools.has(name)).toBe(false)
-    expect([...serve([tool({ name, run })]).tools.keys()]).toEqual([name])
-  })
+  it.each(['__proto__', 'constructor', 'toString'])(
+    'takes %s for a name like any other',
+    (name) => {
+      expect(serve([]).tools.has(name)).toBe(false)
+      expect([...serve([tool({ name, run })]).tools.keys()]).toEqual([name])
+    },
+  )
 })
 
 describe('the rest of a tool', () => {
@@ -69,7 +82,10 @@ describe('the rest of a tool', () => {
   })
 
   it.each([0, -1, 1.5, Number.NaN, Infinity])('refuses the concurrency %d', (concurrency) => {
-    refuses(() => serve([tool({ name: 't', concurrency, run })]), 'Tool "t": "concurrency" must be a whole number above 0')
+    refuses(
+      () => serve([tool({ name: 't', concurrency, run })]),
+      'Tool "t": "concurrency" must be a whole number above 0',
+    )
   })
 
   it('takes good limits', () => {
@@ -77,7 +93,9 @@ describe('the rest of a tool', () => {
   })
 
   it('refuses a timeout that no timer can wait', () => {
-    const taken = [Infinity, 2 ** 31].filter((timeout) => serves(() => serve([tool({ name: 't', timeout, run })])))
+    const taken = [Infinity, 2 ** 31].filter((timeout) =>
+      serves(() => serve([tool({ name: 't', timeout, run })])),
+    )
     expect(taken).toEqual([])
     expect(serves(() => serve([tool({ name: 't', timeout: 2 ** 31 - 1, run })]))).toBe(true)
   })
@@ -90,13 +108,17 @@ describe('the rest of a tool', () => {
   })
 
   it('wants a run or a handle', () => {
-    refuses(() => untyped({ name: 't', input: { type: 'object' } }), 'Tool "t": it has no "run", and the server has no "handle" for it')
+    refuses(
+      () => untyped({ name: 't', input: { type: 'object' } }),
+      'Tool "t": it has no "run", and the server has no "handle" for it',
+    )
     expect(serve([{ name: 't', input: { type: 'object' } }], { handle: run }).tools.size).toBe(1)
   })
 })
 
 describe('the top of a schema', () => {
-  const NOT_OBJECT = 'Tool "t": its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise'
+  const NOT_OBJECT =
+    'Tool "t": its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise'
   it.each<[string, JsonSchema]>([
     ['no type', {}],
     ['another type', { type: 'string' }],
@@ -110,17 +132,27 @@ describe('the top of a schema', () => {
   })
 
   it('takes an output of any type', () => {
-    for (const output of [{ type: 'string' }, {}, { oneOf: [{ type: 'string' }, { type: 'array' }] }])
+    for (const output of [
+      { type: 'string' },
+      {},
+      { oneOf: [{ type: 'string' }, { type: 'array' }] },
+    ])
       expect(serveOutput(output).tools.size).toBe(1)
   })
 
   it('refuses an array', () => {
-    refuses(() => untyped({ name: 't', input: [], run }), 'Tool "t": its input schema is not valid: a JSON Schema must be an object')
+    refuses(
+      () => untyped({ name: 't', input: [], run }),
+      'Tool "t": its input schema is not valid: a JSON Schema must be an object',
+    )
   })
 
   it('refuses what is no object in words of its own', () => {
     for (const input of [null, 'object', 5, true])
-      refuses(() => untyped({ name: 't', input, run }), 'Tool "t": its input schema is not valid: a JSON Schema must be an object')
+      refuses(
+        () => untyped({ name: 't', input, run }),
+        'Tool "t": its input schema is not valid: a JSON Schema must be an object',
+      )
   })
 
   it('says which side is wrong', () => {
@@ -136,7 +168,10 @@ const TYPES = 'one of string, number, integer, boolean, null, array, object, or 
 
 describe('keywords with a bad value', () => {
   const tell = (part: unknown, problem: string) =>
-    refuses(() => serveInput(holding(part)), `Tool "t": its input schema is not valid: properties/p/${problem}`)
+    refuses(
+      () => serveInput(holding(part)),
+      `Tool "t": its input schema is not valid: properties/p/${problem}`,
+    )
 
   it.each<[unknown]>([
     ['text'],
@@ -165,26 +200,46 @@ describe('keywords with a bad value', () => {
   it.each<[unknown]>([['true'], [1], [null]])('uniqueItems %j', (uniqueItems) => {
     tell({ uniqueItems }, 'uniqueItems: must be true or false')
   })
-  it.each(['maxItems', 'maxLength', 'maxProperties', 'minItems', 'minLength', 'minProperties', 'maxContains', 'minContains'])(
+  it.each([
+    'maxItems',
+    'maxLength',
+    'maxProperties',
+    'minItems',
+    'minLength',
+    'minProperties',
+    'maxContains',
+    'minContains',
+  ])('%s', (keyword) => {
+    for (const value of ['1', -1, 1.5, null, true, [1]])
+      tell({ [keyword]: value }, `${keyword}: must be a whole number of 0 or more`)
+    expect(lint({ [keyword]: 0 })).toEqual([])
+  })
+  it.each(['exclusiveMaximum', 'exclusiveMinimum', 'maximum', 'minimum', 'multipleOf'])(
     '%s',
     (keyword) => {
-      for (const value of ['1', -1, 1.5, null, true, [1]]) tell({ [keyword]: value }, `${keyword}: must be a whole number of 0 or more`)
-      expect(lint({ [keyword]: 0 })).toEqual([])
+      for (const value of ['1', null, true, [1]])
+        tell(
+          { [keyword]: value },
+          `${keyword}: must be a number${keyword === 'multipleOf' ? ' above 0' : ''}`,
+        )
+      expect(lint({ [keyword]: 0.5 })).toEqual([])
     },
   )
-  it.each(['exclusiveMaximum', 'exclusiveMinimum', 'maximum', 'minimum', 'multipleOf'])('%s', (keyword) => {
-    for (const value of ['1', null, true, [1]])
-      tell({ [keyword]: value }, `${keyword}: must be a number${keyword === 'multipleOf' ? ' above 0' : ''}`)
-    expect(lint({ [keyword]: 0.5 })).toEqual([])
-  })
   it.each([0, -1])('multipleOf %d', (multipleOf) => {
-    expect(() => serveInput(holding({ multipleOf }))).toThrow('Tool "t": its input schema is not valid: properties/p/multipleOf: must be ')
+    expect(() => serveInput(holding({ multipleOf }))).toThrow(
+      'Tool "t": its input schema is not valid: properties/p/multipleOf: must be ',
+    )
   })
-  it.each(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties'])('%s', (keyword) => {
-    for (const value of [[], 'a', true, null]) tell({ [keyword]: value }, `${keyword}: must be an object of schemas`)
-  })
+  it.each(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties'])(
+    '%s',
+    (keyword) => {
+      for (const value of [[], 'a', true, null])
+        tell({ [keyword]: value }, `${keyword}: must be an object of schemas`)
+    },
+  )
   it.each(['allOf', 'anyOf', 'oneOf'])('%s', (keyword) => {
-    for (const value of [[], {}, true, null]) tell({ [keyword]: value }, `${keyword}: must be a non-empty array of schemas`)
+    for (const value of [[], {}, true, null])
+      tell({ [keyword]: value }, `${keyword}: must be a non-empty array of schemas`)
   })
   it.each([
     'additionalProperties',
@@ -200,19 +255,27 @@ describe('keywords with a bad value', () => {
     'unevaluatedItems',
     'unevaluatedProperties',
   ])('%s', (keyword) => {
-    for (const value of ['a', 5, null]) tell({ [keyword]: value }, `${keyword}: a schema must be an object or a boolean`)
+    for (const value of ['a', 5, null])
+      tell({ [keyword]: value }, `${keyword}: a schema must be an object or a boolean`)
     expect(lint({ [keyword]: false })).toEqual([])
   })
   it.each(['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems'])('an element of %s', (keyword) => {
     tell({ [keyword]: [{}, 'a'] }, `${keyword}/1: a schema must be an object or a boolean`)
   })
-  it.each(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties'])('a member of %s', (keyword) => {
-    tell({ [keyword]: { a: {}, b: 5 } }, `${keyword}/b: a schema must be an object or a boolean`)
-  })
+  it.each(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties'])(
+    'a member of %s',
+    (keyword) => {
+      tell({ [keyword]: { a: {}, b: 5 } }, `${keyword}/b: a schema must be an object or a boolean`)
+    },
+  )
   it.each<[string, JsonSchema, string]>([
     ['in an item of an item', { items: { items: { type: 'x' } } }, 'items/items/type'],
     ['in a oneOf', { oneOf: [{}, { not: { type: 'x' } }] }, 'oneOf/1/not/type'],
-    ['in $defs', { $defs: { a: { properties: { b: { type: 'x' } } } } }, '$defs/a/properties/b/type'],
+    [
+      'in $defs',
+      { $defs: { a: { properties: { b: { type: 'x' } } } } },
+      '$defs/a/properties/b/type',
+    ],
     ['in a tuple', { prefixItems: [{ type: 'x' }] }, 'prefixItems/0/type'],
   ])('are found %s', (_, part, path) => {
     tell(part, `${path}: must be ${TYPES}`)
@@ -220,10 +283,24 @@ describe('keywords with a bad value', () => {
 
   it('are not looked for where values stand', () => {
     for (const keyword of ['const', 'default'])
-      expect(lint({ [keyword]: { type: 'x', $ref: 'https://example.com/x', pattern: '(' } })).toEqual([])
+      expect(
+        lint({ [keyword]: { type: 'x', $ref: 'https://example.com/x', pattern: '(' } }),
+      ).toEqual([])
     for (const keyword of ['enum', 'examples'])
-      expect(lint({ [keyword]: [{ type: 'x', $ref: 'https://example.com/x', pattern: '(' }] })).toEqual([])
-    expect(lint({ properties: { type: { type: 'string' }, enum: true, required: {}, $ref: { type: 'string' }, pattern: {} } })).toEqual([])
+      expect(
+        lint({ [keyword]: [{ type: 'x', $ref: 'https://example.com/x', pattern: '(' }] }),
+      ).toEqual([])
+    expect(
+      lint({
+        properties: {
+          type: { type: 'string' },
+          enum: true,
+          required: {},
+          $ref: { type: 'string' },
+          pattern: {},
+        },
+      }),
+    ).toEqual([])
   })
 
   it('gives every problem', () => {
@@ -234,7 +311,8 @@ describe('keywords with a bad value', () => {
     ])
   })
 
-  const unnoticed = (keyword: string, values: readonly unknown[]) => values.filter((value) => lint({ [keyword]: value }).length === 0)
+  const unnoticed = (keyword: string, values: readonly unknown[]) =>
+    values.filter((value) => lint({ [keyword]: value }).length === 0)
 
   it('an array for a schema', () => {
     const keywords = [
@@ -267,9 +345,15 @@ describe('keywords with a bad value', () => {
     expect(unnoticed('dependentRequired', ['a', ['a'], { a: 'b' }, { a: [5] }])).toEqual([])
   })
   it('dependencies of draft-07', () => {
-    expect(unnoticed('dependencies', ['a', { a: 5 }, { a: [5] }, { a: { type: 'x' } }, { a: { $ref: 'https://example.com/x' } }])).toEqual(
-      [],
-    )
+    expect(
+      unnoticed('dependencies', [
+        'a',
+        { a: 5 },
+        { a: [5] },
+        { a: { type: 'x' } },
+        { a: { $ref: 'https://example.com/x' } },
+      ]),
+    ).toEqual([])
   })
 })
 
@@ -303,7 +387,10 @@ describe('$schema', () => {
 
 describe('references', () => {
   const tell = (input: JsonSchema, problem: string) =>
-    refuses(() => serveInput({ type: 'object', ...input }), `Tool "t": its input schema is not valid: ${problem}`)
+    refuses(
+      () => serveInput({ type: 'object', ...input }),
+      `Tool "t": its input schema is not valid: ${problem}`,
+    )
   const OUTSIDE = 'points outside the schema; nothing is fetched, put the part into $defs'
 
   it.each([
@@ -315,7 +402,10 @@ describe('references', () => {
     'urn:uuid:1',
     'https://json-schema.org/draft/2020-12/schema',
   ])('refuses to fetch %s', (reference) => {
-    tell({ properties: { p: { $ref: reference } } }, `properties/p/$ref: ${JSON.stringify(reference)} ${OUTSIDE}`)
+    tell(
+      { properties: { p: { $ref: reference } } },
+      `properties/p/$ref: ${JSON.stringify(reference)} ${OUTSIDE}`,
+    )
     tell({ $dynamicRef: reference }, `$dynamicRef: ${JSON.stringify(reference)} ${OUTSIDE}`)
   })
 
@@ -339,26 +429,52 @@ describe('references', () => {
   })
 
   it.each(['#a', '#missing', '#toString'])('refuses %s, which is no anchor', (reference) => {
-    tell({ $defs: { a: { $anchor: 'A' } }, $ref: reference }, `$ref: ${JSON.stringify(reference)} names no anchor of this schema`)
+    tell(
+      { $defs: { a: { $anchor: 'A' } }, $ref: reference },
+      `$ref: ${JSON.stringify(reference)} names no anchor of this schema`,
+    )
   })
 
   it.each<[string, JsonSchema]>([
     ['#', { $ref: '#' }],
-    ['#/$defs/a', { properties: { p: { $ref: '#/$defs/a' } }, $defs: { a: { $ref: '#/$defs/a' } } }],
-    ['#/$defs/a', { properties: { p: { $ref: '#/$defs/a' } }, $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } }],
+    [
+      '#/$defs/a',
+      { properties: { p: { $ref: '#/$defs/a' } }, $defs: { a: { $ref: '#/$defs/a' } } },
+    ],
+    [
+      '#/$defs/a',
+      {
+        properties: { p: { $ref: '#/$defs/a' } },
+        $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } },
+      },
+    ],
     ['#', { allOf: [{ anyOf: [{ not: { $ref: '#' } }] }] }],
     ['#', { if: { required: ['p'] }, else: { $ref: '#' } }],
     ['#', { dependentSchemas: { p: { oneOf: [true, { $ref: '#' }] } } }],
-    ['#', { $schema: 'http://json-schema.org/draft-07/schema#', dependencies: { p: { $ref: '#' } } }],
+    [
+      '#',
+      { $schema: 'http://json-schema.org/draft-07/schema#', dependencies: { p: { $ref: '#' } } },
+    ],
   ])('refuses %s, which leads back to itself', (reference, schema) => {
-    tell(schema, `$ref: ${JSON.stringify(reference)} leads back to itself, so that no value could ever be checked`)
+    tell(
+      schema,
+      `$ref: ${JSON.stringify(reference)} leads back to itself, so that no value could ever be checked`,
+    )
   })
 
   it.each<JsonSchema>([
     { properties: { p: { $ref: '#' } } },
     { anyOf: [{ properties: { p: { $ref: '#' } } }, { items: { $ref: '#' } }] },
-    { allOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/b' }], $defs: { a: { $ref: '#/$defs/b' }, b: {} } },
-    { $schema: 'http://json-schema.org/draft-07/schema#', $ref: '#/definitions/a', allOf: [{ $ref: '#' }], definitions: { a: {} } },
+    {
+      allOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/b' }],
+      $defs: { a: { $ref: '#/$defs/b' }, b: {} },
+    },
+    {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      $ref: '#/definitions/a',
+      allOf: [{ $ref: '#' }],
+      definitions: { a: {} },
+    },
   ])('takes one that goes into the value: %j', (schema) => {
     expect(lint(schema)).toEqual([])
   })
@@ -384,42 +500,101 @@ describe('references', () => {
     ['a pointer to a pointer', { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: {} } }],
     ['a pointer with escapes', { $ref: '#/$defs/a~1b~0c%20d%25', $defs: { 'a/b~c d%': {} } }],
     ['a pointer into an array', { $ref: '#/allOf/1', allOf: [{}, {}] }],
-    ['a pointer to a property', { properties: { a: { type: 'string' }, b: { $ref: '#/properties/a' } } }],
+    [
+      'a pointer to a property',
+      { properties: { a: { type: 'string' }, b: { $ref: '#/properties/a' } } },
+    ],
     [
       'a pointer to a property of an odd name',
       { properties: { constructor: { type: 'string' }, b: { $ref: '#/properties/constructor' } } },
     ],
     ['the whole, recursively', { properties: { children: { items: { $ref: '#' } } } }],
     ['the whole, by nothing', { properties: { children: { items: { $ref: '' } } } }],
-    ['itself', { $ref: '#/$defs/a', $defs: { a: { properties: { next: { $ref: '#/$defs/a' } } } } }],
+    [
+      'itself',
+      { $ref: '#/$defs/a', $defs: { a: { properties: { next: { $ref: '#/$defs/a' } } } } },
+    ],
     ['an $anchor', { $ref: '#there', $defs: { a: { $anchor: 'there' } } }],
     ['a $dynamicAnchor', { $dynamicRef: '#node', $defs: { a: { $dynamicAnchor: 'node' } } }],
-    ['a relative $id', { $id: 'https://example.com/root.json', $ref: 'item.json', $defs: { a: { $id: 'item.json' } } }],
+    [
+      'a relative $id',
+      {
+        $id: 'https://example.com/root.json',
+        $ref: 'item.json',
+        $defs: { a: { $id: 'item.json' } },
+      },
+    ],
     ['a relative $id without a base', { $ref: 'item', $defs: { a: { $id: 'item' } } }],
     [
       'a part of a relative $id',
-      { $id: 'https://example.com/root.json', $ref: 'item.json#/$defs/b', $defs: { a: { $id: 'item.json', $defs: { b: {} } } } },
+      {
+        $id: 'https://example.com/root.json',
+        $ref: 'item.json#/$defs/b',
+        $defs: { a: { $id: 'item.json', $defs: { b: {} } } },
+      },
     ],
-    ['an absolute $id', { $ref: 'https://example.com/item', $defs: { a: { $id: 'https://example.com/item' } } }],
-    ['the $id of the whole', { $id: 'https://example.com/root', properties: { p: { $ref: 'https://example.com/root' } } }],
-    ['a part by the $id of the whole', { $id: 'https://example.com/root', $ref: 'https://example.com/root#/$defs/a', $defs: { a: {} } }],
+    [
+      'an absolute $id',
+      { $ref: 'https://example.com/item', $defs: { a: { $id: 'https://example.com/item' } } },
+    ],
+    [
+      'the $id of the whole',
+      { $id: 'https://example.com/root', properties: { p: { $ref: 'https://example.com/root' } } },
+    ],
+    [
+      'a part by the $id of the whole',
+      {
+        $id: 'https://example.com/root',
+        $ref: 'https://example.com/root#/$defs/a',
+        $defs: { a: {} },
+      },
+    ],
     [
       'an anchor by the $id of the whole',
-      { $id: 'https://example.com/root', $ref: 'https://example.com/root#there', $defs: { a: { $anchor: 'there' } } },
+      {
+        $id: 'https://example.com/root',
+        $ref: 'https://example.com/root#there',
+        $defs: { a: { $anchor: 'there' } },
+      },
     ],
     ['a URN', { $ref: 'urn:example:item', $defs: { a: { $id: 'urn:example:item' } } }],
-    ['draft-07 definitions', { $schema: 'http://json-schema.org/draft-07/schema#', $ref: '#/definitions/a', definitions: { a: {} } }],
-    ['a draft-07 anchor', { $schema: 'http://json-schema.org/draft-07/schema#', $ref: '#there', definitions: { a: { $id: '#there' } } }],
+    [
+      'draft-07 definitions',
+      {
+        $schema: 'http://json-schema.org/draft-07/schema#',
+        $ref: '#/definitions/a',
+        definitions: { a: {} },
+      },
+    ],
+    [
+      'a draft-07 anchor',
+      {
+        $schema: 'http://json-schema.org/draft-07/schema#',
+        $ref: '#there',
+        definitions: { a: { $id: '#there' } },
+      },
+    ],
   ])('takes %s', (_, input) => {
     expect(serveInput({ type: 'object', ...input }).tools.size).toBe(1)
   })
 
   it('resolves references against the $id above them', () => {
     const schemas: JsonSchema[] = [
-      { $id: 'https://example.com/root.json', $ref: 'https://example.com/item.json', $defs: { a: { $id: 'item.json' } } },
-      { $id: 'https://example.com/root.json', $ref: 'item.json', $defs: { a: { $id: 'https://example.com/item.json' } } },
+      {
+        $id: 'https://example.com/root.json',
+        $ref: 'https://example.com/item.json',
+        $defs: { a: { $id: 'item.json' } },
+      },
+      {
+        $id: 'https://example.com/root.json',
+        $ref: 'item.json',
+        $defs: { a: { $id: 'https://example.com/item.json' } },
+      },
       { $id: 'https://example.com/root.json', $ref: 'root.json#/$defs/a', $defs: { a: {} } },
-      { $ref: 'item.json', $defs: { a: { $id: 'item.json', $defs: { b: {} }, items: { $ref: '#/$defs/b' } } } },
+      {
+        $ref: 'item.json',
+        $defs: { a: { $id: 'item.json', $defs: { b: {} }, items: { $ref: '#/$defs/b' } } },
+      },
     ]
     expect(schemas.flatMap((schema) => lint(schema))).toEqual([])
   })
@@ -437,12 +612,15 @@ describe('references', () => {
 describe('size', () => {
   const nested = (levels: number, bottom: JsonSchema): JsonSchema => {
     let schema = bottom
-    for (let level = 0; level < levels; level++) schema = { type: 'object', properties: { a: schema } }
+    for (let level = 0; level < levels; level++)
+      schema = { type: 'object', properties: { a: schema } }
     return schema
   }
   const wide = (parts: number, part: JsonSchema): JsonSchema => ({
     type: 'object',
-    properties: Object.fromEntries(Array.from({ length: parts }, (_, index) => [`p${index}`, { ...part }])),
+    properties: Object.fromEntries(
+      Array.from({ length: parts }, (_, index) => [`p${index}`, { ...part }]),
+    ),
   })
   const TOO_LARGE = 'the schema is too large (at most 64 levels and 10000 parts)'
   const FULL: JsonSchema = { type: 'string', pattern: 'a' }
@@ -486,18 +664,41 @@ describe('size', () => {
 
 describe('patterns', () => {
   const tell = (part: JsonSchema, path: string, problem: string) =>
-    refuses(() => serveInput(holding(part)), `Tool "t": its input schema is not valid: properties/p/${path}: ${problem}`)
+    refuses(
+      () => serveInput(holding(part)),
+      `Tool "t": its input schema is not valid: properties/p/${path}: ${problem}`,
+    )
 
-  it.each(['(', '[', 'a{2,1}', '*', '\\', '(?<a', '(?<a>.)(?<a>.)', '\\p{Nope}', '\\-', '[z-a]', 'a**'])('refuses %s', (pattern) => {
+  it.each([
+    '(',
+    '[',
+    'a{2,1}',
+    '*',
+    '\\',
+    '(?<a',
+    '(?<a>.)(?<a>.)',
+    '\\p{Nope}',
+    '\\-',
+    '[z-a]',
+    'a**',
+  ])('refuses %s', (pattern) => {
     tell({ pattern }, 'pattern', `${JSON.stringify(pattern)} is not a regular expression`)
   })
 
-  it.each(['^(a+)+\\1$', '^(?<x>a+)+\\k<x>$', '^(a+)(?:a+){2,}\\1$', '^(a*)a*\\1$', '(a*)\\1b', '^(?=(a+)+$)\\1'])(
-    'refuses %s, which a hostile string could stall',
-    (pattern) => {
-      tell({ pattern }, 'pattern', `${JSON.stringify(pattern)} refers back and could take very long for some texts; write it more simply`)
-    },
-  )
+  it.each([
+    '^(a+)+\\1$',
+    '^(?<x>a+)+\\k<x>$',
+    '^(a+)(?:a+){2,}\\1$',
+    '^(a*)a*\\1$',
+    '(a*)\\1b',
+    '^(?=(a+)+$)\\1',
+  ])('refuses %s, which a hostile string could stall', (pattern) => {
+    tell(
+      { pattern },
+      'pattern',
+      `${JSON.stringify(pattern)} refers back and could take very long for some texts; write it more simply`,
+    )
+  })
 
   it.each([
     '^(?=.*\\d)(?=.*[a-z]).{8,}$',
@@ -515,12 +716,20 @@ describe('patterns', () => {
 
   it('looks at the names of members too', () => {
     const pattern = '^(b+)+\\1$'
-    expect(() => serveInput(holding({ patternProperties: { [pattern]: true } }))).toThrow('refers back and could take very long')
-    expect(() => serveInput(holding({ patternProperties: { '(': true } }))).toThrow('"(" is not a regular expression')
+    expect(() => serveInput(holding({ patternProperties: { [pattern]: true } }))).toThrow(
+      'refers back and could take very long',
+    )
+    expect(() => serveInput(holding({ patternProperties: { '(': true } }))).toThrow(
+      '"(" is not a regular expression',
+    )
   })
 
   it('says that it is a name of members', () => {
-    tell({ patternProperties: { '(': true } }, 'patternProperties', '"(" is not a regular expression')
+    tell(
+      { patternProperties: { '(': true } },
+      'patternProperties',
+      '"(" is not a regular expression',
+    )
   })
 
   it('takes an escaped parenthesis for none', () => {
@@ -580,7 +789,15 @@ describe('schemas that must pass', () => {
         title: 't',
         type: 'object',
         properties: {
-          a: { type: ['string', 'null'], minLength: 0, maxLength: 5, pattern: '^a', format: 'email', default: null, examples: ['a'] },
+          a: {
+            type: ['string', 'null'],
+            minLength: 0,
+            maxLength: 5,
+            pattern: '^a',
+            format: 'email',
+            default: null,
+            examples: ['a'],
+          },
           b: {
             type: 'array',
             prefixItems: [{}],
@@ -618,7 +835,13 @@ describe('schemas that must pass', () => {
     ],
     [
       'keywords that nobody knows',
-      { type: 'object', 'x-order': ['a'], discriminator: { propertyName: 'kind' }, nullable: true, example: {} },
+      {
+        type: 'object',
+        'x-order': ['a'],
+        discriminator: { propertyName: 'kind' },
+        nullable: true,
+        example: {},
+      },
     ],
     [
       'keywords left undefined',
@@ -638,7 +861,11 @@ describe('schemas that must pass', () => {
   })
 
   it('does not change them', () => {
-    const input = { type: 'object', properties: { a: { $ref: '#/$defs/b' } }, $defs: { b: { type: 'string' } } }
+    const input = {
+      type: 'object',
+      properties: { a: { $ref: '#/$defs/b' } },
+      $defs: { b: { type: 'string' } },
+    }
     const before = structuredClone(input)
     serveInput(input)
     expect(input).toEqual(before)
@@ -672,35 +899,37 @@ describe('what compiles to a closure', () => {
   ]
 
   it('has no faults, since nobody looks for them then', () => {
-    const { schema: schemas } = fc.letrec<{ value: unknown; schema: Record<string, unknown> }>((tie) => ({
-      value: fc.oneof(
-        { maxDepth: 3 },
-        fc.constantFrom<unknown>(
-          'string',
-          'object',
-          'array',
-          'integer',
-          'text',
-          ['string', 'null'],
-          ['string', 5],
-          ['a', 'b'],
-          ['a', {}],
-          0,
-          3,
-          -1,
-          1.5,
-          true,
-          false,
-          null,
-          'https://json-schema.org/draft/2020-12/schema',
-          'https://example.com/own',
+    const { schema: schemas } = fc.letrec<{ value: unknown; schema: Record<string, unknown> }>(
+      (tie) => ({
+        value: fc.oneof(
+          { maxDepth: 3 },
+          fc.constantFrom<unknown>(
+            'string',
+            'object',
+            'array',
+            'integer',
+            'text',
+            ['string', 'null'],
+            ['string', 5],
+            ['a', 'b'],
+            ['a', {}],
+            0,
+            3,
+            -1,
+            1.5,
+            true,
+            false,
+            null,
+            'https://json-schema.org/draft/2020-12/schema',
+            'https://example.com/own',
+          ),
+          tie('schema'),
+          fc.dictionary(fc.constantFrom('a', 'b'), tie('value'), { maxKeys: 2 }),
+          fc.array(tie('value'), { minLength: 1, maxLength: 2 }),
         ),
-        tie('schema'),
-        fc.dictionary(fc.constantFrom('a', 'b'), tie('value'), { maxKeys: 2 }),
-        fc.array(tie('value'), { minLength: 1, maxLength: 2 }),
-      ),
-      schema: fc.dictionary(fc.constantFrom(...KEYWORDS), tie('value'), { maxKeys: 3 }),
-    }))
+        schema: fc.dictionary(fc.constantFrom(...KEYWORDS), tie('value'), { maxKeys: 3 }),
+      }),
+    )
     const seen = { compiled: 0, faulty: 0 }
     fc.assert(
       fc.property(schemas, (schema) => {

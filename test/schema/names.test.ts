@@ -13,9 +13,19 @@ const streams = { input: new PassThrough(), output: new PassThrough() }
 
 describe('an option that there is not', () => {
   it.each<[string, (options: object) => unknown, string, string]>([
-    ['createServer', (wrong) => createServer({ name: 's', version: '1', ...wrong }), 'instruction', 'instructions'],
+    [
+      'createServer',
+      (wrong) => createServer({ name: 's', version: '1', ...wrong }),
+      'instruction',
+      'instructions',
+    ],
     ['serve', (wrong) => serve(server, { ...streams, ...wrong }), 'maxMesage', 'maxMessage'],
-    ['serveStdio', (wrong) => serveStdio(server, { exit: false, ...wrong }), 'loglevel', 'logLevel'],
+    [
+      'serveStdio',
+      (wrong) => serveStdio(server, { exit: false, ...wrong }),
+      'loglevel',
+      'logLevel',
+    ],
     ['httpHandler', (wrong) => httpHandler(server, wrong), 'origin', 'origins'],
     ['limits', (limits) => httpHandler(server, { limits }), 'session', 'sessions'],
     ['listen', (wrong) => listen(server, { port: 0, ...wrong }), 'prot', 'port'],
@@ -39,20 +49,53 @@ it('compares only words of about the same length', () => {
 })
 
 describe('a member of a definition', () => {
-  const made = (options: Partial<ServerOptions>) => createServer({ name: 's', version: '1', ...options })
+  const made = (options: Partial<ServerOptions>) =>
+    createServer({ name: 's', version: '1', ...options })
   const run = () => 'x'
 
   it.each<[string, (wrong: object) => unknown, string, string]>([
-    ['Tool "x"', (wrong) => made({ tools: [tool({ name: 'x', run, ...wrong })] }), 'desciption', 'description'],
-    ['Tool "x"', (wrong) => made({ tools: [tool({ name: 'x', run, ...wrong })] }), 'timout', 'timeout'],
-    ['Resource "a:b"', (wrong) => made({ resources: [resource({ uri: 'a:b', read: run, ...wrong })] }), 'mimetype', 'mimeType'],
-    ['Prompt "p"', (wrong) => made({ prompts: [prompt({ name: 'p', build: run, ...wrong })] }), 'argument', 'arguments'],
+    [
+      'Tool "x"',
+      (wrong) => made({ tools: [tool({ name: 'x', run, ...wrong })] }),
+      'desciption',
+      'description',
+    ],
+    [
+      'Tool "x"',
+      (wrong) => made({ tools: [tool({ name: 'x', run, ...wrong })] }),
+      'timout',
+      'timeout',
+    ],
+    [
+      'Resource "a:b"',
+      (wrong) => made({ resources: [resource({ uri: 'a:b', read: run, ...wrong })] }),
+      'mimetype',
+      'mimeType',
+    ],
+    [
+      'Prompt "p"',
+      (wrong) => made({ prompts: [prompt({ name: 'p', build: run, ...wrong })] }),
+      'argument',
+      'arguments',
+    ],
   ])('of %s is refused where another is meant', (where, give, wrong, meant) => {
-    expect(() => give({ [wrong]: 'x' })).toThrow(`${where}: there is no "${wrong}"; did you mean "${meant}"?`)
+    expect(() => give({ [wrong]: 'x' })).toThrow(
+      `${where}: there is no "${wrong}"; did you mean "${meant}"?`,
+    )
   })
 
   it('may be of your own', () => {
-    const own = { data: 1, tags: ['a'], owner: 'me', type: 'it', id: 3, enabled: true, beta: true, names: ['y'], runs: 0 }
+    const own = {
+      data: 1,
+      tags: ['a'],
+      owner: 'me',
+      type: 'it',
+      id: 3,
+      enabled: true,
+      beta: true,
+      names: ['y'],
+      runs: 0,
+    }
     const { tools } = made({ tools: [tool({ name: 'x', run, ...own })] })
     expect(tools.get('x')?.definition).toMatchObject(own)
   })

@@ -45,17 +45,31 @@ describe('patterns', () => {
       part: fc.oneof(
         { depthSize: 'small' },
         atom,
-        fc.tuple(fc.constantFrom('(?=', '(?!', '(?<=', '(?<!'), tie('pattern')).map(([look, inside]) => `${look}${inside})`),
         fc
-          .tuple(fc.constantFrom('(', '(?:', '(?<n>'), tie('pattern'), fc.constantFrom(')', ')*', ')+', ')?', '){2}', '){0,2}', ')*?'))
+          .tuple(fc.constantFrom('(?=', '(?!', '(?<=', '(?<!'), tie('pattern'))
+          .map(([look, inside]) => `${look}${inside})`),
+        fc
+          .tuple(
+            fc.constantFrom('(', '(?:', '(?<n>'),
+            tie('pattern'),
+            fc.constantFrom(')', ')*', ')+', ')?', '){2}', '){0,2}', ')*?'),
+          )
           .map((parts) => parts.join('')),
         fc
-          .tuple(fc.constantFrom('a', 'b', '.', '[ab]', '\\w', '\\s', '😀'), fc.constantFrom('*', '+', '?', '{2}', '{1,}', '{0,2}', '+?'))
+          .tuple(
+            fc.constantFrom('a', 'b', '.', '[ab]', '\\w', '\\s', '😀'),
+            fc.constantFrom('*', '+', '?', '{2}', '{1,}', '{0,2}', '+?'),
+          )
           .map((parts) => parts.join('')),
       ),
-      pattern: fc.array(tie('part'), { maxLength: 3 }).chain((parts) => fc.constantFrom(parts.join(''), parts.join('|'))),
+      pattern: fc
+        .array(tie('part'), { maxLength: 3 })
+        .chain((parts) => fc.constantFrom(parts.join(''), parts.join('|'))),
     }))
-    const text = fc.string({ unit: fc.constantFrom('a', 'b', '1', ' ', '😀', '-', '\n', '\u2028'), maxLength: 8 })
+    const text = fc.string({
+      unit: fc.constantFrom('a', 'b', '1', ' ', '😀', '-', '\n', '\u2028'),
+      maxLength: 8,
+    })
     let tried = 0
     fc.assert(
       fc.property(pattern, fc.array(text, { minLength: 3, maxLength: 3 }), (source, texts) => {
@@ -65,7 +79,8 @@ describe('patterns', () => {
           return // two groups of one name
         }
         tried++
-        for (const each of texts) expect([each, matches(source, each)]).toEqual([each, native(source, each)])
+        for (const each of texts)
+          expect([each, matches(source, each)]).toEqual([each, native(source, each)])
       }),
       { numRuns: 5000 },
     )
@@ -101,32 +116,50 @@ describe('patterns', () => {
       issues: [{ message: `has a name that is too long to be compared with the pattern ${heavy}` }],
     })
     // A long text alone is no reason.
-    expect(matches('^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==)?$', 'QUJD'.repeat(500_000))).toBe(true)
+    expect(matches('^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==)?$', 'QUJD'.repeat(500_000))).toBe(
+      true,
+    )
   })
 
   it('may look around', () => {
     const password = '^(?=.*[a-z])(?=.*\\d)(?!.*\\s)(?<!x).{4,}(?<!-)$'
     expect(patternProblem(password)).toBeUndefined()
-    expect(['😀', 'a😀'].map((text) => matches('^(?=.*😀$)(?!.😀)(?<=^).+(?<=😀)$', text))).toEqual([true, false])
-    expect(['abc1', 'abcd', '1234', 'ab 1', 'ab1-'].map((text) => matches(password, text))).toEqual([true, false, false, false, false])
+    expect(['😀', 'a😀'].map((text) => matches('^(?=.*😀$)(?!.😀)(?<=^).+(?<=😀)$', text))).toEqual(
+      [true, false],
+    )
+    expect(['abc1', 'abcd', '1234', 'ab 1', 'ab1-'].map((text) => matches(password, text))).toEqual(
+      [true, false, false, false, false],
+    )
   })
 
-  it.each(['^(a|b)\\1$', '^(["\']).*\\1$', '^.{20000}$', '^a{1,20000}$'])('%s is left to the runtime', (pattern) => {
-    expect(patternProblem(pattern)).toBeUndefined()
-    expect([matches(pattern, 'aa'), matches(pattern, '""')]).toEqual([native(pattern, 'aa'), native(pattern, '""')])
-  })
-
-  it.each(['(a*)\\1', '^(a*)a*\\1$', '^(a?)a?a?\\1aaa$', '^(a|a)(a|a)\\1$', '^(a)(?:\\1)*$', '^(?:(?=(a))\\1)+$'])(
-    '%s might never end',
+  it.each(['^(a|b)\\1$', '^(["\']).*\\1$', '^.{20000}$', '^a{1,20000}$'])(
+    '%s is left to the runtime',
     (pattern) => {
-      expect(patternProblem(pattern)).toBe(
-        `${JSON.stringify(pattern)} refers back and could take very long for some texts; write it more simply`,
-      )
+      expect(patternProblem(pattern)).toBeUndefined()
+      expect([matches(pattern, 'aa'), matches(pattern, '""')]).toEqual([
+        native(pattern, 'aa'),
+        native(pattern, '""'),
+      ])
     },
   )
 
+  it.each([
+    '(a*)\\1',
+    '^(a*)a*\\1$',
+    '^(a?)a?a?\\1aaa$',
+    '^(a|a)(a|a)\\1$',
+    '^(a)(?:\\1)*$',
+    '^(?:(?=(a))\\1)+$',
+  ])('%s might never end', (pattern) => {
+    expect(patternProblem(pattern)).toBe(
+      `${JSON.stringify(pattern)} refers back and could take very long for some texts; write it more simply`,
+    )
+  })
+
   it('must not be enormous', () => {
-    expect(patternProblem('((a{100}){100}){100}')).toContain('is too large and could take very long for some texts')
+    expect(patternProblem('((a{100}){100}){100}')).toContain(
+      'is too large and could take very long for some texts',
+    )
     expect(patternProblem('(')).toBe('"(" is not a regular expression')
   })
 })

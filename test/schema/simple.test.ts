@@ -23,27 +23,65 @@ interface Row {
 }
 
 /** One of each JSON type. */
-const EACH = { string: 'a', number: 1.5, integer: 7, boolean: false, null: null, array: [], object: {} }
+const EACH = {
+  string: 'a',
+  number: 1.5,
+  integer: 7,
+  boolean: false,
+  null: null,
+  array: [],
+  object: {},
+}
 const allBut = (...types: (keyof typeof EACH)[]) =>
-  Object.entries(EACH).flatMap(([type, value]) => (types.includes(type as keyof typeof EACH) ? [] : [value]))
+  Object.entries(EACH).flatMap(([type, value]) =>
+    types.includes(type as keyof typeof EACH) ? [] : [value],
+  )
 
 const ROWS: Record<string, Row> = {
   'the empty schema': { schema: {}, valid: Object.values(EACH), invalid: [] },
   'the schema true': { schema: true, valid: Object.values(EACH), invalid: [] },
-  'type string': { schema: { type: 'string' }, valid: ['', 'a', '5', 'null'], invalid: allBut('string') },
-  'type number': { schema: { type: 'number' }, valid: [0, -0, 1.5, -1, 1e300], invalid: [...allBut('number', 'integer'), '1'] },
+  'type string': {
+    schema: { type: 'string' },
+    valid: ['', 'a', '5', 'null'],
+    invalid: allBut('string'),
+  },
+  'type number': {
+    schema: { type: 'number' },
+    valid: [0, -0, 1.5, -1, 1e300],
+    invalid: [...allBut('number', 'integer'), '1'],
+  },
   'type integer': {
     schema: { type: 'integer' },
     valid: [0, -0, -3, 1.0, 1e300, 9007199254740994],
     invalid: [...allBut('integer'), '1', 0.5],
   },
-  'type boolean': { schema: { type: 'boolean' }, valid: [true, false], invalid: [...allBut('boolean'), 0, 1, 'true'] },
-  'type null': { schema: { type: 'null' }, valid: [null], invalid: [...allBut('null'), 0, false, ''] },
-  'type array': { schema: { type: 'array' }, valid: [[], [1], [[]]], invalid: [...allBut('array'), { length: 0 }] },
+  'type boolean': {
+    schema: { type: 'boolean' },
+    valid: [true, false],
+    invalid: [...allBut('boolean'), 0, 1, 'true'],
+  },
+  'type null': {
+    schema: { type: 'null' },
+    valid: [null],
+    invalid: [...allBut('null'), 0, false, ''],
+  },
+  'type array': {
+    schema: { type: 'array' },
+    valid: [[], [1], [[]]],
+    invalid: [...allBut('array'), { length: 0 }],
+  },
   'type object': { schema: { type: 'object' }, valid: [{}, { a: 1 }], invalid: allBut('object') },
-  'a list of types': { schema: { type: ['string', 'null'] }, valid: ['', 'a', null], invalid: allBut('string', 'null') },
+  'a list of types': {
+    schema: { type: ['string', 'null'] },
+    valid: ['', 'a', null],
+    invalid: allBut('string', 'null'),
+  },
   'a list of one type': { schema: { type: ['integer'] }, valid: [1], invalid: [1.5, '1'] },
-  'enum of strings': { schema: { enum: ['a', 'b'] }, valid: ['a', 'b'], invalid: ['', 'A', 'ab', 'c', ['a'], null] },
+  'enum of strings': {
+    schema: { enum: ['a', 'b'] },
+    valid: ['a', 'b'],
+    invalid: ['', 'A', 'ab', 'c', ['a'], null],
+  },
   'enum of scalars': {
     schema: { enum: [1, 'x', null, false] },
     valid: [1, 1.0, 'x', null, false],
@@ -53,13 +91,21 @@ const ROWS: Record<string, Row> = {
   'const scalar': { schema: { const: 'on' }, valid: ['on'], invalid: ['off', 'ON', null, ['on']] },
   'const null': { schema: { const: null }, valid: [null], invalid: [0, '', false, undefined, {}] },
   'const false': { schema: { const: false }, valid: [false], invalid: [0, '', null, true] },
-  'enum next to type': { schema: { type: 'string', enum: ['a', 1] }, valid: ['a'], invalid: [1, 'b'] },
+  'enum next to type': {
+    schema: { type: 'string', enum: ['a', 1] },
+    valid: ['a'],
+    invalid: [1, 'b'],
+  },
   properties: {
     schema: { properties: { a: { type: 'string' }, b: { type: 'number' } } },
     valid: [{}, { a: 'x' }, { b: 1 }, { a: 'x', b: 1, c: null }, 'no object', 5, [], null],
     invalid: [{ a: 1 }, { b: 'x' }, { a: null }, { a: 'x', b: '1' }],
   },
-  'properties with true': { schema: { properties: { a: true } }, valid: [{}, { a: null }, { a: {} }], invalid: [] },
+  'properties with true': {
+    schema: { properties: { a: true } },
+    valid: [{}, { a: null }, { a: {} }],
+    invalid: [],
+  },
   required: {
     schema: { required: ['a', 'b'] },
     valid: [{ a: 1, b: 1 }, { a: null, b: undefined }, 'x', [], null],
@@ -71,7 +117,11 @@ const ROWS: Record<string, Row> = {
     valid: [{}, { a: 1 }, [], 'x'],
     invalid: [{ b: 1 }, { a: 1, b: 1 }, { A: 1 }],
   },
-  'additionalProperties false alone': { schema: { additionalProperties: false }, valid: [{}, [1], 'a'], invalid: [{ a: 1 }, { '': 1 }] },
+  'additionalProperties false alone': {
+    schema: { additionalProperties: false },
+    valid: [{}, [1], 'a'],
+    invalid: [{ a: 1 }, { '': 1 }],
+  },
   'additionalProperties true': {
     schema: { properties: { a: { type: 'string' } }, additionalProperties: true },
     valid: [{ b: 1 }, { a: 'x', b: {} }],
@@ -93,16 +143,44 @@ const ROWS: Record<string, Row> = {
     valid: [[], [[]], [[true], [false, true]]],
     invalid: [[true], [[1]], [[], null]],
   },
-  minimum: { schema: { minimum: 3 }, valid: [3, 3.0001, 1e9, '1', null, [], {}], invalid: [2.9999, 0, -5] },
+  minimum: {
+    schema: { minimum: 3 },
+    valid: [3, 3.0001, 1e9, '1', null, [], {}],
+    invalid: [2.9999, 0, -5],
+  },
   maximum: { schema: { maximum: 3 }, valid: [3, 2.9, -1e9, '9', true], invalid: [3.0001, 4] },
-  exclusiveMinimum: { schema: { exclusiveMinimum: 0 }, valid: [0.0001, 1, 'a'], invalid: [0, -0, -1] },
-  exclusiveMaximum: { schema: { exclusiveMaximum: 0 }, valid: [-0.0001, -1, 'a'], invalid: [0, -0, 1] },
-  minLength: { schema: { minLength: 2 }, valid: ['ab', 'abc', '😀😀', 5, null, [], [1]], invalid: ['', 'a', '😀'] },
-  maxLength: { schema: { maxLength: 2 }, valid: ['', 'ab', '😀😀', 5, ['a', 'b', 'c']], invalid: ['abc', '😀😀😀'] },
+  exclusiveMinimum: {
+    schema: { exclusiveMinimum: 0 },
+    valid: [0.0001, 1, 'a'],
+    invalid: [0, -0, -1],
+  },
+  exclusiveMaximum: {
+    schema: { exclusiveMaximum: 0 },
+    valid: [-0.0001, -1, 'a'],
+    invalid: [0, -0, 1],
+  },
+  minLength: {
+    schema: { minLength: 2 },
+    valid: ['ab', 'abc', '😀😀', 5, null, [], [1]],
+    invalid: ['', 'a', '😀'],
+  },
+  maxLength: {
+    schema: { maxLength: 2 },
+    valid: ['', 'ab', '😀😀', 5, ['a', 'b', 'c']],
+    invalid: ['abc', '😀😀😀'],
+  },
   minItems: { schema: { minItems: 2 }, valid: [[1, 2], [1, 2, 3], 'a', {}], invalid: [[], [1]] },
   maxItems: { schema: { maxItems: 1 }, valid: [[], [1], 'abc', { a: 1, b: 2 }], invalid: [[1, 2]] },
-  minProperties: { schema: { minProperties: 1 }, valid: [{ a: 1 }, { a: undefined }, [], ''], invalid: [{}] },
-  maxProperties: { schema: { maxProperties: 1 }, valid: [{}, { a: 1 }, [1, 2], 'ab'], invalid: [{ a: 1, b: 2 }] },
+  minProperties: {
+    schema: { minProperties: 1 },
+    valid: [{ a: 1 }, { a: undefined }, [], ''],
+    invalid: [{}],
+  },
+  maxProperties: {
+    schema: { maxProperties: 1 },
+    valid: [{}, { a: 1 }, [1, 2], 'ab'],
+    invalid: [{ a: 1, b: 2 }],
+  },
   'annotations alone': {
     schema: {
       title: 't',
@@ -120,17 +198,27 @@ const ROWS: Record<string, Row> = {
     valid: [...Object.values(EACH), 'not an email'],
     invalid: [],
   },
-  'annotations beside keywords': { schema: { type: 'string', format: 'date', default: 1, 'x-a': {} }, valid: ['not a date'], invalid: [1] },
+  'annotations beside keywords': {
+    schema: { type: 'string', format: 'date', default: 1, 'x-a': {} },
+    valid: ['not a date'],
+    invalid: [1],
+  },
 }
 
 describe.each(Object.entries(ROWS))('%s', (_, { schema, valid, invalid }) => {
-  it.each(valid.map((value) => [JSON.stringify(value) ?? 'undefined', value]))('takes %s', (_text, value) => {
-    expect(issuesOf(schema, value)).toEqual([])
-  })
+  it.each(valid.map((value) => [JSON.stringify(value) ?? 'undefined', value]))(
+    'takes %s',
+    (_text, value) => {
+      expect(issuesOf(schema, value)).toEqual([])
+    },
+  )
   if (invalid.length === 0) return
-  it.each(invalid.map((value) => [JSON.stringify(value) ?? 'undefined', value]))('refuses %s', (_text, value) => {
-    expect(issuesOf(schema, value)).not.toEqual([])
-  })
+  it.each(invalid.map((value) => [JSON.stringify(value) ?? 'undefined', value]))(
+    'refuses %s',
+    (_text, value) => {
+      expect(issuesOf(schema, value)).not.toEqual([])
+    },
+  )
 })
 
 describe('every keyword has rows', () => {
@@ -153,7 +241,9 @@ describe('every keyword has rows', () => {
     'minProperties',
     'maxProperties',
   ])('%s', (keyword) => {
-    const rows = Object.values(ROWS).filter(({ schema }) => typeof schema === 'object' && schema !== null && keyword in schema)
+    const rows = Object.values(ROWS).filter(
+      ({ schema }) => typeof schema === 'object' && schema !== null && keyword in schema,
+    )
     expect(rows.flatMap(({ valid }) => valid).length).toBeGreaterThan(0)
     expect(rows.flatMap(({ invalid }) => invalid).length).toBeGreaterThan(0)
   })
@@ -165,17 +255,44 @@ describe('what it says', () => {
     properties: {
       name: { type: 'string', minLength: 1 },
       age: { type: 'integer', minimum: 0 },
-      tags: { type: 'array', items: { type: 'object', properties: { id: { type: ['integer', 'string'] } }, required: ['id'] } },
+      tags: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { id: { type: ['integer', 'string'] } },
+          required: ['id'],
+        },
+      },
     },
     required: ['name'],
     additionalProperties: false,
   }
   it.each<[string, unknown, unknown, Issue[]]>([
-    ['a wrong type at the top', PERSON, [], [{ path: '', message: 'must be an object, not an array' }]],
-    ['a wrong type, briefly', { type: 'string' }, 5, [{ path: '', message: 'must be a string, not 5' }]],
+    [
+      'a wrong type at the top',
+      PERSON,
+      [],
+      [{ path: '', message: 'must be an object, not an array' }],
+    ],
+    [
+      'a wrong type, briefly',
+      { type: 'string' },
+      5,
+      [{ path: '', message: 'must be a string, not 5' }],
+    ],
     ['a wrong type, null', { type: 'null' }, 'x', [{ path: '', message: 'must be null, not "x"' }]],
-    ['a wrong type of several', { type: ['integer', 'null'] }, 1.5, [{ path: '', message: 'must be an integer or null, not 1.5' }]],
-    ['an undefined value', { type: 'number' }, undefined, [{ path: '', message: 'must be a number, not undefined' }]],
+    [
+      'a wrong type of several',
+      { type: ['integer', 'null'] },
+      1.5,
+      [{ path: '', message: 'must be an integer or null, not 1.5' }],
+    ],
+    [
+      'an undefined value',
+      { type: 'number' },
+      undefined,
+      [{ path: '', message: 'must be a number, not undefined' }],
+    ],
     [
       'nothing else about a value of the wrong type',
       { minimum: 5, maximum: 1, type: 'integer', enum: [9] },
@@ -183,15 +300,30 @@ describe('what it says', () => {
       [{ path: '', message: 'must be an integer, not "3"' }],
     ],
     ['a missing member', PERSON, {}, [{ path: 'name', message: 'is required' }]],
-    ['a missing member of an item', PERSON, { name: 'n', tags: [{ id: 1 }, {}] }, [{ path: 'tags[1].id', message: 'is required' }]],
+    [
+      'a missing member of an item',
+      PERSON,
+      { name: 'n', tags: [{ id: 1 }, {}] },
+      [{ path: 'tags[1].id', message: 'is required' }],
+    ],
     [
       'a wrong member of an item',
       PERSON,
       { name: 'n', tags: [{ id: true }] },
       [{ path: 'tags[0].id', message: 'must be an integer or a string, not true' }],
     ],
-    ['an unknown member', PERSON, { name: 'n', nam: 1 }, [{ path: 'nam', message: 'is not known here; known are name, age, tags' }]],
-    ['an unknown member where none is known', { additionalProperties: false }, { a: 1 }, [{ path: 'a', message: 'is not known here' }]],
+    [
+      'an unknown member',
+      PERSON,
+      { name: 'n', nam: 1 },
+      [{ path: 'nam', message: 'is not known here; known are name, age, tags' }],
+    ],
+    [
+      'an unknown member where none is known',
+      { additionalProperties: false },
+      { a: 1 },
+      [{ path: 'a', message: 'is not known here' }],
+    ],
     [
       'an unknown member deeper',
       { properties: { o: PERSON } },
@@ -204,25 +336,75 @@ describe('what it says', () => {
       { a: 1, b: 'x' },
       [{ path: 'b', message: 'must be a number, not "x"' }],
     ],
-    ['a value of no enum', { enum: ['a', 1, null] }, 'b', [{ path: '', message: 'must be one of "a", 1, null, not "b"' }]],
-    ['a value that is not the const', { const: 'a' }, {}, [{ path: '', message: 'must be "a", not an object' }]],
+    [
+      'a value of no enum',
+      { enum: ['a', 1, null] },
+      'b',
+      [{ path: '', message: 'must be one of "a", 1, null, not "b"' }],
+    ],
+    [
+      'a value that is not the const',
+      { const: 'a' },
+      {},
+      [{ path: '', message: 'must be "a", not an object' }],
+    ],
     ['minimum', { minimum: 3 }, 2, [{ path: '', message: 'must be at least 3, not 2' }]],
     ['maximum', { maximum: 3 }, 4.5, [{ path: '', message: 'must be at most 3, not 4.5' }]],
-    ['exclusiveMinimum', { exclusiveMinimum: 3 }, 3, [{ path: '', message: 'must be greater than 3, not 3' }]],
-    ['exclusiveMaximum', { exclusiveMaximum: 3 }, 3, [{ path: '', message: 'must be less than 3, not 3' }]],
-    ['minLength', PERSON, { name: '' }, [{ path: 'name', message: 'must have at least 1 characters, not 0' }]],
-    ['maxLength', { maxLength: 1 }, '😀😀', [{ path: '', message: 'must have at most 1 characters, not 2' }]],
-    ['minItems', { minItems: 2 }, [1], [{ path: '', message: 'must have at least 2 items, not 1' }]],
+    [
+      'exclusiveMinimum',
+      { exclusiveMinimum: 3 },
+      3,
+      [{ path: '', message: 'must be greater than 3, not 3' }],
+    ],
+    [
+      'exclusiveMaximum',
+      { exclusiveMaximum: 3 },
+      3,
+      [{ path: '', message: 'must be less than 3, not 3' }],
+    ],
+    [
+      'minLength',
+      PERSON,
+      { name: '' },
+      [{ path: 'name', message: 'must have at least 1 characters, not 0' }],
+    ],
+    [
+      'maxLength',
+      { maxLength: 1 },
+      '😀😀',
+      [{ path: '', message: 'must have at most 1 characters, not 2' }],
+    ],
+    [
+      'minItems',
+      { minItems: 2 },
+      [1],
+      [{ path: '', message: 'must have at least 2 items, not 1' }],
+    ],
     ['maxItems', { maxItems: 0 }, [1], [{ path: '', message: 'must have at most 0 items, not 1' }]],
-    ['minProperties', { minProperties: 1 }, {}, [{ path: '', message: 'must have at least 1 properties, not 0' }]],
-    ['maxProperties', { maxProperties: 0 }, { a: 1 }, [{ path: '', message: 'must have at most 0 properties, not 1' }]],
+    [
+      'minProperties',
+      { minProperties: 1 },
+      {},
+      [{ path: '', message: 'must have at least 1 properties, not 0' }],
+    ],
+    [
+      'maxProperties',
+      { maxProperties: 0 },
+      { a: 1 },
+      [{ path: '', message: 'must have at most 0 properties, not 1' }],
+    ],
     [
       'an item of an item',
       { items: { items: { type: 'number' } } },
       [[1], [2, '3']],
       [{ path: '[1][1]', message: 'must be a number, not "3"' }],
     ],
-    ['a long string', { type: 'number' }, 'x'.repeat(41), [{ path: '', message: 'must be a number, not a string of 41 characters' }]],
+    [
+      'a long string',
+      { type: 'number' },
+      'x'.repeat(41),
+      [{ path: '', message: 'must be a number, not a string of 41 characters' }],
+    ],
     [
       'all that is wrong, in the order of the schema',
       PERSON,
@@ -248,7 +430,9 @@ describe('what it says', () => {
     [-0.5, '-0.5'],
     [undefined, 'undefined'],
   ])('describes %j', (value, words) => {
-    expect(issuesOf({ type: 'null' }, value)).toEqual([{ path: '', message: `must be null, not ${words}` }])
+    expect(issuesOf({ type: 'null' }, value)).toEqual([
+      { path: '', message: `must be null, not ${words}` },
+    ])
   })
 
   it('writes a list of types that begins with null in good English', () => {
@@ -266,28 +450,40 @@ describe('what it says', () => {
 
 describe('own properties only', () => {
   const HOSTILE = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf']
-  const withMember = (name: string, value: unknown) => json(`{${JSON.stringify(name)}:${JSON.stringify(value)}}`)
-  const withProperty = (name: string, schema: unknown) => ({ type: 'object', properties: withMember(name, schema) })
+  const withMember = (name: string, value: unknown) =>
+    json(`{${JSON.stringify(name)}:${JSON.stringify(value)}}`)
+  const withProperty = (name: string, schema: unknown) => ({
+    type: 'object',
+    properties: withMember(name, schema),
+  })
 
   it.each(HOSTILE)('%s as a property name', (name) => {
     const schema = withProperty(name, { type: 'string' })
     expect(issuesOf(schema, {})).toEqual([])
     expect(issuesOf(schema, withMember(name, 'x'))).toEqual([])
-    expect(issuesOf(schema, withMember(name, 1))).toEqual([{ path: name, message: 'must be a string, not 1' }])
+    expect(issuesOf(schema, withMember(name, 1))).toEqual([
+      { path: name, message: 'must be a string, not 1' },
+    ])
   })
 
   it.each(HOSTILE)('%s as a required name', (name) => {
     const schema = { type: 'object', required: [name] }
     expect(issuesOf(schema, {})).toEqual([{ path: name, message: 'is required' }])
     expect(issuesOf(schema, withMember(name, null))).toEqual([])
-    expect(issuesOf(schema, Object.create({ [name]: 1 }))).toEqual([{ path: name, message: 'is required' }])
+    expect(issuesOf(schema, Object.create({ [name]: 1 }))).toEqual([
+      { path: name, message: 'is required' },
+    ])
   })
 
   it.each(HOSTILE)('%s as an unknown name', (name) => {
     const closed = { type: 'object', properties: { a: true }, additionalProperties: false }
     expect(issuesOf(closed, {})).toEqual([])
-    expect(issuesOf(closed, withMember(name, 1))).toEqual([{ path: name, message: 'is not known here; known are a' }])
-    expect(issuesOf({ ...withProperty(name, true), additionalProperties: false }, withMember(name, 1))).toEqual([])
+    expect(issuesOf(closed, withMember(name, 1))).toEqual([
+      { path: name, message: 'is not known here; known are a' },
+    ])
+    expect(
+      issuesOf({ ...withProperty(name, true), additionalProperties: false }, withMember(name, 1)),
+    ).toEqual([])
     expect(issuesOf({ additionalProperties: { type: 'string' } }, withMember(name, 1))).toEqual([
       { path: name, message: 'must be a string, not 1' },
     ])
@@ -311,9 +507,17 @@ describe('own properties only', () => {
 
   it('objects without a prototype are objects', () => {
     const bare: unknown = Object.assign(Object.create(null), { a: 'x' })
-    expect(issuesOf({ type: 'object', properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false }, bare)).toEqual(
-      [],
-    )
+    expect(
+      issuesOf(
+        {
+          type: 'object',
+          properties: { a: { type: 'string' } },
+          required: ['a'],
+          additionalProperties: false,
+        },
+        bare,
+      ),
+    ).toEqual([])
   })
 })
 
@@ -344,11 +548,14 @@ describe('lengths are counted in code points', () => {
 
   it('as the string iterator counts them', () => {
     fc.assert(
-      fc.property(fc.array(fc.constantFrom('a', '\ud83d', '\ude00', '\udbff', '\udfff', 'é')), (units) => {
-        const text = units.join('')
-        const length = Array.from(text).length
-        expect(issuesOf({ minLength: length, maxLength: length }, text)).toEqual([])
-      }),
+      fc.property(
+        fc.array(fc.constantFrom('a', '\ud83d', '\ude00', '\udbff', '\udfff', 'é')),
+        (units) => {
+          const text = units.join('')
+          const length = Array.from(text).length
+          expect(issuesOf({ minLength: length, maxLength: length }, text)).toEqual([])
+        },
+      ),
     )
   })
 })
@@ -390,64 +597,94 @@ describe('against two other validators', () => {
   const size = fc.nat(4)
   const limit = fc.constantFrom(-2.5, -1, 0, 1, 1.5, 3, 10)
   const optional = { requiredKeys: [] as [] }
-  const typeName = fc.constantFrom('string', 'number', 'integer', 'boolean', 'null', 'array', 'object')
+  const typeName = fc.constantFrom(
+    'string',
+    'number',
+    'integer',
+    'boolean',
+    'null',
+    'array',
+    'object',
+  )
 
-  const { schema: schemas } = fc.letrec<{ part: unknown; schema: Record<string, unknown> }>((tie) => {
-    const objectKeywords = {
-      properties: fc.dictionary(fc.constantFrom(...NAMES), tie('part'), { maxKeys: 4, noNullPrototype: true }),
-      required: fc.subarray(NAMES, { maxLength: 2 }),
-      additionalProperties: fc.oneof(fc.boolean(), tie('part')),
-      minProperties: fc.nat(2),
-      maxProperties: size,
-    }
-    const arrayKeywords = { items: tie('part'), minItems: fc.nat(2), maxItems: size }
-    const numberKeywords = { minimum: limit, maximum: limit, exclusiveMinimum: limit, exclusiveMaximum: limit }
-    const stringKeywords = { minLength: fc.nat(2), maxLength: size }
-    // cfworker asserts the formats it knows, so none of those.
-    const annotations = {
-      title: fc.constant('t'),
-      description: fc.constant('d'),
-      format: fc.constant('postcode'),
-      default: scalar,
-      'x-more': scalar,
-    }
-    const anyType = fc.oneof(
-      { weight: 3, arbitrary: typeName },
-      { weight: 1, arbitrary: fc.uniqueArray(typeName, { minLength: 1, maxLength: 3 }) },
-    )
-    const of = (type: string, keywords: Record<string, fc.Arbitrary<unknown>>) =>
-      fc.record({ type: fc.constant(type), ...keywords, description: fc.constant('d') }, { requiredKeys: ['type'], noNullPrototype: true })
-    return {
-      part: fc.oneof({ maxDepth: 3 }, { weight: 9, arbitrary: tie('schema') }, { weight: 1, arbitrary: fc.constant(true) }),
-      schema: fc.oneof(
-        { maxDepth: 3 },
-        fc.record({ type: anyType, ...annotations }, { ...optional, noNullPrototype: true }),
+  const { schema: schemas } = fc.letrec<{ part: unknown; schema: Record<string, unknown> }>(
+    (tie) => {
+      const objectKeywords = {
+        properties: fc.dictionary(fc.constantFrom(...NAMES), tie('part'), {
+          maxKeys: 4,
+          noNullPrototype: true,
+        }),
+        required: fc.subarray(NAMES, { maxLength: 2 }),
+        additionalProperties: fc.oneof(fc.boolean(), tie('part')),
+        minProperties: fc.nat(2),
+        maxProperties: size,
+      }
+      const arrayKeywords = { items: tie('part'), minItems: fc.nat(2), maxItems: size }
+      const numberKeywords = {
+        minimum: limit,
+        maximum: limit,
+        exclusiveMinimum: limit,
+        exclusiveMaximum: limit,
+      }
+      const stringKeywords = { minLength: fc.nat(2), maxLength: size }
+      // cfworker asserts the formats it knows, so none of those.
+      const annotations = {
+        title: fc.constant('t'),
+        description: fc.constant('d'),
+        format: fc.constant('postcode'),
+        default: scalar,
+        'x-more': scalar,
+      }
+      const anyType = fc.oneof(
+        { weight: 3, arbitrary: typeName },
+        { weight: 1, arbitrary: fc.uniqueArray(typeName, { minLength: 1, maxLength: 3 }) },
+      )
+      const of = (type: string, keywords: Record<string, fc.Arbitrary<unknown>>) =>
         fc.record(
-          { enum: fc.uniqueArray(scalar, { minLength: 1, maxLength: 4 }), type: anyType },
-          { requiredKeys: ['enum'], noNullPrototype: true },
+          { type: fc.constant(type), ...keywords, description: fc.constant('d') },
+          { requiredKeys: ['type'], noNullPrototype: true },
+        )
+      return {
+        part: fc.oneof(
+          { maxDepth: 3 },
+          { weight: 9, arbitrary: tie('schema') },
+          { weight: 1, arbitrary: fc.constant(true) },
         ),
-        fc.record(
-          { const: fc.oneof({ weight: 9, arbitrary: scalar }, { weight: 1, arbitrary: fc.constant({ a: [1] }) }) },
-          { noNullPrototype: true },
+        schema: fc.oneof(
+          { maxDepth: 3 },
+          fc.record({ type: anyType, ...annotations }, { ...optional, noNullPrototype: true }),
+          fc.record(
+            { enum: fc.uniqueArray(scalar, { minLength: 1, maxLength: 4 }), type: anyType },
+            { requiredKeys: ['enum'], noNullPrototype: true },
+          ),
+          fc.record(
+            {
+              const: fc.oneof(
+                { weight: 9, arbitrary: scalar },
+                { weight: 1, arbitrary: fc.constant({ a: [1] }) },
+              ),
+            },
+            { noNullPrototype: true },
+          ),
+          of('string', stringKeywords),
+          fc.constantFrom('number', 'integer').chain((type) => of(type, numberKeywords)),
+          of('array', arrayKeywords),
+          of('object', objectKeywords),
+          of('object', objectKeywords),
+          fc.record(
+            {
+              ...objectKeywords,
+              ...arrayKeywords,
+              ...numberKeywords,
+              ...stringKeywords,
+              enum: fc.array(scalar, { minLength: 1, maxLength: 3 }),
+            },
+            { ...optional, noNullPrototype: true },
+          ),
         ),
-        of('string', stringKeywords),
-        fc.constantFrom('number', 'integer').chain((type) => of(type, numberKeywords)),
-        of('array', arrayKeywords),
-        of('object', objectKeywords),
-        of('object', objectKeywords),
-        fc.record(
-          {
-            ...objectKeywords,
-            ...arrayKeywords,
-            ...numberKeywords,
-            ...stringKeywords,
-            enum: fc.array(scalar, { minLength: 1, maxLength: 3 }),
-          },
-          { ...optional, noNullPrototype: true },
-        ),
-      ),
-    }
-  })
+      }
+    },
+  )
 
   it('finds the same values valid', { timeout: 60_000 }, () => {
     const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
@@ -455,7 +692,10 @@ describe('against two other validators', () => {
     const withValues = schemas.chain((schema) =>
       fc.tuple(
         fc.constant(schema),
-        fc.array(fc.oneof({ weight: 4, arbitrary: valueFor(schema) }, { weight: 1, arbitrary: anyValue }), { minLength: 3, maxLength: 3 }),
+        fc.array(
+          fc.oneof({ weight: 4, arbitrary: valueFor(schema) }, { weight: 1, arbitrary: anyValue }),
+          { minLength: 3, maxLength: 3 },
+        ),
       ),
     )
     fc.assert(
@@ -479,7 +719,9 @@ describe('against two other validators', () => {
           seen.checked++
           if (expected) seen.valid++
           if ((issues.count === 0) !== expected)
-            throw new Error(`ajv and cfworker say ${expected ? 'valid' : 'invalid'}, we say ${JSON.stringify(issues.result())}`)
+            throw new Error(
+              `ajv and cfworker say ${expected ? 'valid' : 'invalid'}, we say ${JSON.stringify(issues.result())}`,
+            )
         }
         ajv.removeSchema(schema)
       }),

@@ -5,11 +5,23 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import * as mini from 'zod/mini'
 import { z as zod3 } from 'zod/v3'
-import { type ServerOptions, type StandardSchema, type Tool, createServer, result, tool, withJsonSchema } from '../../src/index.js'
+import {
+  type ServerOptions,
+  type StandardSchema,
+  type Tool,
+  createServer,
+  result,
+  tool,
+  withJsonSchema,
+} from '../../src/index.js'
 import { connectInMemory } from '../../src/testing.js'
 
 interface Answer {
-  result?: { content: { type: string; text: string }[]; isError?: boolean; structuredContent?: unknown }
+  result?: {
+    content: { type: string; text: string }[]
+    isError?: boolean
+    structuredContent?: unknown
+  }
   error?: { code: number; message: string; data?: unknown }
 }
 interface Listed {
@@ -24,7 +36,9 @@ async function call(
   args: unknown,
   options: Partial<ServerOptions> = {},
 ): Promise<{ answer: Answer; listed: Listed | undefined }> {
-  const channel = connectInMemory(createServer({ name: 'x', version: '1', tools: [definition], ...options }))
+  const channel = connectInMemory(
+    createServer({ name: 'x', version: '1', tools: [definition], ...options }),
+  )
   const answers = new Map<unknown, Record<string, unknown>>()
   const done = new Promise<void>((resolve) => {
     channel.receive({
@@ -37,8 +51,13 @@ async function call(
       closed: () => resolve(),
     })
   })
-  const send = (id: number, method: string, params: object) => channel.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
-  send(1, 'initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } })
+  const send = (id: number, method: string, params: object) =>
+    channel.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
+  send(1, 'initialize', {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'c', version: '1' },
+  })
   send(2, 'tools/list', {})
   send(3, 'tools/call', { name: definition.name, arguments: args })
   await done
@@ -48,7 +67,10 @@ async function call(
 }
 
 /** What the handler was given, or the text of the refusal. */
-async function inputOf(definition: (run: (input: unknown) => unknown) => Tool, args: unknown): Promise<unknown> {
+async function inputOf(
+  definition: (run: (input: unknown) => unknown) => Tool,
+  args: unknown,
+): Promise<unknown> {
   const seen: unknown[] = []
   const { answer } = await call(
     definition((input) => {
@@ -62,7 +84,8 @@ async function inputOf(definition: (run: (input: unknown) => unknown) => Tool, a
   return answer.result?.content[0]?.text
 }
 
-const make = (definition: Tool) => () => createServer({ name: 'x', version: '1', tools: [definition] })
+const make = (definition: Tool) => () =>
+  createServer({ name: 'x', version: '1', tools: [definition] })
 
 interface Library {
   input: StandardSchema
@@ -76,14 +99,22 @@ const LIBRARIES: Record<string, Library> = {
   zod: {
     vendor: 'zod',
     input: z.object({ name: z.string(), list: z.array(z.object({ n: z.number() })).optional() }),
-    converting: z.object({ id: z.string().transform(Number).pipe(z.number()), tag: z.string().default('none') }),
+    converting: z.object({
+      id: z.string().transform(Number).pipe(z.number()),
+      tag: z.string().default('none'),
+    }),
     output: z.object({ sum: z.number(), note: z.string().optional() }),
   },
   valibot: {
     vendor: 'valibot',
-    input: toStandardJsonSchema(v.object({ name: v.string(), list: v.optional(v.array(v.object({ n: v.number() }))) })),
+    input: toStandardJsonSchema(
+      v.object({ name: v.string(), list: v.optional(v.array(v.object({ n: v.number() }))) }),
+    ),
     converting: toStandardJsonSchema(
-      v.object({ id: v.pipe(v.string(), v.transform(Number), v.number()), tag: v.optional(v.string(), 'none') }),
+      v.object({
+        id: v.pipe(v.string(), v.transform(Number), v.number()),
+        tag: v.optional(v.string(), 'none'),
+      }),
     ),
     output: toStandardJsonSchema(v.object({ sum: v.number(), note: v.optional(v.string()) })),
   },
@@ -106,7 +137,10 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
       type: 'object',
       properties: {
         name: { type: 'string' },
-        list: { type: 'array', items: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } },
+        list: {
+          type: 'array',
+          items: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+        },
       },
       required: ['name'],
     })
@@ -116,12 +150,18 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
   it('gives good input to the handler', async () => {
     const define = (run: (given: unknown) => unknown) => tool({ name: 't', input, run })
     expect(await inputOf(define, { name: 'a' })).toEqual({ name: 'a' })
-    expect(await inputOf(define, { name: 'a', list: [{ n: 1 }, { n: 2 }] })).toEqual({ name: 'a', list: [{ n: 1 }, { n: 2 }] })
+    expect(await inputOf(define, { name: 'a', list: [{ n: 1 }, { n: 2 }] })).toEqual({
+      name: 'a',
+      list: [{ n: 1 }, { n: 2 }],
+    })
   })
 
   it('refuses bad input with the place of each mistake', async () => {
     const run = () => expect.fail('it must not run')
-    const { answer } = await call(tool({ name: 't', input, run }), { name: 5, list: [{ n: 1 }, { n: 'x' }] })
+    const { answer } = await call(tool({ name: 't', input, run }), {
+      name: 5,
+      list: [{ n: 1 }, { n: 'x' }],
+    })
     expect(answer.result?.isError).toBe(true)
     const text = answer.result?.content[0]?.text ?? ''
     expect(text).toMatch(/^Invalid arguments for t: name .+; list\[1\]\.n .+$/)
@@ -140,17 +180,26 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
   })
 
   it('names the place of a mistake once', async () => {
-    const { answer } = await call(tool({ name: 't', input, run: () => '' }), { name: 'a', list: [{ n: 1 }, { n: 'x' }] })
+    const { answer } = await call(tool({ name: 't', input, run: () => '' }), {
+      name: 'a',
+      list: [{ n: 1 }, { n: 'x' }],
+    })
     expect(answer.result?.content[0]?.text.match(/list\[1\]\.n/g)).toHaveLength(1)
   })
 
   it('names a missing member', async () => {
-    const { answer } = await call(tool({ name: 't', input, run: () => '' }), {}, { invalidArguments: 'protocol' })
+    const { answer } = await call(
+      tool({ name: 't', input, run: () => '' }),
+      {},
+      { invalidArguments: 'protocol' },
+    )
     expect(answer.error?.data).toEqual({ issues: [{ path: 'name', message: expect.any(String) }] })
   })
 
   it('shows what goes in and gives what comes out of a conversion', async () => {
-    const { listed } = await call(tool({ name: 't', input: converting, run: () => 'ok' }), { id: '7' })
+    const { listed } = await call(tool({ name: 't', input: converting, run: () => 'ok' }), {
+      id: '7',
+    })
     expect(listed?.inputSchema).toMatchObject({
       type: 'object',
       properties: { id: { type: 'string' }, tag: { type: 'string' } },
@@ -169,12 +218,23 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
       properties: { sum: { type: 'number' }, note: { type: 'string' } },
       required: ['sum'],
     })
-    expect(answer.result).toEqual({ content: [{ type: 'text', text: '{"sum":3}' }], isError: false, structuredContent: { sum: 3 } })
+    expect(answer.result).toEqual({
+      content: [{ type: 'text', text: '{"sum":3}' }],
+      isError: false,
+      structuredContent: { sum: 3 },
+    })
   })
 
   it('takes an output in full', async () => {
-    const { answer } = await call(tool({ name: 't', output, run: () => result({ value: { sum: 3 }, content: 'three' }) }), {})
-    expect(answer.result).toEqual({ content: [{ type: 'text', text: 'three' }], isError: false, structuredContent: { sum: 3 } })
+    const { answer } = await call(
+      tool({ name: 't', output, run: () => result({ value: { sum: 3 }, content: 'three' }) }),
+      {},
+    )
+    expect(answer.result).toEqual({
+      content: [{ type: 'text', text: 'three' }],
+      isError: false,
+      structuredContent: { sum: 3 },
+    })
   })
 
   it('does not let a wrong output through', async () => {
@@ -182,22 +242,35 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
     const { answer } = await call(wrong, {})
     expect(answer.result?.isError).toBe(true)
     expect(answer.result).not.toHaveProperty('structuredContent')
-    expect(answer.result?.content[0]?.text).toMatch(/^Tool t failed: its result does not match its output schema: sum /)
+    expect(answer.result?.content[0]?.text).toMatch(
+      /^Tool t failed: its result does not match its output schema: sum /,
+    )
     const { answer: protocol } = await call(wrong, {}, { unexpectedErrors: 'protocol' })
     expect(protocol.error?.code).toBe(-32603)
   })
 
   it('converts an output', async () => {
-    const { listed, answer } = await call(tool({ name: 't', output: converting, run: async () => ({ id: '7' }) }), {})
+    const { listed, answer } = await call(
+      tool({ name: 't', output: converting, run: async () => ({ id: '7' }) }),
+      {},
+    )
     expect(answer.result?.structuredContent).toEqual({ id: 7, tag: 'none' })
-    expect(listed?.outputSchema).toMatchObject({ type: 'object', properties: { id: { type: 'number' }, tag: { type: 'string' } } })
+    expect(listed?.outputSchema).toMatchObject({
+      type: 'object',
+      properties: { id: { type: 'number' }, tag: { type: 'string' } },
+    })
     // valibot does not count a member with a default among those that are sure to come.
-    expect(listed?.outputSchema?.['required']).toEqual(expect.arrayContaining(vendor === 'valibot' ? ['id'] : ['id', 'tag']))
+    expect(listed?.outputSchema?.['required']).toEqual(
+      expect.arrayContaining(vendor === 'valibot' ? ['id'] : ['id', 'tag']),
+    )
   })
 
   it('gives the same JSON Schema to every client', async () => {
     const definition = tool({ name: 't', input, output, run: () => ({ sum: 1 }) })
-    const [first, second] = [await call(definition, { name: 'a' }), await call(definition, { name: 'a' })]
+    const [first, second] = [
+      await call(definition, { name: 'a' }),
+      await call(definition, { name: 'a' }),
+    ]
     expect(first.listed).toEqual(second.listed)
   })
 })
@@ -212,64 +285,107 @@ describe('zod', () => {
 
   it('waits for an asynchronous transformation', async () => {
     const input = z.object({ code: z.string().transform(async (code) => code.toUpperCase()) })
-    expect(await inputOf((run) => tool({ name: 't', input, run }), { code: 'ab' })).toEqual({ code: 'AB' })
+    expect(await inputOf((run) => tool({ name: 't', input, run }), { code: 'ab' })).toEqual({
+      code: 'AB',
+    })
   })
 
   it('waits for an asynchronous refinement of an output', async () => {
-    const output = z.object({ code: z.string().refine(async (code) => code === 'ok', 'is unknown') })
+    const output = z.object({
+      code: z.string().refine(async (code) => code === 'ok', 'is unknown'),
+    })
     const good = await call(tool({ name: 't', output, run: () => ({ code: 'ok' }) }), {})
     expect(good.answer.result?.structuredContent).toEqual({ code: 'ok' })
     const bad = await call(tool({ name: 't', output, run: () => ({ code: 'no' }) }), {})
     expect(bad.answer.result).toEqual({
-      content: [{ type: 'text', text: 'Tool t failed: its result does not match its output schema: code is unknown' }],
+      content: [
+        {
+          type: 'text',
+          text: 'Tool t failed: its result does not match its output schema: code is unknown',
+        },
+      ],
       isError: true,
     })
   })
 
   it('reports a refinement of the whole without a place', async () => {
-    const input = z.object({ a: z.number(), b: z.number() }).refine(({ a, b }) => a < b, 'a must be less than b')
-    expect(await inputOf((run) => tool({ name: 't', input, run }), { a: 2, b: 1 })).toBe('Invalid arguments for t: a must be less than b')
+    const input = z
+      .object({ a: z.number(), b: z.number() })
+      .refine(({ a, b }) => a < b, 'a must be less than b')
+    expect(await inputOf((run) => tool({ name: 't', input, run }), { a: 2, b: 1 })).toBe(
+      'Invalid arguments for t: a must be less than b',
+    )
   })
 
   it('drops unknown members, keeps them or refuses them, as it is told', async () => {
     const args = { a: 1, b: 2 }
     const shape = { a: z.number() }
-    expect(await inputOf((run) => tool({ name: 't', input: z.object(shape), run }), args)).toEqual({ a: 1 })
-    expect(await inputOf((run) => tool({ name: 't', input: z.looseObject(shape), run }), args)).toEqual(args)
-    expect(await inputOf((run) => tool({ name: 't', input: z.strictObject(shape), run }), args)).toMatch(/^Invalid arguments for t: .*b/)
-    const { listed } = await call(tool({ name: 't', input: z.strictObject(shape), run: () => '' }), {})
+    expect(await inputOf((run) => tool({ name: 't', input: z.object(shape), run }), args)).toEqual({
+      a: 1,
+    })
+    expect(
+      await inputOf((run) => tool({ name: 't', input: z.looseObject(shape), run }), args),
+    ).toEqual(args)
+    expect(
+      await inputOf((run) => tool({ name: 't', input: z.strictObject(shape), run }), args),
+    ).toMatch(/^Invalid arguments for t: .*b/)
+    const { listed } = await call(
+      tool({ name: 't', input: z.strictObject(shape), run: () => '' }),
+      {},
+    )
     expect(listed?.inputSchema['additionalProperties']).toBe(false)
   })
 
   it('names unusual places', async () => {
-    const input = z.object({ map: z.record(z.string(), z.object({ n: z.number() })), pair: z.tuple([z.string(), z.number()]) })
+    const input = z.object({
+      map: z.record(z.string(), z.object({ n: z.number() })),
+      pair: z.tuple([z.string(), z.number()]),
+    })
     const { answer } = await call(
       tool({ name: 't', input, run: () => '' }),
       { map: { 'a.b': { n: 'x' } }, pair: ['a', 'b'] },
       { invalidArguments: 'protocol' },
     )
-    expect(answer.error?.data).toMatchObject({ issues: [{ path: 'map.a.b.n' }, { path: 'pair[1]' }] })
+    expect(answer.error?.data).toMatchObject({
+      issues: [{ path: 'map.a.b.n' }, { path: 'pair[1]' }],
+    })
   })
 
   it('keeps hostile names out of the prototype', async () => {
     const input = z.looseObject({ a: z.number() })
-    const given = await inputOf((run) => tool({ name: 't', input, run }), JSON.parse('{"a":1,"__proto__":{"polluted":true}}'))
+    const given = await inputOf(
+      (run) => tool({ name: 't', input, run }),
+      JSON.parse('{"a":1,"__proto__":{"polluted":true}}'),
+    )
     expect((given as { polluted?: boolean }).polluted).toBeUndefined()
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
   })
 
   it('says what cannot be shown to a client', () => {
     const SAYS = /^Tool "t": its (input|output) schema\b.* cannot be represented in JSON Schema$/
-    expect(make(tool({ name: 't', input: z.object({ a: z.bigint() }), run: () => '' }))).toThrow(SAYS)
+    expect(make(tool({ name: 't', input: z.object({ a: z.bigint() }), run: () => '' }))).toThrow(
+      SAYS,
+    )
     expect(make(tool({ name: 't', input: z.object({ a: z.date() }), run: () => '' }))).toThrow(SAYS)
-    expect(make(tool({ name: 't', output: z.object({ a: z.string().transform(Number) }), run: () => ({ a: '1' }) }))).toThrow(SAYS)
+    expect(
+      make(
+        tool({
+          name: 't',
+          output: z.object({ a: z.string().transform(Number) }),
+          run: () => ({ a: '1' }),
+        }),
+      ),
+    ).toThrow(SAYS)
   })
 
   it.each<[string, StandardSchema]>([
     ['a string', z.string()],
     ['an array', z.array(z.string())],
     ['a union', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })])],
-    ['a discriminated union', z.discriminatedUnion('k', [z.object({ k: z.literal('a') }), z.object({ k: z.literal('b') })])],
+    [
+      'a discriminated union',
+      z.discriminatedUnion('k', [z.object({ k: z.literal('a') }), z.object({ k: z.literal('b') })]),
+    ],
     ['an optional object', z.object({}).nullable()],
   ])('refuses %s as input', (_, input) => {
     expect(make(tool({ name: 't', input, run: () => '' }))).toThrow(
@@ -313,7 +429,10 @@ describe('zod', () => {
   })
 
   it('can have a host name as a part', () => {
-    expect(make(tool({ name: 't', input: z.object({ part: z.hostname() }), run: () => '' }))().tools.size).toBe(1)
+    expect(
+      make(tool({ name: 't', input: z.object({ part: z.hostname() }), run: () => '' }))().tools
+        .size,
+    ).toBe(1)
   })
 
   it('can be recursive', async () => {
@@ -324,8 +443,13 @@ describe('zod', () => {
       },
     })
     const define = (run: (given: unknown) => unknown) => tool({ name: 't', input: Node, run })
-    expect(await inputOf(define, { value: 1, children: [{ value: 2 }] })).toEqual({ value: 1, children: [{ value: 2 }] })
-    expect(await inputOf(define, { value: 1, children: [{}] })).toMatch(/^Invalid arguments for t: children\[0\]\.value /)
+    expect(await inputOf(define, { value: 1, children: [{ value: 2 }] })).toEqual({
+      value: 1,
+      children: [{ value: 2 }],
+    })
+    expect(await inputOf(define, { value: 1, children: [{}] })).toMatch(
+      /^Invalid arguments for t: children\[0\]\.value /,
+    )
   })
 })
 
@@ -339,9 +463,15 @@ describe('zod that gives no JSON Schema by itself', () => {
     return 'nothing'
   }
   /** A schema as zod before 4.2 made it. */
-  const older = (schema: z.ZodType, [major = 4, minor = 0, patch = 0]: number[]): StandardSchema => {
+  const older = (
+    schema: z.ZodType,
+    [major = 4, minor = 0, patch = 0]: number[],
+  ): StandardSchema => {
     const { version, vendor, validate } = schema['~standard']
-    const made = { '~standard': { version, vendor, validate }, _zod: { ...schema._zod, version: { major, minor, patch } } }
+    const made = {
+      '~standard': { version, vendor, validate },
+      _zod: { ...schema._zod, version: { major, minor, patch } },
+    }
     return made
   }
 
@@ -358,21 +488,37 @@ describe('zod that gives no JSON Schema by itself', () => {
     expect(refusal(mini.object({ city: mini.string() }))).toMatch(
       /is of zod\/mini 4\.\d+\.\d+, which does not give a JSON Schema by itself; import z from zod \(4\.2 or later\), or wrap it: /,
     )
-    expect(refusal(zod3.object({ city: zod3.string() }))).toMatch(/is of zod 3, .*; install zod 4\.2 or later, or use .*zod-to-json-schema/)
+    expect(refusal(zod3.object({ city: zod3.string() }))).toMatch(
+      /is of zod 3, .*; install zod 4\.2 or later, or use .*zod-to-json-schema/,
+    )
     // Before 3.24 there was no Standard Schema.
     const { '~standard': _, ...ancient } = zod3.object({ city: zod3.string() })
-    expect(refusal({ ...ancient, safeParse: () => 5 } as unknown as StandardSchema)).toMatch(/is of zod 3, .*; install zod 4\.2 or later/)
+    expect(refusal({ ...ancient, safeParse: () => 5 } as unknown as StandardSchema)).toMatch(
+      /is of zod 3, .*; install zod 4\.2 or later/,
+    )
   })
 
   it('serves with the function of its library', async () => {
-    const plain = z.object({ city: z.string().default('Rome'), n: z.string().transform(Number).pipe(z.number()) })
-    const small = mini.object({ city: mini._default(mini.string(), 'Rome'), n: mini.pipe(mini.string(), mini.transform(Number)) })
+    const plain = z.object({
+      city: z.string().default('Rome'),
+      n: z.string().transform(Number).pipe(z.number()),
+    })
+    const small = mini.object({
+      city: mini._default(mini.string(), 'Rome'),
+      n: mini.pipe(mini.string(), mini.transform(Number)),
+    })
     const schemas: [string, StandardSchema][] = [
-      ['4.1', withJsonSchema(older(plain, [4, 1, 0]), (_, options) => z.toJSONSchema(plain, options))],
+      [
+        '4.1',
+        withJsonSchema(older(plain, [4, 1, 0]), (_, options) => z.toJSONSchema(plain, options)),
+      ],
       ['zod/mini', withJsonSchema(small, mini.toJSONSchema)],
       [
         'zod 3',
-        withJsonSchema(zod3.object({ city: zod3.string().default('Rome'), n: zod3.string().transform(Number) }), () => JSON_SCHEMA),
+        withJsonSchema(
+          zod3.object({ city: zod3.string().default('Rome'), n: zod3.string().transform(Number) }),
+          () => JSON_SCHEMA,
+        ),
       ],
     ]
     for (const [name, input] of schemas) {
@@ -380,11 +526,18 @@ describe('zod that gives no JSON Schema by itself', () => {
       expect([name, await inputOf(define, { n: '7' })]).toEqual([name, { city: 'Rome', n: 7 }])
       expect(await inputOf(define, { n: 7 })).toMatch(/^Invalid arguments for t: n /)
       const { listed } = await call(tool({ name: 't', input, run: () => '' }), {})
-      expect(listed?.inputSchema).toMatchObject({ type: 'object', properties: { city: { type: 'string' }, n: { type: 'string' } } })
+      expect(listed?.inputSchema).toMatchObject({
+        type: 'object',
+        properties: { city: { type: 'string' }, n: { type: 'string' } },
+      })
       expect(listed?.inputSchema['required']).toEqual(['n'])
     }
   })
-  const JSON_SCHEMA = { type: 'object', properties: { city: { type: 'string' }, n: { type: 'string' } }, required: ['n'] }
+  const JSON_SCHEMA = {
+    type: 'object',
+    properties: { city: { type: 'string' }, n: { type: 'string' } },
+    required: ['n'],
+  }
 })
 
 describe('a raw shape', () => {
@@ -399,8 +552,12 @@ describe('a raw shape', () => {
     ['arktype', { city: type('string') }, 'city', 'type({ … })'],
   ])('of %s is told to be wrapped', (vendor, shape, member, wrapped) => {
     const says = `schema is a raw shape, and no schema: its member "${member}" is a schema of ${vendor}; wrap the shape: ${wrapped}`
-    expect(refusal({ name: 't', input: shape, run: () => '' })).toThrow(`Tool "t": its input ${says}`)
-    expect(refusal({ name: 't', input: { type: 'object' }, output: shape, run: () => '' })).toThrow(`Tool "t": its output ${says}`)
+    expect(refusal({ name: 't', input: shape, run: () => '' })).toThrow(
+      `Tool "t": its input ${says}`,
+    )
+    expect(refusal({ name: 't', input: { type: 'object' }, output: shape, run: () => '' })).toThrow(
+      `Tool "t": its output ${says}`,
+    )
   })
 })
 
@@ -408,8 +565,12 @@ describe('valibot', () => {
   it('without toStandardJsonSchema is refused with advice', () => {
     const ADVICE =
       /^Tool "t": its (input|output) schema\b.*valibot.* does not give a JSON Schema by itself; wrap it: toStandardJsonSchema\(schema\) from @valibot\/to-json-schema$/
-    expect(make(tool({ name: 't', input: v.object({ a: v.string() }), run: () => '' }))).toThrow(ADVICE)
-    expect(make(tool({ name: 't', output: v.object({ a: v.string() }), run: () => ({ a: '' }) }))).toThrow(ADVICE)
+    expect(make(tool({ name: 't', input: v.object({ a: v.string() }), run: () => '' }))).toThrow(
+      ADVICE,
+    )
+    expect(
+      make(tool({ name: 't', output: v.object({ a: v.string() }), run: () => ({ a: '' }) })),
+    ).toThrow(ADVICE)
   })
 
   it('waits for an asynchronous check', async () => {
@@ -420,7 +581,10 @@ describe('valibot', () => {
       ),
     })
     const input: StandardSchema<{ code: string }> = {
-      '~standard': { ...bare['~standard'], jsonSchema: { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) } },
+      '~standard': {
+        ...bare['~standard'],
+        jsonSchema: { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) },
+      },
     }
     const define = (run: (given: unknown) => unknown) => tool({ name: 't', input, run })
     expect(await inputOf(define, { code: 'ok' })).toEqual({ code: 'ok' })
@@ -443,7 +607,9 @@ describe('valibot', () => {
       kind: 'a',
       either: null,
     })
-    expect(await inputOf(define, { mail: 'a', n: 0, kind: 'c', either: 1 })).toMatch(/: mail .*; n .*; kind .*; either /)
+    expect(await inputOf(define, { mail: 'a', n: 0, kind: 'c', either: 1 })).toMatch(
+      /: mail .*; n .*; kind .*; either /,
+    )
   })
 })
 
@@ -469,7 +635,9 @@ describe('arktype', () => {
   it('is a function, and still a schema', () => {
     const input = type({ a: 'string' })
     expect(typeof input).toBe('function')
-    expect(make(tool({ name: 't', input, run: () => '' }))().tools.get('t')?.listing.inputSchema['type']).toBe('object')
+    expect(
+      make(tool({ name: 't', input, run: () => '' }))().tools.get('t')?.listing.inputSchema['type'],
+    ).toBe('object')
   })
 })
 
@@ -482,7 +650,12 @@ describe('any other library', () => {
         const { a } = value as { a?: unknown }
         return typeof a === 'number'
           ? { value: { a } }
-          : { issues: [{ message: 'is no number', path: [{ key: 'a' }, 0, Symbol.for('s')] }, { message: 'all is lost' }] }
+          : {
+              issues: [
+                { message: 'is no number', path: [{ key: 'a' }, 0, Symbol.for('s')] },
+                { message: 'all is lost' },
+              ],
+            }
       },
       ...more,
     },
@@ -499,11 +672,20 @@ describe('any other library', () => {
     const asked: unknown[] = []
     const input = custom('homemade', {
       jsonSchema: {
-        input: (options: unknown) => (asked.push(['input', options]), { type: 'object', title: 'in' }),
-        output: (options: unknown) => (asked.push(['output', options]), { type: 'object', title: 'out' }),
+        input: (options: unknown) => (
+          asked.push(['input', options]),
+          { type: 'object', title: 'in' }
+        ),
+        output: (options: unknown) => (
+          asked.push(['output', options]),
+          { type: 'object', title: 'out' }
+        ),
       },
     })
-    const { listed } = await call(tool({ name: 't', input, output: input, run: ({ a }) => ({ a }) }), { a: 1 })
+    const { listed } = await call(
+      tool({ name: 't', input, output: input, run: ({ a }) => ({ a }) }),
+      { a: 1 },
+    )
     expect(asked).toEqual([
       ['input', { target: 'draft-2020-12' }],
       ['output', { target: 'draft-2020-12' }],
@@ -512,8 +694,13 @@ describe('any other library', () => {
   })
 
   it('may give paths of keys, of segments, or none', async () => {
-    const { answer } = await call(tool({ name: 't', input: custom('homemade', { jsonSchema }), run: () => '' }), { a: 'x' })
-    expect(answer.result?.content[0]?.text).toBe('Invalid arguments for t: a[0].Symbol(s) is no number; all is lost')
+    const { answer } = await call(
+      tool({ name: 't', input: custom('homemade', { jsonSchema }), run: () => '' }),
+      { a: 'x' },
+    )
+    expect(answer.result?.content[0]?.text).toBe(
+      'Invalid arguments for t: a[0].Symbol(s) is no number; all is lost',
+    )
   })
 
   it('may answer later', async () => {
@@ -524,15 +711,21 @@ describe('any other library', () => {
   it('may answer later with any promise', async () => {
     const later = {
       // oxlint-disable-next-line unicorn/no-thenable
-      then: (resolve: (result: unknown) => void) => resolve({ issues: [{ message: 'is refused' }] }),
+      then: (resolve: (result: unknown) => void) =>
+        resolve({ issues: [{ message: 'is refused' }] }),
     }
     const input = custom('homemade', { jsonSchema, validate: () => later })
-    expect(await inputOf((run) => tool({ name: 't', input, run }), {})).toBe('Invalid arguments for t: is refused')
+    expect(await inputOf((run) => tool({ name: 't', input, run }), {})).toBe(
+      'Invalid arguments for t: is refused',
+    )
   })
 
   it('that gives a bad JSON Schema is refused', () => {
     const bad = custom('homemade', {
-      jsonSchema: { input: () => ({ type: 'object', properties: { a: { type: 'any' } } }), output: () => ({}) },
+      jsonSchema: {
+        input: () => ({ type: 'object', properties: { a: { type: 'any' } } }),
+        output: () => ({}),
+      },
     })
     expect(make(tool({ name: 't', input: bad, run: () => '' }))).toThrow(
       'Tool "t": its input schema is not valid: properties/a/type: must be one of',

@@ -48,7 +48,12 @@ const tool${index} = tool({
 }
 
 function instantiations(tools: number): number {
-  const { output, status } = compile({ program: program(tools) }, '--extendedDiagnostics', '--noEmit', '--skipLibCheck')
+  const { output, status } = compile(
+    { program: program(tools) },
+    '--extendedDiagnostics',
+    '--noEmit',
+    '--skipLibCheck',
+  )
   expect(output).not.toContain('error TS')
   expect(status).toBe(0)
   const [, count] = /^Instantiations:\s+(\d+)$/m.exec(output) ?? []

@@ -6,7 +6,15 @@ import * as v from 'valibot'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 import type { Client, Requests } from '../../src/client.js'
-import { type Call, type JsonSchema, type LogLevel, type StandardSchema, type Tool, result, tool } from '../../src/index.js'
+import {
+  type Call,
+  type JsonSchema,
+  type LogLevel,
+  type StandardSchema,
+  type Tool,
+  result,
+  tool,
+} from '../../src/index.js'
 import type { Params } from '../../src/jsonrpc/message.js'
 import type { Infer, InferInput } from '../../src/schema/infer.js'
 import { ENTRY, ROOT, compile } from './compiler.js'
@@ -34,7 +42,13 @@ describe('a JSON Schema written in place', () => {
         required: ['text', 'none'],
       },
       run(input, call) {
-        expectTypeOf(input).toEqualTypeOf<{ text: string; none: null; count?: number; ratio?: number; deep?: boolean }>()
+        expectTypeOf(input).toEqualTypeOf<{
+          text: string
+          none: null
+          count?: number
+          ratio?: number
+          deep?: boolean
+        }>()
         expectTypeOf(call).toEqualTypeOf<Call>()
         // @ts-expect-error there is no such member
         void input.other
@@ -96,11 +110,17 @@ describe('a JSON Schema written in place', () => {
         properties: {
           user: {
             type: 'object',
-            properties: { id: { type: 'integer' }, tags: { type: 'array', items: { type: 'string' } } },
+            properties: {
+              id: { type: 'integer' },
+              tags: { type: 'array', items: { type: 'string' } },
+            },
             required: ['id'],
           },
           grid: { type: 'array', items: { type: 'array', items: { type: 'number' } } },
-          rows: { type: 'array', items: { type: 'object', properties: { key: { enum: ['a', 'b'] } }, required: ['key'] } },
+          rows: {
+            type: 'array',
+            items: { type: 'object', properties: { key: { enum: ['a', 'b'] } }, required: ['key'] },
+          },
           any: { type: 'array' },
           map: { type: 'object' },
           open: {},
@@ -136,24 +156,38 @@ describe('a JSON Schema written in place', () => {
           list: { type: 'array', items: { $ref: '#/$defs/point' } },
         },
         required: ['point', 'old', 'list'],
-        $defs: { point: { type: 'object', properties: { x: { $ref: '#/$defs/number' } }, required: ['x'] }, number: { type: 'number' } },
+        $defs: {
+          point: { type: 'object', properties: { x: { $ref: '#/$defs/number' } }, required: ['x'] },
+          number: { type: 'number' },
+        },
         definitions: { text: { type: 'string' } },
       },
       run(input) {
-        expectTypeOf(input).toEqualTypeOf<{ point: { x: number }; old: string; list: { x: number }[] }>()
+        expectTypeOf(input).toEqualTypeOf<{
+          point: { x: number }
+          old: string
+          list: { x: number }[]
+        }>()
       },
     })
     tool({
       name,
       input: {
         type: 'object',
-        properties: { value: { type: 'number' }, children: { type: 'array', items: { $ref: '#' } } },
+        properties: {
+          value: { type: 'number' },
+          children: { type: 'array', items: { $ref: '#' } },
+        },
         required: ['value', 'children'],
       },
       output: {
         $ref: '#/$defs/node',
         $defs: {
-          node: { type: 'object', properties: { next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } }, required: ['next'] },
+          node: {
+            type: 'object',
+            properties: { next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } },
+            required: ['next'],
+          },
         },
       },
       run(input) {
@@ -174,11 +208,19 @@ describe('a JSON Schema written in place', () => {
           any: { anyOf: [{ type: 'string' }, { type: 'null' }] },
           one: {
             oneOf: [
-              { type: 'object', properties: { kind: { const: 'a' }, n: { type: 'number' } }, required: ['kind', 'n'] },
+              {
+                type: 'object',
+                properties: { kind: { const: 'a' }, n: { type: 'number' } },
+                required: ['kind', 'n'],
+              },
               { type: 'object', properties: { kind: { const: 'b' } }, required: ['kind'] },
             ],
           },
-          either: { type: 'object', properties: { x: { type: 'string' } }, anyOf: [{ required: ['x'] }, { minProperties: 2 }] },
+          either: {
+            type: 'object',
+            properties: { x: { type: 'string' } },
+            anyOf: [{ required: ['x'] }, { minProperties: 2 }],
+          },
         },
         required: ['any', 'one', 'either'],
       },
@@ -199,7 +241,12 @@ describe('a JSON Schema written in place', () => {
         properties: {
           counts: { type: 'object', additionalProperties: { type: 'integer' } },
           open: { type: 'object', additionalProperties: true },
-          mixed: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'], additionalProperties: { type: 'number' } },
+          mixed: {
+            type: 'object',
+            properties: { id: { type: 'string' } },
+            required: ['id'],
+            additionalProperties: { type: 'number' },
+          },
         },
         required: ['counts', 'open', 'mixed'],
       },
@@ -220,7 +267,11 @@ describe('a JSON Schema written in place', () => {
     // @ts-expect-error a wrong member
     tool({ name, output, run: () => ({ id: 'a', other: true }) })
     // @ts-expect-error a wrong value
-    tool({ name, output: { type: 'object', additionalProperties: { type: 'number' } }, run: () => ({ a: 'x' }) })
+    tool({
+      name,
+      output: { type: 'object', additionalProperties: { type: 'number' } },
+      run: () => ({ a: 'x' }),
+    })
   })
 
   it('says unknown for what it does not follow', () => {
@@ -237,7 +288,12 @@ describe('a JSON Schema written in place', () => {
         required: ['far', 'lost', 'all', 'odd'],
       },
       run(input) {
-        expectTypeOf(input).toEqualTypeOf<{ far: unknown; lost: unknown; all: unknown; odd: unknown }>()
+        expectTypeOf(input).toEqualTypeOf<{
+          far: unknown
+          lost: unknown
+          all: unknown
+          odd: unknown
+        }>()
       },
     })
   })
@@ -248,7 +304,10 @@ describe('a JSON Schema in a variable', () => {
     type: 'object',
     properties: {
       mode: { enum: ['a', 'b'] },
-      list: { type: 'array', items: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } },
+      list: {
+        type: 'array',
+        items: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+      },
     },
     required: ['mode'],
   } as const
@@ -261,7 +320,11 @@ describe('a JSON Schema in a variable', () => {
         expectTypeOf(input).toEqualTypeOf<{ mode: 'a' | 'b'; list?: { n: number }[] }>()
       },
     })
-    const satisfying = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] } as const satisfies JsonSchema
+    const satisfying = {
+      type: 'object',
+      properties: { a: { type: 'string' } },
+      required: ['a'],
+    } as const satisfies JsonSchema
     tool({
       name,
       input: satisfying,
@@ -275,7 +338,11 @@ describe('a JSON Schema in a variable', () => {
     const id = { type: 'integer', minimum: 1 } as const
     tool({
       name,
-      input: { type: 'object', properties: { id, ids: { type: 'array', items: id } }, required: ['id'] },
+      input: {
+        type: 'object',
+        properties: { id, ids: { type: 'array', items: id } },
+        required: ['id'],
+      },
       run(input) {
         expectTypeOf(input).toEqualTypeOf<{ id: number; ids?: number[] }>()
       },
@@ -305,7 +372,12 @@ describe('schema libraries', () => {
         d: z.array(z.object({ n: z.int() })),
       }),
       run(input) {
-        expectTypeOf(input).toEqualTypeOf<{ a: number; b: string; c?: 'u' | 'v' | undefined; d: { n: number }[] }>()
+        expectTypeOf(input).toEqualTypeOf<{
+          a: number
+          b: string
+          c?: 'u' | 'v' | undefined
+          d: { n: number }[]
+        }>()
       },
     })
   })
@@ -314,7 +386,11 @@ describe('schema libraries', () => {
     tool({
       name,
       input: toStandardJsonSchema(
-        v.object({ a: v.pipe(v.string(), v.transform(Number)), b: v.optional(v.string(), 'x'), c: v.optional(v.picklist(['u', 'v'])) }),
+        v.object({
+          a: v.pipe(v.string(), v.transform(Number)),
+          b: v.optional(v.string(), 'x'),
+          c: v.optional(v.picklist(['u', 'v'])),
+        }),
       ),
       run(input) {
         expectTypeOf(input).toEqualTypeOf<{ a: number; b: string; c?: 'u' | 'v' | undefined }>()
@@ -325,9 +401,19 @@ describe('schema libraries', () => {
   it('arktype: what comes out of it', () => {
     tool({
       name,
-      input: type({ a: 'string.numeric.parse', b: "string = 'x'", 'c?': "'u' | 'v'", d: type({ n: 'number' }).array() }),
+      input: type({
+        a: 'string.numeric.parse',
+        b: "string = 'x'",
+        'c?': "'u' | 'v'",
+        d: type({ n: 'number' }).array(),
+      }),
       run(input) {
-        expectTypeOf(input).toEqualTypeOf<{ a: number; b: string; c?: 'u' | 'v'; d: { n: number }[] }>()
+        expectTypeOf(input).toEqualTypeOf<{
+          a: number
+          b: string
+          c?: 'u' | 'v'
+          d: { n: number }[]
+        }>()
       },
     })
   })
@@ -340,7 +426,11 @@ describe('schema libraries', () => {
 })
 
 describe('output', () => {
-  const OUTPUT = { type: 'object', properties: { sum: { type: 'number' }, note: { type: 'string' } }, required: ['sum'] } as const
+  const OUTPUT = {
+    type: 'object',
+    properties: { sum: { type: 'number' }, note: { type: 'string' } },
+    required: ['sum'],
+  } as const
 
   it('of a JSON Schema types what the handler returns', () => {
     tool({ name, output: OUTPUT, run: () => ({ sum: 1 }) })
@@ -368,7 +458,11 @@ describe('output', () => {
 
   it('is not needed for a failure', () => {
     tool({ name, output: OUTPUT, run: () => result({ isError: true, content: 'It failed.' }) })
-    tool({ name, output: OUTPUT, run: async () => result({ isError: true, content: [{ type: 'text', text: 'It failed.' }] }) })
+    tool({
+      name,
+      output: OUTPUT,
+      run: async () => result({ isError: true, content: [{ type: 'text', text: 'It failed.' }] }),
+    })
     tool({
       name,
       output: z.object({ n: z.number() }),
@@ -383,22 +477,42 @@ describe('output', () => {
   })
 
   it('is given as JSON carries it: a date is a string', () => {
-    tool({ name, output: z.object({ at: z.string() }), run: () => ({ at: new Date(0).toISOString() }) })
+    tool({
+      name,
+      output: z.object({ at: z.string() }),
+      run: () => ({ at: new Date(0).toISOString() }),
+    })
     // @ts-expect-error what would become a string is none
     tool({ name, output: z.object({ at: z.string() }), run: () => ({ at: new Date(0) }) })
   })
 
   it('of a library types what goes into its schema', () => {
-    tool({ name, output: z.object({ a: z.string().default('x'), n: z.number() }), run: () => ({ n: 1 }) })
-    tool({ name, output: z.object({ a: z.string().transform(Number).pipe(z.number()) }), run: () => ({ a: '1' }) })
+    tool({
+      name,
+      output: z.object({ a: z.string().default('x'), n: z.number() }),
+      run: () => ({ n: 1 }),
+    })
+    tool({
+      name,
+      output: z.object({ a: z.string().transform(Number).pipe(z.number()) }),
+      run: () => ({ a: '1' }),
+    })
     tool({ name, output: toStandardJsonSchema(v.object({ n: v.number() })), run: () => ({ n: 1 }) })
     tool({ name, output: type({ n: 'number' }), run: () => ({ n: 1 }) })
     // @ts-expect-error what comes out of it is not what goes in
-    tool({ name, output: z.object({ a: z.string().transform(Number).pipe(z.number()) }), run: () => ({ a: 1 }) })
+    tool({
+      name,
+      output: z.object({ a: z.string().transform(Number).pipe(z.number()) }),
+      run: () => ({ a: 1 }),
+    })
     // @ts-expect-error a wrong type
     tool({ name, output: z.object({ n: z.number() }), run: () => ({ n: '1' }) })
     // @ts-expect-error a wrong type
-    tool({ name, output: toStandardJsonSchema(v.object({ n: v.number() })), run: () => ({ n: '1' }) })
+    tool({
+      name,
+      output: toStandardJsonSchema(v.object({ n: v.number() })),
+      run: () => ({ n: '1' }),
+    })
     // @ts-expect-error a wrong type
     tool({ name, output: type({ n: 'number' }), run: () => ({ n: '1' }) })
   })
@@ -444,7 +558,10 @@ describe('tool', () => {
   })
 
   it('returns a tool without type parameters', () => {
-    const tools = [tool({ name, input: z.object({ a: z.number() }), run: ({ a }) => a }), tool({ name, run: () => '' })]
+    const tools = [
+      tool({ name, input: z.object({ a: z.number() }), run: ({ a }) => a }),
+      tool({ name, run: () => '' }),
+    ]
     expectTypeOf(tools).toEqualTypeOf<Tool[]>()
     expect(tools).toHaveLength(2)
   })
@@ -459,7 +576,11 @@ describe('tool', () => {
     // @ts-expect-error no schema
     tool({ name, input: 'object', run: () => '' })
     // @ts-expect-error no handler of this input
-    tool({ name, input: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }, run: ({ a }: { a: number }) => a })
+    tool({
+      name,
+      input: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] },
+      run: ({ a }: { a: number }) => a,
+    })
   })
 })
 
@@ -479,8 +600,12 @@ describe('a step', () => {
         expectTypeOf(await call.step('b', async () => [booking])).toEqualTypeOf<Booking[]>()
         expectTypeOf(await call.step('c', () => {})).toEqualTypeOf<void>()
         expectTypeOf(await call.step('d', async () => {})).toEqualTypeOf<void>()
-        expectTypeOf(await call.step('e', (signal) => (signal.aborted ? undefined : 5))).toEqualTypeOf<5 | undefined>()
-        expectTypeOf(await call.step('f', () => ({ list: ['a', null] }))).toEqualTypeOf<{ list: (string | null)[] }>()
+        expectTypeOf(
+          await call.step('e', (signal) => (signal.aborted ? undefined : 5)),
+        ).toEqualTypeOf<5 | undefined>()
+        expectTypeOf(await call.step('f', () => ({ list: ['a', null] }))).toEqualTypeOf<{
+          list: (string | null)[]
+        }>()
         // @ts-expect-error a date is no JSON
         await call.step('g', () => new Date())
         // @ts-expect-error nor is a map
@@ -499,11 +624,15 @@ describe('a client', () => {
     const typed = async (client: Client) => {
       const { resources, nextCursor } = await client.request('resources/list')
       expectTypeOf(resources[0]?.mimeType).toEqualTypeOf<string | undefined>()
-      expectTypeOf(await client.request('resources/list', { cursor: nextCursor }, { timeout: 5 })).toEqualTypeOf<
-        Requests['resources/list']['result']
-      >()
-      expectTypeOf((await client.request('tools/call', { name: 'a', arguments: { b: 1 } })).isError).toEqualTypeOf<boolean | undefined>()
-      expectTypeOf((await client.request('prompts/get', { name: 'a' })).messages[0]?.role).toEqualTypeOf<'user' | 'assistant' | undefined>()
+      expectTypeOf(
+        await client.request('resources/list', { cursor: nextCursor }, { timeout: 5 }),
+      ).toEqualTypeOf<Requests['resources/list']['result']>()
+      expectTypeOf(
+        (await client.request('tools/call', { name: 'a', arguments: { b: 1 } })).isError,
+      ).toEqualTypeOf<boolean | undefined>()
+      expectTypeOf(
+        (await client.request('prompts/get', { name: 'a' })).messages[0]?.role,
+      ).toEqualTypeOf<'user' | 'assistant' | undefined>()
       expectTypeOf(await client.request('example.com/own', { a: 1 })).toEqualTypeOf<Params>()
       expectTypeOf(await client.request(String('x'))).toEqualTypeOf<Params>()
       // @ts-expect-error no name
@@ -524,8 +653,12 @@ describe('a client', () => {
         expectTypeOf(level).toEqualTypeOf<LogLevel>()
         expectTypeOf(data).toBeUnknown()
       })
-      client.on('notifications/resources/updated', ({ uri }) => expectTypeOf(uri).toEqualTypeOf<string>())
-      client.on('notifications/example.com/own', (params) => expectTypeOf(params).toEqualTypeOf<Params>())
+      client.on('notifications/resources/updated', ({ uri }) =>
+        expectTypeOf(uri).toEqualTypeOf<string>(),
+      )
+      client.on('notifications/example.com/own', (params) =>
+        expectTypeOf(params).toEqualTypeOf<Params>(),
+      )
       // @ts-expect-error no such member
       client.on('notifications/resources/updated', ({ url }) => url)
       client.notify('notifications/roots/list_changed')
@@ -543,7 +676,11 @@ describe('a raw shape', () => {
     // @ts-expect-error it must be wrapped
     tool({ name, input: { city: z.string() }, run: () => '' })
     // @ts-expect-error it must be wrapped
-    tool({ name, output: { city: z.string(), count: z.number().optional() }, run: () => ({ city: '' }) })
+    tool({
+      name,
+      output: { city: z.string(), count: z.number().optional() },
+      run: () => ({ city: '' }),
+    })
   })
 })
 

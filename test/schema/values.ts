@@ -38,7 +38,10 @@ const { anyValue: any } = fc.letrec<{ anyValue: unknown }>((tie) => ({
     { maxDepth: 2 },
     fc.constantFrom<unknown>(null, true, false, ...TEXTS, ...NUMBERS),
     fc.array(tie('anyValue'), { maxLength: 3 }),
-    fc.dictionary(fc.constantFrom(...NAMES), tie('anyValue'), { maxKeys: 3, noNullPrototype: true }),
+    fc.dictionary(fc.constantFrom(...NAMES), tie('anyValue'), {
+      maxKeys: 3,
+      noNullPrototype: true,
+    }),
   ),
 }))
 
@@ -60,9 +63,12 @@ function near(schema: unknown, root: unknown, depth: number): fc.Arbitrary<unkno
     ...('const' in node ? [node['const']] : []),
   ])
   if (listed.length > 0) fitting.push({ weight: 12, arbitrary: fc.constantFrom(...listed) })
-  const named = group.flatMap((node) => (Array.isArray(node['type']) ? node['type'] : node['type'] === undefined ? [] : [node['type']]))
+  const named = group.flatMap((node) =>
+    Array.isArray(node['type']) ? node['type'] : node['type'] === undefined ? [] : [node['type']],
+  )
   const types: readonly unknown[] = named.length > 0 ? named : typesByKeyword(group)
-  for (const type of new Set(types)) fitting.push({ weight: 12, arbitrary: ofType(type, group, root, depth) })
+  for (const type of new Set(types))
+    fitting.push({ weight: 12, arbitrary: ofType(type, group, root, depth) })
   return fc.oneof(...fitting, { weight: 2, arbitrary: any })
 }
 
@@ -71,9 +77,11 @@ function groupOf(schema: unknown, root: unknown, seen: ReadonlySet<unknown> = ne
   const inside = new Set([...seen, schema])
   const group: Node[] = [schema]
   const add = (part: unknown) => group.push(...groupOf(part, root, inside))
-  for (const keyword of ['allOf', 'anyOf', 'oneOf']) for (const part of listOf(schema[keyword])) add(part)
+  for (const keyword of ['allOf', 'anyOf', 'oneOf'])
+    for (const part of listOf(schema[keyword])) add(part)
   for (const keyword of ['not', 'if', 'then', 'else']) add(schema[keyword])
-  for (const keyword of ['dependentSchemas', 'dependencies']) for (const part of Object.values(nodeOf(schema[keyword]))) add(part)
+  for (const keyword of ['dependentSchemas', 'dependencies'])
+    for (const part of Object.values(nodeOf(schema[keyword]))) add(part)
   if (typeof schema['$ref'] === 'string') add(target(schema['$ref'], root))
   return group
 }
@@ -87,7 +95,8 @@ function target(reference: string, root: unknown): unknown {
 }
 
 function typesByKeyword(group: Group): string[] {
-  const has = (...keywords: string[]) => group.some((node) => keywords.some((keyword) => keyword in node))
+  const has = (...keywords: string[]) =>
+    group.some((node) => keywords.some((keyword) => keyword in node))
   const types: string[] = []
   if (
     has(
@@ -104,9 +113,21 @@ function typesByKeyword(group: Group): string[] {
     )
   )
     types.push('object')
-  if (has('items', 'prefixItems', 'contains', 'minItems', 'maxItems', 'uniqueItems', 'unevaluatedItems')) types.push('array')
+  if (
+    has(
+      'items',
+      'prefixItems',
+      'contains',
+      'minItems',
+      'maxItems',
+      'uniqueItems',
+      'unevaluatedItems',
+    )
+  )
+    types.push('array')
   if (has('minLength', 'maxLength', 'pattern', 'format')) types.push('string')
-  if (has('minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf')) types.push('number')
+  if (has('minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'))
+    types.push('number')
   return types.length > 0 ? types : TYPES
 }
 
@@ -120,20 +141,24 @@ function ofType(type: unknown, group: Group, root: unknown, depth: number): fc.A
     case 'number':
       return fc.constantFrom(
         ...NUMBERS,
-        ...limits(group, ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']).flatMap((limit) => [
-          limit - 1,
-          limit - 0.5,
-          limit,
-          limit + 0.5,
-          limit + 1,
-          limit * 2,
-        ]),
+        ...limits(group, [
+          'minimum',
+          'maximum',
+          'exclusiveMinimum',
+          'exclusiveMaximum',
+          'multipleOf',
+        ]).flatMap((limit) => [limit - 1, limit - 0.5, limit, limit + 0.5, limit + 1, limit * 2]),
       )
     case 'string':
       return fc.oneof(
         fc.constantFrom(...TEXTS),
         ...limits(group, ['minLength', 'maxLength']).map((limit) =>
-          fc.array(fc.constantFrom('a', 'é', '😀'), { minLength: Math.max(0, limit - 1), maxLength: limit + 1 }).map((all) => all.join('')),
+          fc
+            .array(fc.constantFrom('a', 'é', '😀'), {
+              minLength: Math.max(0, limit - 1),
+              maxLength: limit + 1,
+            })
+            .map((all) => all.join('')),
         ),
       )
     case 'array':
@@ -145,20 +170,42 @@ function ofType(type: unknown, group: Group, root: unknown, depth: number): fc.A
 
 function arrayFor(group: Group, root: unknown, depth: number): fc.Arbitrary<unknown[]> {
   const tuples = group.flatMap((node) => [node['prefixItems'], node['items']].filter(Array.isArray))
-  const rest = group.flatMap((node) => [node['items'], node['contains'], node['additionalItems'], node['unevaluatedItems']]).filter(isNode)
+  const rest = group
+    .flatMap((node) => [
+      node['items'],
+      node['contains'],
+      node['additionalItems'],
+      node['unevaluatedItems'],
+    ])
+    .filter(isNode)
   const one = rest.length === 0 ? any : fc.oneof(...rest.map((part) => near(part, root, depth - 1)))
   const longest = Math.max(2, ...limits(group, ['minItems', 'maxItems'])) + 1
   const plain = fc.array(one, { maxLength: longest })
   if (tuples.length === 0)
-    return fc.oneof({ weight: 4, arbitrary: plain }, { weight: 1, arbitrary: plain.map((items) => [...items, ...items.slice(0, 1)]) })
-  const first = fc.oneof(...tuples.map((parts: unknown[]) => fc.tuple(...parts.map((part) => near(part, root, depth - 1)))))
-  return fc.tuple(first, plain, fc.nat(4)).map(([head, tail, length]) => [...head, ...tail].slice(0, Math.max(head.length - 1, length)))
+    return fc.oneof(
+      { weight: 4, arbitrary: plain },
+      { weight: 1, arbitrary: plain.map((items) => [...items, ...items.slice(0, 1)]) },
+    )
+  const first = fc.oneof(
+    ...tuples.map((parts: unknown[]) =>
+      fc.tuple(...parts.map((part) => near(part, root, depth - 1))),
+    ),
+  )
+  return fc
+    .tuple(first, plain, fc.nat(4))
+    .map(([head, tail, length]) => [...head, ...tail].slice(0, Math.max(head.length - 1, length)))
 }
 
 function objectFor(group: Group, root: unknown, depth: number): fc.Arbitrary<unknown> {
   const members: Record<string, fc.Arbitrary<unknown>> = {}
-  const others = group.flatMap((node) => [node['additionalProperties'], ...Object.values(nodeOf(node['patternProperties']))]).filter(isNode)
-  const other = others.length === 0 ? any : fc.oneof(any, ...others.map((part) => near(part, root, depth - 1)))
+  const others = group
+    .flatMap((node) => [
+      node['additionalProperties'],
+      ...Object.values(nodeOf(node['patternProperties'])),
+    ])
+    .filter(isNode)
+  const other =
+    others.length === 0 ? any : fc.oneof(any, ...others.map((part) => near(part, root, depth - 1)))
   for (const node of group) {
     for (const name of listOf(node['required'])) members[String(name)] ??= other
     for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies'])
@@ -169,13 +216,18 @@ function objectFor(group: Group, root: unknown, depth: number): fc.Arbitrary<unk
     for (const [name, part] of Object.entries(nodeOf(node['properties']))) {
       const already = members[name]
       members[name] =
-        already === undefined || already === other ? near(part, root, depth - 1) : fc.oneof(already, near(part, root, depth - 1))
+        already === undefined || already === other
+          ? near(part, root, depth - 1)
+          : fc.oneof(already, near(part, root, depth - 1))
     }
   }
   const required = [...new Set(group.flatMap((node) => listOf(node['required'])).map(String))]
   const whole = fc.record(members, { requiredKeys: required, noNullPrototype: true })
   const partial = fc.record(members, { requiredKeys: [], noNullPrototype: true })
-  const extra = fc.dictionary(fc.constantFrom(...NAMES, 'x1', 'n_1', 'é'), other, { maxKeys: 3, noNullPrototype: true })
+  const extra = fc.dictionary(fc.constantFrom(...NAMES, 'x1', 'n_1', 'é'), other, {
+    maxKeys: 3,
+    noNullPrototype: true,
+  })
   return fc.oneof(
     { weight: 4, arbitrary: whole },
     { weight: 3, arbitrary: partial },
@@ -184,7 +236,9 @@ function objectFor(group: Group, root: unknown, depth: number): fc.Arbitrary<unk
 }
 
 function limits(group: Group, keywords: readonly string[]): number[] {
-  return group.flatMap((node) => keywords.map((keyword) => node[keyword])).filter((limit) => typeof limit === 'number')
+  return group
+    .flatMap((node) => keywords.map((keyword) => node[keyword]))
+    .filter((limit) => typeof limit === 'number')
 }
 
 function isNode(value: unknown): value is Node {

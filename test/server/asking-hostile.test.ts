@@ -22,19 +22,32 @@ import { answers, call as calling, initialize } from '../drive.js'
 /* Asking, by handlers and clients that do what they should not, or all at once. */
 
 const NEWEST = revisions.filter(({ asking }) => asking === 'result').map(({ id }) => id)[0] ?? ''
-const BY_REQUEST = revisions.filter(({ asking, fields }) => asking === 'request' && fields.formText.length > 0).map(({ id }) => id)
+const BY_REQUEST = revisions
+  .filter(({ asking, fields }) => asking === 'request' && fields.formText.length > 0)
+  .map(({ id }) => id)
 const ALL_FORMS = [...BY_REQUEST, NEWEST]
 
-const Name = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } as const
+const Name = {
+  type: 'object',
+  properties: { name: { type: 'string' } },
+  required: ['name'],
+} as const
 const name = (message = 'Who?') => form({ message, schema: Name })
-const accept = (content: Record<string, string | number | boolean | string[]>) => ({ action: 'accept' as const, content })
+const accept = (content: Record<string, string | number | boolean | string[]>) => ({
+  action: 'accept' as const,
+  content,
+})
 const ada = accept({ name: 'Ada' })
-const text = (result: { content: readonly unknown[] }) => (result.content[0] as { text: string }).text
+const text = (result: { content: readonly unknown[] }) =>
+  (result.content[0] as { text: string }).text
 const turn = () => new Promise((resolve) => setTimeout(resolve, 0))
 
 type Facts = Partial<Tool> & { state?: StateOptions; serverName?: string }
 
-function serverOf(run: (call: Call, input: { n?: number; list?: readonly number[] }) => unknown, facts: Facts = {}): Server {
+function serverOf(
+  run: (call: Call, input: { n?: number; list?: readonly number[] }) => unknown,
+  facts: Facts = {},
+): Server {
   const { state = {}, serverName = 'asking', ...rest } = facts
   const input = {
     type: 'object',
@@ -44,7 +57,12 @@ function serverOf(run: (call: Call, input: { n?: number; list?: readonly number[
   return createServer({ name: serverName, version: '1', tools: [{ ...it, ...rest }], state })
 }
 
-async function callIt(server: Server, revision: string, answers: ConnectOptions, args: Record<string, unknown> = {}) {
+async function callIt(
+  server: Server,
+  revision: string,
+  answers: ConnectOptions,
+  args: Record<string, unknown> = {},
+) {
   await using client = await connect(memory(server), { revision, ...answers })
   return await client.callTool('it', args)
 }
@@ -75,38 +93,76 @@ function open(server: Server, capabilities: object = { elicitation: {} }) {
     garbage: () => {},
     closed: () => {},
   })
-  const meta = { 'io.modelcontextprotocol/protocolVersion': NEWEST, 'io.modelcontextprotocol/clientCapabilities': capabilities }
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': NEWEST,
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
+  }
   return {
     reports,
     cancel: (requestId: number) =>
-      channel.send(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } })),
+      channel.send(
+        JSON.stringify({
+          jsonrpc: '2.0',
+          method: 'notifications/cancelled',
+          params: { requestId },
+        }),
+      ),
     send(params: Record<string, unknown> = {}, method = 'tools/call'): Promise<Answer> {
       const id = ++ids
       const answered = new Promise<Answer>((resolve) => waiting.set(id, resolve))
       const named = method === 'tools/call' ? { name: 'it', ...params } : params
-      channel.send(JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...named, _meta: meta } }))
+      channel.send(
+        JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...named, _meta: meta } }),
+      )
       return answered
     },
   }
 }
 
-const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => ({ inputResponses, requestState: result?.requestState })
+const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => ({
+  inputResponses,
+  requestState: result?.requestState,
+})
 
 describe('a digest', () => {
   it('tells apart what JSON would write alike, and takes members in any order', async () => {
-    const alike = ['null', '1e400', '-1e400', '"\\u0000Infinity"', '"Infinity"', '0', '""', '"\\u0000"', '[]', '{}']
-    const digests = await Promise.all(alike.map(async (text) => await digest({ n: JSON.parse(text) as unknown })))
+    const alike = [
+      'null',
+      '1e400',
+      '-1e400',
+      '"\\u0000Infinity"',
+      '"Infinity"',
+      '0',
+      '""',
+      '"\\u0000"',
+      '[]',
+      '{}',
+    ]
+    const digests = await Promise.all(
+      alike.map(async (text) => await digest({ n: JSON.parse(text) as unknown })),
+    )
     expect(new Set(digests).size).toBe(alike.length)
-    expect(await digest({ a: 1, b: [{ c: 2, d: 3 }] })).toBe(await digest({ b: [{ d: 3, c: 2 }], a: 1 }))
+    expect(await digest({ a: 1, b: [{ c: 2, d: 3 }] })).toBe(
+      await digest({ b: [{ d: 3, c: 2 }], a: 1 }),
+    )
   })
 })
 
 describe('what is no question', () => {
   it.each(ALL_FORMS)('is told how to ask (%s)', async (revision) => {
-    const wrong: unknown[] = [name(), 'Who?', { who: 'Who?' }, { who: undefined }, { who: { kind: 'guess' } }, [1]]
+    const wrong: unknown[] = [
+      name(),
+      'Who?',
+      { who: 'Who?' },
+      { who: undefined },
+      { who: { kind: 'guess' } },
+      [1],
+    ]
     for (const each of wrong) {
       const server = serverOf((call) => call.ask(each as { who: ReturnType<typeof name> }))
-      expect(text(await callIt(server, revision, { elicit: () => ada }))).toContain('call.ask({ name: form({ message, schema }) })')
+      expect(text(await callIt(server, revision, { elicit: () => ada }))).toContain(
+        'call.ask({ name: form({ message, schema }) })',
+      )
     }
   })
 })
@@ -118,7 +174,10 @@ describe('what a handler does not wait for', () => {
       const b = call.ask({ b: name('B?') })
       return (await a).a.name + (await b).b.name
     }
-    const broken = call.step('broken', async () => (await turn(), Promise.reject(new Error('broken'))))
+    const broken = call.step(
+      'broken',
+      async () => (await turn(), Promise.reject(new Error('broken'))),
+    )
     await call.ask({ who: name() })
     return String(await broken)
   }
@@ -130,7 +189,9 @@ describe('what a handler does not wait for', () => {
     const others = process.listeners('unhandledRejection')
     process.removeAllListeners('unhandledRejection').on('unhandledRejection', note)
     try {
-      expect((await open(serverOf(run)).send({ arguments: { n } })).result?.resultType).toBe('input_required')
+      expect((await open(serverOf(run)).send({ arguments: { n } })).result?.resultType).toBe(
+        'input_required',
+      )
       await turn()
       await turn()
     } finally {
@@ -142,33 +203,45 @@ describe('what a handler does not wait for', () => {
 })
 
 describe('a place that a call gives up while it asks', () => {
-  it.each(BY_REQUEST)('is taken again once, however many questions it asked at once: %s', async (revision) => {
-    const server = serverOf(
-      async (call) => {
-        const [a, b] = await Promise.all([call.ask({ a: name('A?') }), call.ask({ b: name('B?') })])
-        return a.a.name + b.b.name
-      },
-      { concurrency: 1, timeout: 20_000 },
-    )
-    const elicit = async () => (await turn(), ada)
-    for (let time = 0; time < 3; time++) expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
-  })
-
-  it.each(BY_REQUEST)('and its time stands still until the last of its questions is answered: %s', (revision) =>
-    onStillClock(async (pass) => {
+  it.each(BY_REQUEST)(
+    'is taken again once, however many questions it asked at once: %s',
+    async (revision) => {
       const server = serverOf(
         async (call) => {
-          const [a, b] = await Promise.all([call.ask({ a: name('A?') }), call.ask({ b: name('B?') })])
+          const [a, b] = await Promise.all([
+            call.ask({ a: name('A?') }),
+            call.ask({ b: name('B?') }),
+          ])
           return a.a.name + b.b.name
         },
-        { timeout: 150 },
+        { concurrency: 1, timeout: 20_000 },
       )
-      const elicit = async ({ message }: { message: string }) => {
-        if (message === 'B?') await pass(300)
-        return ada
-      }
-      expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
-    }),
+      const elicit = async () => (await turn(), ada)
+      for (let time = 0; time < 3; time++)
+        expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
+    },
+  )
+
+  it.each(BY_REQUEST)(
+    'and its time stands still until the last of its questions is answered: %s',
+    (revision) =>
+      onStillClock(async (pass) => {
+        const server = serverOf(
+          async (call) => {
+            const [a, b] = await Promise.all([
+              call.ask({ a: name('A?') }),
+              call.ask({ b: name('B?') }),
+            ])
+            return a.a.name + b.b.name
+          },
+          { timeout: 150 },
+        )
+        const elicit = async ({ message }: { message: string }) => {
+          if (message === 'B?') await pass(300)
+          return ada
+        }
+        expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
+      }),
   )
 })
 
@@ -191,22 +264,25 @@ describe('a question', () => {
     expect(asked).toBe(0)
   })
 
-  it.each(BY_REQUEST)('that is still open when its call is answered is taken back: %s', async (revision) => {
-    let asked = () => {}
-    const shown = new Promise<void>((resolve) => (asked = resolve))
-    const server = serverOf(async (call) => {
-      await Promise.race([call.ask({ who: name() }), shown])
-      return 'done'
-    })
-    let signal: AbortSignal | undefined
-    await using client = await connect(memory(server), {
-      revision,
-      elicit: (_, given) => (({ signal } = given), asked(), new Promise(() => {})),
-    })
-    expect(text(await client.callTool('it'))).toBe('done')
-    await client.request('ping')
-    expect(signal?.aborted).toBe(true)
-  })
+  it.each(BY_REQUEST)(
+    'that is still open when its call is answered is taken back: %s',
+    async (revision) => {
+      let asked = () => {}
+      const shown = new Promise<void>((resolve) => (asked = resolve))
+      const server = serverOf(async (call) => {
+        await Promise.race([call.ask({ who: name() }), shown])
+        return 'done'
+      })
+      let signal: AbortSignal | undefined
+      await using client = await connect(memory(server), {
+        revision,
+        elicit: (_, given) => (({ signal } = given), asked(), new Promise(() => {})),
+      })
+      expect(text(await client.callTool('it'))).toBe('done')
+      await client.request('ping')
+      expect(signal?.aborted).toBe(true)
+    },
+  )
 })
 
 describe('a state', () => {
@@ -220,7 +296,10 @@ describe('a state', () => {
     const { send } = open(server)
     const first = await send({ uri: 'x:a', name: 'same' }, 'resources/read')
     expect(first.result?.resultType).toBe('input_required')
-    const swapped = await send({ uri: 'x:b', name: 'same', ...retry(first, { who: ada }) }, 'resources/read')
+    const swapped = await send(
+      { uri: 'x:b', name: 'same', ...retry(first, { who: ada }) },
+      'resources/read',
+    )
     expect(swapped.error?.code).toBe(-32602)
     const right = await send({ uri: 'x:a', ...retry(first, { who: ada }) }, 'resources/read')
     expect(right.result?.resultType).toBe('complete')
@@ -230,7 +309,9 @@ describe('a state', () => {
     const state = { keys: ['a secret of more than 32 characters, shared'] }
     const run = async (call: Call) => (await call.ask({ who: name() })).who.name
     const first = await open(serverOf(run, { state, serverName: 'one' })).send()
-    const taken = await open(serverOf(run, { state, serverName: 'two' })).send(retry(first, { who: ada }))
+    const taken = await open(serverOf(run, { state, serverName: 'two' })).send(
+      retry(first, { who: ada }),
+    )
     expect(taken.error?.code).toBe(-32602)
   })
 
@@ -248,15 +329,19 @@ describe('a state', () => {
 })
 
 describe('names that objects have by themselves', () => {
-  it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('can be keys of questions: %s', async (key) => {
-    const server = serverOf(async (call) => {
-      const first = await call.ask({ [key]: name('First?') })
-      const second = await call.ask({ second: name('Second?') })
-      const given = Object.hasOwn(first, key) ? first[key]?.name : undefined
-      return `${given} ${second.second.name}`
-    })
-    for (const revision of ALL_FORMS) expect(text(await callIt(server, revision, { elicit: () => ada }))).toBe('Ada Ada')
-  })
+  it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
+    'can be keys of questions: %s',
+    async (key) => {
+      const server = serverOf(async (call) => {
+        const first = await call.ask({ [key]: name('First?') })
+        const second = await call.ask({ second: name('Second?') })
+        const given = Object.hasOwn(first, key) ? first[key]?.name : undefined
+        return `${given} ${second.second.name}`
+      })
+      for (const revision of ALL_FORMS)
+        expect(text(await callIt(server, revision, { elicit: () => ada }))).toBe('Ada Ada')
+    },
+  )
 })
 
 describe('answers without a state', () => {
@@ -267,13 +352,18 @@ describe('answers without a state', () => {
       return 'both deleted'
     })
     const { result } = await open(server).send({ inputResponses: { ok: ada } })
-    expect(result).toMatchObject({ resultType: 'input_required', inputRequests: { ok: { params: { message: 'Delete B?' } } } })
+    expect(result).toMatchObject({
+      resultType: 'input_required',
+      inputRequests: { ok: { params: { message: 'Delete B?' } } },
+    })
   })
 })
 
 describe('a middleware that asks', () => {
   it.each(ALL_FORMS)('is run again with its answers, under the same key: %s', async (revision) => {
-    const server = serverOf(async (call) => `${call.key} ${(await call.ask({ who: name() })).who.name}`)
+    const server = serverOf(
+      async (call) => `${call.key} ${(await call.ask({ who: name() })).who.name}`,
+    )
     const keys: string[] = []
     const attempts: number[] = []
     server.use(async (call, next) => {
@@ -332,7 +422,9 @@ describe('while a call is being suspended', () => {
       const server = serverOf(async (call) => {
         let begin = () => {}
         const begun = new Promise<void>((resolve) => (begin = resolve))
-        const second = begun.then(() => call.step('second', async () => (done.push('second'), await turn(), 2)))
+        const second = begun.then(() =>
+          call.step('second', async () => (done.push('second'), await turn(), 2)),
+        )
         second.catch(() => {})
         const first = call.step('first', async () => {
           for (let turns = 0; turns < 3; turns++) await turn()
@@ -366,14 +458,22 @@ describe('while a call is being suspended', () => {
       await Promise.all([slow, late, call.ask({ who: name() })])
     })
     const { result, error } = await open(server).send()
-    expect(Object.values(result?.inputRequests ?? {}).map(({ method }) => method)).not.toContain('roots/list')
+    expect(Object.values(result?.inputRequests ?? {}).map(({ method }) => method)).not.toContain(
+      'roots/list',
+    )
     expect(error?.code).toBe(-32021)
   })
 
   it('a question that was given up with others is not put', async () => {
     const server = serverOf(async (call) => {
       try {
-        await call.ask({ a: name('Old?'), b: form({ message: '', schema: { type: 'object', properties: { bad: { type: 'object' } } } }) })
+        await call.ask({
+          a: name('Old?'),
+          b: form({
+            message: '',
+            schema: { type: 'object', properties: { bad: { type: 'object' } } },
+          }),
+        })
       } catch {
         return (await call.ask({ a: name('New?') })).a.name
       }
@@ -388,17 +488,24 @@ describe('while a call is being suspended', () => {
   it('and cannot be, since its state is too large, nothing is said of going on', async () => {
     const server = serverOf((call) => call.ask({ who: name() }), { state: { maxBytes: 50 } })
     const { send, reports } = open(server)
-    expect((await send()).result?.content?.[0].text).toContain('The state of this call is too large')
+    expect((await send()).result?.content?.[0].text).toContain(
+      'The state of this call is too large',
+    )
     expect(reports).toEqual(['Tool it failed'])
   })
 })
 
 describe('a step', () => {
-  it.each(ALL_FORMS)('may call another server that has steps and questions of its own: %s', async (revision) => {
-    const inner = serverOf(async (call) => String(await call.step('same', () => 7)))
-    const server = serverOf((call) => call.step('same', async () => text(await callIt(inner, revision, {}))))
-    expect(text(await callIt(server, revision, {}))).toBe('7')
-  })
+  it.each(ALL_FORMS)(
+    'may call another server that has steps and questions of its own: %s',
+    async (revision) => {
+      const inner = serverOf(async (call) => String(await call.step('same', () => 7)))
+      const server = serverOf((call) =>
+        call.step('same', async () => text(await callIt(inner, revision, {}))),
+      )
+      expect(text(await callIt(server, revision, {}))).toBe('7')
+    },
+  )
 
   it.each(ALL_FORMS)('is told when the time of its call is over: %s', async (revision) => {
     const told: unknown[] = []
@@ -414,12 +521,17 @@ describe('a step', () => {
       // Long enough for a slow machine to come to the step.
       { timeout: 1000 },
     )
-    expect(text(await callIt(server, revision, { elicit: () => ada }))).toContain('did not finish within 1000 ms')
+    expect(text(await callIt(server, revision, { elicit: () => ada }))).toContain(
+      'did not finish within 1000 ms',
+    )
     await expect.poll(() => told).toHaveLength(1)
   })
 })
 
-const MODEL = { messages: [{ role: 'user' as const, content: { type: 'text' as const, text: '?' } }], maxTokens: 1 }
+const MODEL = {
+  messages: [{ role: 'user' as const, content: { type: 'text' as const, text: '?' } }],
+  maxTokens: 1,
+}
 
 describe('the model of a client', () => {
   it.each(BY_REQUEST)('may be refused where the question is optional: %s', async (revision) => {
@@ -431,7 +543,9 @@ describe('the model of a client', () => {
       throw new RpcError(-1, 'User rejected sampling request')
     }
     expect(text(await callIt(server, revision, { sample: refuse }, { n: 1 }))).toBe('undefined')
-    expect(text(await callIt(server, revision, { sample: refuse }, { n: 0 }))).toContain('The user declined "it"')
+    expect(text(await callIt(server, revision, { sample: refuse }, { n: 0 }))).toContain(
+      'The user declined "it"',
+    )
   })
 
   it.each([
@@ -452,7 +566,9 @@ describe('the model of a client', () => {
 describe('a connection that ends', () => {
   it.each(BY_REQUEST)('does not wait for answers that cannot come: %s', async (revision) => {
     const server = serverOf((call) => call.ask({ who: name() }))
-    const opening = initialize(revision).map((line) => line.replace('"capabilities":{}', '"capabilities":{"elicitation":{}}'))
+    const opening = initialize(revision).map((line) =>
+      line.replace('"capabilities":{}', '"capabilities":{"elicitation":{}}'),
+    )
     const given = await answers(server, [...opening, calling('it', {}, 7)])
     expect(given.at(-1)).toMatchObject({
       id: 7,
@@ -471,7 +587,9 @@ describe('a check of an answer that never ends', () => {
         jsonSchema: { input: () => ({ ...Name }), output: () => ({ ...Name }) },
       },
     }
-    const server = serverOf((call) => Promise.all([call.ask({ slow: form({ message: '?', schema }) }), call.ask({ who: name() })]))
+    const server = serverOf((call) =>
+      Promise.all([call.ask({ slow: form({ message: '?', schema }) }), call.ask({ who: name() })]),
+    )
     const { send, cancel } = open(server)
     void send({ inputResponses: { slow: ada } })
     await turn()

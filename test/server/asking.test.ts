@@ -28,30 +28,58 @@ const ALL = revisions.map(({ id }) => id)
 const BY_RESULT = revisions.filter(({ asking }) => asking === 'result').map(({ id }) => id)
 const FORMS = revisions.filter(({ fields }) => fields.formText.length > 0).map(({ id }) => id)
 const URLS = revisions.filter(({ urlQuestions }) => urlQuestions !== 'none').map(({ id }) => id)
-const WITH_TOOLS = new Set(revisions.filter(({ samplingTools }) => samplingTools).map(({ id }) => id))
+const WITH_TOOLS = new Set(
+  revisions.filter(({ samplingTools }) => samplingTools).map(({ id }) => id),
+)
 const BY_REQUEST = FORMS.filter((id) => !BY_RESULT.includes(id))
-const without = (list: readonly string[]) => ALL.filter((id) => !list.includes(id) && !BY_RESULT.includes(id))
+const without = (list: readonly string[]) =>
+  ALL.filter((id) => !list.includes(id) && !BY_RESULT.includes(id))
 
-const Name = { type: 'object', properties: { name: { type: 'string', minLength: 1 } }, required: ['name'] } as const
+const Name = {
+  type: 'object',
+  properties: { name: { type: 'string', minLength: 1 } },
+  required: ['name'],
+} as const
 const Sure = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } as const
 const name = (message = 'Who?') => form({ message, schema: Name })
 const sure = (message: string) => form({ message, schema: Sure })
 
 type Facts = Partial<Tool> & { state?: StateOptions; report?: string[] }
 
-function serverOf(run: (call: Call, input: { n?: number }) => unknown, { state, ...facts }: Facts = {}): Server {
-  const it = tool({ name: 'it', input: { type: 'object', properties: { n: { type: 'number' } } }, run: (input, call) => run(call, input) })
-  return createServer({ name: 'asking', version: '1', tools: [{ ...it, ...facts }], ...(state === undefined ? {} : { state }) })
+function serverOf(
+  run: (call: Call, input: { n?: number }) => unknown,
+  { state, ...facts }: Facts = {},
+): Server {
+  const it = tool({
+    name: 'it',
+    input: { type: 'object', properties: { n: { type: 'number' } } },
+    run: (input, call) => run(call, input),
+  })
+  return createServer({
+    name: 'asking',
+    version: '1',
+    tools: [{ ...it, ...facts }],
+    ...(state === undefined ? {} : { state }),
+  })
 }
 
-const accept = (content: Record<string, string | number | boolean | string[]>) => ({ action: 'accept' as const, content })
+const accept = (content: Record<string, string | number | boolean | string[]>) => ({
+  action: 'accept' as const,
+  content,
+})
 
-async function callIt(server: Server, revision: string, answers: ConnectOptions, args: Record<string, unknown> = {}) {
+async function callIt(
+  server: Server,
+  revision: string,
+  answers: ConnectOptions,
+  args: Record<string, unknown> = {},
+) {
   await using client = await connect(memory(server), { revision, ...answers })
   return await client.callTool('it', args)
 }
 
-const text = (result: { content: readonly unknown[] }) => (result.content[0] as { text: string }).text
+const text = (result: { content: readonly unknown[] }) =>
+  (result.content[0] as { text: string }).text
 
 interface Answer {
   result?: {
@@ -81,13 +109,26 @@ function send(
       garbage: () => {},
       closed: () => {},
     })
-    const meta = { 'io.modelcontextprotocol/protocolVersion': BY_RESULT[0], 'io.modelcontextprotocol/clientCapabilities': capabilities }
-    channel.send(JSON.stringify({ jsonrpc: '2.0', id, method, params: { name: 'it', ...params, _meta: meta } }))
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': BY_RESULT[0],
+      'io.modelcontextprotocol/clientCapabilities': capabilities,
+    }
+    channel.send(
+      JSON.stringify({
+        jsonrpc: '2.0',
+        id,
+        method,
+        params: { name: 'it', ...params, _meta: meta },
+      }),
+    )
   })
 }
 
 /** What has to come back with the answers to a first answer's questions. */
-const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => ({ inputResponses, requestState: result?.requestState })
+const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => ({
+  inputResponses,
+  requestState: result?.requestState,
+})
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 const gate = () => {
   let open = () => {}
@@ -101,18 +142,26 @@ describe.each(FORMS)('a form in %s', (revision) => {
   it('is answered', async () => {
     const seen: ElicitParams[] = []
     const server = serverOf(async (call) => `Hello, ${(await call.ask({ who: name() })).who.name}`)
-    const result = await callIt(server, revision, { elicit: (params) => (seen.push(params), accept({ name: 'Ada' })) })
+    const result = await callIt(server, revision, {
+      elicit: (params) => (seen.push(params), accept({ name: 'Ada' })),
+    })
     expect(result).toMatchObject({ content: [{ text: 'Hello, Ada' }], isError: false })
     expect(seen).toEqual([{ mode: 'form', message: 'Who?', requestedSchema: Name }])
   })
 
   it('of a schema library gives what the schema makes of the answer', async () => {
-    const schema = z.object({ day: z.iso.date().transform((day) => new Date(day)), mail: z.email().optional(), n: z.int().default(7) })
+    const schema = z.object({
+      day: z.iso.date().transform((day) => new Date(day)),
+      mail: z.email().optional(),
+      n: z.int().default(7),
+    })
     const server = serverOf(async (call) => {
       const { it } = await call.ask({ it: form({ message: 'When?', schema }) })
       return `${it.day.getUTCFullYear()} ${it.n}`
     })
-    expect(text(await callIt(server, revision, { elicit: () => accept({ day: '2026-07-28' }) }))).toBe('2026 7')
+    expect(
+      text(await callIt(server, revision, { elicit: () => accept({ day: '2026-07-28' }) })),
+    ).toBe('2026 7')
   })
 
   it('that is declined ends the handler with Declined, which the model is told', async () => {
@@ -139,16 +188,22 @@ describe.each(FORMS)('a form in %s', (revision) => {
 
   it('that is optional may be declined', async () => {
     const server = serverOf(async (call) => {
-      const { who } = await call.ask({ who: form({ message: 'Who?', schema: Name, optional: true }) })
+      const { who } = await call.ask({
+        who: form({ message: 'Who?', schema: Name, optional: true }),
+      })
       return who === undefined ? 'nobody' : who.name
     })
-    expect(text(await callIt(server, revision, { elicit: () => ({ action: 'decline' }) }))).toBe('nobody')
+    expect(text(await callIt(server, revision, { elicit: () => ({ action: 'decline' }) }))).toBe(
+      'nobody',
+    )
   })
 
   it('that is answered wrongly is asked again', async () => {
     const answers = [accept({}), accept({ name: '' }), accept({ name: 'Ada' })]
     const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
-    expect(text(await callIt(server, revision, { elicit: () => answers.shift() ?? accept({}) }))).toBe('Ada')
+    expect(
+      text(await callIt(server, revision, { elicit: () => answers.shift() ?? accept({}) })),
+    ).toBe('Ada')
     expect(answers).toEqual([])
   })
 
@@ -164,10 +219,16 @@ describe.each(FORMS)('a form in %s', (revision) => {
   it('several are asked at once, also by several asks of one turn', async () => {
     const asked: string[] = []
     const server = serverOf(async (call) => {
-      const [{ a, b }, { c }] = await Promise.all([call.ask({ a: name('A?'), b: name('B?') }), call.ask({ c: name('C?') })])
+      const [{ a, b }, { c }] = await Promise.all([
+        call.ask({ a: name('A?'), b: name('B?') }),
+        call.ask({ c: name('C?') }),
+      ])
       return [a.name, b.name, c.name].join()
     })
-    const elicit = ({ message }: ElicitParams) => (asked.push(message), accept({ name: message.slice(0, 1) }))
+    const elicit = ({ message }: ElicitParams) => (
+      asked.push(message),
+      accept({ name: message.slice(0, 1) })
+    )
     expect(text(await callIt(server, revision, { elicit }))).toBe('A,B,C')
     expect(asked.toSorted()).toEqual(['A?', 'B?', 'C?'])
   })
@@ -178,7 +239,8 @@ describe.each(FORMS)('a form in %s', (revision) => {
       const { last } = await call.ask({ last: name(`Last of ${first.name}?`) })
       return `${first.name} ${last.name}`
     })
-    const elicit = ({ message }: ElicitParams) => accept({ name: message === 'First?' ? 'Ada' : message })
+    const elicit = ({ message }: ElicitParams) =>
+      accept({ name: message === 'First?' ? 'Ada' : message })
     expect(text(await callIt(server, revision, { elicit }))).toBe('Ada Last of Ada?')
   })
 
@@ -186,23 +248,47 @@ describe.each(FORMS)('a form in %s', (revision) => {
     const server = createServer({
       name: 'asking',
       version: '1',
-      prompts: [prompt({ name: 'greet', build: async (_, call) => `Greet ${(await call.ask({ who: name() })).who.name}` })],
-      resources: [resource({ uri: 'name:it', read: async (_, call) => (await call.ask({ who: name() })).who.name })],
+      prompts: [
+        prompt({
+          name: 'greet',
+          build: async (_, call) => `Greet ${(await call.ask({ who: name() })).who.name}`,
+        }),
+      ],
+      resources: [
+        resource({
+          uri: 'name:it',
+          read: async (_, call) => (await call.ask({ who: name() })).who.name,
+        }),
+      ],
     })
-    await using client = await connect(memory(server), { revision, elicit: () => accept({ name: 'Ada' }) })
-    expect(await client.request('prompts/get', { name: 'greet' })).toMatchObject({ messages: [{ content: { text: 'Greet Ada' } }] })
-    expect(await client.request('resources/read', { uri: 'name:it' })).toMatchObject({ contents: [{ text: 'Ada' }] })
+    await using client = await connect(memory(server), {
+      revision,
+      elicit: () => accept({ name: 'Ada' }),
+    })
+    expect(await client.request('prompts/get', { name: 'greet' })).toMatchObject({
+      messages: [{ content: { text: 'Greet Ada' } }],
+    })
+    expect(await client.request('resources/read', { uri: 'name:it' })).toMatchObject({
+      contents: [{ text: 'Ada' }],
+    })
   })
 
   it('whose client lacks the capability is not sent', async () => {
     const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
     const called = callIt(server, revision, {})
     if (BY_RESULT.includes(revision))
-      await expect(called).rejects.toMatchObject({ code: -32021, data: { requiredCapabilities: { elicitation: { form: {} } } } })
+      await expect(called).rejects.toMatchObject({
+        code: -32021,
+        data: { requiredCapabilities: { elicitation: { form: {} } } },
+      })
     else
       expect(await called).toMatchObject({
         isError: true,
-        content: [{ text: '"who" cannot be asked: the client has not declared the capability elicitation that elicitation/create needs' }],
+        content: [
+          {
+            text: '"who" cannot be asked: the client has not declared the capability elicitation that elicitation/create needs',
+          },
+        ],
       })
   })
 
@@ -226,8 +312,12 @@ describe.each(FORMS)('a form in %s', (revision) => {
       },
     } as const
     const shown: unknown[] = []
-    const server = serverOf(async (call) => JSON.stringify((await call.ask({ it: form({ message: '?', schema }) })).it))
-    const result = await callIt(server, revision, { elicit: (params) => (shown.push(params.requestedSchema), accept({ titled: 'b' })) })
+    const server = serverOf(async (call) =>
+      JSON.stringify((await call.ask({ it: form({ message: '?', schema }) })).it),
+    )
+    const result = await callIt(server, revision, {
+      elicit: (params) => (shown.push(params.requestedSchema), accept({ titled: 'b' })),
+    })
     expect(text(result)).toBe('{"titled":"b"}')
     const old = revision === BY_REQUEST[0]
     const titled = { type: 'string', enum: ['a', 'b'], enumNames: ['Aaa', 'Bbb'] }
@@ -257,13 +347,21 @@ describe('several choices', () => {
     },
     required: ['plain'],
   } as const
-  const server = serverOf(async (call) => (await call.ask({ it: form({ message: '?', schema }) })).it.plain.join('+'))
+  const server = serverOf(async (call) =>
+    (await call.ask({ it: form({ message: '?', schema }) })).it.plain.join('+'),
+  )
   it.each(URLS)('are there in %s', async (revision) => {
-    expect(text(await callIt(server, revision, { elicit: () => accept({ plain: ['a', 'b'] }) }))).toBe('a+b')
+    expect(
+      text(await callIt(server, revision, { elicit: () => accept({ plain: ['a', 'b'] }) })),
+    ).toBe('a+b')
   })
   it('are said to be missing where the revision has none', async () => {
-    const result = await callIt(server, BY_REQUEST[0] ?? '', { elicit: () => accept({ plain: ['a'] }) })
-    expect(text(result)).toBe(`"it" cannot be asked: protocol ${BY_REQUEST[0]} cannot show this form`)
+    const result = await callIt(server, BY_REQUEST[0] ?? '', {
+      elicit: () => accept({ plain: ['a'] }),
+    })
+    expect(text(result)).toBe(
+      `"it" cannot be asked: protocol ${BY_REQUEST[0]} cannot show this form`,
+    )
   })
 })
 
@@ -282,7 +380,10 @@ describe.each(ALL)('in %s', (revision) => {
   it('the model of the client can be asked', async () => {
     const server = serverOf(async (call) => {
       const { capital } = await call.ask({
-        capital: sample({ messages: [{ role: 'user', content: { type: 'text', text: 'Capital?' } }], maxTokens: 5 }),
+        capital: sample({
+          messages: [{ role: 'user', content: { type: 'text', text: 'Capital?' } }],
+          maxTokens: 5,
+        }),
       })
       return `${capital.model}: ${JSON.stringify(capital.content)}`
     })
@@ -293,10 +394,16 @@ describe.each(ALL)('in %s', (revision) => {
   })
 
   it('roots can be asked for', async () => {
-    const server = serverOf(async (call) => (await call.ask({ folders: roots() })).folders.map(({ uri }) => uri).join())
-    expect(text(await callIt(server, revision, { roots: () => [{ uri: 'file:///a', name: 'A' }, { uri: 'file:///b' }] }))).toBe(
-      'file:///a,file:///b',
+    const server = serverOf(async (call) =>
+      (await call.ask({ folders: roots() })).folders.map(({ uri }) => uri).join(),
     )
+    expect(
+      text(
+        await callIt(server, revision, {
+          roots: () => [{ uri: 'file:///a', name: 'A' }, { uri: 'file:///b' }],
+        }),
+      ),
+    ).toBe('file:///a,file:///b')
   })
 
   it('a handler can see what the client can do, and who it is', async () => {
@@ -324,19 +431,28 @@ describe.each(ALL)('in %s', (revision) => {
     ['is not', {}],
   ])('the context of servers is asked for where that %s declared', async (_, sampling) => {
     const seen: unknown[] = []
-    const server = serverOf((call) => call.ask({ it: sample({ messages: [], maxTokens: 5, includeContext: 'thisServer' }) }))
+    const server = serverOf((call) =>
+      call.ask({ it: sample({ messages: [], maxTokens: 5, includeContext: 'thisServer' }) }),
+    )
     await callIt(server, revision, {
       capabilities: { sampling },
-      sample: ({ includeContext }) => (seen.push(includeContext), { role: 'assistant', content: { type: 'text', text: '' }, model: 'm' }),
+      sample: ({ includeContext }) => (
+        seen.push(includeContext),
+        { role: 'assistant', content: { type: 'text', text: '' }, model: 'm' }
+      ),
     })
     // Earlier, sampling itself included it.
-    expect(seen).toEqual(['context' in sampling || !WITH_TOOLS.has(revision) ? 'thisServer' : undefined])
+    expect(seen).toEqual([
+      'context' in sampling || !WITH_TOOLS.has(revision) ? 'thisServer' : undefined,
+    ])
   })
 
   it('tools for the model are there or said to be missing', async () => {
     const server = serverOf(async (call) => {
       const tools = [{ name: 't', inputSchema: { type: 'object' } }]
-      const { it } = await call.ask({ it: sample({ messages: [], maxTokens: 5, tools, toolChoice: { mode: 'auto' } }) })
+      const { it } = await call.ask({
+        it: sample({ messages: [], maxTokens: 5, tools, toolChoice: { mode: 'auto' } }),
+      })
       return String(it.stopReason)
     })
     const result = await callIt(server, revision, {
@@ -378,7 +494,9 @@ describe.each(ALL)('in %s', (revision) => {
     ],
   ])('a step cannot result in %s', async (_, make, problem) => {
     const server = serverOf((call) => call.step('it', make as () => string))
-    expect(text(await callIt(server, revision, {}))).toBe(`Tool it failed: The result of step "it" ${problem}`)
+    expect(text(await callIt(server, revision, {}))).toBe(
+      `Tool it failed: The result of step "it" ${problem}`,
+    )
   })
 
   it.each([
@@ -387,10 +505,15 @@ describe.each(ALL)('in %s', (revision) => {
       async (call: Call) => (await call.step('a', () => 1), await call.step('a', () => 2)),
       'There are two steps "a"',
     ],
-    ['a step in a step', (call: Call) => call.step('a', () => call.step('b', () => 1)), 'A step cannot be part of a step'],
+    [
+      'a step in a step',
+      (call: Call) => call.step('a', () => call.step('b', () => 1)),
+      'A step cannot be part of a step',
+    ],
     [
       'a step in a step that has waited',
-      (call: Call) => call.step('a', async () => (await Promise.resolve(), await call.step('b', () => 1))),
+      (call: Call) =>
+        call.step('a', async () => (await Promise.resolve(), await call.step('b', () => 1))),
       'A step cannot be part of a step',
     ],
     [
@@ -421,7 +544,9 @@ describe.each(ALL)('in %s', (revision) => {
       await call.ask({ folders: roots() })
       return refused
     })
-    expect(text(await callIt(server, revision, { roots: () => [] }))).toBe('ToolError: No seat left')
+    expect(text(await callIt(server, revision, { roots: () => [] }))).toBe(
+      'ToolError: No seat left',
+    )
     expect([refusals, accidents]).toEqual([1, BY_RESULT.includes(revision) ? 2 : 1])
   })
 
@@ -460,21 +585,41 @@ describe.each(URLS)('a URL in %s', (revision) => {
   it('is opened', async () => {
     const seen: ElicitParams[] = []
     const server = serverOf(async (call) =>
-      String((await call.ask({ login: url({ message: 'Log in', url: 'https://example.com/' }) })).login),
+      String(
+        (await call.ask({ login: url({ message: 'Log in', url: 'https://example.com/' }) })).login,
+      ),
     )
-    expect(text(await callIt(server, revision, { elicit: (params) => (seen.push(params), { action: 'accept' }) }))).toBe('true')
+    expect(
+      text(
+        await callIt(server, revision, {
+          elicit: (params) => (seen.push(params), { action: 'accept' }),
+        }),
+      ),
+    ).toBe('true')
     expect(seen[0]).toMatchObject({ mode: 'url', message: 'Log in', url: 'https://example.com/' })
     expect('elicitationId' in (seen[0] ?? {})).toBe(!BY_RESULT.includes(revision))
   })
   it('must be one', async () => {
-    const server = serverOf((call) => call.ask({ login: url({ message: 'Log in', url: 'nowhere' }) }))
-    expect(text(await callIt(server, revision, { elicit: () => ({ action: 'accept' }) }))).toContain('must be a URL, not "nowhere"')
+    const server = serverOf((call) =>
+      call.ask({ login: url({ message: 'Log in', url: 'nowhere' }) }),
+    )
+    expect(
+      text(await callIt(server, revision, { elicit: () => ({ action: 'accept' }) })),
+    ).toContain('must be a URL, not "nowhere"')
   })
   it('is not sent to a client that only has forms', async () => {
-    const server = serverOf((call) => call.ask({ login: url({ message: 'Log in', url: 'https://example.com/' }) }))
-    const called = callIt(server, revision, { elicit: () => ({ action: 'accept' }), capabilities: { elicitation: {} } })
+    const server = serverOf((call) =>
+      call.ask({ login: url({ message: 'Log in', url: 'https://example.com/' }) }),
+    )
+    const called = callIt(server, revision, {
+      elicit: () => ({ action: 'accept' }),
+      capabilities: { elicitation: {} },
+    })
     if (BY_RESULT.includes(revision))
-      await expect(called).rejects.toMatchObject({ code: -32021, data: { requiredCapabilities: { elicitation: { url: {} } } } })
+      await expect(called).rejects.toMatchObject({
+        code: -32021,
+        data: { requiredCapabilities: { elicitation: { url: {} } } },
+      })
     else expect((await called).isError).toBe(true)
   })
 })
@@ -482,7 +627,9 @@ describe.each(URLS)('a URL in %s', (revision) => {
 describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
   it('does not use up the time of the call', () =>
     onStillClock(async (pass) => {
-      const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name, { timeout: 500 })
+      const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name, {
+        timeout: 500,
+      })
       const elicit = async () => (await pass(800), accept({ name: 'Ada' }))
       expect(text(await callIt(server, revision, { elicit }))).toBe('Ada')
     }))
@@ -511,7 +658,10 @@ describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
       },
       { concurrency: 1 },
     )
-    await using client = await connect(memory(server), { revision, elicit: async () => (await opened, accept({ name: 'Ada' })) })
+    await using client = await connect(memory(server), {
+      revision,
+      elicit: async () => (await opened, accept({ name: 'Ada' })),
+    })
     const first = client.callTool('it', { n: 0 })
     expect(text(await client.callTool('it', { n: 1 }))).toBe('1')
     const third = client.callTool('it', { n: 2 })
@@ -583,15 +733,24 @@ describe('a state', () => {
     )
   const yes = { ok: accept({ ok: true }) }
   const refused = (reason: string) => ({
-    error: { code: -32602, message: expect.stringContaining(`this requestState cannot be used: ${reason}`) as string },
+    error: {
+      code: -32602,
+      message: expect.stringContaining(`this requestState cannot be used: ${reason}`) as string,
+    },
   })
 
   it('brings the call back', async () => {
     const it = server()
     const first = await send(it, { arguments: { n: 2 } })
-    expect(first.result).toMatchObject({ resultType: 'input_required', inputRequests: { ok: { method: 'elicitation/create' } } })
+    expect(first.result).toMatchObject({
+      resultType: 'input_required',
+      inputRequests: { ok: { method: 'elicitation/create' } },
+    })
     const second = await send(it, { arguments: { n: 2 }, ...retry(first, yes) })
-    expect(second.result).toMatchObject({ resultType: 'complete', content: [{ text: 'deleted job 2' }] })
+    expect(second.result).toMatchObject({
+      resultType: 'complete',
+      content: [{ text: 'deleted job 2' }],
+    })
   })
 
   it('tells nothing of what is in it', async () => {
@@ -613,8 +772,12 @@ describe('a state', () => {
       state.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')),
       `A${state.slice(1)}B`,
     ])
-      expect(await send(it, { inputResponses: yes, requestState: changed })).toMatchObject(refused('it was not made by this server'))
-    expect(await send(it, { inputResponses: yes, requestState: 5 })).toMatchObject(refused('it must be a string'))
+      expect(await send(it, { inputResponses: yes, requestState: changed })).toMatchObject(
+        refused('it was not made by this server'),
+      )
+    expect(await send(it, { inputResponses: yes, requestState: 5 })).toMatchObject(
+      refused('it must be a string'),
+    )
   })
 
   it('that has expired is refused', async () => {
@@ -635,38 +798,69 @@ describe('a state', () => {
           run: (_, call) => call.ask({ ok: sure('Sure?') }),
         }),
       ),
-      prompts: [prompt({ name: 'it', build: async (_, call) => (await call.ask({ ok: sure('Sure?') }), 'x') })],
+      prompts: [
+        prompt({
+          name: 'it',
+          build: async (_, call) => (await call.ask({ ok: sure('Sure?') }), 'x'),
+        }),
+      ],
     })
     const first = await send(it, { arguments: { n: 1, m: 2 } })
     const foreign = refused('it belongs to another request')
-    expect(await send(it, { arguments: { n: 2, m: 2 }, ...retry(first, yes) })).toMatchObject(foreign)
-    expect(await send(it, { name: 'other', arguments: { n: 1, m: 2 }, ...retry(first, yes) })).toMatchObject(foreign)
-    expect(await send(it, { name: 'it', ...retry(first, yes) }, { method: 'prompts/get' })).toMatchObject(foreign)
-    expect((await send(it, { arguments: { m: 2, n: 1 }, ...retry(first, yes) })).result?.resultType).toBe('complete')
+    expect(await send(it, { arguments: { n: 2, m: 2 }, ...retry(first, yes) })).toMatchObject(
+      foreign,
+    )
+    expect(
+      await send(it, { name: 'other', arguments: { n: 1, m: 2 }, ...retry(first, yes) }),
+    ).toMatchObject(foreign)
+    expect(
+      await send(it, { name: 'it', ...retry(first, yes) }, { method: 'prompts/get' }),
+    ).toMatchObject(foreign)
+    expect(
+      (await send(it, { arguments: { m: 2, n: 1 }, ...retry(first, yes) })).result?.resultType,
+    ).toBe('complete')
   })
 
   it('of another version of the definition is refused', async () => {
     const it = server()
     const first = await send(it)
     it.tools.update('it', { description: 'Another one' })
-    expect(await send(it, retry(first, yes))).toMatchObject(refused('it belongs to another request, caller or version'))
+    expect(await send(it, retry(first, yes))).toMatchObject(
+      refused('it belongs to another request, caller or version'),
+    )
   })
 
   it('of another process is refused, unless the key is shared; keys can be changed', async () => {
-    const [old, young] = ['an old secret of more than 32 characters', 'a young secret of more than 32 letters']
+    const [old, young] = [
+      'an old secret of more than 32 characters',
+      'a young secret of more than 32 letters',
+    ]
     const first = await send(server({ keys: [old] }))
-    expect(await send(server(), retry(first, yes))).toMatchObject(refused('it was not made by this server'))
-    expect(await send(server({ keys: [young] }), retry(first, yes))).toMatchObject(refused('it was not made by this server'))
-    expect((await send(server({ keys: [old] }), retry(first, yes))).result?.content?.[0].text).toBe('deleted job 1')
-    expect((await send(server({ keys: [young, old] }), retry(first, yes))).result?.content?.[0].text).toBe('deleted job 1')
+    expect(await send(server(), retry(first, yes))).toMatchObject(
+      refused('it was not made by this server'),
+    )
+    expect(await send(server({ keys: [young] }), retry(first, yes))).toMatchObject(
+      refused('it was not made by this server'),
+    )
+    expect((await send(server({ keys: [old] }), retry(first, yes))).result?.content?.[0].text).toBe(
+      'deleted job 1',
+    )
+    expect(
+      (await send(server({ keys: [young, old] }), retry(first, yes))).result?.content?.[0].text,
+    ).toBe('deleted job 1')
   })
 
   it('can be taken twice, but with `once` only once', async () => {
     const lax = server()
     const first = await send(lax)
-    for (let time = 0; time < 2; time++) expect((await send(lax, retry(first, yes))).result?.resultType).toBe('complete')
+    for (let time = 0; time < 2; time++)
+      expect((await send(lax, retry(first, yes))).result?.resultType).toBe('complete')
     const used = new Set<string>()
-    const strict = server({ once: { consume: (id, expires) => expires > Date.now() && !used.has(id) && used.add(id).size > 0 } })
+    const strict = server({
+      once: {
+        consume: (id, expires) => expires > Date.now() && !used.has(id) && used.add(id).size > 0,
+      },
+    })
     const begun = await send(strict)
     expect((await send(strict, retry(begun, yes))).result?.resultType).toBe('complete')
     expect(await send(strict, retry(begun, yes))).toMatchObject(refused('it has been used already'))
@@ -681,11 +875,15 @@ describe('a state', () => {
       },
       { state: { maxBytes: 1000 } },
     )
-    expect((await send(it)).result?.content?.[0].text).toMatch(/The state of this call is too large: \d+ of at most 1000 bytes/)
+    expect((await send(it)).result?.content?.[0].text).toMatch(
+      /The state of this call is too large: \d+ of at most 1000 bytes/,
+    )
   })
 
   it('needs keys that are long enough, and sensible limits', () => {
-    expect(() => server({ keys: ['short'] })).toThrow('each of "state.keys" must be a secret of 32 characters or more')
+    expect(() => server({ keys: ['short'] })).toThrow(
+      'each of "state.keys" must be a secret of 32 characters or more',
+    )
     expect(() => server({ ttl: 0 })).toThrow('"state.ttl"')
     expect(() => server({ maxBytes: 0 })).toThrow('"state.maxBytes"')
   })
@@ -709,7 +907,9 @@ describe('answers', () => {
 
   it('without a state count as those of the first round, by key and schema', async () => {
     const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
-    const good = await send(server, { inputResponses: { who: accept({ name: 'Ada' }), more: accept({}) } })
+    const good = await send(server, {
+      inputResponses: { who: accept({ name: 'Ada' }), more: accept({}) },
+    })
     expect(good.result?.content?.[0].text).toBe('Ada')
     for (const inputResponses of [
       { who: 12345 },
@@ -748,13 +948,19 @@ describe('answers', () => {
   })
 
   it('two different questions at once need two keys', async () => {
-    const server = serverOf((call) => Promise.all([call.ask({ who: name('One?') }), call.ask({ who: name('Two?') })]))
-    expect((await send(server)).result?.content?.[0].text).toContain('Two different questions are called "who"')
+    const server = serverOf((call) =>
+      Promise.all([call.ask({ who: name('One?') }), call.ask({ who: name('Two?') })]),
+    )
+    expect((await send(server)).result?.content?.[0].text).toContain(
+      'Two different questions are called "who"',
+    )
   })
 
   it('that decline are remembered over the rounds', async () => {
     const server = serverOf(async (call) => {
-      const { extra } = await call.ask({ extra: form({ message: 'Extra?', schema: Name, optional: true }) })
+      const { extra } = await call.ask({
+        extra: form({ message: 'Extra?', schema: Name, optional: true }),
+      })
       const { who } = await call.ask({ who: name() })
       return `${extra === undefined ? 'none' : extra.name} ${who.name}`
     })
@@ -801,7 +1007,9 @@ describe('a call that is suspended', () => {
     await done.opened
     await new Promise((resolve) => setImmediate(resolve))
     expect(later).toEqual([expect.any(Suspended), expect.any(Suspended)])
-    expect(reports).toEqual(['tools/call went on although it had asked: let Suspended pass, nobody hears what is returned then'])
+    expect(reports).toEqual([
+      'tools/call went on although it had asked: let Suspended pass, nobody hears what is returned then',
+    ])
   })
 
   it('is nothing to report when it lets go', async () => {
@@ -816,8 +1024,12 @@ describe('a call that is suspended', () => {
   })
 
   it('leaves its place to others', async () => {
-    const server = serverOf((call) => call.ask({ ok: sure('Sure?') }), { concurrency: 1, timeout: 5000 })
-    for (let time = 0; time < 3; time++) expect((await send(server)).result?.resultType).toBe('input_required')
+    const server = serverOf((call) => call.ask({ ok: sure('Sure?') }), {
+      concurrency: 1,
+      timeout: 5000,
+    })
+    for (let time = 0; time < 3; time++)
+      expect((await send(server)).result?.resultType).toBe('input_required')
   })
 
   it('waits for a step beside its question, however long that takes', async () => {
@@ -829,7 +1041,10 @@ describe('a call that is suspended', () => {
         await finish.opened
         return 'charged'
       }
-      const [done] = await Promise.all([call.step('charge', charge), call.ask({ ok: sure('Sure?') })])
+      const [done] = await Promise.all([
+        call.step('charge', charge),
+        call.ask({ ok: sure('Sure?') }),
+      ])
       return done
     })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
@@ -866,10 +1081,15 @@ describe('a call that is suspended', () => {
     )
     for (let time = 0; time < 3; time++) {
       const { result } = await send(server)
-      expect(result).toMatchObject({ isError: true, content: [{ text: 'it did not finish within 20 ms and was stopped' }] })
+      expect(result).toMatchObject({
+        isError: true,
+        content: [{ text: 'it did not finish within 20 ms and was stopped' }],
+      })
     }
     for (let turns = 0; turns < 5; turns++) await turn()
-    expect(ended.map(String)).toEqual(Array.from({ length: 3 }, () => 'Error: it did not finish within 20 ms and was stopped'))
+    expect(ended.map(String)).toEqual(
+      Array.from({ length: 3 }, () => 'Error: it did not finish within 20 ms and was stopped'),
+    )
   })
 
   it('waits for an answer to be checked without using the processor', async () => {
@@ -883,7 +1103,10 @@ describe('a call that is suspended', () => {
       },
     }
     const server = serverOf(async (call) => {
-      await Promise.all([call.ask({ checked: form({ message: 'Checked?', schema }) }), call.ask({ other: sure('Sure?') })])
+      await Promise.all([
+        call.ask({ checked: form({ message: 'Checked?', schema }) }),
+        call.ask({ other: sure('Sure?') }),
+      ])
     })
     const first = await send(server)
     const timers = vi.spyOn(globalThis, 'setTimeout')
@@ -912,7 +1135,10 @@ describe('a call that is suspended', () => {
       await Promise.all([step, call.ask({ ok: sure('Sure?') })])
     })
     const answered = send(server, {}, { capabilities: {} as { elicitation: object } })
-    expect((await answered).error).toMatchObject({ code: -32021, data: { requiredCapabilities: { elicitation: { form: {} } } } })
+    expect((await answered).error).toMatchObject({
+      code: -32021,
+      data: { requiredCapabilities: { elicitation: { form: {} } } },
+    })
     await new Promise((resolve) => setImmediate(resolve))
     expect(aborted).toBe(true)
   })

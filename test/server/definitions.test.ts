@@ -3,7 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { connect, memory } from '../../src/client.js'
 import { type Authorization, type KnownToken, httpHandler, listen, tokens } from '../../src/http.js'
-import { type Prompt, type PromptArgument, type Resource, createServer, prompt, resource, tool } from '../../src/index.js'
+import {
+  type Prompt,
+  type PromptArgument,
+  type Resource,
+  createServer,
+  prompt,
+  resource,
+  tool,
+} from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 
 /* What would mislead clients is refused when it is defined, in words that tell what to do. */
@@ -12,7 +20,12 @@ const base = { name: 's', version: '1' }
 
 describe('the arguments of a prompt', () => {
   const define = (args: unknown) => () =>
-    createServer({ ...base, prompts: [prompt({ name: 'p', arguments: args as Record<string, PromptArgument>, build: () => '' })] })
+    createServer({
+      ...base,
+      prompts: [
+        prompt({ name: 'p', arguments: args as Record<string, PromptArgument>, build: () => '' }),
+      ],
+    })
 
   it.each<[string, unknown, string]>([
     [
@@ -20,7 +33,11 @@ describe('the arguments of a prompt', () => {
       [{ name: 'code', required: true }],
       '"arguments" must be an object with a member for each argument, not an array. The arguments of a prompt are strings: name each',
     ],
-    ['a schema', z.object({ code: z.string() }), '"arguments" must be an object with a member for each argument, not a schema'],
+    [
+      'a schema',
+      z.object({ code: z.string() }),
+      '"arguments" must be an object with a member for each argument, not a schema',
+    ],
     ['a schema that is a function', type({ code: 'string' }), 'not a schema'],
     [
       'a JSON Schema',
@@ -29,28 +46,59 @@ describe('the arguments of a prompt', () => {
     ],
     ['a string', 'code', 'not string'],
     ['null', null, 'not null'],
-    ['schemas by name', { code: z.string() }, 'the argument "code" is a schema. The arguments of a prompt are strings'],
+    [
+      'schemas by name',
+      { code: z.string() },
+      'the argument "code" is a schema. The arguments of a prompt are strings',
+    ],
     [
       'JSON Schemas by name',
       { code: { type: 'string' } },
       'the argument "code" has "type", which is none of title, description, required, values, complete. The arguments',
     ],
-    ['descriptions by name', { code: 'What to review' }, 'the argument "code" must be an object, not string'],
-    ['an unknown member', { code: { require: false } }, 'the argument "code" has "require", which is none of'],
-    ['a wrong member', { code: { required: 'yes' } }, '"required" of the argument "code" must be true or false'],
+    [
+      'descriptions by name',
+      { code: 'What to review' },
+      'the argument "code" must be an object, not string',
+    ],
+    [
+      'an unknown member',
+      { code: { require: false } },
+      'the argument "code" has "require", which is none of',
+    ],
+    [
+      'a wrong member',
+      { code: { required: 'yes' } },
+      '"required" of the argument "code" must be true or false',
+    ],
     ['a wrong title', { code: { title: 5 } }, '"title" of the argument "code" must be a string'],
-    ['no values', { code: { values: [] } }, '"values" of the argument "code" must be an array of strings'],
-    ['a value twice', { code: { values: ['a', 'b', 'a'] } }, '"values" of the argument "code" has the same value twice'],
-    ['a completer that is none', { code: { complete: ['a'] } }, '"complete" of the argument "code" must be a function'],
+    [
+      'no values',
+      { code: { values: [] } },
+      '"values" of the argument "code" must be an array of strings',
+    ],
+    [
+      'a value twice',
+      { code: { values: ['a', 'b', 'a'] } },
+      '"values" of the argument "code" has the same value twice',
+    ],
+    [
+      'a completer that is none',
+      { code: { complete: ['a'] } },
+      '"complete" of the argument "code" must be a function',
+    ],
     ['an empty name', { '': {} }, 'an argument needs a name'],
   ])('are not %s', (_, args, message) => {
     expect(define(args)).toThrow(`Prompt "p": `)
     expect(define(args)).toThrow(message)
   })
 
-  it.each([{}, { type: {} }, { a: { title: undefined, values: ['x'], complete: () => [] } }])('may be %j', (args) => {
-    expect(define(args)).not.toThrow()
-  })
+  it.each([{}, { type: {} }, { a: { title: undefined, values: ['x'], complete: () => [] } }])(
+    'may be %j',
+    (args) => {
+      expect(define(args)).not.toThrow()
+    },
+  )
 })
 
 describe('what is defined twice', () => {
@@ -60,12 +108,28 @@ describe('what is defined twice', () => {
   it.each<[string, object, string]>([
     ['a tool', { tools: [one, two] }, 'Tool "add" is defined twice; give one of them another name'],
     ['the same tool', { tools: [one, one] }, 'Tool "add" is defined twice'],
-    ['a resource', { resources: [made('a://b'), made('A://B')] }, 'Resource "A://B" is the same as "a://b", which is defined already'],
-    ['a template', { resources: [made('a://{b}'), made('a://{b}')] }, 'Resource "a://{b}" is defined twice'],
-    ['a template by its shape', { resources: [made('a://{b}'), made('a://{c}')] }, 'it matches the same URIs as a://{b}'],
+    [
+      'a resource',
+      { resources: [made('a://b'), made('A://B')] },
+      'Resource "A://B" is the same as "a://b", which is defined already',
+    ],
+    [
+      'a template',
+      { resources: [made('a://{b}'), made('a://{b}')] },
+      'Resource "a://{b}" is defined twice',
+    ],
+    [
+      'a template by its shape',
+      { resources: [made('a://{b}'), made('a://{c}')] },
+      'it matches the same URIs as a://{b}',
+    ],
     ['a prompt', { prompts: [said, said] }, 'Prompt "p" is defined twice'],
     ['nothing', { prompts: [undefined] }, 'A prompt must be an object, as prompt({ … }) makes it'],
-    ['no resource', { resources: [undefined] }, 'A resource must be an object, as resource({ … }) makes it'],
+    [
+      'no resource',
+      { resources: [undefined] },
+      'A resource must be an object, as resource({ … }) makes it',
+    ],
   ])('%s is refused', (_, options, message) => {
     expect(() => createServer({ ...base, ...options })).toThrow(message)
   })
@@ -78,7 +142,10 @@ describe('who may call', () => {
     [undefined, 'tokens: give it an array'],
     [token, 'tokens: give it an array'],
     [[token], 'tokens: each entry must be an object with a "token"'],
-    [[{ token, id: 'alice', scope: ['admin'] }], 'tokens: there is no "scope"; an entry has "token", "id" and "scopes"'],
+    [
+      [{ token, id: 'alice', scope: ['admin'] }],
+      'tokens: there is no "scope"; an entry has "token", "id" and "scopes"',
+    ],
     [
       [
         { token, id: 'alice' },
@@ -97,11 +164,17 @@ describe('who may call', () => {
     ['a list', [{ token, id: 'alice' }], 'not an array'],
     ['a string', token, 'not string'],
     ['an object without verify', { scopes: [] }, 'it has no "verify"'],
-    ['scopes that are no list', { verify: () => undefined, scopes: 'admin' }, '"auth.scopes" must be an array of strings'],
+    [
+      'scopes that are no list',
+      { verify: () => undefined, scopes: 'admin' },
+      '"auth.scopes" must be an array of strings',
+    ],
   ])('is not told by auth that is %s', async (_, auth, message) => {
     const server = createServer(base)
     expect(() => httpHandler(server, { auth: auth as Authorization })).toThrow(message)
-    await expect(listen(server, { port: 0, host: '0.0.0.0', auth: auth as Authorization })).rejects.toThrow(message)
+    await expect(
+      listen(server, { port: 0, host: '0.0.0.0', auth: auth as Authorization }),
+    ).rejects.toThrow(message)
   })
 })
 
@@ -116,7 +189,11 @@ describe.each(revisions.map(({ id }) => id))('in %s', (revision) => {
           mimeType: 'text/markdown',
           read: ({ name }) => notes.get(String(name)),
           list: () =>
-            [...notes.keys()].map((name) => ({ uri: `note://${name}`, name, ...(name === 'b' ? { mimeType: 'text/plain' } : {}) })),
+            [...notes.keys()].map((name) => ({
+              uri: `note://${name}`,
+              name,
+              ...(name === 'b' ? { mimeType: 'text/plain' } : {}),
+            })),
           ...more,
         },
       ],
@@ -143,11 +220,14 @@ describe.each(revisions.map(({ id }) => id))('in %s', (revision) => {
     server.prompts.add(offer[1])
     await using client = await connect(memory(server), { revision })
     const heard: string[] = []
-    for (const list of ['tools', 'resources', 'prompts']) client.on(`notifications/${list}/list_changed`, () => heard.push(list))
+    for (const list of ['tools', 'resources', 'prompts'])
+      client.on(`notifications/${list}/list_changed`, () => heard.push(list))
     const all = { toolsListChanged: true, resourcesListChanged: true, promptsListChanged: true }
     const stop = new AbortController()
     if (revision === '2026-07-28')
-      void client.request('subscriptions/listen', { notifications: all }, { signal: stop.signal }).catch(() => {})
+      void client
+        .request('subscriptions/listen', { notifications: all }, { signal: stop.signal })
+        .catch(() => {})
     await client.request('resources/list')
     server.resources.changed()
     server.resources.changed()

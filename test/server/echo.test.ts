@@ -17,7 +17,11 @@ const schema = {
   properties: { n: { type: 'number' }, list: { type: 'array', items: { type: 'string' } } },
   additionalProperties: false,
 } as const
-const full = { ...schema, anyOf: [{ required: ['n'] }, { required: ['list'] }], propertyNames: { maxLength: 5 } } as const
+const full = {
+  ...schema,
+  anyOf: [{ required: ['n'] }, { required: ['list'] }],
+  propertyNames: { maxLength: 5 },
+} as const
 const serverOf = (options: object = {}) =>
   createServer({
     name: 'echo',
@@ -25,7 +29,12 @@ const serverOf = (options: object = {}) =>
     tools: [
       tool({ name: 'it', input: schema, run: () => 'done' }),
       tool({ name: 'full', input: full, run: () => 'done' }),
-      tool({ name: 'output', input: { type: 'object' }, output: schema, run: () => ({ [HUGE]: HUGE, n: HUGE }) as never }),
+      tool({
+        name: 'output',
+        input: { type: 'object' },
+        output: schema,
+        run: () => ({ [HUGE]: HUGE, n: HUGE }) as never,
+      }),
     ],
     resources: [
       resource({ uri: 'note://one', read: () => 'one' }),
@@ -35,40 +44,73 @@ const serverOf = (options: object = {}) =>
     ...options,
   })
 
-const REQUESTS: readonly (readonly [method: string, params: Readonly<Record<string, unknown>>])[] = [
-  [HUGE, {}],
-  ['tools/call', { name: HUGE }],
-  ['tools/call', { name: { toString: HUGE, valueOf: 1 } }],
-  ['tools/call', { name: 'it', arguments: HUGE }],
-  ['tools/call', { name: 'it', arguments: { n: HUGE } }],
-  ['tools/call', { name: 'it', arguments: { [HUGE]: 1 } }],
-  ['tools/call', { name: 'it', arguments: { list: Array.from({ length: 1000 }, (_, n) => n) } }],
-  ['tools/call', { name: 'full', arguments: { [HUGE]: HUGE } }],
-  ['tools/call', { name: 'full', arguments: { n: [HUGE] } }],
-  ['tools/call', { name: 'output' }],
-  ['tools/call', { name: 'it', requestState: HUGE }],
-  ['tools/call', { name: { toString: 1 }, requestState: 'x' }],
-  ['tools/list', { cursor: HUGE }],
-  ['resources/read', { uri: `note://${HUGE}` }],
-  ['resources/read', { uri: `page://${HUGE}` }],
-  ['prompts/get', { name: HUGE }],
-  ['prompts/get', { name: 'p', arguments: { [HUGE]: 'x' } }],
-  ['prompts/get', { name: 'p', arguments: { a: HUGE } }],
-  ['prompts/get', { name: 'p', arguments: Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`${n}${HUGE.slice(0, 9000)}`, 'x'])) }],
-  ['completion/complete', { ref: { type: HUGE }, argument: { name: 'a', value: '' } }],
-  ['completion/complete', { ref: { type: 'ref/prompt', name: HUGE }, argument: { name: 'a', value: '' } }],
-  ['completion/complete', { ref: { type: 'ref/prompt', name: { toString: HUGE } }, argument: { name: 'a', value: '' } }],
-  ['completion/complete', { ref: { type: 'ref/prompt', name: 'p' }, argument: { name: HUGE, value: HUGE } }],
-  ['completion/complete', { ref: { type: 'ref/resource', uri: HUGE }, argument: { name: 'a', value: '' } }],
-  ['completion/complete', { ref: { type: 'ref/resource', uri: 'page://{name}' }, argument: { name: HUGE, value: HUGE } }],
-  ['logging/setLevel', { level: HUGE }],
-  ['logging/setLevel', { level: [[HUGE]] }],
-  ['initialize', { protocolVersion: HUGE, capabilities: {} }],
-  ['initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: HUGE, version: '1' } }],
-]
+const REQUESTS: readonly (readonly [method: string, params: Readonly<Record<string, unknown>>])[] =
+  [
+    [HUGE, {}],
+    ['tools/call', { name: HUGE }],
+    ['tools/call', { name: { toString: HUGE, valueOf: 1 } }],
+    ['tools/call', { name: 'it', arguments: HUGE }],
+    ['tools/call', { name: 'it', arguments: { n: HUGE } }],
+    ['tools/call', { name: 'it', arguments: { [HUGE]: 1 } }],
+    ['tools/call', { name: 'it', arguments: { list: Array.from({ length: 1000 }, (_, n) => n) } }],
+    ['tools/call', { name: 'full', arguments: { [HUGE]: HUGE } }],
+    ['tools/call', { name: 'full', arguments: { n: [HUGE] } }],
+    ['tools/call', { name: 'output' }],
+    ['tools/call', { name: 'it', requestState: HUGE }],
+    ['tools/call', { name: { toString: 1 }, requestState: 'x' }],
+    ['tools/list', { cursor: HUGE }],
+    ['resources/read', { uri: `note://${HUGE}` }],
+    ['resources/read', { uri: `page://${HUGE}` }],
+    ['prompts/get', { name: HUGE }],
+    ['prompts/get', { name: 'p', arguments: { [HUGE]: 'x' } }],
+    ['prompts/get', { name: 'p', arguments: { a: HUGE } }],
+    [
+      'prompts/get',
+      {
+        name: 'p',
+        arguments: Object.fromEntries(
+          Array.from({ length: 30 }, (_, n) => [`${n}${HUGE.slice(0, 9000)}`, 'x']),
+        ),
+      },
+    ],
+    ['completion/complete', { ref: { type: HUGE }, argument: { name: 'a', value: '' } }],
+    [
+      'completion/complete',
+      { ref: { type: 'ref/prompt', name: HUGE }, argument: { name: 'a', value: '' } },
+    ],
+    [
+      'completion/complete',
+      { ref: { type: 'ref/prompt', name: { toString: HUGE } }, argument: { name: 'a', value: '' } },
+    ],
+    [
+      'completion/complete',
+      { ref: { type: 'ref/prompt', name: 'p' }, argument: { name: HUGE, value: HUGE } },
+    ],
+    [
+      'completion/complete',
+      { ref: { type: 'ref/resource', uri: HUGE }, argument: { name: 'a', value: '' } },
+    ],
+    [
+      'completion/complete',
+      {
+        ref: { type: 'ref/resource', uri: 'page://{name}' },
+        argument: { name: HUGE, value: HUGE },
+      },
+    ],
+    ['logging/setLevel', { level: HUGE }],
+    ['logging/setLevel', { level: [[HUGE]] }],
+    ['initialize', { protocolVersion: HUGE, capabilities: {} }],
+    [
+      'initialize',
+      { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: HUGE, version: '1' } },
+    ],
+  ]
 
 /** Everything that is sent and logged for some frames. */
-async function told(server: ReturnType<typeof serverOf>, frames: readonly string[]): Promise<{ sent: string[]; logged: string[] }> {
+async function told(
+  server: ReturnType<typeof serverOf>,
+  frames: readonly string[],
+): Promise<{ sent: string[]; logged: string[] }> {
   const sent: string[] = []
   const logged: string[] = []
   const report = logTo({ write: (line) => logged.push(line) }, 'debug')
@@ -114,11 +156,27 @@ describe.each(
     ['a self-description', [message(method, { ...params, _meta: META }, 1)]],
     [
       'a self-description of an unknown revision',
-      [message(method, { ...params, _meta: { ...META, 'io.modelcontextprotocol/protocolVersion': HUGE } }, 1)],
+      [
+        message(
+          method,
+          { ...params, _meta: { ...META, 'io.modelcontextprotocol/protocolVersion': HUGE } },
+          1,
+        ),
+      ],
     ],
-    ['a notification', [initialize, message(method, params), message('notifications/cancelled', { requestId: 'x', reason: HUGE })]],
+    [
+      'a notification',
+      [
+        initialize,
+        message(method, params),
+        message('notifications/cancelled', { requestId: 'x', reason: HUGE }),
+      ],
+    ],
   ])('by %s', async (_, frames) => {
-    for (const options of [{}, { invalidArguments: 'protocol', unexpectedErrors: 'protocol', unsupportedRevision: 'reject' }]) {
+    for (const options of [
+      {},
+      { invalidArguments: 'protocol', unexpectedErrors: 'protocol', unsupportedRevision: 'reject' },
+    ]) {
       const { sent, logged } = await told(serverOf(options), frames)
       check(sent)
       check(logged)
@@ -131,26 +189,47 @@ describe.each(
 describe('over HTTP', () => {
   it('neither answers nor the log repeat what is long', async () => {
     const logged: string[] = []
-    await serving(serverOf(), { log: { write: (line) => logged.push(line) }, logLevel: 'debug' }, async ({ url }) => {
-      const text = 'x'.repeat(500_000)
-      const meta = { ...META, 'io.modelcontextprotocol/protocolVersion': text }
-      const answers = [
-        await send(url, { ...described(text), headers: { ...(described('ping').headers as object) } }),
-        await send(url, { headers: POST, body: message(text, { _meta: META }, 1) }),
-        await send(url, { headers: POST, body: message('ping', { _meta: meta }, 1) }),
-        await send(url, { headers: { ...POST, 'mcp-protocol-version': '2026-07-28' }, body: message('ping', { _meta: meta }, 1) }),
-        await send(url, { headers: { ...POST, 'mcp-protocol-version': 'x'.repeat(8000) }, body: message(text, {}, 1) }),
-        await send(`${url}/${'y'.repeat(8000)}`, { method: 'GET', headers: {} }),
-        await send(url, {
-          headers: ['Host', 'localhost', ...Object.entries(POST).flat(), `Mcp-${'z'.repeat(6000)}`, '1', `Mcp-${'z'.repeat(6000)}`, '2'],
-          body: '{}',
-        }),
-      ]
-      for (const answer of answers) expect(answer.status).toBeGreaterThanOrEqual(400)
-      check(answers.map((answer) => answer.text))
-      check(logged)
-      expect(logged.length).toBeGreaterThanOrEqual(answers.length)
-    })
+    await serving(
+      serverOf(),
+      { log: { write: (line) => logged.push(line) }, logLevel: 'debug' },
+      async ({ url }) => {
+        const text = 'x'.repeat(500_000)
+        const meta = { ...META, 'io.modelcontextprotocol/protocolVersion': text }
+        const answers = [
+          await send(url, {
+            ...described(text),
+            headers: { ...(described('ping').headers as object) },
+          }),
+          await send(url, { headers: POST, body: message(text, { _meta: META }, 1) }),
+          await send(url, { headers: POST, body: message('ping', { _meta: meta }, 1) }),
+          await send(url, {
+            headers: { ...POST, 'mcp-protocol-version': '2026-07-28' },
+            body: message('ping', { _meta: meta }, 1),
+          }),
+          await send(url, {
+            headers: { ...POST, 'mcp-protocol-version': 'x'.repeat(8000) },
+            body: message(text, {}, 1),
+          }),
+          await send(`${url}/${'y'.repeat(8000)}`, { method: 'GET', headers: {} }),
+          await send(url, {
+            headers: [
+              'Host',
+              'localhost',
+              ...Object.entries(POST).flat(),
+              `Mcp-${'z'.repeat(6000)}`,
+              '1',
+              `Mcp-${'z'.repeat(6000)}`,
+              '2',
+            ],
+            body: '{}',
+          }),
+        ]
+        for (const answer of answers) expect(answer.status).toBeGreaterThanOrEqual(400)
+        check(answers.map((answer) => answer.text))
+        check(logged)
+        expect(logged.length).toBeGreaterThanOrEqual(answers.length)
+      },
+    )
   })
 })
 
@@ -171,7 +250,10 @@ describe('a client', () => {
               ? { supportedVersions: ['2026-07-28'], capabilities: {}, resultType: 'complete' }
               : method === 'tools/list'
                 ? { tools: [], nextCursor: HUGE }
-                : { resultType: method === 'prompts/list' ? HUGE : 'input_required', inputRequests: { [HUGE]: { method: HUGE } } }
+                : {
+                    resultType: method === 'prompts/list' ? HUGE : 'input_required',
+                    inputRequests: { [HUGE]: { method: HUGE } },
+                  }
           server.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
         },
         garbage: () => {},
@@ -180,7 +262,10 @@ describe('a client', () => {
       return client
     }
     const reports: string[] = []
-    await using client = await connect({ open }, { report: ({ message: text }) => void reports.push(text) })
+    await using client = await connect(
+      { open },
+      { report: ({ message: text }) => void reports.push(text) },
+    )
     const failures: unknown[] = []
     for (const items of [client.tools(), client.prompts()])
       try {
@@ -191,7 +276,11 @@ describe('a client', () => {
     failures.push(await client.callTool('it').catch((error: unknown) => error))
     expect(failures).toHaveLength(3)
     expect(sent.length).toBeGreaterThan(0)
-    check([...failures.map((error) => (error instanceof Error ? error.message : 'no error')), ...reports, ...sent])
+    check([
+      ...failures.map((error) => (error instanceof Error ? error.message : 'no error')),
+      ...reports,
+      ...sent,
+    ])
   })
 })
 

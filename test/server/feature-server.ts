@@ -45,7 +45,9 @@ export function featureServer(): Server {
         title: 'Notes',
         icons: [icon],
         read: ({ name }) =>
-          name === 'gone' ? undefined : { text: `This is ${name}.`, mimeType: 'text/plain', _meta: { 'example.com/b': 2 } },
+          name === 'gone'
+            ? undefined
+            : { text: `This is ${name}.`, mimeType: 'text/plain', _meta: { 'example.com/b': 2 } },
         complete: { name: (typed) => ['milk', 'music'].filter((name) => name.startsWith(typed)) },
       }),
     ],
@@ -55,11 +57,17 @@ export function featureServer(): Server {
         title: 'Greet',
         description: 'Greets.',
         icons: [icon],
-        arguments: { name: { title: 'Name', description: 'Who' }, tone: { required: false, values: ['warm', 'cool'] } },
+        arguments: {
+          name: { title: 'Name', description: 'Who' },
+          tone: { required: false, values: ['warm', 'cool'] },
+        },
         build: ({ name, tone = 'warm' }) => [
           { role: 'user', content: `Greet ${name}, ${tone}.` },
           { role: 'assistant', content: { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' } },
-          { role: 'user', content: { type: 'resource_link', uri: 'note://milk', name: 'milk', title: 'Milk' } },
+          {
+            role: 'user',
+            content: { type: 'resource_link', uri: 'note://milk', name: 'milk', title: 'Milk' },
+          },
         ],
       }),
       prompt({ name: 'plain', build: () => 'Plain.' }),

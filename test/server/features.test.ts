@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
-import { RpcError, type Server, type ServerOptions, ToolError, createServer, prompt, resource, tool } from '../../src/index.js'
+import {
+  RpcError,
+  type Server,
+  type ServerOptions,
+  ToolError,
+  createServer,
+  prompt,
+  resource,
+  tool,
+} from '../../src/index.js'
 import type { ResourceListing } from '../../src/protocol/model.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { matrix } from '../../src/testing.js'
@@ -23,7 +32,15 @@ function full(options: Partial<ServerOptions> = {}): Server {
       }),
     ],
     resources: [
-      resource({ uri: 'config://app', name: 'app', title: 'App', mimeType: 'application/json', size: 2, icons: [icon], read: () => '{}' }),
+      resource({
+        uri: 'config://app',
+        name: 'app',
+        title: 'App',
+        mimeType: 'application/json',
+        size: 2,
+        icons: [icon],
+        read: () => '{}',
+      }),
       resource({ uri: 'bin://x', read: () => new Uint8Array([1, 2, 255]) }),
       resource({
         uri: 'file:///{+path}',
@@ -43,7 +60,10 @@ function full(options: Partial<ServerOptions> = {}): Server {
         title: 'Greet',
         description: 'Greets.',
         icons: [icon],
-        arguments: { name: { description: 'Who' }, tone: { required: false, values: ['warm', 'cool'] } },
+        arguments: {
+          name: { description: 'Who' },
+          tone: { required: false, values: ['warm', 'cool'] },
+        },
         build: ({ name, tone }) => `Greet ${name}${tone === undefined ? '' : `, ${tone}`}.`,
       }),
       prompt({
@@ -66,7 +86,10 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
   const ask = async (method: string, params?: Record<string, unknown>) => {
     const client = await cell.connect()
     try {
-      const { resultType, ttlMs, cacheScope, _meta, ...result } = await client.request(method, params)
+      const { resultType, ttlMs, cacheScope, _meta, ...result } = await client.request(
+        method,
+        params,
+      )
       expect([resultType, ttlMs ?? 0, cacheScope ?? 'private', _meta === undefined]).toEqual(
         revision === modern ? ['complete', 0, 'private', false] : [undefined, 0, 'private', true],
       )
@@ -94,7 +117,14 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
   it('resources', async () => {
     expect(await ask('resources/list')).toEqual({
       resources: [
-        { uri: 'config://app', name: 'app', ...title('App'), mimeType: 'application/json', size: 2, ...icons },
+        {
+          uri: 'config://app',
+          name: 'app',
+          ...title('App'),
+          mimeType: 'application/json',
+          size: 2,
+          ...icons,
+        },
         { uri: 'bin://x', name: 'bin://x' },
         { uri: 'file:///a.txt', name: 'a.txt' },
         { uri: 'bad://x', name: 'bad://x' },
@@ -109,17 +139,32 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     expect(await ask('resources/read', { uri: 'config://app' })).toEqual({
       contents: [{ uri: 'config://app', mimeType: 'application/json', text: '{}' }],
     })
-    expect(await ask('resources/read', { uri: 'bin://x' })).toEqual({ contents: [{ uri: 'bin://x', blob: 'AQL/' }] })
+    expect(await ask('resources/read', { uri: 'bin://x' })).toEqual({
+      contents: [{ uri: 'bin://x', blob: 'AQL/' }],
+    })
     expect(await ask('resources/read', { uri: 'file:///a/b%20c' })).toEqual({
       contents: [{ uri: 'file:///a/b%20c', mimeType: 'text/plain', text: 'a/b c' }],
     })
-    expect(await ask('resources/read', { uri: 'user://7' })).toEqual({ contents: [{ uri: 'user://7', text: `7 ${revision}` }] })
+    expect(await ask('resources/read', { uri: 'user://7' })).toEqual({
+      contents: [{ uri: 'user://7', text: `7 ${revision}` }],
+    })
   })
 
   it('resources that are not there', async () => {
     const code = revision === modern ? -32602 : -32002
-    for (const uri of ['nope://x', 'file:///../etc/passwd', 'file:///a/%2e%2e/b', 'user://..', 'user://a%00', 'user://a/b'])
-      await expect(ask('resources/read', { uri })).rejects.toMatchObject({ code, message: `Resource not found: ${uri}`, data: { uri } })
+    for (const uri of [
+      'nope://x',
+      'file:///../etc/passwd',
+      'file:///a/%2e%2e/b',
+      'user://..',
+      'user://a%00',
+      'user://a/b',
+    ])
+      await expect(ask('resources/read', { uri })).rejects.toMatchObject({
+        code,
+        message: `Resource not found: ${uri}`,
+        data: { uri },
+      })
     await expect(ask('resources/read', {})).rejects.toMatchObject({ code: -32602 })
     await expect(ask('resources/read', { uri: 'bad://x' })).rejects.toMatchObject({
       code: -32603,
@@ -133,9 +178,14 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
       { name: 'tone', required: false },
     ]
     expect(await ask('prompts/list')).toEqual({
-      prompts: [{ name: 'greet', ...title('Greet'), description: 'Greets.', arguments: args, ...icons }, { name: 'talk' }],
+      prompts: [
+        { name: 'greet', ...title('Greet'), description: 'Greets.', arguments: args, ...icons },
+        { name: 'talk' },
+      ],
     })
-    expect(await ask('prompts/get', { name: 'greet', arguments: { name: 'Alice', tone: 'warm' } })).toEqual({
+    expect(
+      await ask('prompts/get', { name: 'greet', arguments: { name: 'Alice', tone: 'warm' } }),
+    ).toEqual({
       description: 'Greets.',
       messages: [{ role: 'user', content: { type: 'text', text: 'Greet Alice, warm.' } }],
     })
@@ -166,13 +216,22 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
 
   it('completion', async () => {
     expect(
-      await ask('completion/complete', { ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'tone', value: 'w' } }),
+      await ask('completion/complete', {
+        ref: { type: 'ref/prompt', name: 'greet' },
+        argument: { name: 'tone', value: 'w' },
+      }),
     ).toEqual({ completion: { values: ['warm'], total: 1, hasMore: false } })
     expect(
-      await ask('completion/complete', { ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'name', value: 'w' } }),
+      await ask('completion/complete', {
+        ref: { type: 'ref/prompt', name: 'greet' },
+        argument: { name: 'name', value: 'w' },
+      }),
     ).toEqual({ completion: { values: [], total: 0, hasMore: false } })
     expect(
-      await ask('completion/complete', { ref: { type: 'ref/resource', uri: 'file:///{+path}' }, argument: { name: 'path', value: 'b' } }),
+      await ask('completion/complete', {
+        ref: { type: 'ref/resource', uri: 'file:///{+path}' },
+        argument: { name: 'path', value: 'b' },
+      }),
     ).toEqual({ completion: { values: ['b.txt'], total: 1, hasMore: false } })
     for (const params of [
       {},
@@ -195,12 +254,20 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     await client.callTool('log')
     expect(heard.splice(0)).toEqual(revision === modern ? [] : both)
     if (revision === modern) {
-      await client.request('tools/call', { name: 'log', arguments: {}, _meta: { 'io.modelcontextprotocol/logLevel': 'info' } })
+      await client.request('tools/call', {
+        name: 'log',
+        arguments: {},
+        _meta: { 'io.modelcontextprotocol/logLevel': 'info' },
+      })
       expect(heard).toEqual(both)
-      await expect(client.request('tools/list', { _meta: { 'io.modelcontextprotocol/logLevel': 'loud' } })).rejects.toMatchObject({
+      await expect(
+        client.request('tools/list', { _meta: { 'io.modelcontextprotocol/logLevel': 'loud' } }),
+      ).rejects.toMatchObject({
         code: -32602,
       })
-      await expect(client.request('logging/setLevel', { level: 'info' })).rejects.toMatchObject({ code: -32601 })
+      await expect(client.request('logging/setLevel', { level: 'info' })).rejects.toMatchObject({
+        code: -32601,
+      })
     } else {
       await client.request('logging/setLevel', { level: 'alert' })
       await client.callTool('log')
@@ -234,10 +301,19 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
         : client.request('resources/subscribe', { uri: 'bin://x' })
     if (revision !== modern) await listening
     await client.request('tools/list')
-    const meta = revision === modern ? { _meta: { 'io.modelcontextprotocol/subscriptionId': 2 } } : {}
+    const meta =
+      revision === modern ? { _meta: { 'io.modelcontextprotocol/subscriptionId': 2 } } : {}
     expect(heard.splice(0)).toEqual(
       revision === modern
-        ? [['subscriptions/acknowledged', { ...meta, notifications: { toolsListChanged: true, resourceSubscriptions: ['bin://x'] } }]]
+        ? [
+            [
+              'subscriptions/acknowledged',
+              {
+                ...meta,
+                notifications: { toolsListChanged: true, resourceSubscriptions: ['bin://x'] },
+              },
+            ],
+          ]
         : [],
     )
     server.tools.add(tool({ name: 'new', run: () => 'x' }))
@@ -249,7 +325,11 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     expect((tools as { name: string }[]).map(({ name }) => name)).toEqual(['new'])
     await expect(client.callTool('log')).rejects.toMatchObject({ message: 'Unknown tool: log' })
     const prompts = revision === modern ? [] : [['prompts/list_changed', {}]]
-    expect(heard.splice(0)).toEqual([['tools/list_changed', meta], ...prompts, ['resources/updated', { ...meta, uri: 'bin://x' }]])
+    expect(heard.splice(0)).toEqual([
+      ['tools/list_changed', meta],
+      ...prompts,
+      ['resources/updated', { ...meta, uri: 'bin://x' }],
+    ])
     // Nothing more is heard when it is not wanted any more.
     if (revision === modern) controller.abort(new Error('enough'))
     else await client.request('resources/unsubscribe', { uri: 'bin://x' })
@@ -274,27 +354,42 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     const { nextCursor } = await client.request('tools/list')
     const changed = String(nextCursor).replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'))
     for (const cursor of ['x', '', 5, changed, `${String(nextCursor)}A`])
-      await expect(client.request<string>('tools/list', { cursor })).rejects.toMatchObject({ code: -32602 })
+      await expect(client.request<string>('tools/list', { cursor })).rejects.toMatchObject({
+        code: -32602,
+      })
     many.tools.remove('t2')
-    await expect(client.request('tools/list', { cursor: nextCursor })).rejects.toMatchObject({ code: -32602 })
+    await expect(client.request('tools/list', { cursor: nextCursor })).rejects.toMatchObject({
+      code: -32602,
+    })
     await client.close()
   })
 })
 
 describe('a server', () => {
   it('offers what it has, and answers nothing else', async () => {
-    const client = await connect(memory(createServer({ name: 's', version: '1' })), { revision: '2025-11-25' })
+    const client = await connect(memory(createServer({ name: 's', version: '1' })), {
+      revision: '2025-11-25',
+    })
     expect(client.capabilities).toEqual({ logging: {} })
-    for (const method of ['tools/list', 'resources/list', 'resources/read', 'prompts/list', 'completion/complete'])
+    for (const method of [
+      'tools/list',
+      'resources/list',
+      'resources/read',
+      'prompts/list',
+      'completion/complete',
+    ])
       await expect(client.request(method, {})).rejects.toMatchObject({ code: -32601 })
     await client.close()
   })
 
   it('logs to everybody who listens', async () => {
     const server = full()
-    const clients = await Promise.all(revisions.map(({ id }) => connect(memory(server), { revision: id })))
+    const clients = await Promise.all(
+      revisions.map(({ id }) => connect(memory(server), { revision: id })),
+    )
     const heard: string[] = []
-    for (const client of clients) client.on('notifications/message', () => heard.push(client.revision))
+    for (const client of clients)
+      client.on('notifications/message', () => heard.push(client.revision))
     await Promise.all(clients.map((client) => client.request('tools/list')))
     server.log.warning('careful')
     await Promise.all(clients.map((client) => client.request('tools/list')))
@@ -304,11 +399,25 @@ describe('a server', () => {
 
   it('ends its streams with a result when it ends', async () => {
     const { answers } = await import('../drive.js')
-    const meta = { 'io.modelcontextprotocol/protocolVersion': modern, 'io.modelcontextprotocol/clientCapabilities': {} }
-    const listen = JSON.stringify({ jsonrpc: '2.0', id: 'l', method: 'subscriptions/listen', params: { notifications: {}, _meta: meta } })
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': modern,
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
+    const listen = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 'l',
+      method: 'subscriptions/listen',
+      params: { notifications: {}, _meta: meta },
+    })
     expect(await answers(full(), [listen])).toMatchObject([
       { method: 'notifications/subscriptions/acknowledged', params: { notifications: {} } },
-      { id: 'l', result: { resultType: 'complete', _meta: { 'io.modelcontextprotocol/subscriptionId': 'l' } } },
+      {
+        id: 'l',
+        result: {
+          resultType: 'complete',
+          _meta: { 'io.modelcontextprotocol/subscriptionId': 'l' },
+        },
+      },
       { method: 'notifications/cancelled', params: { requestId: 'l' } },
     ])
   })
@@ -326,22 +435,47 @@ describe('a server', () => {
   })
 
   it.each<[string, () => unknown, string]>([
-    ['a resource without a scheme', () => resource({ uri: 'x', read: () => '' }), 'Resource "x": its URI must begin with a scheme'],
-    ['an ambiguous template', () => resource({ uri: 'x://{a}{b}', read: () => '' }), 'nothing tells its variables apart'],
-    ['two templates of one shape', () => resource({ uri: 'user://{name}', read: () => '' }), 'it matches the same URIs as user://{id}'],
-    ['a resource twice', () => resource({ uri: 'bin://x', read: () => '' }), 'Resource "bin://x" is defined twice'],
+    [
+      'a resource without a scheme',
+      () => resource({ uri: 'x', read: () => '' }),
+      'Resource "x": its URI must begin with a scheme',
+    ],
+    [
+      'an ambiguous template',
+      () => resource({ uri: 'x://{a}{b}', read: () => '' }),
+      'nothing tells its variables apart',
+    ],
+    [
+      'two templates of one shape',
+      () => resource({ uri: 'user://{name}', read: () => '' }),
+      'it matches the same URIs as user://{id}',
+    ],
+    [
+      'a resource twice',
+      () => resource({ uri: 'bin://x', read: () => '' }),
+      'Resource "bin://x" is defined twice',
+    ],
   ])('refuses %s', (_, make, message) => {
     expect(() => full().resources.add(make() as ReturnType<typeof resource>)).toThrow(message)
   })
 
   it('can be changed while it runs', () => {
     const server = full()
-    expect(() => server.prompts.add(prompt({ name: '', build: () => '' }))).toThrow('its name must be a non-empty string')
-    expect(() => server.prompts.add(prompt({ name: 'good', build: () => '' }), prompt({ name: '', build: () => '' }))).toThrow()
+    expect(() => server.prompts.add(prompt({ name: '', build: () => '' }))).toThrow(
+      'its name must be a non-empty string',
+    )
+    expect(() =>
+      server.prompts.add(
+        prompt({ name: 'good', build: () => '' }),
+        prompt({ name: '', build: () => '' }),
+      ),
+    ).toThrow()
     expect(server.prompts.has('good')).toBe(false)
     expect(() => server.tools.remove('nope')).not.toThrow()
     expect(() => server.tools.enable('nope')).toThrow('There is no tool "nope"')
-    expect(() => server.tools.update('log', { name: 'other' })).toThrow('Tool "log" cannot be renamed')
+    expect(() => server.tools.update('log', { name: 'other' })).toThrow(
+      'Tool "log" cannot be renamed',
+    )
     server.tools.update('log', { description: 'New' })
     expect([...server.tools.values()][0]?.listing.description).toBe('New')
     server.tools.disable('log')
@@ -351,37 +485,50 @@ describe('a server', () => {
   })
 })
 
-describe.each(revisions.map((revision) => [revision.id, revision] as const))('a resource in %s', (id, revision) => {
-  it('that its handler does not find is not found in the words of the revision', async () => {
-    const read = () => {
-      throw new RpcError(-32002, 'No such row', { uri: 'row:1' })
-    }
-    const server = createServer({ name: 's', version: '1', resources: [resource({ uri: 'row:{n}', read })] })
-    await using client = await connect(memory(server), { revision: id })
-    await expect(client.request('resources/read', { uri: 'row:1' })).rejects.toMatchObject({
-      code: revision.resourceNotFound,
-      message: 'No such row',
+describe.each(revisions.map((revision) => [revision.id, revision] as const))(
+  'a resource in %s',
+  (id, revision) => {
+    it('that its handler does not find is not found in the words of the revision', async () => {
+      const read = () => {
+        throw new RpcError(-32002, 'No such row', { uri: 'row:1' })
+      }
+      const server = createServer({
+        name: 's',
+        version: '1',
+        resources: [resource({ uri: 'row:{n}', read })],
+      })
+      await using client = await connect(memory(server), { revision: id })
+      await expect(client.request('resources/read', { uri: 'row:1' })).rejects.toMatchObject({
+        code: revision.resourceNotFound,
+        message: 'No such row',
+      })
     })
-  })
-  it('and a prompt tell in the words of a ToolError why they cannot be had', async () => {
-    const refuse = () => {
-      throw new ToolError('The database is closed on Sundays')
-    }
-    const server = createServer({
-      name: 's',
-      version: '1',
-      resources: [resource({ uri: 'row:1', read: refuse })],
-      prompts: [prompt({ name: 'p', build: refuse })],
+    it('and a prompt tell in the words of a ToolError why they cannot be had', async () => {
+      const refuse = () => {
+        throw new ToolError('The database is closed on Sundays')
+      }
+      const server = createServer({
+        name: 's',
+        version: '1',
+        resources: [resource({ uri: 'row:1', read: refuse })],
+        prompts: [prompt({ name: 'p', build: refuse })],
+      })
+      await using client = await connect(memory(server), { revision: id })
+      const refused = { code: -32603, message: 'The database is closed on Sundays' }
+      await expect(client.request('resources/read', { uri: 'row:1' })).rejects.toMatchObject(
+        refused,
+      )
+      await expect(client.request('prompts/get', { name: 'p' })).rejects.toMatchObject(refused)
     })
-    await using client = await connect(memory(server), { revision: id })
-    const refused = { code: -32603, message: 'The database is closed on Sundays' }
-    await expect(client.request('resources/read', { uri: 'row:1' })).rejects.toMatchObject(refused)
-    await expect(client.request('prompts/get', { name: 'p' })).rejects.toMatchObject(refused)
-  })
-  it('that is listed without a name is a mistake of the server', async () => {
-    const list = () => [{ uri: 'row:1' } as unknown as ResourceListing]
-    const server = createServer({ name: 's', version: '1', resources: [resource({ uri: 'row:{n}', read: () => '', list })] })
-    await using client = await connect(memory(server), { revision: id })
-    await expect(client.request('resources/list')).rejects.toMatchObject({ code: -32603 })
-  })
-})
+    it('that is listed without a name is a mistake of the server', async () => {
+      const list = () => [{ uri: 'row:1' } as unknown as ResourceListing]
+      const server = createServer({
+        name: 's',
+        version: '1',
+        resources: [resource({ uri: 'row:{n}', read: () => '', list })],
+      })
+      await using client = await connect(memory(server), { revision: id })
+      await expect(client.request('resources/list')).rejects.toMatchObject({ code: -32603 })
+    })
+  },
+)

@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { type Call, RpcError, type ServerOptions, type Tool, ToolError, createServer, result, tool } from '../../src/index.js'
+import {
+  type Call,
+  RpcError,
+  type ServerOptions,
+  type Tool,
+  ToolError,
+  createServer,
+  result,
+  tool,
+} from '../../src/index.js'
 import { playTranscript } from '../../src/testing.js'
 import { answers, call, drive, initialize } from '../drive.js'
 
@@ -77,45 +86,83 @@ describe('a handler', () => {
       await new Promise((resolve) => setImmediate(resolve))
       return 'x'
     }
-    const asking = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"it","_meta":{"progressToken":7}}}'
+    const asking =
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"it","_meta":{"progressToken":7}}}'
     const came = await answers(serverOf(tool({ name: 'it', input: any, run })), [...open, asking])
-    expect(came.slice(1)).toMatchObject([{ method: 'notifications/progress', params: { progressToken: 7, progress: 1 } }, { id: 1 }])
-    expect(came[1]).toEqual({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 7, progress: 1 } })
+    expect(came.slice(1)).toMatchObject([
+      { method: 'notifications/progress', params: { progressToken: 7, progress: 1 } },
+      { id: 1 },
+    ])
+    expect(came[1]).toEqual({
+      jsonrpc: '2.0',
+      method: 'notifications/progress',
+      params: { progressToken: 7, progress: 1 },
+    })
   })
 
   it('may return what looks right and is not', async () => {
     const tools = [
       tool({ name: 'extra', run: () => ({ type: 'text', text: 'x', foo: 'bar' }) }),
       tool({ name: 'json', run: () => ({ type: 'text', text: 'x', toJSON: () => 42 }) }),
-      tool({ name: 'branded', run: () => result({ content: 'x', isError: 'yes' as unknown as boolean }) }),
-      tool({ name: 'meta', run: () => result({ content: 'x', meta: 'm' as unknown as Record<string, unknown> }) }),
+      tool({
+        name: 'branded',
+        run: () => result({ content: 'x', isError: 'yes' as unknown as boolean }),
+      }),
+      tool({
+        name: 'meta',
+        run: () => result({ content: 'x', meta: 'm' as unknown as Record<string, unknown> }),
+      }),
       tool({
         name: 'error',
         run: () => {
           throw Object.assign(new ToolError('x'), { message: { a: 1 } })
         },
       }),
-      tool({ name: 'nan', output: { type: 'object', properties: { n: { type: 'number' } } }, run: () => ({ n: Number.NaN }) }),
-      tool({ name: 'date', output: { type: 'object' }, run: () => new Date() as unknown as Record<string, unknown> }),
+      tool({
+        name: 'nan',
+        output: { type: 'object', properties: { n: { type: 'number' } } },
+        run: () => ({ n: Number.NaN }),
+      }),
+      tool({
+        name: 'date',
+        output: { type: 'object' },
+        run: () => new Date() as unknown as Record<string, unknown>,
+      }),
       tool({
         name: 'late',
         output: { type: 'object', properties: { at: { type: 'string' } } },
         run: () => ({ at: new Date(0) as unknown as string }),
       }),
     ]
-    const came = (await answers(serverOf(...tools), [...open, ...tools.map(({ name }, id) => call(name, {}, id))])) as { result: unknown }[]
+    const came = (await answers(serverOf(...tools), [
+      ...open,
+      ...tools.map(({ name }, id) => call(name, {}, id)),
+    ])) as { result: unknown }[]
     const texts = came.slice(1).map(({ result: each }) => each)
     expect(texts).toEqual([
       { content: [{ type: 'text', text: 'x' }], isError: false },
       { content: [{ type: 'text', text: '42' }], isError: false },
       { content: [{ type: 'text', text: 'x' }], isError: false },
-      { content: [{ type: 'text', text: 'Tool meta failed: its result has a `meta` that is no object' }], isError: true },
-      { content: [{ type: 'text', text: '[object Object]' }], isError: true },
       {
-        content: [{ type: 'text', text: 'Tool nan failed: its result does not match its output schema: n must be a number, not null' }],
+        content: [
+          { type: 'text', text: 'Tool meta failed: its result has a `meta` that is no object' },
+        ],
         isError: true,
       },
-      { content: [{ type: 'text', text: expect.stringContaining('must be an object') as unknown }], isError: true },
+      { content: [{ type: 'text', text: '[object Object]' }], isError: true },
+      {
+        content: [
+          {
+            type: 'text',
+            text: 'Tool nan failed: its result does not match its output schema: n must be a number, not null',
+          },
+        ],
+        isError: true,
+      },
+      {
+        content: [{ type: 'text', text: expect.stringContaining('must be an object') as unknown }],
+        isError: true,
+      },
       {
         content: [{ type: 'text', text: '{"at":"1970-01-01T00:00:00.000Z"}' }],
         isError: false,
@@ -163,15 +210,26 @@ describe('limits of a tool', () => {
     let state = 0
     const set = tool({ name: 'set', concurrency: 1, run: () => String((state = 1)) })
     const get = tool({ name: 'get', run: () => String(state) })
-    expect((await answers(serverOf(set, get), [...open, call('set'), call('get', {}, 2)])).slice(1)).toMatchObject([
+    expect(
+      (await answers(serverOf(set, get), [...open, call('set'), call('get', {}, 2)])).slice(1),
+    ).toMatchObject([
       { result: { content: [{ text: '1' }] } },
       { result: { content: [{ text: '1' }] } },
     ])
   })
 
   it('count the time of waiting too', async () => {
-    const never = tool({ name: 'never', concurrency: 1, timeout: 30, run: () => new Promise(() => {}) })
-    const came = await answers(serverOf(never), [...open, call('never', {}, 1), call('never', {}, 2)])
+    const never = tool({
+      name: 'never',
+      concurrency: 1,
+      timeout: 30,
+      run: () => new Promise(() => {}),
+    })
+    const came = await answers(serverOf(never), [
+      ...open,
+      call('never', {}, 1),
+      call('never', {}, 2),
+    ])
     expect(came.slice(1)).toMatchObject([
       { id: 1, result: { isError: true } },
       { id: 2, result: { isError: true } },
@@ -184,12 +242,17 @@ describe('limits of a tool', () => {
       '~standard': {
         version: 1,
         vendor: 'test',
-        validate: (value: unknown) => new Promise((resolve) => setImmediate(() => resolve({ value }))),
+        validate: (value: unknown) =>
+          new Promise((resolve) => setImmediate(() => resolve({ value }))),
         jsonSchema: { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) },
       },
     } as never
     const it = tool({ name: 'it', input: slow, run: () => String((ran = true)) })
-    await answers(serverOf(it), [...open, call('it'), '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'])
+    await answers(serverOf(it), [
+      ...open,
+      call('it'),
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',
+    ])
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     expect(ran).toBe(false)
   })
@@ -199,18 +262,25 @@ describe('a peer', () => {
   it.each([
     [
       'its id last, as many clients write it',
-      (pad: string) => `{"method":"tools/call","params":{"name":"it","arguments":{"a":"${pad}"}},"jsonrpc":"2.0","id":5}`,
+      (pad: string) =>
+        `{"method":"tools/call","params":{"name":"it","arguments":{"a":"${pad}"}},"jsonrpc":"2.0","id":5}`,
       5,
     ],
-    ['its id and version last', (pad: string) => `{"method":"tools/call","params":{"a":"${pad}"},"id":"x","jsonrpc":"2.0"}`, 'x'],
+    [
+      'its id and version last',
+      (pad: string) => `{"method":"tools/call","params":{"a":"${pad}"},"id":"x","jsonrpc":"2.0"}`,
+      'x',
+    ],
     [
       'an error among its arguments',
-      (pad: string) => `{"jsonrpc":"2.0","id":6,"params":{"arguments":{"error":"e","a":"${pad}"}},"method":"tools/call"}`,
+      (pad: string) =>
+        `{"jsonrpc":"2.0","id":6,"params":{"arguments":{"error":"e","a":"${pad}"}},"method":"tools/call"}`,
       6,
     ],
     [
       'an id within its arguments',
-      (pad: string) => `{"jsonrpc":"2.0","method":"tools/call","params":{"a":"${pad}","b":{"id":7}}}`,
+      (pad: string) =>
+        `{"jsonrpc":"2.0","method":"tools/call","params":{"a":"${pad}","b":{"id":7}}}`,
       undefined,
     ],
   ])('sends a message that is too long with %s', async (_, make, id) => {
@@ -253,9 +323,15 @@ describe('a peer', () => {
 
   it('cannot steer a terminal by its name', async () => {
     let log = ''
-    const named = open[0]?.replace('"name":"test"', '"name":"\\u001b]0;x\\u0007\\nerror: fake"') ?? ''
-    await drive(serverOf(), named, { log: { isTTY: true, write: (line) => (log += line) }, logLevel: 'info' })
-    expect(log).toBe('info: Initialized by \\u001b]0;x\\u0007\\nerror: fake, protocol 2025-11-25 (request init)\n')
+    const named =
+      open[0]?.replace('"name":"test"', '"name":"\\u001b]0;x\\u0007\\nerror: fake"') ?? ''
+    await drive(serverOf(), named, {
+      log: { isTTY: true, write: (line) => (log += line) },
+      logLevel: 'info',
+    })
+    expect(log).toBe(
+      'info: Initialized by \\u001b]0;x\\u0007\\nerror: fake, protocol 2025-11-25 (request init)\n',
+    )
   })
 
   it('is served though its log cannot be written', async () => {
@@ -264,9 +340,13 @@ describe('a peer', () => {
         throw new Error('EPIPE')
       },
     }
-    expect((await drive(serverOf(), 'garbage\n{"jsonrpc":"2.0","id":1,"method":"ping"}', { log: broken })).output).toContain(
-      '"id":1,"result":{}',
-    )
+    expect(
+      (
+        await drive(serverOf(), 'garbage\n{"jsonrpc":"2.0","id":1,"method":"ping"}', {
+          log: broken,
+        })
+      ).output,
+    ).toContain('"id":1,"result":{}')
   })
 })
 
@@ -276,12 +356,36 @@ describe('a definition', () => {
     ['a description that is no text', { description: {} }, '"description" must be a string'],
     ['annotations that are no object', { annotations: 'x' }, '"annotations" must be an object'],
     ['icons that are no list', { icons: 'x' }, '"icons" must be an array of objects with a "src"'],
-    ['a hint that is no flag', { annotations: { readOnlyHint: 'yes' } }, '"annotations.readOnlyHint" must be true or false'],
-    ['a title in its annotations that is no text', { annotations: { title: 1 } }, '"annotations.title" must be a string'],
-    ['an icon whose sizes are no list', { icons: [{ src: 'x:', sizes: '48x48' }] }, '"icons.sizes" must be an array of strings'],
-    ['an icon of no known theme', { icons: [{ src: 'x:', theme: 'blue' }] }, '"icons.theme" must be "light" or "dark"'],
-    ['an icon of no kind', { icons: [{ src: 'x:', mimeType: 1 }] }, '"icons.mimeType" must be a string'],
-    ['visibility that is no function', { visible: true }, '"visible" must be a function of the caller'],
+    [
+      'a hint that is no flag',
+      { annotations: { readOnlyHint: 'yes' } },
+      '"annotations.readOnlyHint" must be true or false',
+    ],
+    [
+      'a title in its annotations that is no text',
+      { annotations: { title: 1 } },
+      '"annotations.title" must be a string',
+    ],
+    [
+      'an icon whose sizes are no list',
+      { icons: [{ src: 'x:', sizes: '48x48' }] },
+      '"icons.sizes" must be an array of strings',
+    ],
+    [
+      'an icon of no known theme',
+      { icons: [{ src: 'x:', theme: 'blue' }] },
+      '"icons.theme" must be "light" or "dark"',
+    ],
+    [
+      'an icon of no kind',
+      { icons: [{ src: 'x:', mimeType: 1 }] },
+      '"icons.mimeType" must be a string',
+    ],
+    [
+      'visibility that is no function',
+      { visible: true },
+      '"visible" must be a function of the caller',
+    ],
     ['a handler that is none', { run: 'x' }, '"run" must be a function'],
     [
       'a parameter that may be anything',
@@ -293,22 +397,43 @@ describe('a definition', () => {
       { output: { type: 'object', properties: { a: {}, b: false } } },
       'its output schema has "b": false; write { "not": {} }, since hosts refuse the whole list otherwise',
     ],
-    ['meta that is no JSON', { meta: { n: 1n } }, 'it cannot be listed, since not all of it is JSON'],
+    [
+      'meta that is no JSON',
+      { meta: { n: 1n } },
+      'it cannot be listed, since not all of it is JSON',
+    ],
   ])('with %s is refused', (_, wrong, message) => {
-    expect(() => serverOf({ name: 't', input: any, run: () => '', ...wrong } as unknown as Tool)).toThrow(`Tool "t": ${message}`)
+    expect(() =>
+      serverOf({ name: 't', input: any, run: () => '', ...wrong } as unknown as Tool),
+    ).toThrow(`Tool "t": ${message}`)
   })
   it('that is none is refused', () => {
     expect(() => serverOf(null as unknown as Tool)).toThrow('A tool must be an object')
-    expect(() => createServer({ name: 'x', version: '1', invalidArguments: 'ignore' as 'result' })).toThrow(
-      'createServer: "invalidArguments" must be one of result, protocol, not "ignore"',
-    )
+    expect(() =>
+      createServer({ name: 'x', version: '1', invalidArguments: 'ignore' as 'result' }),
+    ).toThrow('createServer: "invalidArguments" must be one of result, protocol, not "ignore"')
   })
   it('of a resource has annotations of the right kinds', () => {
     const served = (annotations: object) => () =>
-      createServer({ name: 'x', version: '1', resources: [{ uri: 'a:b', read: () => '', annotations }] })
-    expect(served({ audience: ['user', 'assistant'], priority: 1, lastModified: '2025-01-12T15:00:58Z', more: 1 })).not.toThrow()
-    expect(served({ audience: 'user' })).toThrow('Resource "a:b": "annotations.audience" must be an array of "user" and "assistant"')
-    expect(served({ priority: 2 })).toThrow('Resource "a:b": "annotations.priority" must be a number from 0 to 1')
+      createServer({
+        name: 'x',
+        version: '1',
+        resources: [{ uri: 'a:b', read: () => '', annotations }],
+      })
+    expect(
+      served({
+        audience: ['user', 'assistant'],
+        priority: 1,
+        lastModified: '2025-01-12T15:00:58Z',
+        more: 1,
+      }),
+    ).not.toThrow()
+    expect(served({ audience: 'user' })).toThrow(
+      'Resource "a:b": "annotations.audience" must be an array of "user" and "assistant"',
+    )
+    expect(served({ priority: 2 })).toThrow(
+      'Resource "a:b": "annotations.priority" must be a number from 0 to 1',
+    )
   })
 })
 
@@ -316,21 +441,31 @@ describe('a server', () => {
   it.each([
     ['tools that are no list', { tools: {} }, '"tools" must be an array'],
     ['prompts that are no list', { prompts: 'x' }, '"prompts" must be an array'],
-    ['a handler that is none', { handle: 1, tools: [{ name: 't', input: any }] }, '"handle" must be a function'],
+    [
+      'a handler that is none',
+      { handle: 1, tools: [{ name: 't', input: any }] },
+      '"handle" must be a function',
+    ],
     ['an unknown log level', { logLevel: 'loud' }, '"logLevel" must be one of debug, info, notice'],
     ['a title that is no text', { title: 1 }, 'createServer: "title" must be a string'],
-    ['icons without an address', { icons: [{}] }, 'createServer: "icons" must be an array of objects with a "src"'],
+    [
+      'icons without an address',
+      { icons: [{}] },
+      'createServer: "icons" must be an array of objects with a "src"',
+    ],
   ])('with %s is refused', (_, wrong, message) => {
-    expect(() => createServer({ name: 'x', version: '1', ...wrong } as unknown as ServerOptions)).toThrow(message)
+    expect(() =>
+      createServer({ name: 'x', version: '1', ...wrong } as unknown as ServerOptions),
+    ).toThrow(message)
   })
 })
 
 describe('a transcript', () => {
   it('tells what came too much, and large numbers apart', async () => {
     const server = serverOf()
-    expect((await playTranscript('> {"jsonrpc":"2.0","id":1,"method":"ping"}', server)).differences).toEqual([
-      'after the end came {"jsonrpc":"2.0","id":1,"result":{}}',
-    ])
+    expect(
+      (await playTranscript('> {"jsonrpc":"2.0","id":1,"method":"ping"}', server)).differences,
+    ).toEqual(['after the end came {"jsonrpc":"2.0","id":1,"result":{}}'])
     expect(
       (
         await playTranscript(

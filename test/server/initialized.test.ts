@@ -2,7 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { createServer, tool } from '../../src/index.js'
 import { answers, call, drive, initialize } from '../drive.js'
 
-const greeting = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'Welcome' } }
+const greeting = {
+  jsonrpc: '2.0',
+  method: 'notifications/message',
+  params: { level: 'info', data: 'Welcome' },
+}
 const ping = (id: number) => `{"jsonrpc":"2.0","id":${id},"method":"ping"}`
 const pong = (id: number) => ({ jsonrpc: '2.0', id, result: {} })
 
@@ -30,7 +34,11 @@ function server(names: (string | undefined)[] = []) {
 describe('onInitialized', () => {
   it('is called once, behind the first answer after notifications/initialized', async () => {
     const names: (string | undefined)[] = []
-    const [, ...rest] = await answers(server(names), [...initialize('2025-11-25'), ping(1), ping(2)])
+    const [, ...rest] = await answers(server(names), [
+      ...initialize('2025-11-25'),
+      ping(1),
+      ping(2),
+    ])
     expect(rest).toEqual([pong(1), greeting, pong(2)])
     expect(names).toEqual(['test'])
   })
@@ -41,7 +49,9 @@ describe('onInitialized', () => {
   it('is not called before notifications/initialized, nor for a batch', async () => {
     const [open = '', initialized = ''] = initialize('2025-03-26')
     expect((await answers(server(), [open, ping(1)])).slice(1)).toEqual([pong(1)])
-    expect((await answers(server(), [open, initialized, `[${ping(1)}]`, ping(2)])).slice(1)).toEqual([[pong(1)], pong(2), greeting])
+    expect(
+      (await answers(server(), [open, initialized, `[${ping(1)}]`, ping(2)])).slice(1),
+    ).toEqual([[pong(1)], pong(2), greeting])
   })
   it('cannot break the connection', async () => {
     const broken = createServer({
@@ -51,8 +61,13 @@ describe('onInitialized', () => {
         throw new Error('boom')
       },
     })
-    const { output, log } = await drive(broken, [...initialize('2025-11-25'), ping(1), ping(2), ''].join('\n'))
-    expect(output.split('\n').slice(1, 3)).toEqual([ping(1), ping(2)].map((_, index) => JSON.stringify(pong(index + 1))))
+    const { output, log } = await drive(
+      broken,
+      [...initialize('2025-11-25'), ping(1), ping(2), ''].join('\n'),
+    )
+    expect(output.split('\n').slice(1, 3)).toEqual(
+      [ping(1), ping(2)].map((_, index) => JSON.stringify(pong(index + 1))),
+    )
     expect(log).toContain('onInitialized failed')
   })
 })
@@ -82,13 +97,10 @@ describe('a middleware that does not wait', () => {
       return next()
     })
     const found = await answers(served, [...initialize('2025-11-25'), ping(1), ping(2)])
-    expect(found.map((message) => (message as { id?: unknown }).id ?? (message as typeof greeting).params.data)).toEqual([
-      'init',
-      'before ping',
-      1,
-      'Welcome',
-      'before ping',
-      2,
-    ])
+    expect(
+      found.map(
+        (message) => (message as { id?: unknown }).id ?? (message as typeof greeting).params.data,
+      ),
+    ).toEqual(['init', 'before ping', 1, 'Welcome', 'before ping', 2])
   })
 })

@@ -1,15 +1,28 @@
 import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
-import { type CacheHint, type Server, createServer, prompt, resource, result, tool } from '../../src/index.js'
+import {
+  type CacheHint,
+  type Server,
+  createServer,
+  prompt,
+  resource,
+  result,
+  tool,
+} from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { answers, call, initialize } from '../drive.js'
 
 const ALL = revisions.map(({ id }) => id)
 const NEWEST = ALL.at(-1) ?? ''
 const DESCRIBED = revisions.filter(({ results }) => results === 'described').map(({ id }) => id)
-const LINKS = new Set(revisions.filter(({ contentKinds }) => contentKinds.includes('resource_link')).map(({ id }) => id))
+const LINKS = new Set(
+  revisions
+    .filter(({ contentKinds }) => contentKinds.includes('resource_link'))
+    .map(({ id }) => id),
+)
 
-const serverOf = (...tools: Parameters<typeof createServer>[0]['tools'] & object) => createServer({ name: 'limits', version: '1', tools })
+const serverOf = (...tools: Parameters<typeof createServer>[0]['tools'] & object) =>
+  createServer({ name: 'limits', version: '1', tools })
 const text = (given: { content: readonly unknown[] }) => (given.content[0] as { text: string }).text
 
 describe('a bounded queue', () => {
@@ -37,26 +50,38 @@ describe('a bounded queue', () => {
   })
 
   it.each([-1, 1.5, Number.NaN])('cannot be %s long', (queue) => {
-    expect(() => serverOf(tool({ name: 'x', concurrency: 1, queue, run: () => '' }))).toThrow('"queue" must be a whole number')
+    expect(() => serverOf(tool({ name: 'x', concurrency: 1, queue, run: () => '' }))).toThrow(
+      '"queue" must be a whole number',
+    )
   })
 })
 
 describe.each(ALL)('a result that is too large, in %s', (revision) => {
   const server = serverOf(
     tool({ name: 'text', maxResult: 1000, run: () => 'ä😀'.repeat(1000) }),
-    tool({ name: 'image', maxResult: 1000, run: () => ({ type: 'image', data: 'A'.repeat(4000), mimeType: 'image/png' }) as const }),
+    tool({
+      name: 'image',
+      maxResult: 1000,
+      run: () => ({ type: 'image', data: 'A'.repeat(4000), mimeType: 'image/png' }) as const,
+    }),
     tool({
       name: 'value',
       maxResult: 100,
       output: { type: 'object', properties: { all: { type: 'string' } }, required: ['all'] },
       run: () => ({ all: 'x'.repeat(200) }),
     }),
-    tool({ name: 'failure', maxResult: 300, run: () => result({ content: 'e'.repeat(400), isError: true }) }),
+    tool({
+      name: 'failure',
+      maxResult: 300,
+      run: () => result({ content: 'e'.repeat(400), isError: true }),
+    }),
     tool({ name: 'small', maxResult: 1000, run: async () => await Promise.resolve('ok') }),
   )
   const linkOf = (given: { content: readonly unknown[] }) => {
     const uri = /overflow:\/\/\/[\w-]+/.exec(JSON.stringify(given.content))?.[0] ?? ''
-    expect((given.content[1] as { type: string }).type).toBe(LINKS.has(revision) ? 'resource_link' : 'text')
+    expect((given.content[1] as { type: string }).type).toBe(
+      LINKS.has(revision) ? 'resource_link' : 'text',
+    )
     return uri
   }
 
@@ -74,10 +99,14 @@ describe.each(ALL)('a result that is too large, in %s', (revision) => {
 
   it('of another kind is kept as JSON', async () => {
     await using client = await connect(memory(server), { revision })
-    const read = await client.request('resources/read', { uri: linkOf(await client.callTool('image')) })
+    const read = await client.request('resources/read', {
+      uri: linkOf(await client.callTool('image')),
+    })
     const [contents] = read.contents
     expect(contents?.mimeType).toBe('application/json')
-    expect(JSON.parse(contents?.text ?? '')).toEqual([{ type: 'image', data: 'A'.repeat(4000), mimeType: 'image/png' }])
+    expect(JSON.parse(contents?.text ?? '')).toEqual([
+      { type: 'image', data: 'A'.repeat(4000), mimeType: 'image/png' },
+    ])
   })
 
   it('that was promised by a schema is an error, with the link', async () => {
@@ -98,16 +127,22 @@ describe.each(ALL)('a result that is too large, in %s', (revision) => {
 
   it('is not found under any other name', async () => {
     await using client = await connect(memory(server), { revision })
-    await expect(client.request('resources/read', { uri: 'overflow:///1' })).rejects.toThrow('Resource not found')
+    await expect(client.request('resources/read', { uri: 'overflow:///1' })).rejects.toThrow(
+      'Resource not found',
+    )
   })
 })
 
 describe('maxResult', () => {
   it('is checked', () => {
-    expect(() => serverOf(tool({ name: 'x', maxResult: 0, run: () => '' }))).toThrow('"maxResult" must be a number of bytes above 0')
+    expect(() => serverOf(tool({ name: 'x', maxResult: 0, run: () => '' }))).toThrow(
+      '"maxResult" must be a number of bytes above 0',
+    )
   })
   it('counts characters as they are sent', async () => {
-    const server = serverOf(tool({ name: 'x', maxResult: 1000, run: () => '\u0000"\n'.repeat(2000) }))
+    const server = serverOf(
+      tool({ name: 'x', maxResult: 1000, run: () => '\u0000"\n'.repeat(2000) }),
+    )
     await using client = await connect(memory(server), { revision: NEWEST })
     const shown = JSON.stringify(text(await client.callTool('x')))
     expect(shown.length).toBeLessThanOrEqual(1000)
@@ -125,12 +160,22 @@ describe('maxResult', () => {
 })
 
 describe.each(DESCRIBED)('caching hints in %s', (revision) => {
-  const hints = async (server: Server, method: string, params?: Record<string, unknown>): Promise<CacheHint> => {
+  const hints = async (
+    server: Server,
+    method: string,
+    params?: Record<string, unknown>,
+  ): Promise<CacheHint> => {
     await using client = await connect(memory(server), { revision })
     const { ttlMs, cacheScope } = (await client.request(method, params)) as unknown as CacheHint
     return { ttlMs, cacheScope }
   }
-  const LISTS = ['server/discover', 'tools/list', 'resources/list', 'resources/templates/list', 'prompts/list']
+  const LISTS = [
+    'server/discover',
+    'tools/list',
+    'resources/list',
+    'resources/templates/list',
+    'prompts/list',
+  ]
   const full = (cache?: Partial<CacheHint>, visible?: () => boolean) =>
     createServer({
       name: 'cached',
@@ -147,8 +192,14 @@ describe.each(DESCRIBED)('caching hints in %s', (revision) => {
 
   it.each(LISTS)('of %s are safe, unless the server says otherwise', async (method) => {
     expect(await hints(full(), method)).toEqual({ ttlMs: 0, cacheScope: 'private' })
-    expect(await hints(full({ ttlMs: 60_000 }), method)).toEqual({ ttlMs: 60_000, cacheScope: 'private' })
-    expect(await hints(full({ ttlMs: 60_000, cacheScope: 'public' }), method)).toEqual({ ttlMs: 60_000, cacheScope: 'public' })
+    expect(await hints(full({ ttlMs: 60_000 }), method)).toEqual({
+      ttlMs: 60_000,
+      cacheScope: 'private',
+    })
+    expect(await hints(full({ ttlMs: 60_000, cacheScope: 'public' }), method)).toEqual({
+      ttlMs: 60_000,
+      cacheScope: 'public',
+    })
   })
   it.each(LISTS)('of %s are never public where the list depends on the caller', async (method) => {
     expect(
@@ -159,7 +210,8 @@ describe.each(DESCRIBED)('caching hints in %s', (revision) => {
     ).toEqual({ ttlMs: 60_000, cacheScope: 'private' })
   })
   it('of a resource are its own', async () => {
-    const read = (uri: string) => hints(full({ ttlMs: 60_000, cacheScope: 'public' }), 'resources/read', { uri })
+    const read = (uri: string) =>
+      hints(full({ ttlMs: 60_000, cacheScope: 'public' }), 'resources/read', { uri })
     expect(await read('a:it')).toEqual({ ttlMs: 0, cacheScope: 'private' })
     expect(await read('b:it')).toEqual({ ttlMs: 5000, cacheScope: 'public' })
     expect(await read('c:1')).toEqual({ ttlMs: 7, cacheScope: 'private' })
@@ -176,15 +228,23 @@ describe.each(DESCRIBED)('caching hints in %s', (revision) => {
   ])('cannot be %j', (cache, problem) => {
     const wrong = cache as Partial<CacheHint>
     expect(() => full(wrong)).toThrow(`createServer: ${problem}`)
-    expect(() => createServer({ name: 'x', version: '1', resources: [resource({ uri: 'a:b', read: () => '', cache: wrong })] })).toThrow(
-      `Resource "a:b": ${problem}`,
-    )
+    expect(() =>
+      createServer({
+        name: 'x',
+        version: '1',
+        resources: [resource({ uri: 'a:b', read: () => '', cache: wrong })],
+      }),
+    ).toThrow(`Resource "a:b": ${problem}`)
   })
 })
 
 describe('x-mcp-header', () => {
   const named = (properties: Record<string, unknown>, more: Record<string, unknown> = {}) =>
-    serverOf({ name: 'x', input: { type: 'object', properties, ...more }, run: () => '' }).tools.get('x')?.headers
+    serverOf({
+      name: 'x',
+      input: { type: 'object', properties, ...more },
+      run: () => '',
+    }).tools.get('x')?.headers
   const at = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name })
 
   it('names the parameters that are mirrored', () => {
@@ -224,12 +284,15 @@ describe('x-mcp-header', () => {
   })
   it('is refused at the root and behind a reference', () => {
     expect(() => named({}, { 'x-mcp-header': 'A' })).toThrow('where no chain of "properties" leads')
-    expect(() => named({ a: { $ref: '#/$defs/a' } }, { $defs: { a: at('A') } })).toThrow('where no chain of "properties" leads')
+    expect(() => named({ a: { $ref: '#/$defs/a' } }, { $defs: { a: at('A') } })).toThrow(
+      'where no chain of "properties" leads',
+    )
   })
 })
 
 describe('middleware', () => {
-  const plain = () => createServer({ name: 'm', version: '1', tools: [tool({ name: 't', run: () => 'ok' })] })
+  const plain = () =>
+    createServer({ name: 'm', version: '1', tools: [tool({ name: 't', run: () => 'ok' })] })
 
   it.each(ALL)('stands around every method in %s, the first one outermost', async (revision) => {
     const server = plain()
@@ -252,7 +315,8 @@ describe('middleware', () => {
     const server = plain()
     server.use(async (call, next) => {
       if (call.method !== 'tools/call') return await next()
-      if (call.params['name'] === 'mine') return { content: [{ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }] }
+      if (call.params['name'] === 'mine')
+        return { content: [{ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }] }
       const given = await next()
       return { ...given, content: [{ type: 'text', text: 'changed' }] }
     })
@@ -269,10 +333,17 @@ describe('middleware', () => {
       await new Promise((resolve) => setImmediate(resolve))
       return await next()
     })
-    const came = (await answers(server, [...initialize(ALL[1] ?? ''), call('t')])) as { id: unknown; result?: object }[]
+    const came = (await answers(server, [...initialize(ALL[1] ?? ''), call('t')])) as {
+      id: unknown
+      result?: object
+    }[]
     expect(came.map(({ id }) => id)).toEqual(['init', 1])
-    const cancelled = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"init"}}'
-    const [opened] = (await answers(server, [...initialize(ALL[1] ?? '').slice(0, 1), cancelled])) as { result?: object }[]
+    const cancelled =
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"init"}}'
+    const [opened] = (await answers(server, [
+      ...initialize(ALL[1] ?? '').slice(0, 1),
+      cancelled,
+    ])) as { result?: object }[]
     expect(opened?.result).toMatchObject({ protocolVersion: ALL[1] })
     expect(came[1]).toMatchObject({ result: { content: [{ text: 'ok' }] } })
   })
@@ -283,29 +354,47 @@ describe('middleware', () => {
       if (call.method === 'initialize') throw new RangeError('not today')
       return next()
     })
-    await expect(connect(memory(server), { revision: ALL[1] ?? '' })).rejects.toThrow('Internal error')
+    await expect(connect(memory(server), { revision: ALL[1] ?? '' })).rejects.toThrow(
+      'Internal error',
+    )
   })
 
   it.each([
-    ['calls next twice', async (_: unknown, next: () => Promise<object>) => (await next(), await next())],
+    [
+      'calls next twice',
+      async (_: unknown, next: () => Promise<object>) => (await next(), await next()),
+    ],
     ['returns nothing', () => undefined],
     ['throws', () => Promise.reject(new Error('secret'))],
   ])('that %s is an internal error, without its words', async (_, middleware) => {
     const server = plain()
     await using client = await connect(memory(server), { revision: NEWEST })
     server.use(middleware as never)
-    await expect(client.callTool('t')).rejects.toMatchObject({ code: -32603, message: 'Internal error' })
+    await expect(client.callTool('t')).rejects.toMatchObject({
+      code: -32603,
+      message: 'Internal error',
+    })
   })
 })
 
 describe('an obvious mistake', () => {
   it('is told: names of the wire in a definition', () => {
-    const wrong = { name: 'x', inputSchema: { type: 'object' }, run: () => '' } as unknown as Parameters<typeof serverOf>[0]
+    const wrong = {
+      name: 'x',
+      inputSchema: { type: 'object' },
+      run: () => '',
+    } as unknown as Parameters<typeof serverOf>[0]
     expect(() => serverOf(wrong)).toThrow('Tool "x": "inputSchema" is called "input" here')
   })
   it('is told: no options, no server, no target', async () => {
-    expect(() => createServer(undefined as never)).toThrow('createServer: give it an object with a "name"')
-    await expect(answers({} as Server, [])).rejects.toThrow('This is no server: give what createServer() has made')
-    await expect(connect('http://localhost' as never)).rejects.toThrow('connect: the target must be what stdio(…) or memory(…) has made')
+    expect(() => createServer(undefined as never)).toThrow(
+      'createServer: give it an object with a "name"',
+    )
+    await expect(answers({} as Server, [])).rejects.toThrow(
+      'This is no server: give what createServer() has made',
+    )
+    await expect(connect('http://localhost' as never)).rejects.toThrow(
+      'connect: the target must be what stdio(…) or memory(…) has made',
+    )
   })
 })

@@ -37,19 +37,30 @@ it('types what completes, also where nothing but that is said of an argument', (
 
 it('refuses what no argument has', () => {
   // @ts-expect-error a slip of the pen
-  expect(prompt({ name: 'p', arguments: { a: { requird: false } }, build: () => '' }).name).toBe('p')
+  expect(prompt({ name: 'p', arguments: { a: { requird: false } }, build: () => '' }).name).toBe(
+    'p',
+  )
   // @ts-expect-error it has no arguments
   expect(prompt({ name: 'p', build: ({ a }) => String(a) }).name).toBe('p')
 })
 
 it('refuses schemas and lists in place of arguments', () => {
-  const make = (made: ReturnType<typeof prompt>) => () => createServer({ name: 's', version: '1', prompts: [made] })
+  const make = (made: ReturnType<typeof prompt>) => () =>
+    createServer({ name: 's', version: '1', prompts: [made] })
   // @ts-expect-error a schema is no description of an argument
-  expect(make(prompt({ name: 'p', arguments: { a: z.string() }, build: () => '' }))).toThrow('the argument "a" is a schema')
+  expect(make(prompt({ name: 'p', arguments: { a: z.string() }, build: () => '' }))).toThrow(
+    'the argument "a" is a schema',
+  )
   // @ts-expect-error an argument has no type: it is a string
-  expect(make(prompt({ name: 'p', arguments: { a: { type: 'string' } }, build: () => '' }))).toThrow('"type", which is none of')
+  expect(
+    make(prompt({ name: 'p', arguments: { a: { type: 'string' } }, build: () => '' })),
+  ).toThrow('"type", which is none of')
   // @ts-expect-error arguments are named, not listed
-  expect(make(prompt({ name: 'p', arguments: [{ name: 'a', required: true }], build: () => '' }))).toThrow('not an array')
+  expect(
+    make(prompt({ name: 'p', arguments: [{ name: 'a', required: true }], build: () => '' })),
+  ).toThrow('not an array')
   // @ts-expect-error nor are they a schema
-  expect(make(prompt({ name: 'p', arguments: z.object({ a: z.string() }), build: () => '' }))).toThrow('not a schema')
+  expect(
+    make(prompt({ name: 'p', arguments: z.object({ a: z.string() }), build: () => '' })),
+  ).toThrow('not a schema')
 })

@@ -37,7 +37,13 @@ const PROTECTED: Readonly<Record<string, readonly string[]>> = {
     'note://salaries.',
     'note://salaries:',
   ],
-  'note://gehälter': ['note://gehälter', 'note://geh%C3%A4lter', 'note://geh%c3%a4lter', 'note://geha\u0308lter', 'note://geha%CC%88lter'],
+  'note://gehälter': [
+    'note://gehälter',
+    'note://geh%C3%A4lter',
+    'note://geh%c3%a4lter',
+    'note://geha\u0308lter',
+    'note://geha%CC%88lter',
+  ],
   'note://a!b(c)': ['note://a!b(c)', 'note://a%21b(c)', 'note://a%21b%28c%29'],
   'note://d%21e': ['note://d%21e', 'note://d!e'],
   'wide://a/b': [
@@ -55,7 +61,12 @@ const PROTECTED: Readonly<Record<string, readonly string[]>> = {
     'wide:///a/b/../../../a/b',
   ],
   'wide://q?x=1': ['wide://q?x=1', 'wide://q%3Fx=1', 'wide://q?x%3D1'],
-  'db://table?x=1&y=': ['db://table?x=1&y=', 'db://table?y=&x=1', 'db://table?y&x=1', 'db://table?x=%31&y'],
+  'db://table?x=1&y=': [
+    'db://table?x=1&y=',
+    'db://table?y=&x=1',
+    'db://table?y&x=1',
+    'db://table?x=%31&y',
+  ],
   'https://intra.example/pay': [
     'https://intra.example/pay',
     'https://intra.example:443/pay',
@@ -65,7 +76,12 @@ const PROTECTED: Readonly<Record<string, readonly string[]>> = {
     'https://intra.example:/pay',
     'HTTPS://intra.example//pay',
   ],
-  'https://[::1]/': ['https://[::1]/', 'https://[0:0:0:0:0:0:0:1]/', 'https://[::1]', 'https://[::0001]:443/'],
+  'https://[::1]/': [
+    'https://[::1]/',
+    'https://[0:0:0:0:0:0:0:1]/',
+    'https://[::1]',
+    'https://[::0001]:443/',
+  ],
   'https://127.0.0.1/x': ['https://127.0.0.1/x', 'https://127.1/x', 'https://0x7f000001/x'],
   'file:///etc/pay': [
     'file:///etc/pay',
@@ -77,10 +93,20 @@ const PROTECTED: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 /** What only looks alike: nothing keeps others from these. */
-const OTHERS = ['note://%2573alaries', 'note://salaries2', 'note://wages', 'wide://a/B', 'wide://a/b/c', 'wide://q?x=2', 'file:///etc/PAY']
+const OTHERS = [
+  'note://%2573alaries',
+  'note://salaries2',
+  'note://wages',
+  'wide://a/B',
+  'wide://a/b/c',
+  'wide://q?x=2',
+  'file:///etc/PAY',
+]
 
 function server(restriction: Partial<Resource>): Server {
-  const restricted = Object.keys(PROTECTED).map((uri) => resource({ uri, read: () => `restricted ${uri}`, ...restriction }))
+  const restricted = Object.keys(PROTECTED).map((uri) =>
+    resource({ uri, read: () => `restricted ${uri}`, ...restriction }),
+  )
   return createServer({ name: 's', version: '1', resources: [...open, ...restricted] })
 }
 
@@ -96,16 +122,27 @@ describe.each(Object.entries(RESTRICTIONS))('a resource with %s', (kind, restric
   afterAll(() => listening.close(0))
   const ask = (token: string, method: string, params: Record<string, unknown>) => {
     const { headers, body } = described(method, params)
-    const name = typeof params['uri'] === 'string' ? { 'mcp-name': `=?base64?${Buffer.from(params['uri']).toString('base64')}?=` } : {}
-    return send(listening.url, { body, headers: { ...(headers as object), ...name, authorization: `Bearer ${token}` } })
+    const name =
+      typeof params['uri'] === 'string'
+        ? { 'mcp-name': `=?base64?${Buffer.from(params['uri']).toString('base64')}?=` }
+        : {}
+    return send(listening.url, {
+      body,
+      headers: { ...(headers as object), ...name, authorization: `Bearer ${token}` },
+    })
   }
 
-  const spellings = Object.entries(PROTECTED).flatMap(([uri, list]) => list.map((each) => [each, uri] as const))
+  const spellings = Object.entries(PROTECTED).flatMap(([uri, list]) =>
+    list.map((each) => [each, uri] as const),
+  )
   it.each(spellings)('%s is not read by whom it is not for', async (spelling, uri) => {
     const { status, text } = await ask(BOB, 'resources/read', { uri: spelling })
     expect(text).not.toContain('LEAK')
     if (/\/\.\.?\/|%2e/i.test(spelling)) expect(text).toContain('Resource not found')
-    else expect(kind === 'scopes' ? status : text).toEqual(kind === 'scopes' ? 403 : expect.stringContaining('Resource not found'))
+    else
+      expect(kind === 'scopes' ? status : text).toEqual(
+        kind === 'scopes' ? 403 : expect.stringContaining('Resource not found'),
+      )
     if (spelling === uri)
       expect((await ask(ALICE, 'resources/read', { uri })).json).toMatchObject({
         result: { contents: [{ uri, text: `restricted ${uri}` }] },
@@ -126,13 +163,18 @@ describe.each(Object.entries(RESTRICTIONS))('a resource with %s', (kind, restric
 
 describe('a definition that is not for the caller', () => {
   const hidden = { visible: () => false }
-  const using = async (resources: Resource[], use: (client: Client, server: Server) => Promise<void>) => {
+  const using = async (
+    resources: Resource[],
+    use: (client: Client, server: Server) => Promise<void>,
+  ) => {
     const made = createServer({ name: 's', version: '1', resources })
     await using client = await connect(memory(made))
     await use(client, made)
   }
   const read = async (client: Client, uri: string) => {
-    const answer = await client.request('resources/read', { uri }).catch(({ message }: Error) => message)
+    const answer = await client
+      .request('resources/read', { uri })
+      .catch(({ message }: Error) => message)
     return typeof answer === 'string' ? answer : (answer['contents'] as { text: string }[])[0]?.text
   }
 
@@ -147,7 +189,14 @@ describe('a definition that is not for the caller', () => {
     await using(resources, async (client, made) => {
       made.resources.disable('NOTE://%6fff')
       made.resources.disable('off://{x}')
-      for (const uri of ['note://secret-1', 'note://SECRET-1', 'note://secret%2D1', 'note://off', 'note://%6Fff', 'off://1'])
+      for (const uri of [
+        'note://secret-1',
+        'note://SECRET-1',
+        'note://secret%2D1',
+        'note://off',
+        'note://%6Fff',
+        'off://1',
+      ])
         expect(await read(client, uri)).toBe(`Resource not found: ${uri}`)
       expect(await read(client, 'note://other')).toBe('other')
       made.resources.enable('note://off')
@@ -156,8 +205,12 @@ describe('a definition that is not for the caller', () => {
   })
 
   it('is not listed by a template either', async () => {
-    const list = () => ['NOTE://a', 'note://b', 'note://c', 'note://%63'].map((uri) => ({ uri, name: uri }))
-    const resources = [resource({ uri: 'note://a', ...hidden, read: leak }), resource({ uri: 'note://{name}', read: leak, list })]
+    const list = () =>
+      ['NOTE://a', 'note://b', 'note://c', 'note://%63'].map((uri) => ({ uri, name: uri }))
+    const resources = [
+      resource({ uri: 'note://a', ...hidden, read: leak }),
+      resource({ uri: 'note://{name}', read: leak, list }),
+    ]
     await using(resources, async (client) => {
       const { resources: listed } = await client.request('resources/list')
       expect((listed as { uri: string }[]).map(({ uri }) => uri)).toEqual(['note://b', 'note://c'])
@@ -166,74 +219,102 @@ describe('a definition that is not for the caller', () => {
 
   it('is not completed by another spelling, nor by a name that is no string', async () => {
     const complete = { id: () => ['LEAK'] }
-    await using([resource({ uri: 'note://secret-{id}', ...hidden, complete, read: leak })], async (client) => {
-      for (const uri of ['note://secret-{id}', 'NOTE://secret-{id}', ['note://secret-{id}'], 5])
-        await expect(
-          client.request<string>('completion/complete', { ref: { type: 'ref/resource', uri }, argument: { name: 'id', value: '' } }),
-        ).rejects.toMatchObject({ code: -32602 })
-    })
+    await using(
+      [resource({ uri: 'note://secret-{id}', ...hidden, complete, read: leak })],
+      async (client) => {
+        for (const uri of ['note://secret-{id}', 'NOTE://secret-{id}', ['note://secret-{id}'], 5])
+          await expect(
+            client.request<string>('completion/complete', {
+              ref: { type: 'ref/resource', uri },
+              argument: { name: 'id', value: '' },
+            }),
+          ).rejects.toMatchObject({ code: -32602 })
+      },
+    )
   })
 })
 
-describe.each(revisions.map(({ id, methods }) => [id, methods.clientRequests.includes('resources/subscribe')] as const))(
-  'changes in %s',
-  (revision, subscribes) => {
-    it('are told by the spelling that the client has used, and not of what is hidden', async () => {
-      const made = createServer({
-        name: 's',
-        version: '1',
-        resources: [
-          resource({ uri: 'note://secret', visible: () => false, read: () => '' }),
-          resource({ uri: 'note://{name}', read: ({ name }) => name }),
-        ],
-      })
-      await using client = await connect(memory(made), { revision })
-      const heard: unknown[] = []
-      client.on('notifications/resources/updated', ({ uri }) => heard.push(uri))
-      const uris = [
-        'NOTE://Today',
-        'note://%74oday',
-        'note://%73ecret',
-        'note://secret',
-        'NOTE://SECRET',
-        'note://x/../secret',
-        'later://%61',
-      ]
-      const stop = new AbortController()
-      if (subscribes) for (const uri of uris) await client.request('resources/subscribe', { uri })
-      else
-        void client
-          .request('subscriptions/listen', { notifications: { resourceSubscriptions: uris } }, { signal: stop.signal })
-          .catch(() => {})
-      await client.request('resources/list')
-      for (const uri of ['note://today', 'note://secret', 'NOTE://%73ecret', 'note://x/../secret', 'LATER://a']) made.updated(uri)
-      await client.request('resources/list')
-      expect(heard.splice(0)).toEqual(['NOTE://Today', 'note://%74oday', 'later://%61'])
-      if (subscribes) {
-        await client.request('resources/unsubscribe', { uri: 'NOTE://Today' })
-        made.updated('note://TODAY')
-        await client.request('resources/list')
-        expect(heard).toEqual(['note://%74oday'])
-      }
-      stop.abort()
+describe.each(
+  revisions.map(
+    ({ id, methods }) => [id, methods.clientRequests.includes('resources/subscribe')] as const,
+  ),
+)('changes in %s', (revision, subscribes) => {
+  it('are told by the spelling that the client has used, and not of what is hidden', async () => {
+    const made = createServer({
+      name: 's',
+      version: '1',
+      resources: [
+        resource({ uri: 'note://secret', visible: () => false, read: () => '' }),
+        resource({ uri: 'note://{name}', read: ({ name }) => name }),
+      ],
     })
-  },
-)
+    await using client = await connect(memory(made), { revision })
+    const heard: unknown[] = []
+    client.on('notifications/resources/updated', ({ uri }) => heard.push(uri))
+    const uris = [
+      'NOTE://Today',
+      'note://%74oday',
+      'note://%73ecret',
+      'note://secret',
+      'NOTE://SECRET',
+      'note://x/../secret',
+      'later://%61',
+    ]
+    const stop = new AbortController()
+    if (subscribes) for (const uri of uris) await client.request('resources/subscribe', { uri })
+    else
+      void client
+        .request(
+          'subscriptions/listen',
+          { notifications: { resourceSubscriptions: uris } },
+          { signal: stop.signal },
+        )
+        .catch(() => {})
+    await client.request('resources/list')
+    for (const uri of [
+      'note://today',
+      'note://secret',
+      'NOTE://%73ecret',
+      'note://x/../secret',
+      'LATER://a',
+    ])
+      made.updated(uri)
+    await client.request('resources/list')
+    expect(heard.splice(0)).toEqual(['NOTE://Today', 'note://%74oday', 'later://%61'])
+    if (subscribes) {
+      await client.request('resources/unsubscribe', { uri: 'NOTE://Today' })
+      made.updated('note://TODAY')
+      await client.request('resources/list')
+      expect(heard).toEqual(['note://%74oday'])
+    }
+    stop.abort()
+  })
+})
 
 it('two definitions of one URI, and one that nobody could reach, are refused', () => {
   const make = (...uris: string[]) =>
-    createServer({ name: 's', version: '1', resources: uris.map((uri) => resource({ uri, read: () => '' })) })
+    createServer({
+      name: 's',
+      version: '1',
+      resources: uris.map((uri) => resource({ uri, read: () => '' })),
+    })
   expect(() => make('note://a', 'NOTE://%61')).toThrow(
     'Resource "NOTE://%61" is the same as "note://a", which is defined already; leave one of them out',
   )
   expect(() => make('note://a/{x}', 'NOTE://%61/{x}')).toThrow('is the same as')
-  expect(() => make('note://a/{x}', 'NOTE://%61/{y}')).toThrow('it matches the same URIs as note://a/{x}')
-  expect(() => make('note://a/../b')).toThrow('Resource "note://a/../b": its path has a segment "." or ".."; write the path without it')
+  expect(() => make('note://a/{x}', 'NOTE://%61/{y}')).toThrow(
+    'it matches the same URIs as note://a/{x}',
+  )
+  expect(() => make('note://a/../b')).toThrow(
+    'Resource "note://a/../b": its path has a segment "." or ".."; write the path without it',
+  )
   expect(() => make('note://a/%2E/{b}')).toThrow('its path has a segment')
   const server = make('note://a%2Fb', 'note://a/b', 'NOTE://C')
   expect([...server.resources.keys()]).toEqual(['note://a%2Fb', 'note://a/b', 'NOTE://C'])
   expect(server.resources.has('note://c')).toBe(true)
   server.resources.update('note://c', { title: 'C' })
-  expect(() => server.resources.update('note://c', { uri: 'note://d' })).toThrow('cannot be renamed')
+  expect(() => server.resources.update('note://c', { uri: 'note://d' })).toThrow(
+    'cannot be renamed',
+  )
   expect(server.resources.remove('note://%63')).toBe(true)
 })

@@ -1,7 +1,11 @@
 import { type Server, ToolError, createServer, result, tool } from '../../src/index.js'
 
 const icon = { src: 'https://example.com/i.png', mimeType: 'image/png', sizes: ['48x48'] }
-const annotations = { audience: ['user' as const], priority: 0.5, lastModified: '2025-01-12T15:00:58Z' }
+const annotations = {
+  audience: ['user' as const],
+  priority: 0.5,
+  lastModified: '2025-01-12T15:00:58Z',
+}
 
 /** A server that uses everything a tool can say, so that each revision's projection shows. */
 export function richServer(): Server {
@@ -29,17 +33,34 @@ export function richServer(): Server {
               { type: 'text', text: 'text', annotations, _meta: { 'example.com/b': 2 } },
               { type: 'image', data: 'AAAA', mimeType: 'image/png', annotations },
               { type: 'audio', data: 'AAAAAAAA', mimeType: 'audio/wav' },
-              { type: 'resource_link', uri: 'file:///a.txt', name: 'a.txt', title: 'A', description: 'The file', icons: [icon], size: 3 },
+              {
+                type: 'resource_link',
+                uri: 'file:///a.txt',
+                name: 'a.txt',
+                title: 'A',
+                description: 'The file',
+                icons: [icon],
+                size: 3,
+              },
               {
                 type: 'resource',
-                resource: { uri: 'file:///b.txt', text: 'b', mimeType: 'text/plain', _meta: { 'example.com/c': 3 } },
+                resource: {
+                  uri: 'file:///b.txt',
+                  text: 'b',
+                  mimeType: 'text/plain',
+                  _meta: { 'example.com/c': 3 },
+                },
                 annotations,
               },
             ],
             meta: { 'example.com/d': 4 },
           }),
       }),
-      tool({ name: 'list', output: { type: 'array', items: { type: 'number' } }, run: () => [1, 2] }),
+      tool({
+        name: 'list',
+        output: { type: 'array', items: { type: 'number' } },
+        run: () => [1, 2],
+      }),
       tool({
         name: 'fail',
         run: () => {

@@ -1,11 +1,25 @@
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
 import { Client as OfficialClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js'
-import type { CallToolResult, GetPromptResult, ReadResourceResult } from '@modelcontextprotocol/sdk/types.js'
+import type {
+  CallToolResult,
+  GetPromptResult,
+  ReadResourceResult,
+} from '@modelcontextprotocol/sdk/types.js'
 import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
 import { httpHandler } from '../../src/http.js'
-import { type Prompt, type Resource, type Server, type Tool, createServer, prompt, resource, result, tool } from '../../src/index.js'
+import {
+  type Prompt,
+  type Resource,
+  type Server,
+  type Tool,
+  createServer,
+  prompt,
+  resource,
+  result,
+  tool,
+} from '../../src/index.js'
 import { serve } from '../../src/stdio.js'
 import { described } from '../http/caller.js'
 
@@ -21,17 +35,32 @@ async function officially(server: McpServer): Promise<OfficialClient> {
   return client
 }
 
-const make = (more: { tools?: Tool[]; resources?: Resource[]; prompts?: Prompt[] }) => createServer({ name: 's', version: '1', ...more })
+const make = (more: { tools?: Tool[]; resources?: Resource[]; prompts?: Prompt[] }) =>
+  createServer({ name: 's', version: '1', ...more })
 
 /** Asks a server over a channel that is not remote, and gives what it logs. */
-async function ask(server: Server, method: string, params: Record<string, unknown>): Promise<{ answer: unknown; log: string }> {
+async function ask(
+  server: Server,
+  method: string,
+  params: Record<string, unknown>,
+): Promise<{ answer: unknown; log: string }> {
   let log = ''
   const frames = [
-    { id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } } },
+    {
+      id: 1,
+      method: 'initialize',
+      params: {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        clientInfo: { name: 'c', version: '1' },
+      },
+    },
     { method: 'notifications/initialized' },
     { id: 2, method, params },
   ]
-  const input = new Blob(frames.map((frame) => `${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`)).stream()
+  const input = new Blob(
+    frames.map((frame) => `${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`),
+  ).stream()
   let output = ''
   const { Readable, Writable } = await import('node:stream')
   const collect = (add: (text: string) => void) =>
@@ -65,7 +94,10 @@ describe('a result as handlers of the official SDK return it', () => {
   it.each(Object.entries(good))('of a tool is sent as there: %s', async (_, value) => {
     const official = new McpServer({ name: 's', version: '1' })
     official.registerTool('it', {}, () => value)
-    await using ours = await connect(memory(make({ tools: [tool({ name: 'it', run: () => value })] })), { revision: '2025-11-25' })
+    await using ours = await connect(
+      memory(make({ tools: [tool({ name: 'it', run: () => value })] })),
+      { revision: '2025-11-25' },
+    )
     const theirs = await officially(official)
     const expected = await theirs.callTool({ name: 'it' })
     expect(await ours.callTool('it')).toEqual({ isError: false, ...expected })
@@ -81,10 +113,18 @@ describe('a result as handlers of the official SDK return it', () => {
       _meta: { a: 1 },
     }
     const official = new McpServer({ name: 's', version: '1' })
-    official.registerResource('a', new ResourceTemplate('a://{id}', { list: undefined }), {}, () => value)
-    await using ours = await connect(memory(make({ resources: [resource({ uri: 'a://{id}', read: () => value })] })), {
-      revision: '2025-11-25',
-    })
+    official.registerResource(
+      'a',
+      new ResourceTemplate('a://{id}', { list: undefined }),
+      {},
+      () => value,
+    )
+    await using ours = await connect(
+      memory(make({ resources: [resource({ uri: 'a://{id}', read: () => value })] })),
+      {
+        revision: '2025-11-25',
+      },
+    )
     const theirs = await officially(official)
     expect(await ours.readResource('a://1')).toEqual(await theirs.readResource({ uri: 'a://1' }))
     await theirs.close()
@@ -101,9 +141,12 @@ describe('a result as handlers of the official SDK return it', () => {
     }
     const official = new McpServer({ name: 's', version: '1' })
     official.registerPrompt('p', { description: 'Before' }, () => value)
-    await using ours = await connect(memory(make({ prompts: [prompt({ name: 'p', description: 'Before', build: () => value })] })), {
-      revision: '2025-11-25',
-    })
+    await using ours = await connect(
+      memory(make({ prompts: [prompt({ name: 'p', description: 'Before', build: () => value })] })),
+      {
+        revision: '2025-11-25',
+      },
+    )
     const theirs = await officially(official)
     expect(await ours.getPrompt('p')).toEqual(await theirs.getPrompt({ name: 'p' }))
     await theirs.close()
@@ -115,11 +158,26 @@ describe('a result as handlers of the official SDK return it', () => {
         tool({ name: 'strings', run: () => ({ content: ['a', image], isError: true }) }),
         tool({ name: 'structured', run: () => ({ structuredContent: { at: new Date(0) } }) }),
       ],
-      resources: [resource({ uri: 'a://b', mimeType: 'x/y', read: () => ({ contents: ['a', { blob: new Uint8Array([1]) }] }) })],
-      prompts: [prompt({ name: 'p', description: 'Its own', build: () => ({ messages: [{ role: 'user', content: 'a' }] }) })],
+      resources: [
+        resource({
+          uri: 'a://b',
+          mimeType: 'x/y',
+          read: () => ({ contents: ['a', { blob: new Uint8Array([1]) }] }),
+        }),
+      ],
+      prompts: [
+        prompt({
+          name: 'p',
+          description: 'Its own',
+          build: () => ({ messages: [{ role: 'user', content: 'a' }] }),
+        }),
+      ],
     })
     await using client = await connect(memory(server), { revision: '2025-11-25' })
-    expect(await client.callTool('strings')).toEqual({ content: [{ type: 'text', text: 'a' }, image], isError: true })
+    expect(await client.callTool('strings')).toEqual({
+      content: [{ type: 'text', text: 'a' }, image],
+      isError: true,
+    })
     const at = '1970-01-01T00:00:00.000Z'
     expect(await client.callTool('structured')).toEqual({
       content: [{ type: 'text', text: `{"at":"${at}"}` }],
@@ -154,7 +212,10 @@ describe('what looks like a result and is none', () => {
   const circular: Record<string, unknown> = {}
   circular['self'] = circular
   it.each<[unknown, string]>([
-    [{ content: 'nope' }, 'its result looks like a CallToolResult, but its "content" is not an array of content blocks'],
+    [
+      { content: 'nope' },
+      'its result looks like a CallToolResult, but its "content" is not an array of content blocks',
+    ],
     [{ content: null }, 'its "content" is not an array of content blocks'],
     [{ isError: true }, 'it has no "content"'],
     [{ _meta: {} }, 'it has no "content"'],
@@ -168,7 +229,10 @@ describe('what looks like a result and is none', () => {
       { content: [{ type: 'text', text: 5 }] },
       'content[0] is neither a string nor a content block: one of type "text" needs a string "text"',
     ],
-    [{ content: [{ type: 'image', data: 'x' }] }, 'one of type "image" needs strings "data" (base64) and "mimeType"'],
+    [
+      { content: [{ type: 'image', data: 'x' }] },
+      'one of type "image" needs strings "data" (base64) and "mimeType"',
+    ],
     [{ content: [null] }, 'its "type" is missing'],
     [{ content: [{ type: 5n }] }, 'its "type" is a bigint'],
     [{ content: [], structuredContent: circular }, 'failed'],
@@ -176,12 +240,19 @@ describe('what looks like a result and is none', () => {
   ])('of a tool is a failure that says so: %#', async (value, problem) => {
     const server = make({ tools: [tool({ name: 'it', run: () => value })] })
     const { answer, log } = await ask(server, 'tools/call', { name: 'it', arguments: {} })
-    expect(answer).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('Tool it failed: ') as unknown }] })
+    expect(answer).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('Tool it failed: ') as unknown }],
+    })
     expect(JSON.stringify(answer).replaceAll('\\"', '"')).toContain(problem)
     expect(log).toContain(problem.slice(0, 40))
     const handler = httpHandler(server)
     const { body, headers } = described('tools/call', { name: 'it', arguments: {} })
-    const request = { method: 'POST', body: String(body), headers: headers as Record<string, string> }
+    const request = {
+      method: 'POST',
+      body: String(body),
+      headers: headers as Record<string, string>,
+    }
     const remote = await (await handler(new Request('http://localhost/mcp', request))).text()
     expect(remote).toMatch(/Tool it failed \(reference [0-9a-f]{8}\)"/)
     await handler.close(0)
@@ -192,21 +263,50 @@ describe('what looks like a result and is none', () => {
     [{}, '{}'],
     [{ toJSON: () => 5, content: [] }, '5'],
   ])('but has more, or nothing, is a value: %#', async (value, text) => {
-    await using client = await connect(memory(make({ tools: [tool({ name: 'it', run: () => value })] })))
-    expect(await client.callTool('it')).toMatchObject({ content: [{ type: 'text', text }], isError: false })
+    await using client = await connect(
+      memory(make({ tools: [tool({ name: 'it', run: () => value })] })),
+    )
+    expect(await client.callTool('it')).toMatchObject({
+      content: [{ type: 'text', text }],
+      isError: false,
+    })
   })
 
   it.each<[string, unknown, string]>([
     ['read', { contents: 'nope' }, 'its result has "contents" that are not an array'],
-    ['read', { contents: [{ uri: 'a://b' }] }, 'contents[0] must be a string, bytes, or an object with a "text" or a "blob"'],
-    ['read', { contents: ['a', { text: 'b', mimeType: 5 }] }, 'contents[1].mimeType must be a string'],
-    ['read', { contents: [], text: 'a' }, 'its result has "contents" and "text", which is no member of a ReadResourceResult'],
+    [
+      'read',
+      { contents: [{ uri: 'a://b' }] },
+      'contents[0] must be a string, bytes, or an object with a "text" or a "blob"',
+    ],
+    [
+      'read',
+      { contents: ['a', { text: 'b', mimeType: 5 }] },
+      'contents[1].mimeType must be a string',
+    ],
+    [
+      'read',
+      { contents: [], text: 'a' },
+      'its result has "contents" and "text", which is no member of a ReadResourceResult',
+    ],
     ['read', { contents: [], _meta: 1 }, 'its result has a "_meta" that is not an object'],
     ['read', 5, 'contents[0] must be a string, bytes'],
     ['build', { messages: 'nope' }, 'its result has "messages" that are not an array'],
-    ['build', { messages: [{ role: 'system', content: hi }] }, 'messages[0] must have a "role", "user" or "assistant", and a "content"'],
-    ['build', { messages: [{ role: 'user', content: { type: 'video' } }] }, 'its "type" is "video"'],
-    ['build', { messages: [], description: 5 }, 'its result has a "description" that is not a string'],
+    [
+      'build',
+      { messages: [{ role: 'system', content: hi }] },
+      'messages[0] must have a "role", "user" or "assistant", and a "content"',
+    ],
+    [
+      'build',
+      { messages: [{ role: 'user', content: { type: 'video' } }] },
+      'its "type" is "video"',
+    ],
+    [
+      'build',
+      { messages: [], description: 5 },
+      'its result has a "description" that is not a string',
+    ],
     ['build', { messages: [], other: 5 }, 'which is no member of a GetPromptResult'],
     ['build', ['a'], 'messages[0] must have a "role"'],
   ])('of %s is an error that says so in the log: %j', async (kind, value, problem) => {
@@ -215,7 +315,9 @@ describe('what looks like a result and is none', () => {
       prompts: [prompt({ name: 'p', build: () => value as string })],
     })
     const [method, params, what] =
-      kind === 'read' ? ['resources/read', { uri: 'a://b' }, 'Resource a://b'] : ['prompts/get', { name: 'p' }, 'Prompt p']
+      kind === 'read'
+        ? ['resources/read', { uri: 'a://b' }, 'Resource a://b']
+        : ['prompts/get', { name: 'p' }, 'Prompt p']
     const { answer, log } = await ask(server, String(method), params)
     expect(answer).toEqual({ code: -32603, message: `${String(what)} returned a malformed result` })
     expect(log).toContain(`${String(what)} returned a malformed result`)
@@ -225,11 +327,27 @@ describe('what looks like a result and is none', () => {
 
 describe('with an output schema, what looks like a result is the value', () => {
   const value = { content: [hi], structuredContent: { sum: 3 } }
-  const sum = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] } as const
-  const own = { type: 'object', properties: { content: { type: 'array' } }, required: ['content'] } as const
+  const sum = {
+    type: 'object',
+    properties: { sum: { type: 'number' } },
+    required: ['sum'],
+  } as const
+  const own = {
+    type: 'object',
+    properties: { content: { type: 'array' } },
+    required: ['content'],
+  } as const
   const call = (output: Tool['output'], run = () => value as unknown) =>
     ask(
-      make({ tools: [tool({ name: 'it', output: output as { type: 'object' }, run: run as () => Record<string, unknown> })] }),
+      make({
+        tools: [
+          tool({
+            name: 'it',
+            output: output as { type: 'object' },
+            run: run as () => Record<string, unknown>,
+          }),
+        ],
+      }),
       'tools/call',
       {
         name: 'it',
@@ -239,16 +357,25 @@ describe('with an output schema, what looks like a result is the value', () => {
 
   it('that does not fit, with a hint', async () => {
     const { answer, log } = await call(sum)
-    const hint = 'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
-    expect(answer).toMatchObject({ isError: true, content: [{ text: expect.stringContaining(hint) as unknown }] })
+    const hint =
+      'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
+    expect(answer).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining(hint) as unknown }],
+    })
     expect(log).toContain(hint)
   })
 
   it('that fits, with one warning in the log', async () => {
     const { answer, log } = await call(own)
     expect(answer).toMatchObject({ isError: false, structuredContent: value })
-    expect(log.match(/returned what looks like a CallToolResult; it was taken for its value/g)).toHaveLength(1)
+    expect(
+      log.match(/returned what looks like a CallToolResult; it was taken for its value/g),
+    ).toHaveLength(1)
     const branded = await call(own, () => result({ value: { content: [] }, content: 'x' }))
-    expect(branded).toMatchObject({ answer: { content: [{ text: 'x' }], structuredContent: { content: [] } }, log: '' })
+    expect(branded).toMatchObject({
+      answer: { content: [{ text: 'x' }], structuredContent: { content: [] } },
+      log: '',
+    })
   })
 })

@@ -13,31 +13,47 @@ it('a sealed text of any length is opened as it was, and not with any other last
     expect(await seal.open(sealed, 'purpose', 100)).toBe(text)
     expect(await seal.open(sealed, 'another', 100)).toBeUndefined()
     for (const character of CHARACTERS)
-      if (character !== sealed.at(-1)) expect(await seal.open(sealed.slice(0, -1) + character, 'purpose', 100)).toBeUndefined()
+      if (character !== sealed.at(-1))
+        expect(await seal.open(sealed.slice(0, -1) + character, 'purpose', 100)).toBeUndefined()
   }
 })
 
-it.each(['', 'a', 'ab', 'abc', 'é', '€€€', '😀', 'x'.repeat(1000)])('the length of a sealed text has a bound: %#', async (text) => {
-  const seal = new Seal()
-  const sealed = await seal.close(text, 'purpose')
-  expect(sealed.length).toBeLessThanOrEqual(maxSealedLength(text.length))
-  expect(await seal.open(sealed, 'purpose', maxSealedLength(text.length))).toBe(text)
-  expect(await seal.open(sealed, 'purpose', sealed.length - 1)).toBeUndefined()
-})
+it.each(['', 'a', 'ab', 'abc', 'é', '€€€', '😀', 'x'.repeat(1000)])(
+  'the length of a sealed text has a bound: %#',
+  async (text) => {
+    const seal = new Seal()
+    const sealed = await seal.close(text, 'purpose')
+    expect(sealed.length).toBeLessThanOrEqual(maxSealedLength(text.length))
+    expect(await seal.open(sealed, 'purpose', maxSealedLength(text.length))).toBe(text)
+    expect(await seal.open(sealed, 'purpose', sealed.length - 1)).toBeUndefined()
+  },
+)
 
 it('what is too long to have been given out is refused before it is decoded', async () => {
   const tools = ['a', 'b', 'c'].map((name) => tool({ name, run: () => name }))
-  const server = createServer({ name: 's', version: '1', pageSize: 1, tools, state: { keys: ['k'.repeat(32), 'l'.repeat(32)] } })
+  const server = createServer({
+    name: 's',
+    version: '1',
+    pageSize: 1,
+    tools,
+    state: { keys: ['k'.repeat(32), 'l'.repeat(32)] },
+  })
   await using client = await connect(memory(server), { revision: '2026-07-28' })
   const long = 'A'.repeat(4_000_000)
   const decode = vi.spyOn(globalThis, 'atob')
   try {
-    await expect(client.request('tools/list', { cursor: long })).rejects.toThrow('this cursor was not given out by this server')
+    await expect(client.request('tools/list', { cursor: long })).rejects.toThrow(
+      'this cursor was not given out by this server',
+    )
     await expect(client.request('tools/call', { name: 'a', requestState: long })).rejects.toThrow(
       'this requestState cannot be used: it has more than 65536 bytes. Send the request anew without it',
     )
     expect(decode).not.toHaveBeenCalled()
-    expect(await client.request('tools/list', { cursor: (await client.request('tools/list'))['nextCursor'] })).toMatchObject({
+    expect(
+      await client.request('tools/list', {
+        cursor: (await client.request('tools/list'))['nextCursor'],
+      }),
+    ).toMatchObject({
       tools: [{ name: 'b' }],
     })
     // The nonce and the text, once each, whatever the number of keys.

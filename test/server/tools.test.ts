@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { type Call, RpcError, type ServerOptions, type Tool, ToolError, createServer, result, tool } from '../../src/index.js'
+import {
+  type Call,
+  RpcError,
+  type ServerOptions,
+  type Tool,
+  ToolError,
+  createServer,
+  result,
+  tool,
+} from '../../src/index.js'
 import { answers, call, drive, initialize } from '../drive.js'
 
 const serverOf = (tools: Tool[], options: Partial<ServerOptions> = {}) =>
@@ -13,11 +22,27 @@ async function outcome(
   options: Partial<ServerOptions> = {},
   revision?: string,
 ): Promise<unknown> {
-  const server = serverOf([{ name: 'it', input: { type: 'object' }, run: run as NonNullable<Tool['run']>, ...definition }], options)
-  const [, answer] = (await answers(server, [...open(revision), call('it')])) as [unknown, { result?: unknown; error?: unknown }]
+  const server = serverOf(
+    [
+      {
+        name: 'it',
+        input: { type: 'object' },
+        run: run as NonNullable<Tool['run']>,
+        ...definition,
+      },
+    ],
+    options,
+  )
+  const [, answer] = (await answers(server, [...open(revision), call('it')])) as [
+    unknown,
+    { result?: unknown; error?: unknown },
+  ]
   return answer.result ?? answer.error
 }
-const text = (value: string, isError = false) => ({ content: [{ type: 'text', text: value }], isError })
+const text = (value: string, isError = false) => ({
+  content: [{ type: 'text', text: value }],
+  isError,
+})
 
 describe('what a handler returns', () => {
   const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' } as const
@@ -27,18 +52,38 @@ describe('what a handler returns', () => {
     ['a string', () => 'hi', text('hi')],
     ['an empty string', () => '', text('')],
     ['a promise', () => Promise.resolve('hi'), text('hi')],
-    ['a thenable', () => ({ then: (resolve: (value: string) => void) => resolve('hi') }), text('hi')],
+    [
+      'a thenable',
+      () => ({ then: (resolve: (value: string) => void) => resolve('hi') }),
+      text('hi'),
+    ],
     ['nothing', () => undefined, { content: [], isError: false }],
     ['null', () => null, text('null')],
     ['a number', () => 5, text('5')],
     ['an object', () => ({ a: [1] }), text('{"a":[1]}')],
     ['a content block', () => image, { content: [image], isError: false }],
-    ['several blocks', () => [{ type: 'text', text: 'a' }, image], { content: [{ type: 'text', text: 'a' }, image], isError: false }],
-    ['strings among blocks', () => ['a', image], { content: [{ type: 'text', text: 'a' }, image], isError: false }],
-    ['several strings', () => ['a', 'b'], { content: [...text('a').content, ...text('b').content], isError: false }],
+    [
+      'several blocks',
+      () => [{ type: 'text', text: 'a' }, image],
+      { content: [{ type: 'text', text: 'a' }, image], isError: false },
+    ],
+    [
+      'strings among blocks',
+      () => ['a', image],
+      { content: [{ type: 'text', text: 'a' }, image], isError: false },
+    ],
+    [
+      'several strings',
+      () => ['a', 'b'],
+      { content: [...text('a').content, ...text('b').content], isError: false },
+    ],
     ['an array of strings and others', () => ['a', 1], text('["a",1]')],
     ['an empty array', () => [], text('[]')],
-    ['what only looks like a block', () => ({ type: 'text', text: 5 }), text('{"type":"text","text":5}')],
+    [
+      'what only looks like a block',
+      () => ({ type: 'text', text: 5 }),
+      text('{"type":"text","text":5}'),
+    ],
     ['a block without data', () => ({ type: 'image' }), text('{"type":"image"}')],
     ['a block of no known kind', () => ({ type: 'video' }), text('{"type":"video"}')],
     ['a function', () => () => 1, text('null')],
@@ -47,22 +92,47 @@ describe('what a handler returns', () => {
       () => circular,
       expect.objectContaining({
         isError: true,
-        content: [{ type: 'text', text: expect.stringContaining('Tool it failed: its result cannot be written as JSON') as unknown }],
+        content: [
+          {
+            type: 'text',
+            text: expect.stringContaining(
+              'Tool it failed: its result cannot be written as JSON',
+            ) as unknown,
+          },
+        ],
       }),
     ],
-    ['a bigint', () => 1n, text('Tool it failed: its result cannot be written as JSON: Do not know how to serialize a BigInt', true)],
+    [
+      'a bigint',
+      () => 1n,
+      text(
+        'Tool it failed: its result cannot be written as JSON: Do not know how to serialize a BigInt',
+        true,
+      ),
+    ],
     [
       'a bigint within',
       () => Promise.resolve({ a: 1n }),
-      text('Tool it failed: its result cannot be written as JSON: Do not know how to serialize a BigInt', true),
+      text(
+        'Tool it failed: its result cannot be written as JSON: Do not know how to serialize a BigInt',
+        true,
+      ),
     ],
-    ['a branded result', () => result({ content: 'hi', meta: { 'x/y': 1 } }), { ...text('hi'), _meta: { 'x/y': 1 } }],
+    [
+      'a branded result',
+      () => result({ content: 'hi', meta: { 'x/y': 1 } }),
+      { ...text('hi'), _meta: { 'x/y': 1 } },
+    ],
     [
       'a branded error',
       () => result({ content: ['a', image], isError: true }),
       { content: [{ type: 'text', text: 'a' }, image], isError: true },
     ],
-    ['a branded value', () => result({ value: { a: 1 } }), { ...text('{"a":1}'), structuredContent: { a: 1 } }],
+    [
+      'a branded value',
+      () => result({ value: { a: 1 } }),
+      { ...text('{"a":1}'), structuredContent: { a: 1 } },
+    ],
     [
       'a branded result with wrong content',
       () => result({ content: { type: 'nope' } as never }),
@@ -78,7 +148,11 @@ describe('what a handler returns', () => {
       },
       text('no such city', true),
     ],
-    ['a rejected ToolError', () => Promise.reject(new ToolError('no such city')), text('no such city', true)],
+    [
+      'a rejected ToolError',
+      () => Promise.reject(new ToolError('no such city')),
+      text('no such city', true),
+    ],
     [
       'an RpcError',
       () => {
@@ -172,7 +246,9 @@ describe('what a handler returns', () => {
         options,
       ),
     ).toEqual({ code: -32603, message: 'Tool it failed: boom' })
-    expect(await outcome(() => Promise.reject(new Error('boom')), { timeout: 1000 }, options)).toEqual({
+    expect(
+      await outcome(() => Promise.reject(new Error('boom')), { timeout: 1000 }, options),
+    ).toEqual({
       code: -32603,
       message: 'Tool it failed: boom',
     })
@@ -208,9 +284,16 @@ describe('what a handler returns', () => {
 })
 
 describe('output schemas', () => {
-  const output = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] } as const
+  const output = {
+    type: 'object',
+    properties: { sum: { type: 'number' } },
+    required: ['sum'],
+  } as const
   it('sends the value as structured content and as text', async () => {
-    expect(await outcome(() => ({ sum: 3 }), { output })).toEqual({ ...text('{"sum":3}'), structuredContent: { sum: 3 } })
+    expect(await outcome(() => ({ sum: 3 }), { output })).toEqual({
+      ...text('{"sum":3}'),
+      structuredContent: { sum: 3 },
+    })
   })
   it('takes the value as it is, also when it looks like content', async () => {
     const wide = { type: 'object' } as const
@@ -220,21 +303,31 @@ describe('output schemas', () => {
     })
   })
   it('sends content beside the value', async () => {
-    expect(await outcome(() => result({ value: { sum: 3 }, content: 'three' }), { output })).toEqual({
+    expect(
+      await outcome(() => result({ value: { sum: 3 }, content: 'three' }), { output }),
+    ).toEqual({
       ...text('three'),
       structuredContent: { sum: 3 },
     })
   })
   it('reports a value that does not fit as our own bug', async () => {
     expect(await outcome(() => ({ sum: 'x' }), { output })).toEqual(
-      text('Tool it failed: its result does not match its output schema: sum must be a number, not "x"', true),
+      text(
+        'Tool it failed: its result does not match its output schema: sum must be a number, not "x"',
+        true,
+      ),
     )
     expect(await outcome(async () => undefined, { output })).toEqual(
-      text('Tool it failed: its result does not match its output schema: must be an object, not undefined', true),
+      text(
+        'Tool it failed: its result does not match its output schema: must be an object, not undefined',
+        true,
+      ),
     )
   })
   it('never checks an error against the success schema', async () => {
-    expect(await outcome(() => result({ content: 'no', isError: true }), { output })).toEqual(text('no', true))
+    expect(await outcome(() => result({ content: 'no', isError: true }), { output })).toEqual(
+      text('no', true),
+    )
     expect(
       await outcome(
         () => {
@@ -246,16 +339,21 @@ describe('output schemas', () => {
   })
   it('checks with a schema that needs the full validator', async () => {
     const either = { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }] } as const
-    expect(await outcome(() => ({ a: 1 }), { output: either })).toMatchObject({ structuredContent: { a: 1 } })
+    expect(await outcome(() => ({ a: 1 }), { output: either })).toMatchObject({
+      structuredContent: { a: 1 },
+    })
     expect(await outcome(() => ({}), { output: either })).toMatchObject({ isError: true })
   })
 })
 
 describe('arguments', () => {
   it('refuses with a protocol error where asked', async () => {
-    const server = serverOf([tool({ name: 'it', input: { type: 'object', required: ['a'] }, run: () => '' })], {
-      invalidArguments: 'protocol',
-    })
+    const server = serverOf(
+      [tool({ name: 'it', input: { type: 'object', required: ['a'] }, run: () => '' })],
+      {
+        invalidArguments: 'protocol',
+      },
+    )
     expect((await answers(server, [...open(), call('it')]))[1]).toEqual({
       jsonrpc: '2.0',
       id: 1,
@@ -277,18 +375,27 @@ describe('arguments', () => {
       ],
       { handle: (name, input) => ({ name, input }) },
     )
-    expect((await answers(server, [...open(), call('b', { x: 1 })]))[1]).toMatchObject({ result: text('{"name":"b","input":{"x":1}}') })
+    expect((await answers(server, [...open(), call('b', { x: 1 })]))[1]).toMatchObject({
+      result: text('{"name":"b","input":{"x":1}}'),
+    })
   })
 })
 
 describe('listing', () => {
   it('keeps the order of definition and shows schemas untouched', async () => {
-    const input = { type: 'object', properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { type: 'string' } }, 'x-own': [1] } as const
+    const input = {
+      type: 'object',
+      properties: { a: { $ref: '#/$defs/a' } },
+      $defs: { a: { type: 'string' } },
+      'x-own': [1],
+    } as const
     const server = serverOf([
       tool({ name: 'zeta', description: 'last letter', input, run: () => '' }),
       tool({ name: 'alpha', run: () => '' }),
     ])
-    expect((await answers(server, [...open(), '{"jsonrpc":"2.0","id":2,"method":"tools/list"}']))[1]).toEqual({
+    expect(
+      (await answers(server, [...open(), '{"jsonrpc":"2.0","id":2,"method":"tools/list"}']))[1],
+    ).toEqual({
       jsonrpc: '2.0',
       id: 2,
       result: {
@@ -300,18 +407,28 @@ describe('listing', () => {
     })
   })
   it('hides what a caller may not see', async () => {
-    const server = serverOf([tool({ name: 'secret', visible: ({ info }) => info?.name === 'friend', run: () => 'psst' })])
-    expect(await answers(server, [...open(), '{"jsonrpc":"2.0","id":2,"method":"tools/list"}', call('secret', {}, 3)])).toMatchObject([
+    const server = serverOf([
+      tool({ name: 'secret', visible: ({ info }) => info?.name === 'friend', run: () => 'psst' }),
+    ])
+    expect(
+      await answers(server, [
+        ...open(),
+        '{"jsonrpc":"2.0","id":2,"method":"tools/list"}',
+        call('secret', {}, 3),
+      ]),
+    ).toMatchObject([
       {},
       { result: { tools: [] } },
       { error: { code: -32602, message: 'Unknown tool: secret' } },
     ])
     const friend = open().map((line) => line.replace('"name":"test"', '"name":"friend"'))
-    expect(await answers(server, [...friend, '{"jsonrpc":"2.0","id":2,"method":"tools/list"}', call('secret', {}, 3)])).toMatchObject([
-      {},
-      { result: { tools: [{ name: 'secret' }] } },
-      { result: text('psst') },
-    ])
+    expect(
+      await answers(server, [
+        ...friend,
+        '{"jsonrpc":"2.0","id":2,"method":"tools/list"}',
+        call('secret', {}, 3),
+      ]),
+    ).toMatchObject([{}, { result: { tools: [{ name: 'secret' }] } }, { result: text('psst') }])
   })
   it('has no tools capability without tools', async () => {
     expect((await answers(serverOf([]), open()))[0]).toMatchObject({ result: { capabilities: {} } })
@@ -322,8 +439,12 @@ describe('limits', () => {
   it('stops a call that takes too long and tells its handler', async () => {
     let reason: unknown
     const run = (_: never, { signal }: Call) =>
-      new Promise((resolve) => signal.addEventListener('abort', () => resolve((reason = signal.reason))))
-    expect(await outcome(run, { timeout: 20 })).toEqual(text('it did not finish within 20 ms and was stopped', true))
+      new Promise((resolve) =>
+        signal.addEventListener('abort', () => resolve((reason = signal.reason))),
+      )
+    expect(await outcome(run, { timeout: 20 })).toEqual(
+      text('it did not finish within 20 ms and was stopped', true),
+    )
     expect(reason).toEqual(new Error('it did not finish within 20 ms and was stopped'))
   })
   it('runs no more at once than allowed, in order', async () => {
@@ -364,7 +485,13 @@ describe('limits', () => {
       }),
     ])
     const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}'
-    const came = await answers(server, [...open(), call('it', { n: 1 }, 1), call('it', { n: 2 }, 2), call('it', { n: 3 }, 3), cancel])
+    const came = await answers(server, [
+      ...open(),
+      call('it', { n: 1 }, 1),
+      call('it', { n: 2 }, 2),
+      call('it', { n: 3 }, 3),
+      cancel,
+    ])
     expect(came.slice(1)).toMatchObject([{ id: 1 }, { id: 3 }])
     expect(ran).toEqual([1, 3])
   })
@@ -373,23 +500,41 @@ describe('limits', () => {
     const server = serverOf([
       tool({
         name: 'it',
-        run: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve((reason = signal.reason)))),
+        run: (_, { signal }) =>
+          new Promise((resolve) =>
+            signal.addEventListener('abort', () => resolve((reason = signal.reason))),
+          ),
       }),
     ])
     const cancel =
       '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9007199254740993,"reason":"no longer needed"}}'
     const big = call('it', {}, 1).replace('"id":1', '"id":9007199254740993')
-    expect(await answers(server, [...open(), big, cancel, '{"jsonrpc":"2.0","id":2,"method":"ping"}'])).toMatchObject([
-      { id: 'init' },
-      { id: 2 },
-    ])
+    expect(
+      await answers(server, [...open(), big, cancel, '{"jsonrpc":"2.0","id":2,"method":"ping"}']),
+    ).toMatchObject([{ id: 'init' }, { id: 2 }])
     expect(reason).toEqual(new Error('no longer needed'))
   })
   it('refuses an id that is still in use, and allows it afterwards', async () => {
-    const server = serverOf([tool({ name: 'slow', run: () => new Promise((resolve) => setImmediate(() => resolve('done'))) })])
-    const came = await answers(server, [...open(), call('slow', {}, 5), call('slow', {}, 5), call('slow', {}, '5')])
+    const server = serverOf([
+      tool({
+        name: 'slow',
+        run: () => new Promise((resolve) => setImmediate(() => resolve('done'))),
+      }),
+    ])
+    const came = await answers(server, [
+      ...open(),
+      call('slow', {}, 5),
+      call('slow', {}, 5),
+      call('slow', {}, '5'),
+    ])
     expect(came.slice(1)).toMatchObject([
-      { id: 5, error: { code: -32600, message: 'Invalid Request: a request with this id is still being served' } },
+      {
+        id: 5,
+        error: {
+          code: -32600,
+          message: 'Invalid Request: a request with this id is still being served',
+        },
+      },
       { id: 5, result: text('done') },
       { id: '5', result: text('done') },
     ])
@@ -400,7 +545,11 @@ describe('order', () => {
   it('starts calls in the order of arrival, and a handler that does not wait is done before the next', async () => {
     const log: string[] = []
     const server = serverOf([
-      tool({ name: 'write', input: { type: 'object' }, run: ({ v }: Record<string, unknown>) => (log.push(`write ${String(v)}`), 'ok') }),
+      tool({
+        name: 'write',
+        input: { type: 'object' },
+        run: ({ v }: Record<string, unknown>) => (log.push(`write ${String(v)}`), 'ok'),
+      }),
       tool({ name: 'read', run: () => log.join() }),
       tool({
         name: 'slow',
@@ -410,7 +559,11 @@ describe('order', () => {
           return 'slow'
         },
       }),
-      tool({ name: 'complex', input: { type: 'object', not: { required: ['x'] } }, run: () => (log.push('complex'), 'ok') }),
+      tool({
+        name: 'complex',
+        input: { type: 'object', not: { required: ['x'] } },
+        run: () => (log.push('complex'), 'ok'),
+      }),
     ])
     const came = await answers(server, [
       ...open(),
@@ -419,7 +572,12 @@ describe('order', () => {
       call('complex', {}, 3),
       call('read', {}, 4),
     ])
-    expect(came.slice(1)).toMatchObject([{ id: 2 }, { id: 3 }, { id: 4, result: text('slow,write 1,complex') }, { id: 1 }])
+    expect(came.slice(1)).toMatchObject([
+      { id: 2 },
+      { id: 3 },
+      { id: 4, result: text('slow,write 1,complex') },
+      { id: 1 },
+    ])
   })
 })
 
@@ -446,8 +604,16 @@ describe('progress', () => {
   it('sends the latest of each turn, growing, bound to the token, silent after the answer', async () => {
     const came = await answers(server, [...open('2025-03-26'), asking('0')])
     expect(came.slice(1)).toEqual([
-      { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 0, progress: 2, total: 4, message: 'two' } },
-      { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 0, progress: 4, total: 4 } },
+      {
+        jsonrpc: '2.0',
+        method: 'notifications/progress',
+        params: { progressToken: 0, progress: 2, total: 4, message: 'two' },
+      },
+      {
+        jsonrpc: '2.0',
+        method: 'notifications/progress',
+        params: { progressToken: 0, progress: 4, total: 4 },
+      },
       { jsonrpc: '2.0', id: 1, result: text('done') },
     ])
   })
@@ -459,9 +625,9 @@ describe('progress', () => {
     })
   })
   it('echoes a large token digit for digit', async () => {
-    expect((await drive(server, [...open(), asking('9007199254740993')].join('\n'))).output).toContain(
-      '"params":{"progressToken":9007199254740993,"progress":2,',
-    )
+    expect(
+      (await drive(server, [...open(), asking('9007199254740993')].join('\n'))).output,
+    ).toContain('"params":{"progressToken":9007199254740993,"progress":2,')
   })
   it('is silent without a token', async () => {
     expect(await answers(server, [...open(), call('it')])).toHaveLength(2)

@@ -20,19 +20,26 @@ const features = new Set(['resources', 'prompts', 'completion', 'logging', 'pagi
 describe.each(revisions.map(({ id }) => id))('%s', (id) => {
   const files = readdirSync(folder + id).filter((name) => name.endsWith('.txt'))
   it('has transcripts of every feature', () => {
-    expect(files.map((file) => file.replace('.txt', ''))).toEqual(expect.arrayContaining(['tools', 'asking', ...features]))
+    expect(files.map((file) => file.replace('.txt', ''))).toEqual(
+      expect.arrayContaining(['tools', 'asking', ...features]),
+    )
   })
   it.each(files)('%s', async (file) => {
     const path = `${folder}${id}/${file}`
     const name = file.replace('.txt', '')
-    const server = name === 'asking' ? askingServer() : features.has(name) ? featureServer() : richServer()
+    const server =
+      name === 'asking' ? askingServer() : features.has(name) ? featureServer() : richServer()
     const { transcript } = await playTranscript(readFileSync(path, 'utf8'), server)
     await expect(transcript).toMatchFileSnapshot(path)
   })
 })
 
 describe('the runner', () => {
-  const server = createServer({ name: 's', version: '1', tools: [tool({ name: 't', run: () => 'x' })] })
+  const server = createServer({
+    name: 's',
+    version: '1',
+    tools: [tool({ name: 't', run: () => 'x' })],
+  })
   const ping = '> {"jsonrpc":"2.0","id":1,"method":"ping"}'
 
   it('reads steps and leaves prose alone', () => {
@@ -50,7 +57,10 @@ describe('the runner', () => {
     expect(matches('{"a":[]}', '{"a":{}}')).toBe(false)
   })
   it('says what differs, and where', async () => {
-    const { differences, transcript } = await playTranscript(`A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{"a":1}}`, server)
+    const { differences, transcript } = await playTranscript(
+      `A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{"a":1}}`,
+      server,
+    )
     expect(differences).toEqual([
       'line 3:\n  result.a is missing\n  expected {"jsonrpc":"2.0","id":1,"result":{"a":1}}\n  came     {"jsonrpc":"2.0","id":1,"result":{}}',
     ])
@@ -60,7 +70,11 @@ describe('the runner', () => {
     ['{"a":1}', '{"a":"1"}', ['a is "1", not 1']],
     ['{"a":{"b":[1,*]}}', '{"a":{"b":[2,3,4]}}', ['a.b[0] is 2, not 1', 'a.b[2] is too much: 4']],
     ['{"a":{},"b":*}', '{"a":[]}', ['a is [], not {}', 'b is missing']],
-    ['{"id":12345678901234567890}', '{"id":12345678901234567891}', ['id is 12345678901234567891, not 12345678901234567890']],
+    [
+      '{"id":12345678901234567890}',
+      '{"id":12345678901234567891}',
+      ['id is 12345678901234567891, not 12345678901234567890'],
+    ],
     ['{"a":[*]}', '{"a":null}', ['a is null, not [*]']],
     ['[]', 'Listening…', ['it is no JSON']],
     ['{}', '[]', ['it is [], not {}']],
@@ -69,14 +83,16 @@ describe('the runner', () => {
     expect(compareMessages(expected, actual, new Map()).differences).toEqual(differences)
   })
   it('notices what does not come, and what comes too much', async () => {
-    expect((await playTranscript('< {"jsonrpc":"2.0"}', server, { timeout: 5 })).differences).toEqual([
-      'line 1: nothing came; expected {"jsonrpc":"2.0"}',
-    ])
-    expect((await playTranscript(`${ping}\n< *\n${ping}\n${ping}\n< *`, server)).differences).toEqual([
-      'after the end came {"jsonrpc":"2.0","id":1,"result":{}}',
-    ])
+    expect(
+      (await playTranscript('< {"jsonrpc":"2.0"}', server, { timeout: 5 })).differences,
+    ).toEqual(['line 1: nothing came; expected {"jsonrpc":"2.0"}'])
+    expect(
+      (await playTranscript(`${ping}\n< *\n${ping}\n${ping}\n< *`, server)).differences,
+    ).toEqual(['after the end came {"jsonrpc":"2.0","id":1,"result":{}}'])
   })
   it('refuses a pattern that is not JSON', async () => {
-    await expect(playTranscript(`${ping}\n< {nope`, server)).rejects.toThrow('This expected message is not JSON: {nope')
+    await expect(playTranscript(`${ping}\n< {nope`, server)).rejects.toThrow(
+      'This expected message is not JSON: {nope',
+    )
   })
 })

@@ -45,7 +45,10 @@ describe('the normal form of a URI (RFC 3986, section 6.2.2)', () => {
   it('keeps the case of the host for the values of variables', () => {
     expect(normalizeUri('USER://%41bc/X').cased).toBe('user://Abc/X')
     const { text, cased } = normalizeUri('USER://PRE-Abc/X')
-    expect({ ...new UriTemplate('user://Pre-{id}/{page}').match(text, cased) }).toEqual({ id: 'Abc', page: 'X' })
+    expect({ ...new UriTemplate('user://Pre-{id}/{page}').match(text, cased) }).toEqual({
+      id: 'Abc',
+      page: 'X',
+    })
   })
 
   it.each([
@@ -65,15 +68,36 @@ describe('the normal form of a URI (RFC 3986, section 6.2.2)', () => {
   })
 
   it('is found in linear time, and has a normal form of its own', () => {
-    for (const text of ['/', '.', '/.', '%', '%2', '%2F', ':', '@', '%C3', 'A', '&', '=', 'ä', '\\'])
+    for (const text of [
+      '/',
+      '.',
+      '/.',
+      '%',
+      '%2',
+      '%2F',
+      ':',
+      '@',
+      '%C3',
+      'A',
+      '&',
+      '=',
+      'ä',
+      '\\',
+    ])
       expect(foldUri(normalizeUri(`note://${text.repeat(200_000)}`))).toMatch(/^note:/)
     fc.assert(
-      fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.webUrl({ withFragments: true, withQueryParameters: true })), (uri) => {
-        const once = normalizeUri(uri)
-        expect(normalizeUri(once.text).text).toBe(once.text)
-        expect(once.cased).toHaveLength(once.text.length)
-        expect(typeof foldUri(once)).toBe('string')
-      }),
+      fc.property(
+        fc.oneof(
+          fc.string({ unit: 'binary' }),
+          fc.webUrl({ withFragments: true, withQueryParameters: true }),
+        ),
+        (uri) => {
+          const once = normalizeUri(uri)
+          expect(normalizeUri(once.text).text).toBe(once.text)
+          expect(once.cased).toHaveLength(once.text.length)
+          expect(typeof foldUri(once)).toBe('string')
+        },
+      ),
     )
   })
 })

@@ -14,25 +14,39 @@ const FORMS: Record<string, Visible> = {
   'a promise of true': () => later(true),
   'a promise of false': () => later(false),
   'a promise of something else': () => later('yes' as unknown as boolean),
-  'a thenable of true': () => ({ then: (resolve: (value: boolean) => void) => resolve(true) }) as unknown as Promise<boolean>,
+  'a thenable of true': () =>
+    ({ then: (resolve: (value: boolean) => void) => resolve(true) }) as unknown as Promise<boolean>,
   true: () => true,
   false: () => false,
 }
 
 function serverOf(visible: Visible): Server {
-  const input = { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } } as const
+  const input = {
+    type: 'object',
+    properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
+  } as const
   return createServer({
     name: 'visible',
     version: '1',
-    tools: [tool({ name: 'it', input, visible, run: () => 'done' }), tool({ name: 'last', run: () => 'done' })],
+    tools: [
+      tool({ name: 'it', input, visible, run: () => 'done' }),
+      tool({ name: 'last', run: () => 'done' }),
+    ],
     resources: [
       resource({ uri: 'note://one', visible, read: () => 'one' }),
-      resource({ uri: 'page://{name}', visible, read: () => 'page', list: () => [{ uri: 'page://1', name: '1' }] }),
+      resource({
+        uri: 'page://{name}',
+        visible,
+        read: () => 'page',
+        list: () => [{ uri: 'page://1', name: '1' }],
+      }),
       // Behind one that is hidden: it must not stand in for it.
       resource({ uri: 'note:{+any}', read: () => 'any' }),
       resource({ uri: 'page:{+any}', read: () => 'any' }),
     ],
-    prompts: [prompt({ name: 'it', visible, arguments: { a: { values: ['x'] } }, build: () => 'built' })],
+    prompts: [
+      prompt({ name: 'it', visible, arguments: { a: { values: ['x'] } }, build: () => 'built' }),
+    ],
   })
 }
 
@@ -65,12 +79,19 @@ describe.each(Object.entries(FORMS))('what is visible by %s', (form, visible) =>
       await code(client.readResource('page://1')),
       await code(client.getPrompt('it', { a: 'x' })),
       await code(client.complete({ prompt: 'it' }, { name: 'a', value: '' })),
-    ]).toEqual(seen ? ['served', 'served', 'served', 'served', 'served'] : [-32602, missing, missing, -32602, -32602])
+    ]).toEqual(
+      seen
+        ? ['served', 'served', 'served', 'served', 'served']
+        : [-32602, missing, missing, -32602, -32602],
+    )
   })
 
   it('over HTTP, where its parameters are in headers', async () => {
     await serving(serverOf(visible), {}, async ({ url }) => {
-      const { json } = await send(url, described('tools/call', { name: 'it', arguments: { region: 'x' } }))
+      const { json } = await send(
+        url,
+        described('tools/call', { name: 'it', arguments: { region: 'x' } }),
+      )
       expect(json).toMatchObject({ error: { code: seen ? -32020 : -32602 } })
     })
   })

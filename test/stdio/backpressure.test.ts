@@ -20,7 +20,8 @@ afterEach(() => void vi.useRealTimers())
 /** A server, what runs in it, and what it has written. */
 async function started() {
   const running = new Map<string | number | bigint, () => void>()
-  const run = (_: unknown, call: Call) => new Promise<string>((resolve) => running.set(call.id, () => resolve('done')))
+  const run = (_: unknown, call: Call) =>
+    new Promise<string>((resolve) => running.set(call.id, () => resolve('done')))
   const input = { type: 'object', properties: { text: { type: 'string' } } } as const
   const server = createServer({
     name: 'slow',
@@ -31,7 +32,11 @@ async function started() {
         name: 'ask',
         input,
         async run(_, call) {
-          const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } as const
+          const schema = {
+            type: 'object',
+            properties: { name: { type: 'string' } },
+            required: ['name'],
+          } as const
           const { who } = await call.ask({ who: form({ message: 'Who?', schema }) })
           return who.name
         },
@@ -43,10 +48,16 @@ async function started() {
   wire.output.on('data', (chunk: Buffer) => (text += chunk.toString()))
   const ended = serve(server, { ...wire, maxPending: LIMIT })
   const [initialize, ...rest] = HANDSHAKE
-  wire.input.write(`${initialize.replace('"capabilities":{}', '"capabilities":{"elicitation":{}}')}\n${rest.join('\n')}\n`)
+  wire.input.write(
+    `${initialize.replace('"capabilities":{}', '"capabilities":{"elicitation":{}}')}\n${rest.join('\n')}\n`,
+  )
   await turns()
   const answers = () =>
-    text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as { id?: number; method?: string; error?: object }]))
+    text
+      .split('\n')
+      .flatMap((line) =>
+        line === '' ? [] : [JSON.parse(line) as { id?: number; method?: string; error?: object }],
+      )
   const end = async () => {
     for (const finish of running.values()) finish()
     await turns()
@@ -73,7 +84,9 @@ describe('while requests in progress hold too much', () => {
       await turns()
     }
     await end()
-    expect(answers().map(({ id, error }) => [id, error])).toEqual([0, ...running.keys()].map((id) => [id, undefined]))
+    expect(answers().map(({ id, error }) => [id, error])).toEqual(
+      [0, ...running.keys()].map((id) => [id, undefined]),
+    )
     expect(running.size).toBe(20)
   })
 
@@ -107,7 +120,9 @@ describe('while requests in progress hold too much', () => {
     input.write(large(5, 'ask'))
     await vi.waitFor(() => expect(answers().at(-1)).toMatchObject({ method: 'elicitation/create' }))
     const question = answers().at(-1)?.id ?? 0
-    input.write(`{"jsonrpc":"2.0","id":${question},"result":{"action":"accept","content":{"name":"Ada"}}}\n`)
+    input.write(
+      `{"jsonrpc":"2.0","id":${question},"result":{"action":"accept","content":{"name":"Ada"}}}\n`,
+    )
     await turns()
     expect(answers().at(-1)).toMatchObject({ id: 5, result: { content: [{ text: 'Ada' }] } })
     await end()

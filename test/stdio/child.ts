@@ -64,7 +64,11 @@ export class Child {
   code: number | null = null
   signal: NodeJS.Signals | null = null
 
-  constructor(command: string, args: readonly string[] = [], { env = {}, cwd, reading = true, uid, group = false }: ChildOptions = {}) {
+  constructor(
+    command: string,
+    args: readonly string[] = [],
+    { env = {}, cwd, reading = true, uid, group = false }: ChildOptions = {},
+  ) {
     const options: SpawnOptions = { env: environment(env), stdio: 'pipe', detached: group }
     if (cwd !== undefined) options.cwd = cwd
     if (uid !== undefined) Object.assign(options, { uid, gid: uid })
@@ -171,17 +175,25 @@ export class Child {
   }
 
   /** Waits until the condition holds; looks whenever something happens. */
-  until(condition: () => boolean, what: string, beyondEnd = false, deadline = DEADLINE): Promise<void> {
+  until(
+    condition: () => boolean,
+    what: string,
+    beyondEnd = false,
+    deadline = DEADLINE,
+  ): Promise<void> {
     let watcher = () => {}
     const met = new Promise<void>((resolve, reject) => {
       watcher = () => {
         if (condition()) resolve()
-        else if (this.#closed && !beyondEnd) reject(new Error(`The child ended before ${what}; ${this.#state()}`))
+        else if (this.#closed && !beyondEnd)
+          reject(new Error(`The child ended before ${what}; ${this.#state()}`))
       }
       this.#watchers.add(watcher)
       watcher()
     })
-    return within(met, () => `${what}; ${this.#state()}`, deadline).finally(() => this.#watchers.delete(watcher))
+    return within(met, () => `${what}; ${this.#state()}`, deadline).finally(() =>
+      this.#watchers.delete(watcher),
+    )
   }
 
   async kill(): Promise<void> {
@@ -246,7 +258,11 @@ async function shaken(child: Child, { reading = true }: ChildOptions = {}): Prom
   return child
 }
 
-export function within<Value>(promise: Promise<Value>, what: () => string, deadline = DEADLINE): Promise<Value> {
+export function within<Value>(
+  promise: Promise<Value>,
+  what: () => string,
+  deadline = DEADLINE,
+): Promise<Value> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`Waited ${deadline} ms for ${what()}`)), deadline)

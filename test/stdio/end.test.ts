@@ -1,12 +1,30 @@
 import { describe, expect, it } from 'vitest'
-import { Child, GREETING, HANDSHAKE, TOOLS, call, ping, pong, serving, servingIsolated, stopped, text } from './child.js'
+import {
+  Child,
+  GREETING,
+  HANDSHAKE,
+  TOOLS,
+  call,
+  ping,
+  pong,
+  serving,
+  servingIsolated,
+  stopped,
+  text,
+} from './child.js'
 import { proves } from '../requirements/proves.js'
 
 describe('end of input', () => {
   it('answers everything it has received, then exits with 0', async () => {
     proves('stdio.shutdown')
     const server = new Child(process.execPath, [TOOLS])
-    server.end(...HANDSHAKE, call(1, 'echo', { text: 'one' }), ping(2), call(3, 'nap', { ms: 20 }), ping(4))
+    server.end(
+      ...HANDSHAKE,
+      call(1, 'echo', { text: 'one' }),
+      ping(2),
+      call(3, 'nap', { ms: 20 }),
+      ping(4),
+    )
     await server.closed()
     expect(server.lines).toEqual([GREETING, text(1, 'one'), pong(2), pong(4), text(3, 'slept')])
     expect(server.stderr).toBe('')

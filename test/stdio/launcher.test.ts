@@ -5,12 +5,16 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CCMCP, Child, HANDSHAKE, ROOT, call, ping, pong, text } from './child.js'
 
-const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  version: string
+}
 const greeting = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true},"completions":{}},"serverInfo":{"name":"ccmcp","version":"${version}"}}}`
 /** Without the log messages that this server sends. */
-const answers = (lines: readonly string[]) => lines.filter((line) => !line.includes('"notifications/message"'))
+const answers = (lines: readonly string[]) =>
+  lines.filter((line) => !line.includes('"notifications/message"'))
 const quiet = ['--log-level', 'warning']
-const framed = (message: string) => `Content-Length: ${Buffer.byteLength(message)}\r\n\r\n${message}`
+const framed = (message: string) =>
+  `Content-Length: ${Buffer.byteLength(message)}\r\n\r\n${message}`
 
 let home = ''
 beforeAll(() => {
@@ -57,19 +61,27 @@ describe('./ccmcp as a server', () => {
     expect(server.code).toBe(0)
   })
 
-  it.each([[[...quiet]], [['serve', ...quiet]]])('serves its tools when started with %j', async (args) => {
-    const server = new Child(CCMCP, args)
-    server.end(
-      ...HANDSHAKE,
-      call(1, 'hello', { name: 'MCP' }),
-      call(2, 'add', { a: 10, b: 32 }),
-      call(3, 'echo', { message: 'Grüße, 世界' }),
-    )
-    await server.closed()
-    expect(answers(server.lines)).toEqual([greeting, text(1, 'Hello, MCP!'), text(2, '42'), text(3, 'Grüße, 世界')])
-    expect(server.stderr).toBe('')
-    expect(server.code).toBe(0)
-  })
+  it.each([[[...quiet]], [['serve', ...quiet]]])(
+    'serves its tools when started with %j',
+    async (args) => {
+      const server = new Child(CCMCP, args)
+      server.end(
+        ...HANDSHAKE,
+        call(1, 'hello', { name: 'MCP' }),
+        call(2, 'add', { a: 10, b: 32 }),
+        call(3, 'echo', { message: 'Grüße, 世界' }),
+      )
+      await server.closed()
+      expect(answers(server.lines)).toEqual([
+        greeting,
+        text(1, 'Hello, MCP!'),
+        text(2, '42'),
+        text(3, 'Grüße, 世界'),
+      ])
+      expect(server.stderr).toBe('')
+      expect(server.code).toBe(0)
+    },
+  )
 
   it('serves where stderr is closed', async () => {
     const child = new Child('sh', ['-c', `'${CCMCP}' 2>&-`])
@@ -97,9 +109,20 @@ describe('./ccmcp as a server', () => {
     const input = join(home, 'input.txt')
     const output = join(home, 'output.txt')
     writeFileSync(input, [...HANDSHAKE, call(1, 'add', { a: 1, b: 2 }), ping(2)].join('\n'))
-    const child = new Child('sh', ['-c', '"$0" --log-level warning <"$1" >"$2"', CCMCP, input, output])
+    const child = new Child('sh', [
+      '-c',
+      '"$0" --log-level warning <"$1" >"$2"',
+      CCMCP,
+      input,
+      output,
+    ])
     await child.closed()
-    expect(answers(readFileSync(output, 'utf8').split('\n'))).toEqual([greeting, text(1, '3'), pong(2), ''])
+    expect(answers(readFileSync(output, 'utf8').split('\n'))).toEqual([
+      greeting,
+      text(1, '3'),
+      pong(2),
+      '',
+    ])
     expect(child.stdout.toString()).toBe('')
     expect(child.stderr).toBe('')
     expect(child.code).toBe(0)
@@ -146,7 +169,8 @@ const hasScript = process.platform === 'linux' && spawnSync('script', ['--versio
 
 /** A terminal for the command; what is typed is echoed by it. */
 // `exec`: some shells stay in between, and end by the signal themselves.
-const terminal = (command: string) => new Child('script', ['-qec', command, '/dev/null'], { group: true })
+const terminal = (command: string) =>
+  new Child('script', ['-qec', command, '/dev/null'], { group: true })
 
 describe.runIf(hasScript)('./ccmcp at a terminal', () => {
   it('says what it is waiting for', async () => {
@@ -160,7 +184,9 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
   })
 
   it('shows control characters of a server as escapes', async () => {
-    const child = terminal(`"${CCMCP}" call echo ccmcp --args '{"message":"a\\u001b[31mb\\u009bc"}'`)
+    const child = terminal(
+      `"${CCMCP}" call echo ccmcp --args '{"message":"a\\u001b[31mb\\u009bc"}'`,
+    )
     await child.closed()
     expect(child.lines).toEqual(['a\\u001b[31mb\\u009bc\r'])
   })
@@ -193,15 +219,17 @@ describe('./ccmcp as a command', () => {
     expect(child.code).toBe(0)
   })
 
-  it.each([[['serve', '--help']], [['--log-level', 'info', '--help']], [['serve', 'grammar', '-h']], [['help', 'serve']]])(
-    'shows the help of serve on stdout with %j',
-    async (args) => {
-      const child = await run(...args)
-      expect(child.lines[0]).toMatch(/^ccmcp serve \[NAME \| FILE\]/)
-      expect(child.stderr).toBe('')
-      expect(child.code).toBe(0)
-    },
-  )
+  it.each([
+    [['serve', '--help']],
+    [['--log-level', 'info', '--help']],
+    [['serve', 'grammar', '-h']],
+    [['help', 'serve']],
+  ])('shows the help of serve on stdout with %j', async (args) => {
+    const child = await run(...args)
+    expect(child.lines[0]).toMatch(/^ccmcp serve \[NAME \| FILE\]/)
+    expect(child.stderr).toBe('')
+    expect(child.code).toBe(0)
+  })
 
   it.each([['--version'], ['-v']])('shows its version on stdout with %s', async (option) => {
     const child = await run(option)
@@ -212,11 +240,23 @@ describe('./ccmcp as a command', () => {
 
   it.each([
     [['--framming', 'lines'], 'Unknown argument "--framming"; did you mean --framing?', 'serve '],
-    [['serve', '--log-levle', 'info'], 'Unknown argument "--log-levle"; did you mean --log-level?', 'serve '],
-    [['serve', '--log-levle=info'], 'Unknown argument "--log-levle=info"; did you mean --log-level?', 'serve '],
+    [
+      ['serve', '--log-levle', 'info'],
+      'Unknown argument "--log-levle"; did you mean --log-level?',
+      'serve ',
+    ],
+    [
+      ['serve', '--log-levle=info'],
+      'Unknown argument "--log-levle=info"; did you mean --log-level?',
+      'serve ',
+    ],
     [['--hlep'], 'Unknown argument "--hlep"; did you mean --help?', 'serve '],
     [['--zzzzzzzzzzzzzzzz'], 'Unknown argument "--zzzzzzzzzzzzzzzz"', 'serve '],
-    [['--framing', 'line'], '--framing cannot be "line"; choose auto, lines, content-length; did you mean lines?', 'serve '],
+    [
+      ['--framing', 'line'],
+      '--framing cannot be "line"; choose auto, lines, content-length; did you mean lines?',
+      'serve ',
+    ],
     [['--framing'], '--framing needs a value: auto, lines, content-length', 'serve '],
     [['--max-message', '1.5'], '--max-message must be a number of bytes, not "1.5"', 'serve '],
     [['sevre'], 'Unknown command "sevre"; did you mean serve?', ''],
@@ -235,7 +275,9 @@ describe('./ccmcp as a command', () => {
 
   it('plays the demo', async () => {
     const child = await run('demo')
-    expect(child.lines.filter((line) => line.startsWith('< ') && line.includes('"text":"42"'))).toHaveLength(1)
+    expect(
+      child.lines.filter((line) => line.startsWith('< ') && line.includes('"text":"42"')),
+    ).toHaveLength(1)
     expect(child.lines.at(-1)).toMatch(/^The server has exited/)
     expect(child.stderr).toBe('')
     expect(child.code).toBe(0)

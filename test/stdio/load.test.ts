@@ -1,14 +1,28 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { CCMCP, Child, GREETING, HANDSHAKE, TOOLS, call, ping, pong, serving, servingIsolated, text } from './child.js'
+import {
+  CCMCP,
+  Child,
+  GREETING,
+  HANDSHAKE,
+  TOOLS,
+  call,
+  ping,
+  pong,
+  serving,
+  servingIsolated,
+  text,
+} from './child.js'
 
 const MB = 1024 * 1024
 const linux = process.platform === 'linux'
 
 /** A number of bytes from /proc/<pid>/status, such as VmRSS (now) and VmHWM (the most so far). */
 function memory(pid: number, field: 'VmRSS' | 'VmHWM'): number {
-  const match = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  const match = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(
+    readFileSync(`/proc/${pid}/status`, 'utf8'),
+  )
   return Number(match?.[1]) * 1024
 }
 
@@ -68,26 +82,35 @@ describe.runIf(linux)('a client that does not read', () => {
     ['big', 'an isolated wire', servingIsolated],
     ['bigAsync', 'stdout', serving],
     ['bigLate', 'stdout', serving],
-  ] as const)('is not answered into memory (3000 calls of %s with 100 KB each, on %s)', async (name, _, start) => {
-    const server = await start({ reading: false })
-    const meter = new Meter()
-    const idle = activity(server.pid)
-    const before = memory(server.pid, 'VmRSS')
-    server.send(...Array.from({ length: CALLS }, (_unused, index) => call(index + 1, name)))
-    await stalled(server.pid, idle)
-    // Of late answers, those of 256 calls may have been made before the first had to wait.
-    expect(memory(server.pid, 'VmRSS') - before).toBeLessThan((name === 'bigLate' ? 180 : 100) * MB)
-    server.read(meter.add)
-    await server.until(() => meter.lines >= CALLS + 2, 'all answers')
-    expect(meter.lines).toBe(CALLS + 2)
-    expect(meter.ids).toEqual(new Set(Array.from({ length: CALLS + 2 }, (_unused, index) => String(index - 1))))
-    expect(meter.bytes).toBeGreaterThan(CALLS * 100_000)
-    expect(memory(server.pid, 'VmHWM') - before).toBeLessThan((name === 'bigLate' ? 300 : 200) * MB)
-    server.end()
-    await server.closed()
-    expect(server.code).toBe(0)
-    expect(server.stderr).toBe('begun -1\n')
-  })
+  ] as const)(
+    'is not answered into memory (3000 calls of %s with 100 KB each, on %s)',
+    async (name, _, start) => {
+      const server = await start({ reading: false })
+      const meter = new Meter()
+      const idle = activity(server.pid)
+      const before = memory(server.pid, 'VmRSS')
+      server.send(...Array.from({ length: CALLS }, (_unused, index) => call(index + 1, name)))
+      await stalled(server.pid, idle)
+      // Of late answers, those of 256 calls may have been made before the first had to wait.
+      expect(memory(server.pid, 'VmRSS') - before).toBeLessThan(
+        (name === 'bigLate' ? 180 : 100) * MB,
+      )
+      server.read(meter.add)
+      await server.until(() => meter.lines >= CALLS + 2, 'all answers')
+      expect(meter.lines).toBe(CALLS + 2)
+      expect(meter.ids).toEqual(
+        new Set(Array.from({ length: CALLS + 2 }, (_unused, index) => String(index - 1))),
+      )
+      expect(meter.bytes).toBeGreaterThan(CALLS * 100_000)
+      expect(memory(server.pid, 'VmHWM') - before).toBeLessThan(
+        (name === 'bigLate' ? 300 : 200) * MB,
+      )
+      server.end()
+      await server.closed()
+      expect(server.code).toBe(0)
+      expect(server.stderr).toBe('begun -1\n')
+    },
+  )
 
   it('is served to the end when it has ended its input and reads at last', async () => {
     const server = await serving({ reading: false })
@@ -177,7 +200,13 @@ describe('a message over the limit', () => {
     const limit = `${ping(2)}${' '.repeat(200 - ping(2).length)}`
     server.end(ping(1), long, limit, `${limit} `, ping(3))
     await server.closed()
-    expect(server.lines).toEqual([pong(1), tooLong('7', long.length, 200), pong(2), tooLong('2', 201, 200), pong(3)])
+    expect(server.lines).toEqual([
+      pong(1),
+      tooLong('7', long.length, 200),
+      pong(2),
+      tooLong('2', 201, 200),
+      pong(3),
+    ])
     expect(server.code).toBe(0)
   })
 
@@ -215,7 +244,9 @@ describe('much at once', () => {
 
   it('a session of one byte a write is served', async () => {
     const server = new Child(process.execPath, [TOOLS])
-    for (const byte of Buffer.from([...HANDSHAKE, call(1, 'echo', { text: 'Grüße, 世界 🌍' }), ''].join('\n')))
+    for (const byte of Buffer.from(
+      [...HANDSHAKE, call(1, 'echo', { text: 'Grüße, 世界 🌍' }), ''].join('\n'),
+    ))
       await server.push(Uint8Array.of(byte))
     expect(await server.line(1)).toBe(text(1, 'Grüße, 世界 🌍'))
     expect(server.lines).toHaveLength(2)

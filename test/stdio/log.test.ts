@@ -56,7 +56,9 @@ describe('a log', () => {
     const kept = came.length - notes.length - 1
     expect(kept).toBeGreaterThan(800)
     expect(kept).toBeLessThan(1100)
-    expect(notes).toEqual([`${5000 - kept} log lines were dropped, because those before them were not read in time`])
+    expect(notes).toEqual([
+      `${5000 - kept} log lines were dropped, because those before them were not read in time`,
+    ])
     expect(came.at(-1)).toBe('the last')
   })
 
@@ -90,13 +92,20 @@ describe('a log', () => {
     for (let n = 0; n < 3; n++) write('lost')
     full = false
     write('written')
-    expect(came.map(messageOf)).toEqual(['3 log lines were dropped, because those before them were not read in time', 'written'])
+    expect(came.map(messageOf)).toEqual([
+      '3 log lines were dropped, because those before them were not read in time',
+      'written',
+    ])
   })
 
   it('cuts what is long', () => {
     let came = ''
     const report = logTo({ write: (line) => (came += line) }, 'info')
-    report({ level: 'error', message: 'm'.repeat(1024 * KB), error: new Error('e'.repeat(1024 * KB)) })
+    report({
+      level: 'error',
+      message: 'm'.repeat(1024 * KB),
+      error: new Error('e'.repeat(1024 * KB)),
+    })
     expect(came.length).toBeLessThan(32 * KB)
     expect(messageOf(came)).toMatch(/^m+… \(1048576 characters\)$/)
   })
@@ -129,7 +138,10 @@ describe('a server over HTTP', () => {
   const dist = (name: string) => fileURLToPath(new URL(`../../dist/${name}`, import.meta.url))
 
   it.each([
-    ['ccmcp serve --http', [dist('cli.js'), 'serve', '--http', '--port', '0', '--log-level', 'debug']],
+    [
+      'ccmcp serve --http',
+      [dist('cli.js'), 'serve', '--http', '--port', '0', '--log-level', 'debug'],
+    ],
     ['listen', [fileURLToPath(new URL('servers/http.mjs', import.meta.url))]],
   ])('outlives the reader of its stderr: %s', async (_, args) => {
     const { child, url, exited } = await start(args)
@@ -143,7 +155,9 @@ describe('a server over HTTP', () => {
   })
 
   it('does not fill its memory behind a slow reader of its stderr', async () => {
-    const { child, url } = await start([fileURLToPath(new URL('servers/http.mjs', import.meta.url))])
+    const { child, url } = await start([
+      fileURLToPath(new URL('servers/http.mjs', import.meta.url)),
+    ])
     const { text } = await send(url, described('tools/call', { name: 'shout' }))
     const [, waiting] = /(\d+) bytes wait/.exec(text) ?? []
     expect(Number(waiting)).toBeGreaterThan(100 * KB)

@@ -28,11 +28,20 @@ const lock = () => join(root, '.build-lock')
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'ccmcp-setup-'))
   chmodSync(root, 0o755)
-  for (const name of ['package.json', 'package-lock.json', 'ccmcp', 'scripts', 'src', 'tsconfig.json', 'tsconfig.build.json'])
+  for (const name of [
+    'package.json',
+    'package-lock.json',
+    'ccmcp',
+    'scripts',
+    'src',
+    'tsconfig.json',
+    'tsconfig.build.json',
+  ])
     cpSync(join(ROOT, name), join(root, name), { recursive: true })
   const packages = join(ROOT, 'node_modules')
   mkdirSync(join(root, 'node_modules'))
-  for (const name of readdirSync(packages)) if (!name.startsWith('.')) symlinkSync(join(packages, name), join(root, 'node_modules', name))
+  for (const name of readdirSync(packages))
+    if (!name.startsWith('.')) symlinkSync(join(packages, name), join(root, 'node_modules', name))
   const past = new Date(Date.now() - 60_000)
   utimesSync(join(root, 'package-lock.json'), past, past)
   writeFileSync(marker(), '')
@@ -61,11 +70,14 @@ async function answersPing(server: Child): Promise<void> {
 }
 
 /** What npm was asked to do. */
-const npm = () => (existsSync(join(root, 'npm.log')) ? readFileSync(join(root, 'npm.log'), 'utf8') : '')
+const npm = () =>
+  existsSync(join(root, 'npm.log')) ? readFileSync(join(root, 'npm.log'), 'utf8') : ''
 /** What it wrote to stderr, without the notices that it waits, which a slow machine brings. */
-const told = ({ stderr }: Child) => stderr.replaceAll(/^ccmcp: waiting for process \d+, which is building \(.*\)\n/gm, '')
+const told = ({ stderr }: Child) =>
+  stderr.replaceAll(/^ccmcp: waiting for process \d+, which is building \(.*\)\n/gm, '')
 /** What the work has left behind beside dist/. */
-const litter = () => readdirSync(root).filter((name) => name.startsWith('.build-lock') || name.startsWith('dist.'))
+const litter = () =>
+  readdirSync(root).filter((name) => name.startsWith('.build-lock') || name.startsWith('dist.'))
 
 describe('./ccmcp in a fresh checkout', () => {
   it('builds, then answers; the second time it only answers', async () => {
@@ -91,7 +103,9 @@ describe('./ccmcp in a fresh checkout', () => {
     rmSync(marker())
     const servers = [launch(), launch()]
     await Promise.all(servers.map(answersPing))
-    expect(servers.map(told).join('')).toBe('ccmcp: installing packages…\nnpm on stdout\nccmcp: building…\n')
+    expect(servers.map(told).join('')).toBe(
+      'ccmcp: installing packages…\nnpm on stdout\nccmcp: building…\n',
+    )
     expect(npm()).toBe('npm ci --include=dev --no-audit --no-fund\n')
     expect(existsSync(marker())).toBe(true)
     expect(litter()).toEqual([])
@@ -113,7 +127,9 @@ describe('./ccmcp in a fresh checkout', () => {
     writeFileSync(join(root, 'src', 'stdio.ts'), 'this is no program')
     const server = launch()
     await server.closed()
-    expect(server.stderr).toContain(`ccmcp: not ready: "${process.execPath} ${join(root, 'scripts', 'build.mjs')}" failed\n`)
+    expect(server.stderr).toContain(
+      `ccmcp: not ready: "${process.execPath} ${join(root, 'scripts', 'build.mjs')}" failed\n`,
+    )
     expect(server.stdout.toString()).toBe('')
     expect(server.code).toBe(1)
     expect(litter()).toEqual([])
@@ -183,7 +199,10 @@ describe('the lock of a build', () => {
   })
 
   it('whose owner lives is waited for', async () => {
-    const owner = new Child(process.execPath, ['--eval', 'setInterval(() => {}, 60_000); console.log("up")'])
+    const owner = new Child(process.execPath, [
+      '--eval',
+      'setInterval(() => {}, 60_000); console.log("up")',
+    ])
     await owner.line(0)
     writeFileSync(lock(), String(owner.pid))
     const attempts = several()

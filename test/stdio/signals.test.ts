@@ -1,5 +1,19 @@
 import { describe, expect, it } from 'vitest'
-import { CCMCP, Child, GREETING, PARENT, HANDSHAKE, TOOLS, call, ping, pong, serving, servingIsolated, stopped, text } from './child.js'
+import {
+  CCMCP,
+  Child,
+  GREETING,
+  PARENT,
+  HANDSHAKE,
+  TOOLS,
+  call,
+  ping,
+  pong,
+  serving,
+  servingIsolated,
+  stopped,
+  text,
+} from './child.js'
 
 describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
   it('lets the call in flight be answered, then exits with 0', async () => {
@@ -160,7 +174,11 @@ describe('a client that has closed its end of stdout', () => {
 
 describe.runIf(process.platform === 'linux')('an output that cannot be written', () => {
   it('rejects serveStdio on an isolated wire', async () => {
-    const server = new Child('sh', ['-c', 'CCMCP_WIRE=3,4 exec node "$0" 3<&0 4>/dev/full </dev/null 1>&2', TOOLS], { env: { CATCH: '1' } })
+    const server = new Child(
+      'sh',
+      ['-c', 'CCMCP_WIRE=3,4 exec node "$0" 3<&0 4>/dev/full </dev/null 1>&2', TOOLS],
+      { env: { CATCH: '1' } },
+    )
     server.send(ping(1))
     await server.closed()
     expect(server.stderr).toBe('rejected with ENOSPC\n')
@@ -168,7 +186,9 @@ describe.runIf(process.platform === 'linux')('an output that cannot be written',
   })
 
   it('rejects serveStdio on stdout', async () => {
-    const server = new Child('sh', ['-c', 'exec node "$0" >/dev/full', TOOLS], { env: { CATCH: '1' } })
+    const server = new Child('sh', ['-c', 'exec node "$0" >/dev/full', TOOLS], {
+      env: { CATCH: '1' },
+    })
     server.send(ping(1))
     await server.closed()
     expect(server.stderr).toBe('rejected with ENOSPC\n')

@@ -8,7 +8,11 @@ const tools = [
   tool({
     name: 'echo',
     description: 'Echoes the input message back',
-    input: { type: 'object', properties: { msg: { type: 'string', description: 'message to echo' } }, required: ['msg'] },
+    input: {
+      type: 'object',
+      properties: { msg: { type: 'string', description: 'message to echo' } },
+      required: ['msg'],
+    },
     run: ({ msg }) => msg,
   }),
   tool({
@@ -25,12 +29,20 @@ const tools = [
   }),
   tool({ name: 'never', run: () => new Promise(() => {}) }),
 ]
-const server = createServer({ name: 'my-app-mcp', version: '1.0.0', tools, unexpectedErrors: 'protocol' })
+const server = createServer({
+  name: 'my-app-mcp',
+  version: '1.0.0',
+  tools,
+  unexpectedErrors: 'protocol',
+})
 const greeting =
   '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{"listChanged":true}},"serverInfo":{"name":"my-app-mcp","version":"1.0.0"}}}'
 
 /** All that a server writes to an input that ends, in lines, and what it logs. */
-async function exchange(messages: readonly string[], served: Server = server): Promise<{ lines: string[]; log: string }> {
+async function exchange(
+  messages: readonly string[],
+  served: Server = server,
+): Promise<{ lines: string[]; log: string }> {
   const input = new PassThrough()
   const output = new PassThrough()
   const log = new PassThrough()
@@ -58,7 +70,10 @@ describe('serve', () => {
 
   // tools/list returns the registered tools with their schemas
   it('tools/list retorna las tools registradas con su schema', async () => {
-    const { lines } = await exchange([...HANDSHAKE, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'])
+    const { lines } = await exchange([
+      ...HANDSHAKE,
+      '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+    ])
     const nothing = { type: 'object', additionalProperties: false }
     expect(lines.slice(1).map((line) => JSON.parse(line) as unknown)).toEqual([
       {
@@ -69,7 +84,11 @@ describe('serve', () => {
             {
               name: 'echo',
               description: 'Echoes the input message back',
-              inputSchema: { type: 'object', properties: { msg: { type: 'string', description: 'message to echo' } }, required: ['msg'] },
+              inputSchema: {
+                type: 'object',
+                properties: { msg: { type: 'string', description: 'message to echo' } },
+                required: ['msg'],
+              },
             },
             { name: 'fail', inputSchema: nothing },
             { name: 'refuse', inputSchema: nothing },
@@ -89,7 +108,10 @@ describe('serve', () => {
   // tools/call whose handler fails is answered with error -32603
   it('tools/call cuando handler retorna error genera respuesta error -32603', async () => {
     const { lines, log } = await exchange([...HANDSHAKE, call(1, 'fail')])
-    expect(lines).toEqual([greeting, '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Tool fail failed: boom"}}'])
+    expect(lines).toEqual([
+      greeting,
+      '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Tool fail failed: boom"}}',
+    ])
     expect(JSON.parse(log)).toMatchObject({
       level: 'error',
       message: 'Tool fail failed',
@@ -101,13 +123,19 @@ describe('serve', () => {
   // tools/call whose handler reports isError gives result.isError, not a JSON-RPC error
   it('tools/call cuando handler retorna isError=true usa result.isError=true no error JSON-RPC', async () => {
     const { lines } = await exchange([...HANDSHAKE, call(1, 'refuse')])
-    expect(lines).toEqual([greeting, '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"not today"}],"isError":true}}'])
+    expect(lines).toEqual([
+      greeting,
+      '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"not today"}],"isError":true}}',
+    ])
   })
 
   // an unknown method is answered with error -32601
   it('metodo desconocido retorna error -32601', async () => {
     const { lines } = await exchange([...HANDSHAKE, '{"jsonrpc":"2.0","id":1,"method":"no/such"}'])
-    expect(lines).toEqual([greeting, '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found: no/such"}}'])
+    expect(lines).toEqual([
+      greeting,
+      '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found: no/such"}}',
+    ])
   })
 
   // a notification (no id) leaves nothing in the output
@@ -152,14 +180,20 @@ function live(options: Partial<ServeOptions> = {}) {
 
 /** The next text that comes out of a stream. */
 const written = (stream: PassThrough) =>
-  within(new Promise<string>((resolve) => stream.once('readable', () => resolve(all(stream)))), () => 'output')
+  within(
+    new Promise<string>((resolve) => stream.once('readable', () => resolve(all(stream)))),
+    () => 'output',
+  )
 
 describe('a signal', () => {
   it('that has fired already ends serving before it begins', async () => {
     const input = new PassThrough()
     const output = new PassThrough()
     input.write(`${ping(1)}\n`)
-    await within(serve(server, { input, output, signal: AbortSignal.abort() }), () => 'the end of serving')
+    await within(
+      serve(server, { input, output, signal: AbortSignal.abort() }),
+      () => 'the end of serving',
+    )
     expect(output.read()).toBe(null)
   })
 
@@ -180,7 +214,11 @@ describe('a signal', () => {
     const input = new PassThrough()
     const output = new PassThrough()
     const controller = new AbortController()
-    const served = serve(createServer({ name: 'slow', version: '1', tools: [slow] }), { input, output, signal: controller.signal })
+    const served = serve(createServer({ name: 'slow', version: '1', tools: [slow] }), {
+      input,
+      output,
+      signal: controller.signal,
+    })
     input.write([...HANDSHAKE, call(1, 'slow'), ''].join('\n'))
     await running
     controller.abort()
@@ -224,7 +262,9 @@ describe('a signal', () => {
 
 describe('an output that fails', () => {
   it('rejects with the error of the write', async () => {
-    const output = new Writable({ write: (_chunk, _encoding, done) => done(new Error('disk full')) })
+    const output = new Writable({
+      write: (_chunk, _encoding, done) => done(new Error('disk full')),
+    })
     const { input, served } = live({ output })
     input.write(`${ping(1)}\n`)
     await expect(within(served, () => 'the end of serving')).rejects.toThrow('disk full')
@@ -243,7 +283,9 @@ describe('an output that fails', () => {
     output.destroy()
     const { input, served } = live({ output })
     input.write(`${ping(1)}\n`)
-    await expect(within(served, () => 'the end of serving')).rejects.toThrow('Cannot call write after a stream was destroyed')
+    await expect(within(served, () => 'the end of serving')).rejects.toThrow(
+      'Cannot call write after a stream was destroyed',
+    )
   })
 
   it('rejects on a stream that was ended before', async () => {
@@ -274,10 +316,16 @@ describe('an output that fails', () => {
     const told = new Promise<void>((resolve) => {
       stopping = resolve
     })
-    const patient = tool({ name: 'patient', run: (_, { signal }) => new Promise(() => signal.addEventListener('abort', stopping)) })
+    const patient = tool({
+      name: 'patient',
+      run: (_, { signal }) => new Promise(() => signal.addEventListener('abort', stopping)),
+    })
     const output = new PassThrough()
     const input = new PassThrough()
-    const served = serve(createServer({ name: 'patient', version: '1', tools: [patient] }), { input, output })
+    const served = serve(createServer({ name: 'patient', version: '1', tools: [patient] }), {
+      input,
+      output,
+    })
     input.write([...HANDSHAKE, call(1, 'patient'), ''].join('\n'))
     await written(output)
     output.destroy(new Error('gone'))
@@ -289,7 +337,10 @@ describe('an output that fails', () => {
 describe('an input', () => {
   it('may come one byte at a time', async () => {
     const { input, output, served } = live()
-    for (const byte of Buffer.from([...HANDSHAKE, call(1, 'echo', { msg: 'Grüße, 世界 🌍' })].join('\n'))) input.write(Uint8Array.of(byte))
+    for (const byte of Buffer.from(
+      [...HANDSHAKE, call(1, 'echo', { msg: 'Grüße, 世界 🌍' })].join('\n'),
+    ))
+      input.write(Uint8Array.of(byte))
     input.end()
     await within(served, () => 'the end of serving')
     expect(all(output)).toBe(`${greeting}\n${text(1, 'Grüße, 世界 🌍')}\n`)
@@ -315,13 +366,22 @@ describe('an input', () => {
     const input = new PassThrough()
     input.end()
     input.resume()
-    await within(new Promise((resolve) => input.once('close', resolve)), () => 'the end of the input')
-    await within(serve(server, { input, output: new PassThrough() }), () => 'the end of serving', 4000)
+    await within(
+      new Promise((resolve) => input.once('close', resolve)),
+      () => 'the end of the input',
+    )
+    await within(
+      serve(server, { input, output: new PassThrough() }),
+      () => 'the end of serving',
+      4000,
+    )
   })
 
   it('may hold messages that are tapped on their way', async () => {
     const seen: string[] = []
-    const { input, output, served } = live({ tap: ({ direction, frame }) => seen.push(`${direction} ${frame}`) })
+    const { input, output, served } = live({
+      tap: ({ direction, frame }) => seen.push(`${direction} ${frame}`),
+    })
     input.end(`${ping(1)}\n`)
     await within(served, () => 'the end of serving')
     expect(seen).toEqual([`in ${ping(1)}`, `out ${pong(1)}`])
@@ -338,7 +398,11 @@ describe('an option', () => {
     [{ maxMessage: '1000' }, '"maxMessage" must be a number above 0'],
     [{ maxDepth: 0 }, '"maxDepth" must be a number above 0'],
   ])('that cannot be obeyed is refused: %j', async (wrong, message) => {
-    const options = { input: new PassThrough().end(), output: new PassThrough(), ...wrong } as unknown as ServeOptions
+    const options = {
+      input: new PassThrough().end(),
+      output: new PassThrough(),
+      ...wrong,
+    } as unknown as ServeOptions
     await expect(serve(server, options)).rejects.toThrow(new TypeError(message))
   })
 })

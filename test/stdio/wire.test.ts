@@ -2,10 +2,23 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { Child, GREETING, HANDSHAKE, TOOLS, call, killAll, ping, pong, serving, servingIsolated, text } from './child.js'
+import {
+  Child,
+  GREETING,
+  HANDSHAKE,
+  TOOLS,
+  call,
+  killAll,
+  ping,
+  pong,
+  serving,
+  servingIsolated,
+  text,
+} from './child.js'
 import { proves } from '../requirements/proves.js'
 
-const WARNING = 'ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n'
+const WARNING =
+  'ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n'
 
 const folders: string[] = []
 afterEach(async () => {
@@ -25,7 +38,9 @@ describe('the stdout of a server', () => {
     server.send(call(1, 'print'), ping(2), call(3, 'print'), ping(4))
     server.end()
     await server.closed()
-    expect(server.stdout.toString()).toBe(`${[GREETING, text(1, 'printed'), pong(2), text(3, 'printed'), pong(4)].join('\n')}\n`)
+    expect(server.stdout.toString()).toBe(
+      `${[GREETING, text(1, 'printed'), pong(2), text(3, 'printed'), pong(4)].join('\n')}\n`,
+    )
     const printed = 'by console.log\nby a Console\nby write\nafter end\n'
     expect(server.stderr).toBe(WARNING + printed + printed)
     expect(server.code).toBe(0)
@@ -84,10 +99,14 @@ describe('an isolated wire', () => {
   })
 
   it('can be asked for in the options', async () => {
-    const server = new Child('sh', ['-c', 'exec node "$0" 3<&0 4>&1 </dev/null 1>&2', TOOLS], { env: { OPTIONS: '{"wire":[3,4]}' } })
+    const server = new Child('sh', ['-c', 'exec node "$0" 3<&0 4>&1 </dev/null 1>&2', TOOLS], {
+      env: { OPTIONS: '{"wire":[3,4]}' },
+    })
     server.end(...HANDSHAKE, call(1, 'junk'), call(2, 'environment'), ping(3))
     await server.closed()
-    expect(server.stdout.toString()).toBe(`${[GREETING, text(1, 'done'), text(2, 'unset unset'), pong(3)].join('\n')}\n`)
+    expect(server.stdout.toString()).toBe(
+      `${[GREETING, text(1, 'done'), text(2, 'unset unset'), pong(3)].join('\n')}\n`,
+    )
     expect(server.stderr).toBe(junk)
     expect(server.code).toBe(0)
   })
@@ -101,10 +120,19 @@ describe('an isolated wire', () => {
 
   it('works on regular files', async () => {
     const home = folder()
-    writeFileSync(join(home, 'input.txt'), [...HANDSHAKE, call(1, 'junk'), call(2, 'nap', { ms: 50 }), ping(3)].join('\n'))
-    const server = new Child('sh', ['-c', 'CCMCP_WIRE=3,4 exec node "$0" 3<input.txt 4>output.txt </dev/null', TOOLS], { cwd: home })
+    writeFileSync(
+      join(home, 'input.txt'),
+      [...HANDSHAKE, call(1, 'junk'), call(2, 'nap', { ms: 50 }), ping(3)].join('\n'),
+    )
+    const server = new Child(
+      'sh',
+      ['-c', 'CCMCP_WIRE=3,4 exec node "$0" 3<input.txt 4>output.txt </dev/null', TOOLS],
+      { cwd: home },
+    )
     await server.closed()
-    expect(readFileSync(join(home, 'output.txt'), 'utf8')).toBe(`${[GREETING, text(1, 'done'), pong(3), text(2, 'slept')].join('\n')}\n`)
+    expect(readFileSync(join(home, 'output.txt'), 'utf8')).toBe(
+      `${[GREETING, text(1, 'done'), pong(3), text(2, 'slept')].join('\n')}\n`,
+    )
     expect(server.stdout.toString()).toBe(junk)
     expect(server.stderr).toBe('')
     expect(server.code).toBe(0)
@@ -143,7 +171,9 @@ describe('an isolated wire', () => {
   it('is refused when CCMCP_WIRE names no descriptors', async () => {
     const server = new Child(process.execPath, [TOOLS], { env: { CCMCP_WIRE: '3;4' } })
     await server.closed()
-    expect(server.stderr).toContain('Error: CCMCP_WIRE must name two descriptors, such as 3,4, not "3;4"\n')
+    expect(server.stderr).toContain(
+      'Error: CCMCP_WIRE must name two descriptors, such as 3,4, not "3;4"\n',
+    )
     expect(server.code).toBe(1)
   })
 })

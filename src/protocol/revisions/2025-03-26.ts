@@ -8,7 +8,13 @@ export const revision20250326 = revise(revision20241105, {
   contentKinds: ['audio'],
   fields: {
     tool: ['annotations'],
-    toolAnnotations: ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'],
+    toolAnnotations: [
+      'title',
+      'readOnlyHint',
+      'destructiveHint',
+      'idempotentHint',
+      'openWorldHint',
+    ],
     audio: ['type', 'data', 'mimeType', 'annotations'],
     progress: ['message'],
     capabilities: ['completions'],

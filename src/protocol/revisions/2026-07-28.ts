@@ -18,8 +18,18 @@ export const revision20260728 = revise(revision20251125, {
     serverNotifications: ['notifications/subscriptions/acknowledged'],
   },
   removed: {
-    clientRequests: ['initialize', 'ping', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'],
-    clientNotifications: ['notifications/initialized', 'notifications/progress', 'notifications/roots/list_changed'],
+    clientRequests: [
+      'initialize',
+      'ping',
+      'logging/setLevel',
+      'resources/subscribe',
+      'resources/unsubscribe',
+    ],
+    clientNotifications: [
+      'notifications/initialized',
+      'notifications/progress',
+      'notifications/roots/list_changed',
+    ],
     // What the server wants to know it asks in the result of the client's own request.
     serverRequests: ['ping', 'sampling/createMessage', 'roots/list', 'elicitation/create'],
     serverNotifications: ['notifications/elicitation/complete'],

@@ -30,17 +30,28 @@ export interface ClientFacts {
 }
 
 /** Throws where a client describes itself wrongly, or at too great length. */
-export function clientFacts({ protocolVersion, capabilities = {}, clientInfo }: Params): ClientFacts {
+export function clientFacts({
+  protocolVersion,
+  capabilities = {},
+  clientInfo,
+}: Params): ClientFacts {
   if (typeof protocolVersion !== 'string' || protocolVersion.length > MAX_NAME)
     throw wrong(`"protocolVersion" must be a string such as "${newestHandshake.id}"`)
   if (!isObject(capabilities)) throw wrong('"capabilities" must be an object')
-  if (clientInfo !== undefined && !isObject(clientInfo)) throw wrong('"clientInfo" must be an object')
+  if (clientInfo !== undefined && !isObject(clientInfo))
+    throw wrong('"clientInfo" must be an object')
   for (const member of ['name', 'version']) {
     const value = clientInfo?.[member]
     if (typeof value === 'string' && value.length > MAX_NAME)
-      throw wrong(`"clientInfo.${member}" has ${value.length} characters; at most ${MAX_NAME} are allowed`)
+      throw wrong(
+        `"clientInfo.${member}" has ${value.length} characters; at most ${MAX_NAME} are allowed`,
+      )
   }
-  return { protocolVersion, capabilities: keptCapabilities(capabilities), clientInfo: keptInfo(clientInfo) }
+  return {
+    protocolVersion,
+    capabilities: keptCapabilities(capabilities),
+    clientInfo: keptInfo(clientInfo),
+  }
 }
 
 /** The members that are known, as far as they are not too long. */

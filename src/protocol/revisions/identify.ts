@@ -25,15 +25,24 @@ export interface Description {
 export function identify(params: Params | undefined): Description | undefined {
   const meta = params?.['_meta']
   if (!isObject(meta)) return undefined
-  const { [PROTOCOL_VERSION]: version, [CLIENT_CAPABILITIES]: capabilities, [CLIENT_INFO]: info, [LOG_LEVEL]: level } = meta
+  const {
+    [PROTOCOL_VERSION]: version,
+    [CLIENT_CAPABILITIES]: capabilities,
+    [CLIENT_INFO]: info,
+    [LOG_LEVEL]: level,
+  } = meta
   if (version === undefined && capabilities === undefined) return undefined
-  if (typeof version !== 'string') throw incomplete(PROTOCOL_VERSION, 'the protocol revision of this request')
-  if (!isObject(capabilities)) throw incomplete(CLIENT_CAPABILITIES, 'an object, also when it is empty')
-  if (info !== undefined && !isObject(info)) throw incomplete(CLIENT_INFO, 'an object with name and version')
+  if (typeof version !== 'string')
+    throw incomplete(PROTOCOL_VERSION, 'the protocol revision of this request')
+  if (!isObject(capabilities))
+    throw incomplete(CLIENT_CAPABILITIES, 'an object, also when it is empty')
+  if (info !== undefined && !isObject(info))
+    throw incomplete(CLIENT_INFO, 'an object with name and version')
   const revision = bySelfDescription.find(({ id }) => id === version)
   if (revision === undefined) throw unsupported(version)
   const logLevel = LOG_LEVELS.find((each) => each === level)
-  if (level !== undefined && logLevel === undefined) throw incomplete(LOG_LEVEL, `one of ${LOG_LEVELS.join(', ')}`)
+  if (level !== undefined && logLevel === undefined)
+    throw incomplete(LOG_LEVEL, `one of ${LOG_LEVELS.join(', ')}`)
   return { revision, capabilities, info, logLevel }
 }
 

@@ -6,7 +6,13 @@ import { revision20260728 } from './2026-07-28.js'
 import type { Revision } from './revision.js'
 
 /** Every revision that is served, oldest first. */
-export const revisions: readonly Revision[] = [revision20241105, revision20250326, revision20250618, revision20251125, revision20260728]
+export const revisions: readonly Revision[] = [
+  revision20241105,
+  revision20250326,
+  revision20250618,
+  revision20251125,
+  revision20260728,
+]
 
 /** The revisions that a connection agrees on, and those that each request names for itself. */
 export const byHandshake = revisions.filter(({ opening }) => opening === 'handshake')

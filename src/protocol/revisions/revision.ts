@@ -77,7 +77,9 @@ export interface Revision {
 }
 
 /** What a revision changed: new values for plain facts, additions to lists, methods removed. */
-export interface Changes extends Partial<Omit<Revision, 'id' | 'methods' | 'fields' | 'contentKinds'>> {
+export interface Changes extends Partial<
+  Omit<Revision, 'id' | 'methods' | 'fields' | 'contentKinds'>
+> {
   id: string
   methods?: Partial<Methods>
   removed?: Partial<Methods>
@@ -86,7 +88,10 @@ export interface Changes extends Partial<Omit<Revision, 'id' | 'methods' | 'fiel
 }
 
 /** A revision, written as its changelog on the one before. */
-export function revise(before: Revision, { methods, removed, fields, contentKinds, ...facts }: Changes): Revision {
+export function revise(
+  before: Revision,
+  { methods, removed, fields, contentKinds, ...facts }: Changes,
+): Revision {
   return {
     ...before,
     ...facts,
@@ -96,14 +101,19 @@ export function revise(before: Revision, { methods, removed, fields, contentKind
   }
 }
 
-function extend<Lists extends { [Key in keyof Lists]: readonly string[] }>(before: Lists, added: Partial<Lists> = {}): Lists {
+function extend<Lists extends { [Key in keyof Lists]: readonly string[] }>(
+  before: Lists,
+  added: Partial<Lists> = {},
+): Lists {
   const lists = { ...before }
-  for (const key in added) lists[key] = [...before[key], ...(added[key] ?? [])] as unknown as Lists[typeof key] // the key keeps its type
+  for (const key in added)
+    lists[key] = [...before[key], ...(added[key] ?? [])] as unknown as Lists[typeof key] // the key keeps its type
   return lists
 }
 
 function shrink(before: Methods, removed: Partial<Methods> = {}): Methods {
-  const without = (list: keyof Methods) => before[list].filter((method) => removed[list]?.includes(method) !== true)
+  const without = (list: keyof Methods) =>
+    before[list].filter((method) => removed[list]?.includes(method) !== true)
   return {
     clientRequests: without('clientRequests'),
     clientNotifications: without('clientNotifications'),

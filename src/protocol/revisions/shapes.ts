@@ -42,7 +42,8 @@ function pick(revision: Revision, shape: keyof Fields, value: object): Record<st
     if (member === undefined) continue
     const nested = shape === 'tool' && name === 'annotations' ? 'toolAnnotations' : NESTED[name]
     if (nested === undefined || typeof member !== 'object' || member === null) picked[name] = member
-    else if (Array.isArray(member)) picked[name] = member.map((item: object) => pick(revision, nested, item))
+    else if (Array.isArray(member))
+      picked[name] = member.map((item: object) => pick(revision, nested, item))
     else picked[name] = pick(revision, nested, member)
   }
   return picked
@@ -50,20 +51,30 @@ function pick(revision: Revision, shape: keyof Fields, value: object): Record<st
 
 export function projectTool(revision: Revision, tool: ToolListing): Record<string, unknown> {
   const projected = pick(revision, 'tool', tool)
-  if (tool.outputSchema !== undefined && !allowsOutput(revision, tool.outputSchema)) delete projected['outputSchema']
+  if (tool.outputSchema !== undefined && !allowsOutput(revision, tool.outputSchema))
+    delete projected['outputSchema']
   return projected
 }
 
 /** Before any JSON was allowed, a structured result had to be an object. */
 function allowsOutput(revision: Revision, schema: Readonly<Record<string, unknown>>): boolean {
-  return revision.structuredContent === 'any' || (revision.structuredContent === 'object' && schema['type'] === 'object')
+  return (
+    revision.structuredContent === 'any' ||
+    (revision.structuredContent === 'object' && schema['type'] === 'object')
+  )
 }
 
-export function projectResource(revision: Revision, resource: ResourceListing): Record<string, unknown> {
+export function projectResource(
+  revision: Revision,
+  resource: ResourceListing,
+): Record<string, unknown> {
   return pick(revision, 'resourceListing', resource)
 }
 
-export function projectTemplate(revision: Revision, template: ResourceTemplateListing): Record<string, unknown> {
+export function projectTemplate(
+  revision: Revision,
+  template: ResourceTemplateListing,
+): Record<string, unknown> {
   return pick(revision, 'resourceTemplate', template)
 }
 
@@ -72,35 +83,58 @@ export function projectPrompt(revision: Revision, prompt: PromptListing): Record
 }
 
 export function projectReadResult(revision: Revision, result: ReadResourceResult): object {
-  return { ...result, contents: result.contents.map((contents) => pick(revision, 'resourceContents', contents)) }
+  return {
+    ...result,
+    contents: result.contents.map((contents) => pick(revision, 'resourceContents', contents)),
+  }
 }
 
 export function projectPromptResult(revision: Revision, result: GetPromptResult): object {
-  return { ...result, messages: result.messages.map(({ role, content }) => ({ role, content: projectBlock(revision, content) })) }
+  return {
+    ...result,
+    messages: result.messages.map(({ role, content }) => ({
+      role,
+      content: projectBlock(revision, content),
+    })),
+  }
 }
 
 /** The capabilities that the revision has a name for. */
-export function projectCapabilities(revision: Revision, capabilities: object): Record<string, unknown> {
+export function projectCapabilities(
+  revision: Revision,
+  capabilities: object,
+): Record<string, unknown> {
   return pick(revision, 'capabilities', capabilities)
 }
 
-export function projectImplementation(revision: Revision, implementation: Implementation): Record<string, unknown> {
+export function projectImplementation(
+  revision: Revision,
+  implementation: Implementation,
+): Record<string, unknown> {
   return pick(revision, 'implementation', implementation)
 }
 
 /** Without the token: it is the caller's own, digit for digit. */
-export function projectProgress(revision: Revision, params: Omit<ProgressParams, 'progressToken'>): Record<string, unknown> {
+export function projectProgress(
+  revision: Revision,
+  params: Omit<ProgressParams, 'progressToken'>,
+): Record<string, unknown> {
   return pick(revision, 'progress', params)
 }
 
 export function projectCallResult(revision: Revision, result: CallToolResult): CallToolResult {
-  const keeps = result.structuredContent === undefined || allowsValue(revision, result.structuredContent)
+  const keeps =
+    result.structuredContent === undefined || allowsValue(revision, result.structuredContent)
   if (keeps && result.content.every(isPlainText)) return result
   const { structuredContent, ...rest } = result
   const content = result.content.map((block) => projectBlock(revision, block))
-  if (keeps) return structuredContent === undefined ? { ...rest, content } : { ...rest, content, structuredContent }
+  if (keeps)
+    return structuredContent === undefined
+      ? { ...rest, content }
+      : { ...rest, content, structuredContent }
   const text = JSON.stringify(structuredContent)
-  if (!content.some((block) => block.type === 'text' && block.text === text)) content.push({ type: 'text', text })
+  if (!content.some((block) => block.type === 'text' && block.text === text))
+    content.push({ type: 'text', text })
   return { ...rest, content }
 }
 
@@ -125,40 +159,66 @@ function asText(block: ContentBlock): TextContent {
       case 'audio':
         return `[audio, ${block.mimeType}, ${Math.floor((block.data.length * 3) / 4)} bytes: this client's protocol revision has no audio]`
       case 'resource_link':
-        return [`[resource] ${block.title ?? block.name}: ${block.uri}`, block.description].filter(Boolean).join('\n')
+        return [`[resource] ${block.title ?? block.name}: ${block.uri}`, block.description]
+          .filter(Boolean)
+          .join('\n')
       default:
         return asJsonText(block).text
     }
   })()
-  return block.annotations === undefined ? { type: 'text', text } : { type: 'text', text, annotations: block.annotations }
+  return block.annotations === undefined
+    ? { type: 'text', text }
+    : { type: 'text', text, annotations: block.annotations }
 }
 
 /** A conversation for the client's model. Where a message has one piece of content, several become messages. */
-export function projectSampling(revision: Revision, params: CreateMessageParams): Record<string, unknown> {
+export function projectSampling(
+  revision: Revision,
+  params: CreateMessageParams,
+): Record<string, unknown> {
   const messages = params.messages.flatMap((message) => {
     const content = Array.isArray(message.content) ? message.content : [message.content]
     const blocks = content.map((block) => projectSamplingContent(revision, block))
     if (revision.samplingTools)
-      return [{ ...pick(revision, 'samplingMessage', message), content: blocks.length === 1 ? blocks[0] : blocks }]
-    return blocks.map((block) => ({ ...pick(revision, 'samplingMessage', message), content: block }))
+      return [
+        {
+          ...pick(revision, 'samplingMessage', message),
+          content: blocks.length === 1 ? blocks[0] : blocks,
+        },
+      ]
+    return blocks.map((block) => ({
+      ...pick(revision, 'samplingMessage', message),
+      content: block,
+    }))
   })
   const projected: Record<string, unknown> = { ...pick(revision, 'sampling', params), messages }
-  if (params.tools !== undefined) projected['tools'] = params.tools.map((tool) => projectTool(revision, tool))
+  if (params.tools !== undefined)
+    projected['tools'] = params.tools.map((tool) => projectTool(revision, tool))
   return projected
 }
 
 /** What a client's model has said. Where that is one piece of content, several become a text. */
-export function projectCompletion(revision: Revision | undefined, result: CreateMessageResult): object {
+export function projectCompletion(
+  revision: Revision | undefined,
+  result: CreateMessageResult,
+): object {
   if (revision === undefined) return result
   const content = Array.isArray(result.content) ? result.content : [result.content]
   const blocks = content.map((block) => projectSamplingContent(revision, block))
-  if (revision.samplingTools) return { ...result, content: Array.isArray(result.content) ? blocks : blocks[0] }
-  const texts = blocks.map((block) => ('text' in block ? String(block.text) : asJsonText(block).text))
-  return { ...result, content: blocks.length === 1 ? blocks[0] : { type: 'text', text: texts.join('\n') } }
+  if (revision.samplingTools)
+    return { ...result, content: Array.isArray(result.content) ? blocks : blocks[0] }
+  const texts = blocks.map((block) =>
+    'text' in block ? String(block.text) : asJsonText(block).text,
+  )
+  return {
+    ...result,
+    content: blocks.length === 1 ? blocks[0] : { type: 'text', text: texts.join('\n') },
+  }
 }
 
 function projectSamplingContent(revision: Revision, block: SamplingContent): object {
-  if (block.type === 'tool_use' || block.type === 'tool_result') return revision.samplingTools ? block : asJsonText(block)
+  if (block.type === 'tool_use' || block.type === 'tool_result')
+    return revision.samplingTools ? block : asJsonText(block)
   return projectBlock(revision, block)
 }
 
@@ -171,7 +231,10 @@ export function projectRoot(revision: Revision | undefined, root: Root): object 
 }
 
 /** Only an accepted form has content, and lists in it are younger than forms. */
-export function projectElicitation(revision: Revision | undefined, { action, content }: ElicitResult): object {
+export function projectElicitation(
+  revision: Revision | undefined,
+  { action, content }: ElicitResult,
+): object {
   if (action !== 'accept' || content === undefined) return { action }
   const lists = revision === undefined || revision.fields.formChoices.length > 0
   const shown = Object.entries(content).filter(([, value]) => lists || !Array.isArray(value))
@@ -179,17 +242,31 @@ export function projectElicitation(revision: Revision | undefined, { action, con
 }
 
 /** What a client declares, as far as the revision has a name for it. */
-export function projectClientCapabilities(revision: Revision, capabilities: Readonly<Record<string, unknown>>): Record<string, unknown> {
+export function projectClientCapabilities(
+  revision: Revision,
+  capabilities: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
   const projected = { ...capabilities }
   if (revision.fields.formText.length === 0) delete projected['elicitation']
-  else if (revision.urlQuestions === 'none' && projected['elicitation'] !== undefined) projected['elicitation'] = {}
+  else if (revision.urlQuestions === 'none' && projected['elicitation'] !== undefined)
+    projected['elicitation'] = {}
   if (!revision.samplingTools && projected['sampling'] !== undefined) projected['sampling'] = {}
   return projected
 }
 
 /** A result as it leaves: where the revision wants that, it says what it is, who made it and how long it is good. */
-export function describeResult(revision: Revision, result: object, info: Implementation, cache: CacheHint | undefined): object {
+export function describeResult(
+  revision: Revision,
+  result: object,
+  info: Implementation,
+  cache: CacheHint | undefined,
+): object {
   if (revision.results === 'plain') return result
   const meta = '_meta' in result && typeof result._meta === 'object' ? result._meta : undefined
-  return { resultType: 'complete', ...result, ...cache, _meta: { ...meta, [SERVER_INFO]: projectImplementation(revision, info) } }
+  return {
+    resultType: 'complete',
+    ...result,
+    ...cache,
+    _meta: { ...meta, [SERVER_INFO]: projectImplementation(revision, info) },
+  }
 }

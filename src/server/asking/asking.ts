@@ -5,7 +5,9 @@ import { Rounds } from './rounds.js'
 
 /** How a call asks in its revision. */
 export function askingOf(situation: Situation): Asking {
-  return situation.revision.asking === 'request' ? new Conversation(situation) : new Rounds(situation, undefined, {})
+  return situation.revision.asking === 'request'
+    ? new Conversation(situation)
+    : new Rounds(situation, undefined, {})
 }
 
 /** Takes up a call that was answered with questions. */

@@ -26,17 +26,25 @@ export class Conversation implements Asking {
     this.#steps = new Steps(situation.state.maxBytes, () => situation.signal)
   }
 
-  step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  step<Value extends StepValue>(
+    key: string,
+    run: (signal: AbortSignal) => Value | Promise<Value>,
+  ): Promise<Value> {
     return this.#steps.step(key, run)
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
     this.#steps.notWithin('A question')
-    const prepared = Object.entries(questions).map(([key, question]) => [key, question, this.#prepare(key, question)] as const)
+    const prepared = Object.entries(questions).map(
+      ([key, question]) => [key, question, this.#prepare(key, question)] as const,
+    )
     // When one of them fails, the others are not wanted any more.
     const controller = new AbortController()
     const signal = AbortSignal.any([this.#situation.signal, controller.signal])
-    const asked = prepared.map(async ([key, question, request]) => [key, await this.#put(key, question, request, signal)] as const)
+    const asked = prepared.map(
+      async ([key, question, request]) =>
+        [key, await this.#put(key, question, request, signal)] as const,
+    )
     try {
       return Object.fromEntries(await this.#situation.waiting(Promise.all(asked)))
     } catch (error) {
@@ -48,14 +56,20 @@ export class Conversation implements Asking {
   #prepare(key: string, question: Question): Put {
     const { revision, capabilities } = this.#situation
     const request = put(question, revision, capabilities)
-    if (typeof request === 'string') throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
+    if (typeof request === 'string')
+      throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
     if (lacking(capabilities, request) === undefined) return request
     throw new ToolError(
       `"${key}" cannot be asked: the client has not declared the capability ${Object.keys(request.requires).join(', ')} that ${request.method} needs`,
     )
   }
 
-  async #put(key: string, question: Question, { method, params }: Put, signal: AbortSignal): Promise<unknown> {
+  async #put(
+    key: string,
+    question: Question,
+    { method, params }: Put,
+    signal: AbortSignal,
+  ): Promise<unknown> {
     const { incoming, state } = this.#situation
     let problem = ''
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -68,7 +82,10 @@ export class Conversation implements Asking {
       if ('value' in reading) return reading.value
       if ('declined' in reading) {
         if (question.optional === true) return undefined
-        throw new Declined(key, `The user ${reading.declined === 'cancel' ? 'cancelled' : 'declined'} "${key}"`)
+        throw new Declined(
+          key,
+          `The user ${reading.declined === 'cancel' ? 'cancelled' : 'declined'} "${key}"`,
+        )
       }
       problem = reading.wrong
     }

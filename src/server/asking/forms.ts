@@ -20,7 +20,8 @@ export function formChecker(schema: Schema): Checker {
   if (known !== undefined) return known
   const made = checker(schema, 'input')
   const { properties } = made.json
-  if (made.json['type'] !== 'object' || !isObject(properties)) throw new TypeError('The schema of a form must be an object with properties')
+  if (made.json['type'] !== 'object' || !isObject(properties))
+    throw new TypeError('The schema of a form must be an object with properties')
   for (const [name, property] of Object.entries(properties)) {
     if (kindOf(property) === undefined)
       throw new TypeError(
@@ -34,7 +35,9 @@ export function formChecker(schema: Schema): Checker {
 /** The schema as the revision can show it; undefined where it has no such fields. */
 export function projectForm(revision: Revision, { json }: Checker): object | undefined {
   const properties: Record<string, object> = {}
-  for (const [name, property] of Object.entries(json['properties'] as Readonly<Record<string, Property>>)) {
+  for (const [name, property] of Object.entries(
+    json['properties'] as Readonly<Record<string, Property>>,
+  )) {
     const shown = projectProperty(revision, property) // checked when the form was made ready
     if (shown === undefined) return undefined
     properties[name] = shown
@@ -48,7 +51,10 @@ export function projectForm(revision: Revision, { json }: Checker): object | und
 function projectProperty({ fields }: Revision, property: Property): object | undefined {
   const kind = kindOf(property)
   if (kind === undefined || fields[kind].length === 0) return undefined
-  const choices = kind === 'formChoice' && !fields.formChoice.includes('oneOf') ? plainChoices(property) : property
+  const choices =
+    kind === 'formChoice' && !fields.formChoice.includes('oneOf')
+      ? plainChoices(property)
+      : property
   const shown: Record<string, unknown> = {}
   for (const name of fields[kind as keyof Fields]) {
     const value = choices[name]
@@ -64,7 +70,11 @@ const FORMATS: ReadonlySet<unknown> = new Set(['email', 'uri', 'date', 'date-tim
 function plainChoices(property: Property): Property {
   const { oneOf, ...rest } = property
   if (!isTitled(oneOf)) return property
-  return { ...rest, enum: oneOf.map((choice) => choice.const), enumNames: oneOf.map((choice) => choice.title) }
+  return {
+    ...rest,
+    enum: oneOf.map((choice) => choice.const),
+    enumNames: oneOf.map((choice) => choice.title),
+  }
 }
 
 function kindOf(property: unknown): Kind | undefined {
@@ -72,14 +82,20 @@ function kindOf(property: unknown): Kind | undefined {
   const { type, enum: values, oneOf, items } = property
   switch (type) {
     case 'string':
-      return isTexts(values) || isTitled(oneOf) ? 'formChoice' : values === undefined && oneOf === undefined ? 'formText' : undefined
+      return isTexts(values) || isTitled(oneOf)
+        ? 'formChoice'
+        : values === undefined && oneOf === undefined
+          ? 'formText'
+          : undefined
     case 'number':
     case 'integer':
       return 'formNumber'
     case 'boolean':
       return 'formYesNo'
     case 'array':
-      return isObject(items) && (isTexts(items['enum']) || isTitled(items['anyOf'])) ? 'formChoices' : undefined
+      return isObject(items) && (isTexts(items['enum']) || isTitled(items['anyOf']))
+        ? 'formChoices'
+        : undefined
     default:
       return undefined
   }
@@ -90,6 +106,7 @@ function isTexts(value: unknown): value is string[] {
 }
 
 function isTitled(value: unknown): value is { const: string; title: string }[] {
-  const titled = (item: unknown) => isObject(item) && typeof item['const'] === 'string' && typeof item['title'] === 'string'
+  const titled = (item: unknown) =>
+    isObject(item) && typeof item['const'] === 'string' && typeof item['title'] === 'string'
   return Array.isArray(value) && value.length > 0 && value.every(titled)
 }

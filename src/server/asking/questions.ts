@@ -1,5 +1,10 @@
 import { isObject } from '../../jsonrpc/message.js'
-import type { CreateMessageParams, CreateMessageResult, Root, SamplingContent } from '../../protocol/model.js'
+import type {
+  CreateMessageParams,
+  CreateMessageResult,
+  Root,
+  SamplingContent,
+} from '../../protocol/model.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import { projectSampling } from '../../protocol/revisions/shapes.js'
 import { describeIssues } from '../../schema/standard.js'
@@ -14,12 +19,21 @@ export interface Put {
 }
 
 /** What an answer says. A wrong one is asked for again. */
-export type Reading = { readonly value: unknown } | { readonly declined: string } | { readonly wrong: string }
+export type Reading =
+  | { readonly value: unknown }
+  | { readonly declined: string }
+  | { readonly wrong: string }
 
 /** A question in the words of a revision; a text where that has no words for it. */
-export function put(question: Question, revision: Revision, capabilities: Readonly<Record<string, unknown>>): Put | string {
+export function put(
+  question: Question,
+  revision: Revision,
+  capabilities: Readonly<Record<string, unknown>>,
+): Put | string {
   if (!isQuestion(question))
-    throw new TypeError('call.ask() takes questions, each under a key of your own: call.ask({ name: form({ message, schema }) })')
+    throw new TypeError(
+      'call.ask() takes questions, each under a key of your own: call.ask({ name: form({ message, schema }) })',
+    )
   switch (question.kind) {
     case 'form': {
       const requestedSchema = projectForm(revision, formChecker(question.schema))
@@ -32,10 +46,18 @@ export function put(question: Question, revision: Revision, capabilities: Readon
     }
     case 'url': {
       if (revision.urlQuestions === 'none') return 'cannot send the user to a URL'
-      if (!URL.canParse(question.url)) throw new TypeError(`A question's url must be a URL, not ${JSON.stringify(question.url)}`)
+      if (!URL.canParse(question.url))
+        throw new TypeError(`A question's url must be a URL, not ${JSON.stringify(question.url)}`)
       const params = { mode: 'url', message: question.message, url: question.url }
-      const identified = revision.urlQuestions === 'identified' ? { ...params, elicitationId: crypto.randomUUID() } : params
-      return { method: 'elicitation/create', params: identified, requires: { elicitation: { url: {} } } }
+      const identified =
+        revision.urlQuestions === 'identified'
+          ? { ...params, elicitationId: crypto.randomUUID() }
+          : params
+      return {
+        method: 'elicitation/create',
+        params: identified,
+        requires: { elicitation: { url: {} } },
+      }
     }
     case 'sample': {
       const { tools, toolChoice } = question.params
@@ -45,8 +67,13 @@ export function put(question: Question, revision: Revision, capabilities: Readon
       const params = projectSampling(revision, question.params)
       // https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#capabilities
       const { sampling } = capabilities
-      if (revision.samplingTools && !(isObject(sampling) && sampling['context'] !== undefined)) delete params['includeContext']
-      return { method: 'sampling/createMessage', params, requires: { sampling: withTools ? { tools: {} } : {} } }
+      if (revision.samplingTools && !(isObject(sampling) && sampling['context'] !== undefined))
+        delete params['includeContext']
+      return {
+        method: 'sampling/createMessage',
+        params,
+        requires: { sampling: withTools ? { tools: {} } : {} },
+      }
     }
     case 'roots':
       return { method: 'roots/list', params: {}, requires: { roots: {} } }
@@ -59,7 +86,10 @@ function isQuestion(value: unknown): value is Question {
 }
 
 /** What of the required capabilities a client has not declared; undefined where it has all. */
-export function lacking(capabilities: Readonly<Record<string, unknown>>, { requires }: Put): Put['requires'] | undefined {
+export function lacking(
+  capabilities: Readonly<Record<string, unknown>>,
+  { requires }: Put,
+): Put['requires'] | undefined {
   for (const [name, parts] of Object.entries(requires)) {
     const declared = capabilities[name]
     if (!isObject(declared)) return requires
@@ -81,11 +111,14 @@ function checkTurns({ messages }: CreateMessageParams): void {
   for (const { content } of messages) {
     const blocks = Array.isArray(content) ? content : [content]
     const results = blocks.filter((block) => block.type === 'tool_result')
-    if (results.length > 0 && results.length < blocks.length) throw new TypeError('A message with tool results must have nothing else')
+    if (results.length > 0 && results.length < blocks.length)
+      throw new TypeError('A message with tool results must have nothing else')
     for (const { toolUseId } of results) {
-      if (!owed.delete(toolUseId)) throw new TypeError(`The tool result ${toolUseId} answers no tool use before it`)
+      if (!owed.delete(toolUseId))
+        throw new TypeError(`The tool result ${toolUseId} answers no tool use before it`)
     }
-    if (owed.size > 0) throw new TypeError(`The tool use ${[...owed].join(', ')} has no result in the next message`)
+    if (owed.size > 0)
+      throw new TypeError(`The tool use ${[...owed].join(', ')} has no result in the next message`)
     owed = new Set(blocks.flatMap((block) => (block.type === 'tool_use' ? [block.id] : [])))
   }
 }
@@ -106,10 +139,14 @@ export async function read(question: Question, response: unknown): Promise<Readi
       return { wrong: describeIssues(outcome.issues) }
     }
     case 'sample':
-      return isCompletion(response) ? { value: response } : { wrong: 'it is no message with a role, content and a model' }
+      return isCompletion(response)
+        ? { value: response }
+        : { wrong: 'it is no message with a role, content and a model' }
     case 'roots': {
       const { roots } = response
-      return Array.isArray(roots) && roots.every(isRoot) ? { value: roots } : { wrong: 'it has no list of roots, each with a URI' }
+      return Array.isArray(roots) && roots.every(isRoot)
+        ? { value: roots }
+        : { wrong: 'it has no list of roots, each with a URI' }
     }
   }
 }
@@ -136,7 +173,11 @@ const TEXTS: ReadonlyMap<unknown, readonly string[]> = new Map([
 ])
 
 function isSamplingContent(value: unknown): value is SamplingContent {
-  if (!isObject(value) || TEXTS.get(value['type'])?.every((name) => typeof value[name] === 'string') !== true) return false
+  if (
+    !isObject(value) ||
+    TEXTS.get(value['type'])?.every((name) => typeof value[name] === 'string') !== true
+  )
+    return false
   if (value['type'] === 'tool_use') return isObject(value['input'])
   return value['type'] !== 'tool_result' || Array.isArray(value['content'])
 }

@@ -4,7 +4,14 @@ import { type Params, isObject } from '../../jsonrpc/message.js'
 import { MAY_ASK } from '../../protocol/asking.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
 import { describeResult } from '../../protocol/revisions/shapes.js'
-import { type Asking, Declined, type Question, type Situation, type StepValue, Suspended } from '../ask.js'
+import {
+  type Asking,
+  Declined,
+  type Question,
+  type Situation,
+  type StepValue,
+  Suspended,
+} from '../ask.js'
 import { ToolError } from '../failure.js'
 import { type Put, type Reading, lacking, put, read } from './questions.js'
 import { type State, digest, openState, sealState } from './state.js'
@@ -41,12 +48,17 @@ export class Rounds implements Asking {
     this.attempt = (before?.attempt ?? 0) + 1
     const signal = () => AbortSignal.any([situation.signal, this.#stopped.signal])
     this.#steps = new Steps(situation.state.maxBytes, signal, before?.steps)
-    for (const [key, answers] of Object.entries(before?.answers ?? {})) this.#answers.set(key, answers)
+    for (const [key, answers] of Object.entries(before?.answers ?? {}))
+      this.#answers.set(key, answers)
   }
 
   /** Takes up a call where its state says; throws where that cannot be trusted. */
-  static async resume(situation: Situation, { requestState, inputResponses = {} }: Params): Promise<Rounds> {
-    if (!isObject(inputResponses)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "inputResponses" must be an object')
+  static async resume(
+    situation: Situation,
+    { requestState, inputResponses = {} }: Params,
+  ): Promise<Rounds> {
+    if (!isObject(inputResponses))
+      throw new RpcError(INVALID_PARAMS, 'Invalid params: "inputResponses" must be an object')
     const before = requestState === undefined ? undefined : await openState(situation, requestState)
     return new Rounds(situation, before, inputResponses)
   }
@@ -55,7 +67,10 @@ export class Rounds implements Asking {
     return this.#suspended
   }
 
-  async step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  async step<Value extends StepValue>(
+    key: string,
+    run: (signal: AbortSignal) => Value | Promise<Value>,
+  ): Promise<Value> {
     if (this.#fixed) return await this.#late()
     return await this.#steps.step(key, run)
   }
@@ -64,7 +79,9 @@ export class Rounds implements Asking {
     this.#steps.notWithin('A question')
     if (this.#fixed) return await this.#late()
     const deciding = this.#decide(questions)
-    const decided: Promise<unknown> = deciding.then(ignore, ignore).then(() => this.#undecided.delete(decided))
+    const decided: Promise<unknown> = deciding
+      .then(ignore, ignore)
+      .then(() => this.#undecided.delete(decided))
     this.#undecided.add(decided)
     const answers = await deciding
     if (answers !== undefined) return answers
@@ -73,7 +90,9 @@ export class Rounds implements Asking {
   }
 
   /** The answers, if there are all of them; otherwise those that are missing have to be asked for. */
-  async #decide(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown> | undefined> {
+  async #decide(
+    questions: Readonly<Record<string, Question>>,
+  ): Promise<Record<string, unknown> | undefined> {
     const answers = new Map<string, unknown>()
     const missing = new Map<string, { request: Put; digest: string }>()
     for (const [key, question] of Object.entries(questions)) {
@@ -97,7 +116,9 @@ export class Rounds implements Asking {
 
   #put(key: string, question: Question): Put {
     const { revision, capabilities, binding } = this.#situation
-    const request = MAY_ASK.has(binding.method) ? put(question, revision, capabilities) : `has no questions in ${binding.method}`
+    const request = MAY_ASK.has(binding.method)
+      ? put(question, revision, capabilities)
+      : `has no questions in ${binding.method}`
     if (typeof request !== 'string') return request
     throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
   }
@@ -115,7 +136,8 @@ export class Rounds implements Asking {
     }
     const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
     // Without a state nobody knows what it answers: then it is good for one question.
-    const other = this.#before === undefined ? this.#answers.has(key) : this.#before.asked[key] !== mark
+    const other =
+      this.#before === undefined ? this.#answers.has(key) : this.#before.asked[key] !== mark
     if (response === undefined || other) return undefined
     const reading = await read(question, response)
     if ('wrong' in reading) return undefined
@@ -138,7 +160,10 @@ export class Rounds implements Asking {
       const required = this.#required()
       if (required !== undefined) return this.#settle({ error: required })
       const inputRequests = Object.fromEntries(
-        [...this.#open].map(([key, { request }]) => [key, { method: request.method, params: request.params }]),
+        [...this.#open].map(([key, { request }]) => [
+          key,
+          { method: request.method, params: request.params },
+        ]),
       )
       const requestState = await sealState(this.#situation, await this.#state())
       const result = { resultType: 'input_required', inputRequests, requestState }

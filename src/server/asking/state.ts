@@ -26,7 +26,9 @@ const PURPOSE = 'requestState'
 export async function sealState({ state }: Situation, content: State): Promise<string> {
   const text = await state.seal.close(JSON.stringify(content), PURPOSE)
   if (text.length > state.maxBytes)
-    throw new TypeError(`The state of this call is too large: ${text.length} of at most ${state.maxBytes} bytes; keep less in its steps`)
+    throw new TypeError(
+      `The state of this call is too large: ${text.length} of at most ${state.maxBytes} bytes; keep less in its steps`,
+    )
   return text
 }
 
@@ -42,13 +44,18 @@ export async function openState({ state, binding }: Situation, sealed: unknown):
   if (text === undefined) throw refused('it was not made by this server, or has been changed')
   const content = JSON.parse(text) as State // nobody else can have sealed it
   if (content.expires <= Date.now()) throw refused('it has expired')
-  if (content.binding !== (await digest(binding))) throw refused('it belongs to another request, caller or version of this server')
-  if (state.once !== undefined && !(await state.once.consume(content.id, content.expires))) throw refused('it has been used already')
+  if (content.binding !== (await digest(binding)))
+    throw refused('it belongs to another request, caller or version of this server')
+  if (state.once !== undefined && !(await state.once.consume(content.id, content.expires)))
+    throw refused('it has been used already')
   return content
 }
 
 function refused(reason: string): RpcError {
-  return new RpcError(INVALID_PARAMS, `Invalid params: this requestState cannot be used: ${reason}. Send the request anew without it`)
+  return new RpcError(
+    INVALID_PARAMS,
+    `Invalid params: this requestState cannot be used: ${reason}. Send the request anew without it`,
+  )
 }
 
 /** A digest of any JSON, the same for any order of its keys. */

@@ -26,7 +26,11 @@ export class Steps {
   readonly #begun = new Set<string>()
   readonly #running = new Set<Promise<unknown>>()
 
-  constructor(maxBytes: number, signal: () => AbortSignal, recorded: Readonly<Record<string, Recorded>> = {}) {
+  constructor(
+    maxBytes: number,
+    signal: () => AbortSignal,
+    recorded: Readonly<Record<string, Recorded>> = {},
+  ) {
     this.#maxBytes = maxBytes
     this.#signal = signal
     this.#recorded = new Map(Object.entries(recorded))
@@ -42,14 +46,20 @@ export class Steps {
     if (within?.getStore() === this) throw new TypeError(`${what} cannot be part of a step`)
   }
 
-  async step<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  async step<Value extends StepValue>(
+    key: string,
+    run: (signal: AbortSignal) => Value | Promise<Value>,
+  ): Promise<Value> {
     this.notWithin('A step')
-    if (this.#begun.has(key)) throw new TypeError(`There are two steps "${key}" in this call; give each its own key`)
+    if (this.#begun.has(key))
+      throw new TypeError(`There are two steps "${key}" in this call; give each its own key`)
     this.#begun.add(key)
     const known = this.#recorded.get(key)
     if (known !== undefined) return replay(known) as Value // what was recorded under this key
     const running = this.#run(key, run)
-    const settled: Promise<unknown> = running.then(ignore, ignore).then(() => this.#running.delete(settled))
+    const settled: Promise<unknown> = running
+      .then(ignore, ignore)
+      .then(() => this.#running.delete(settled))
     this.#running.add(settled)
     return await running
   }
@@ -63,7 +73,10 @@ export class Steps {
     await Promise.all(this.#running)
   }
 
-  async #run<Value extends StepValue>(key: string, run: (signal: AbortSignal) => Value | Promise<Value>): Promise<Value> {
+  async #run<Value extends StepValue>(
+    key: string,
+    run: (signal: AbortSignal) => Value | Promise<Value>,
+  ): Promise<Value> {
     const begin = () => run(this.#signal())
     try {
       const value = await (within === undefined ? begin() : within.run(this, begin))
@@ -71,7 +84,8 @@ export class Steps {
       this.#recorded.set(key, recorded)
       return replay(recorded) as Value // the same, as JSON carries it
     } catch (error) {
-      if (isToolError(error) && !(error instanceof Suspended)) this.#recorded.set(key, { error: error.message })
+      if (isToolError(error) && !(error instanceof Suspended))
+        this.#recorded.set(key, { error: error.message })
       throw error
     }
   }
@@ -84,9 +98,12 @@ export class Steps {
     } catch {
       // It holds itself, or what has no JSON.
     }
-    if (text === undefined || !isJson(value)) throw new TypeError(`The result of step "${key}" must be plain JSON`)
+    if (text === undefined || !isJson(value))
+      throw new TypeError(`The result of step "${key}" must be plain JSON`)
     if (text.length > this.#maxBytes)
-      throw new TypeError(`The result of step "${key}" is too large: ${text.length} of at most ${this.#maxBytes} bytes`)
+      throw new TypeError(
+        `The result of step "${key}" is too large: ${text.length} of at most ${this.#maxBytes} bytes`,
+      )
     return JSON.parse(text) as Json // it was written just now
   }
 }
@@ -108,7 +125,8 @@ function isJson(value: unknown): boolean {
       if (Array.isArray(value)) return value.every(isJson)
       const prototype: unknown = Object.getPrototypeOf(value)
       return (
-        (prototype === Object.prototype || prototype === null) && Object.values(value).every((each) => each === undefined || isJson(each))
+        (prototype === Object.prototype || prototype === null) &&
+        Object.values(value).every((each) => each === undefined || isJson(each))
       )
     }
     default:

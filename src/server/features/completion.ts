@@ -13,53 +13,94 @@ const MAX_VALUES = 100
 /** Whether anything can be completed here. */
 export function completes(server: Server): boolean {
   for (const { definition } of server.prompts.values()) {
-    if (Object.values(definition.arguments ?? {}).some(({ values, complete }) => values !== undefined || complete !== undefined))
+    if (
+      Object.values(definition.arguments ?? {}).some(
+        ({ values, complete }) => values !== undefined || complete !== undefined,
+      )
+    )
       return true
   }
-  for (const { definition } of server.resources.values()) if (definition.complete !== undefined) return true
+  for (const { definition } of server.resources.values())
+    if (definition.complete !== undefined) return true
   return false
 }
 
-export async function complete(context: Context, { ref, argument, context: others }: Params): Promise<CompleteResult> {
-  if (!isObject(argument) || typeof argument['name'] !== 'string' || typeof argument['value'] !== 'string') {
-    throw new RpcError(INVALID_PARAMS, 'Invalid params: "argument" must have a "name" and a "value"')
+export async function complete(
+  context: Context,
+  { ref, argument, context: others }: Params,
+): Promise<CompleteResult> {
+  if (
+    !isObject(argument) ||
+    typeof argument['name'] !== 'string' ||
+    typeof argument['value'] !== 'string'
+  ) {
+    throw new RpcError(
+      INVALID_PARAMS,
+      'Invalid params: "argument" must have a "name" and a "value"',
+    )
   }
   const { name, value } = argument as { name: string; value: string }
   const completer = await completerOf(context, ref, name)
   const given = isObject(others) && isObject(others['arguments']) ? others['arguments'] : {}
   const found =
-    typeof completer === 'function' ? await completer(value, strings(given)) : completer.filter((each) => each.startsWith(value))
+    typeof completer === 'function'
+      ? await completer(value, strings(given))
+      : completer.filter((each) => each.startsWith(value))
   const values = found.slice(0, MAX_VALUES)
   return { completion: { values, total: found.length, hasMore: found.length > values.length } }
 }
 
-async function completerOf(context: Context, ref: unknown, argument: string): Promise<Complete | readonly string[]> {
+async function completerOf(
+  context: Context,
+  ref: unknown,
+  argument: string,
+): Promise<Complete | readonly string[]> {
   const { server, connection } = context
   if (isObject(ref) && ref['type'] === 'ref/prompt') {
     const { name } = ref
     const served = typeof name === 'string' ? server.prompts.get(name) : undefined
     if (served === undefined || !(await seenBy(served.definition, connection.caller)))
-      throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${typeof name === 'string' ? truncate(name) : truncateJson(name)}`)
+      throw new RpcError(
+        INVALID_PARAMS,
+        `Unknown prompt: ${typeof name === 'string' ? truncate(name) : truncateJson(name)}`,
+      )
     checkScopes(served.definition, context)
     const declared = served.definition.arguments ?? {}
     const facts = Object.hasOwn(declared, argument) ? declared[argument] : undefined
-    if (facts === undefined) throw new RpcError(INVALID_PARAMS, `Unknown argument of prompt ${served.listing.name}: ${truncate(argument)}`)
+    if (facts === undefined)
+      throw new RpcError(
+        INVALID_PARAMS,
+        `Unknown argument of prompt ${served.listing.name}: ${truncate(argument)}`,
+      )
     return facts.complete ?? facts.values ?? []
   }
   if (isObject(ref) && ref['type'] === 'ref/resource') {
     const { uri } = ref
     const served = typeof uri === 'string' ? server.resources.get(uri) : undefined
     if (served?.template === undefined || !(await seenBy(served.definition, connection.caller)))
-      throw new RpcError(INVALID_PARAMS, `Unknown resource template: ${typeof uri === 'string' ? truncate(uri) : truncateJson(uri)}`)
+      throw new RpcError(
+        INVALID_PARAMS,
+        `Unknown resource template: ${typeof uri === 'string' ? truncate(uri) : truncateJson(uri)}`,
+      )
     checkScopes(served.definition, context)
     if (!served.template.variables.includes(argument))
-      throw new RpcError(INVALID_PARAMS, `Unknown variable of ${served.template.source}: ${truncate(argument)}`)
+      throw new RpcError(
+        INVALID_PARAMS,
+        `Unknown variable of ${served.template.source}: ${truncate(argument)}`,
+      )
     const completers = served.definition.complete ?? {}
     return (Object.hasOwn(completers, argument) ? completers[argument] : undefined) ?? []
   }
-  throw new RpcError(INVALID_PARAMS, 'Invalid params: "ref" must be of type "ref/prompt" or "ref/resource"')
+  throw new RpcError(
+    INVALID_PARAMS,
+    'Invalid params: "ref" must be of type "ref/prompt" or "ref/resource"',
+  )
 }
 
 function strings(values: Params): Record<string, string> {
-  return Object.fromEntries(Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+  return Object.fromEntries(
+    Object.entries(values).filter(
+      (entry): entry is [string, string] => typeof entry[1] === 'string',
+    ),
+  )
 }

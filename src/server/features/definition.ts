@@ -36,7 +36,10 @@ const ANNOTATIONS: Readonly<Record<string, Rule>> = {
   idempotentHint: FLAG,
   openWorldHint: FLAG,
   audience: [listOf(oneOf('user', 'assistant')), 'an array of "user" and "assistant"'],
-  priority: [(value) => typeof value === 'number' && value >= 0 && value <= 1, 'a number from 0 to 1'],
+  priority: [
+    (value) => typeof value === 'number' && value >= 0 && value <= 1,
+    'a number from 0 to 1',
+  ],
   lastModified: TEXT,
 }
 const ICON: Readonly<Record<string, Rule>> = {
@@ -46,10 +49,16 @@ const ICON: Readonly<Record<string, Rule>> = {
 }
 
 /** Clients refuse a whole list for one member that is not of its kind. */
-function checkMembers(value: object, rules: Readonly<Record<string, Rule>>, place: string, fail: (problem: string) => Error): void {
+function checkMembers(
+  value: object,
+  rules: Readonly<Record<string, Rule>>,
+  place: string,
+  fail: (problem: string) => Error,
+): void {
   for (const [name, member] of Object.entries(value)) {
     const [holds, what] = (Object.hasOwn(rules, name) ? rules[name] : undefined) ?? []
-    if (member !== undefined && holds?.(member) === false) throw fail(`"${place}.${name}" must be ${what}`)
+    if (member !== undefined && holds?.(member) === false)
+      throw fail(`"${place}.${name}" must be ${what}`)
   }
 }
 
@@ -64,14 +73,24 @@ export function checkFacts(facts: Facts, fail: (problem: string) => Error): void
     if (value !== undefined && !isObject(value)) throw fail(`"${field}" must be an object`)
   }
   checkMembers(Object(annotations), ANNOTATIONS, 'annotations', fail)
-  if (icons !== undefined && !(Array.isArray(icons) && icons.every((icon) => isObject(icon) && typeof icon['src'] === 'string'))) {
+  if (
+    icons !== undefined &&
+    !(
+      Array.isArray(icons) &&
+      icons.every((icon) => isObject(icon) && typeof icon['src'] === 'string')
+    )
+  ) {
     throw fail('"icons" must be an array of objects with a "src"')
   }
   for (const icon of icons ?? []) checkMembers(icon, ICON, 'icons', fail)
-  if (visible !== undefined && typeof visible !== 'function') throw fail('"visible" must be a function of the caller')
+  if (visible !== undefined && typeof visible !== 'function')
+    throw fail('"visible" must be a function of the caller')
   if (
     scopes !== undefined &&
-    !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === 'string' && /^[!#-[\]-~]+$/.test(scope)))
+    !(
+      Array.isArray(scopes) &&
+      scopes.every((scope) => typeof scope === 'string' && /^[!#-[\]-~]+$/.test(scope))
+    )
   ) {
     throw fail('"scopes" must be an array of OAuth scopes: words without spaces and quotes')
   }
@@ -86,12 +105,15 @@ export function hintOf(hint: unknown, fail: (problem: string) => Error): CacheHi
   const { ttlMs = 0, cacheScope = 'private' } = hint
   if (typeof ttlMs !== 'number' || !Number.isSafeInteger(ttlMs) || ttlMs < 0)
     throw fail('"cache.ttlMs" must be a whole number of milliseconds')
-  if (cacheScope !== 'public' && cacheScope !== 'private') throw fail('"cache.cacheScope" must be "public" or "private"')
+  if (cacheScope !== 'public' && cacheScope !== 'private')
+    throw fail('"cache.cacheScope" must be "public" or "private"')
   return { ttlMs, cacheScope }
 }
 
 /** The members that have a value. */
-export function present<Members extends object>(members: Members): { [Key in keyof Members]?: NonNullable<Members[Key]> } {
+export function present<Members extends object>(
+  members: Members,
+): { [Key in keyof Members]?: NonNullable<Members[Key]> } {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
     [Key in keyof Members]?: NonNullable<Members[Key]>
   } // the same, less what is missing
@@ -102,7 +124,9 @@ export function listable<Listing>(listing: Listing, fail: (problem: string) => E
   try {
     JSON.stringify(listing)
   } catch (error) {
-    throw fail(`it cannot be listed, since not all of it is JSON: ${error instanceof Error ? error.message : String(error)}`)
+    throw fail(
+      `it cannot be listed, since not all of it is JSON: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
   return listing
 }
@@ -110,11 +134,16 @@ export function listable<Listing>(listing: Listing, fail: (problem: string) => E
 type Visible = (caller: Caller) => boolean | Promise<boolean>
 
 /** Whether a caller may see it: a promise only where `visible` returns one. */
-export function seenBy({ visible }: { visible?: Visible }, caller: Caller): boolean | Promise<boolean> {
+export function seenBy(
+  { visible }: { visible?: Visible },
+  caller: Caller,
+): boolean | Promise<boolean> {
   if (visible === undefined) return true
   const seen: unknown = visible(caller)
   // Whoever asks for several of them may fail before this one does.
-  return isThenable(seen) ? handled(Promise.resolve(seen).then((value) => value === true)) : seen === true
+  return isThenable(seen)
+    ? handled(Promise.resolve(seen).then((value) => value === true))
+    : seen === true
 }
 
 /** Those of the definitions that a caller may see, in their order. */
@@ -124,8 +153,11 @@ export function allSeenBy<Served extends { readonly definition: { visible?: Visi
 ): Served[] | Promise<Served[]> {
   const served = [...all]
   const seen = served.map(({ definition }) => seenBy(definition, caller))
-  if (!seen.some((each) => each instanceof Promise)) return served.filter((_, index) => seen[index] === true)
-  return Promise.all(seen.map((each) => Promise.resolve(each))).then((known) => served.filter((_, index) => known[index] === true))
+  if (!seen.some((each) => each instanceof Promise))
+    return served.filter((_, index) => seen[index] === true)
+  return Promise.all(seen.map((each) => Promise.resolve(each))).then((known) =>
+    served.filter((_, index) => known[index] === true),
+  )
 }
 
 /**
@@ -140,13 +172,21 @@ export function checkScopes(
   if (scopes.length === 0 || (!remote && principal === undefined)) return
   const granted = principal?.scopes ?? []
   if (scopes.every((scope) => granted.includes(scope))) return
-  throw new RpcError(INSUFFICIENT_SCOPE, `Insufficient scope: this needs a token with ${scopes.join(' ')}`, { requiredScopes: scopes })
+  throw new RpcError(
+    INSUFFICIENT_SCOPE,
+    `Insufficient scope: this needs a token with ${scopes.join(' ')}`,
+    { requiredScopes: scopes },
+  )
 }
 
 /** What a handler returned, in the shape that is sent. Where it has another, the reason is logged, and the peer told that. */
 export function wellFormed<Value>(
   what: string,
-  { remote, report, call }: { remote: boolean; report(report: Report): void; call: { readonly id: Id } },
+  {
+    remote,
+    report,
+    call,
+  }: { remote: boolean; report(report: Report): void; call: { readonly id: Id } },
   convert: () => Value,
 ): Value {
   try {

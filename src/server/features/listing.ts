@@ -29,7 +29,10 @@ async function turnTo(
   let start = 0
   if (cursor !== undefined) {
     const longest = items.reduce((length, item) => Math.max(length, keyOf(item).length), 0)
-    const after = typeof cursor === 'string' ? await seal.open(cursor, method, maxSealedLength(longest)) : undefined
+    const after =
+      typeof cursor === 'string'
+        ? await seal.open(cursor, method, maxSealedLength(longest))
+        : undefined
     // The list may have changed since: what counts is the item behind which the page ended.
     start = after === undefined ? 0 : items.findIndex((item) => keyOf(item) === after) + 1
     if (start === 0)
@@ -44,6 +47,14 @@ async function turnTo(
   return { [member]: shown, nextCursor: await seal.close(keyOf(last), method) }
 }
 
-function keyOf({ name, uri, uriTemplate }: { name: string; uri?: string; uriTemplate?: string }): string {
+function keyOf({
+  name,
+  uri,
+  uriTemplate,
+}: {
+  name: string
+  uri?: string
+  uriTemplate?: string
+}): string {
   return uri ?? uriTemplate ?? name
 }

@@ -32,7 +32,8 @@ export class Overflow {
     description: 'Results that were too large to be sent whole. They are kept for ten minutes.',
     read: ({ id }, call) => {
       const kept = this.#kept.get(id)
-      if (kept === undefined || kept.until < Date.now() || kept.owner !== call.client.principal?.id) return undefined
+      if (kept === undefined || kept.until < Date.now() || kept.owner !== call.client.principal?.id)
+        return undefined
       return { text: kept.text, mimeType: kept.mimeType }
     },
   })
@@ -42,26 +43,48 @@ export class Overflow {
     const whole = wholeOf(result)
     const size =
       sizeOf(JSON.stringify(result.content)) +
-      (result.structuredContent === undefined ? 0 : sizeOf(JSON.stringify(result.structuredContent)))
+      (result.structuredContent === undefined
+        ? 0
+        : sizeOf(JSON.stringify(result.structuredContent)))
     if (size <= maxBytes) return result
     const uri = this.#keep(whole.text, whole.mimeType, caller)
     const bytes = sizeOf(whole.text)
-    const link = { type: 'resource_link' as const, uri, name: `The whole result of ${name}`, mimeType: whole.mimeType, size: bytes }
+    const link = {
+      type: 'resource_link' as const,
+      uri,
+      name: `The whole result of ${name}`,
+      mimeType: whole.mimeType,
+      size: bytes,
+    }
     const note = `[The result has ${bytes} bytes, more than the ${maxBytes} that are sent. The whole of it is at ${uri}]`
     // What was promised by the output schema is not there: that is no success.
-    if (result.structuredContent !== undefined) return { content: [{ type: 'text', text: note }, link], isError: true }
+    if (result.structuredContent !== undefined)
+      return { content: [{ type: 'text', text: note }, link], isError: true }
     const preview = beginning(whole.text, maxBytes - WORDS)
-    return { content: [{ type: 'text', text: `${preview}\n${note}` }, link], isError: result.isError === true }
+    return {
+      content: [{ type: 'text', text: `${preview}\n${note}` }, link],
+      isError: result.isError === true,
+    }
   }
 
   #keep(text: string, mimeType: string, caller: Caller): string {
     const id = crypto.randomUUID()
     // Two bytes for each character: V8 needs no more.
     const bytes = 2 * text.length
-    this.#kept.set(id, { text, mimeType, owner: caller.principal?.id, until: Date.now() + TIME, bytes })
+    this.#kept.set(id, {
+      text,
+      mimeType,
+      owner: caller.principal?.id,
+      until: Date.now() + TIME,
+      bytes,
+    })
     this.#bytes += bytes
     for (const [oldest, kept] of this.#kept) {
-      if (oldest === id || (this.#bytes <= MAX_BYTES && this.#kept.size <= MAX_RESULTS && kept.until >= Date.now())) break
+      if (
+        oldest === id ||
+        (this.#bytes <= MAX_BYTES && this.#kept.size <= MAX_RESULTS && kept.until >= Date.now())
+      )
+        break
       this.#kept.delete(oldest)
       this.#bytes -= kept.bytes
     }
@@ -69,9 +92,14 @@ export class Overflow {
   }
 }
 
-function wholeOf({ content, structuredContent }: CallToolResult): { text: string; mimeType: string } {
-  if (structuredContent !== undefined) return { text: JSON.stringify(structuredContent), mimeType: 'application/json' }
-  if (content.every((block) => block.type === 'text')) return { text: content.map(({ text }) => text).join('\n'), mimeType: 'text/plain' }
+function wholeOf({ content, structuredContent }: CallToolResult): {
+  text: string
+  mimeType: string
+} {
+  if (structuredContent !== undefined)
+    return { text: JSON.stringify(structuredContent), mimeType: 'application/json' }
+  if (content.every((block) => block.type === 'text'))
+    return { text: content.map(({ text }) => text).join('\n'), mimeType: 'text/plain' }
   return { text: JSON.stringify(content), mimeType: 'application/json' }
 }
 

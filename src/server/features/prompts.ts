@@ -9,25 +9,41 @@ import { isToolError } from '../failure.js'
 import { allSeenBy, checkScopes, seenBy, wellFormed } from './definition.js'
 import { blocksOf } from './result.js'
 
-export function allPrompts({ server, connection }: Context): PromptListing[] | Promise<PromptListing[]> {
-  return andThen(allSeenBy(server.prompts.values(), connection.caller), (seen) => seen.map(({ listing }) => listing))
+export function allPrompts({
+  server,
+  connection,
+}: Context): PromptListing[] | Promise<PromptListing[]> {
+  return andThen(allSeenBy(server.prompts.values(), connection.caller), (seen) =>
+    seen.map(({ listing }) => listing),
+  )
 }
 
-export async function getPrompt(context: Context, { name, arguments: given = {} }: Params): Promise<GetPromptResult> {
-  if (typeof name !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a prompt')
+export async function getPrompt(
+  context: Context,
+  { name, arguments: given = {} }: Params,
+): Promise<GetPromptResult> {
+  if (typeof name !== 'string')
+    throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a prompt')
   const served = context.server.prompts.get(name)
   const seen = served !== undefined && seenBy(served.definition, context.connection.caller)
   if (served === undefined || !(seen instanceof Promise ? await seen : seen))
     throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${truncate(name)}`)
   checkScopes(served.definition, context)
-  if (!isObject(given)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
+  if (!isObject(given))
+    throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const { definition } = served
   const built = await build(definition, checkArguments(definition, given), context)
   const result = wellFormed(`Prompt ${name}`, context, () => resultOf(built))
-  return definition.description === undefined ? result : { description: definition.description, ...result }
+  return definition.description === undefined
+    ? result
+    : { description: definition.description, ...result }
 }
 
-async function build({ build: made }: Prompt, given: Record<string, string>, { call }: Context): Promise<unknown> {
+async function build(
+  { build: made }: Prompt,
+  given: Record<string, string>,
+  { call }: Context,
+): Promise<unknown> {
   try {
     return await made(given, call)
   } catch (error) {
@@ -35,7 +51,10 @@ async function build({ build: made }: Prompt, given: Record<string, string>, { c
   }
 }
 
-function checkArguments({ name, arguments: declared = {} }: Prompt, given: Params): Record<string, string> {
+function checkArguments(
+  { name, arguments: declared = {} }: Prompt,
+  given: Params,
+): Record<string, string> {
   const problems: string[] = []
   const values: Record<string, string> = {}
   for (const [argument, { required, values: allowed }] of Object.entries(declared)) {
@@ -43,12 +62,17 @@ function checkArguments({ name, arguments: declared = {} }: Prompt, given: Param
     if (value === undefined) {
       if (required !== false) problems.push(`${argument} is required`)
     } else if (typeof value !== 'string') problems.push(`${argument} must be a string`)
-    else if (allowed !== undefined && !allowed.includes(value)) problems.push(`${argument} must be one of ${allowed.join(', ')}`)
+    else if (allowed !== undefined && !allowed.includes(value))
+      problems.push(`${argument} must be one of ${allowed.join(', ')}`)
     else values[argument] = value
   }
   for (const argument of Object.keys(given))
     if (!Object.hasOwn(declared, argument)) problems.push(`${truncate(argument)} is not known here`)
-  if (problems.length > 0) throw new RpcError(INVALID_PARAMS, `Invalid arguments for prompt ${name}: ${problems.slice(0, 20).join('; ')}`)
+  if (problems.length > 0)
+    throw new RpcError(
+      INVALID_PARAMS,
+      `Invalid arguments for prompt ${name}: ${problems.slice(0, 20).join('; ')}`,
+    )
   return values
 }
 
@@ -57,11 +81,16 @@ function resultOf(built: unknown): GetPromptResult {
   if (!isObject(built) || !('messages' in built)) return { messages: messagesOf(built) }
   const { messages, description, _meta, ...others } = built
   const [other] = Object.keys(others)
-  if (other !== undefined) throw new TypeError(`its result has "messages" and "${other}", which is no member of a GetPromptResult`)
-  if (!Array.isArray(messages)) throw new TypeError('its result has "messages" that are not an array')
+  if (other !== undefined)
+    throw new TypeError(
+      `its result has "messages" and "${other}", which is no member of a GetPromptResult`,
+    )
+  if (!Array.isArray(messages))
+    throw new TypeError('its result has "messages" that are not an array')
   if (description !== undefined && typeof description !== 'string')
     throw new TypeError('its result has a "description" that is not a string')
-  if (_meta !== undefined && !isObject(_meta)) throw new TypeError('its result has a "_meta" that is not an object')
+  if (_meta !== undefined && !isObject(_meta))
+    throw new TypeError('its result has a "_meta" that is not an object')
   return {
     messages: messagesOf(messages),
     ...(description === undefined ? {} : { description }),
@@ -70,23 +99,38 @@ function resultOf(built: unknown): GetPromptResult {
 }
 
 function messagesOf(built: unknown): PromptMessage[] {
-  if (!Array.isArray(built)) return isMessage(built) ? [messageOf(built)] : [{ role: 'user', content: blockOf(built) }]
+  if (!Array.isArray(built))
+    return isMessage(built) ? [messageOf(built)] : [{ role: 'user', content: blockOf(built) }]
   return built.map((item: unknown, index) => {
-    if (!isMessage(item)) throw new TypeError(`messages[${index}] must have a "role", "user" or "assistant", and a "content"`)
+    if (!isMessage(item))
+      throw new TypeError(
+        `messages[${index}] must have a "role", "user" or "assistant", and a "content"`,
+      )
     return messageOf(item)
   })
 }
 
-function messageOf({ role, content }: { role: PromptMessage['role']; content: unknown }): PromptMessage {
+function messageOf({
+  role,
+  content,
+}: {
+  role: PromptMessage['role']
+  content: unknown
+}): PromptMessage {
   return { role, content: blockOf(content) }
 }
 
 function isMessage(value: unknown): value is { role: 'user' | 'assistant'; content: unknown } {
-  return isObject(value) && (value['role'] === 'user' || value['role'] === 'assistant') && 'content' in value
+  return (
+    isObject(value) &&
+    (value['role'] === 'user' || value['role'] === 'assistant') &&
+    'content' in value
+  )
 }
 
 function blockOf(content: unknown): PromptMessage['content'] {
   const [block, ...more] = blocksOf(content as string) // it throws where it is neither text nor a block
-  if (block === undefined || more.length > 0) throw new TypeError('a message of a prompt has one piece of content')
+  if (block === undefined || more.length > 0)
+    throw new TypeError('a message of a prompt has one piece of content')
   return block
 }

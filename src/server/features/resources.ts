@@ -3,7 +3,12 @@ import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import { RESOURCE_NOT_FOUND } from '../../protocol/errors.js'
-import type { ReadResourceResult, ResourceContents, ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
+import type {
+  ReadResourceResult,
+  ResourceContents,
+  ResourceListing,
+  ResourceTemplateListing,
+} from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Resource } from '../define.js'
 import { isToolError } from '../failure.js'
@@ -22,15 +27,20 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
   const found = new Map<string, ResourceListing>()
   const seen = allSeenBy(server.resources.values(), connection.caller)
   const add = (key: string, listing: ResourceListing) => found.has(key) || found.set(key, listing)
-  const hides = Array.from(server.resources.entries()).some(({ definition, enabled }) => !enabled || definition.visible !== undefined)
-  for (const { definition, template, listing, key } of seen instanceof Promise ? await seen : seen) {
+  const hides = Array.from(server.resources.entries()).some(
+    ({ definition, enabled }) => !enabled || definition.visible !== undefined,
+  )
+  for (const { definition, template, listing, key } of seen instanceof Promise
+    ? await seen
+    : seen) {
     if (template === undefined) add(key, listing as ResourceListing) // a fixed one has a URI
     else if (definition.list !== undefined) {
       for (const each of await definition.list(call)) {
         const listed = checked(each, definition)
         // A template does not list what another definition hides from this caller.
         const claim = hides ? claimOn(server, listed.uri) : undefined
-        if (claim === undefined || !(await isHidden(claim, context))) add(normalizeUri(listed.uri).text, listed)
+        if (claim === undefined || !(await isHidden(claim, context)))
+          add(normalizeUri(listed.uri).text, listed)
       }
     }
   }
@@ -40,32 +50,57 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
 /** An entry of a template's list; it is of the template's type unless it says otherwise. */
 function checked(listing: ResourceListing, { uri, mimeType }: Resource): ResourceListing {
   if (!isObject(listing) || typeof listing.uri !== 'string' || typeof listing.name !== 'string')
-    throw new TypeError(`Resource ${JSON.stringify(uri)}: "list" gave something without a "uri" and a "name"`)
-  return mimeType === undefined || listing.mimeType !== undefined ? listing : { ...listing, mimeType }
+    throw new TypeError(
+      `Resource ${JSON.stringify(uri)}: "list" gave something without a "uri" and a "name"`,
+    )
+  return mimeType === undefined || listing.mimeType !== undefined
+    ? listing
+    : { ...listing, mimeType }
 }
 
-export function allTemplates({ server, connection }: Context): ResourceTemplateListing[] | Promise<ResourceTemplateListing[]> {
+export function allTemplates({
+  server,
+  connection,
+}: Context): ResourceTemplateListing[] | Promise<ResourceTemplateListing[]> {
   const templates = [...server.resources.values()].filter(({ template }) => template !== undefined)
-  return andThen(allSeenBy(templates, connection.caller), (seen) => seen.map(({ listing }) => listing as ResourceTemplateListing)) // a template has one
+  return andThen(allSeenBy(templates, connection.caller), (seen) =>
+    seen.map(({ listing }) => listing as ResourceTemplateListing),
+  ) // a template has one
 }
 
 export function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
-  if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
+  if (typeof uri !== 'string')
+    throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
   // Without a promise in between, the handler starts in the order in which requests came.
-  return Promise.resolve(andThen(findFor(context, uri), ({ found }) => readFound(found, uri, context)))
+  return Promise.resolve(
+    andThen(findFor(context, uri), ({ found }) => readFound(found, uri, context)),
+  )
 }
 
-async function readFound(found: Found | undefined, uri: string, context: Context): Promise<ReadResourceResult> {
+async function readFound(
+  found: Found | undefined,
+  uri: string,
+  context: Context,
+): Promise<ReadResourceResult> {
   const value = found === undefined ? undefined : await read(found, context)
   if (found === undefined || value === undefined)
-    throw new RpcError(context.connection.revision.resourceNotFound, `Resource not found: ${truncate(uri)}`, {
-      uri: truncate(uri, MAX_URI),
-    })
+    throw new RpcError(
+      context.connection.revision.resourceNotFound,
+      `Resource not found: ${truncate(uri)}`,
+      {
+        uri: truncate(uri, MAX_URI),
+      },
+    )
   context.cache = { ...UNCACHED, ...found.definition.cache }
-  return wellFormed(`Resource ${found.definition.uri}`, context, () => resultOf(value, uri, found.definition.mimeType))
+  return wellFormed(`Resource ${found.definition.uri}`, context, () =>
+    resultOf(value, uri, found.definition.mimeType),
+  )
 }
 
-async function read({ definition, variables }: Found, { call, connection }: Context): Promise<unknown> {
+async function read(
+  { definition, variables }: Found,
+  { call, connection }: Context,
+): Promise<unknown> {
   try {
     return await definition.read(variables, call)
   } catch (error) {
@@ -111,8 +146,13 @@ function claimOn({ resources }: Server, uri: string): Claim | undefined {
     const variables = template?.match(text, cased)
     if (variables === undefined) {
       const forAll = enabled && definition.visible === undefined && definition.scopes === undefined
-      if (forAll || !(template === undefined ? served.folded === folded : template.matchesFolded(folded))) continue
-    } else if (definition.anyPath === true || template?.leadsOut(variables) === false) claim.found = { definition, variables }
+      if (
+        forAll ||
+        !(template === undefined ? served.folded === folded : template.matchesFolded(folded))
+      )
+        continue
+    } else if (definition.anyPath === true || template?.leadsOut(variables) === false)
+      claim.found = { definition, variables }
     claim.entries.push(entry)
   }
   return claim.entries.length > 0 ? claim : undefined
@@ -155,13 +195,22 @@ export function mayWatch(context: Context, uri: string): boolean | Promise<boole
 
 /** What `read` returned, as a result: text, bytes, or one or several contents in full; a `ReadResourceResult` is taken as it is. */
 function resultOf(value: unknown, uri: string, mimeType: string | undefined): ReadResourceResult {
-  if (!isObject(value) || !('contents' in value)) return { contents: contentsOf(value, uri, mimeType) }
+  if (!isObject(value) || !('contents' in value))
+    return { contents: contentsOf(value, uri, mimeType) }
   const { contents, _meta, ...others } = value
   const [other] = Object.keys(others)
-  if (other !== undefined) throw new TypeError(`its result has "contents" and "${other}", which is no member of a ReadResourceResult`)
-  if (!Array.isArray(contents)) throw new TypeError('its result has "contents" that are not an array')
-  if (_meta !== undefined && !isObject(_meta)) throw new TypeError('its result has a "_meta" that is not an object')
-  return { contents: contentsOf(contents, uri, mimeType), ...(_meta === undefined ? {} : { _meta }) }
+  if (other !== undefined)
+    throw new TypeError(
+      `its result has "contents" and "${other}", which is no member of a ReadResourceResult`,
+    )
+  if (!Array.isArray(contents))
+    throw new TypeError('its result has "contents" that are not an array')
+  if (_meta !== undefined && !isObject(_meta))
+    throw new TypeError('its result has a "_meta" that is not an object')
+  return {
+    contents: contentsOf(contents, uri, mimeType),
+    ...(_meta === undefined ? {} : { _meta }),
+  }
 }
 
 function contentsOf(value: unknown, uri: string, mimeType: string | undefined): ResourceContents[] {
@@ -171,16 +220,25 @@ function contentsOf(value: unknown, uri: string, mimeType: string | undefined): 
     if (typeof item === 'string') return { uri, ...type, text: item }
     if (item instanceof Uint8Array) return { uri, ...type, blob: base64(item) }
     const { text, blob } = isObject(item) ? item : {}
-    if (!isObject(item) || (typeof text !== 'string' && typeof blob !== 'string' && !(blob instanceof Uint8Array)))
-      throw new TypeError(`contents[${index}] must be a string, bytes, or an object with a "text" or a "blob"`)
+    if (
+      !isObject(item) ||
+      (typeof text !== 'string' && typeof blob !== 'string' && !(blob instanceof Uint8Array))
+    )
+      throw new TypeError(
+        `contents[${index}] must be a string, bytes, or an object with a "text" or a "blob"`,
+      )
     for (const name of ['uri', 'mimeType'])
-      if (item[name] !== undefined && typeof item[name] !== 'string') throw new TypeError(`contents[${index}].${name} must be a string`)
-    return blob instanceof Uint8Array ? { uri, ...type, ...item, blob: base64(blob) } : { uri, ...type, ...item }
+      if (item[name] !== undefined && typeof item[name] !== 'string')
+        throw new TypeError(`contents[${index}].${name} must be a string`)
+    return blob instanceof Uint8Array
+      ? { uri, ...type, ...item, blob: base64(blob) }
+      : { uri, ...type, ...item }
   })
 }
 
 function base64(bytes: Uint8Array): string {
   let binary = ''
-  for (let at = 0; at < bytes.length; at += 0x8000) binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000))
+  for (let at = 0; at < bytes.length; at += 0x8000)
+    binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000))
   return btoa(binary)
 }

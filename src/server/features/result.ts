@@ -10,9 +10,17 @@ import { type ToolResult, isBranded } from '../define.js'
  * is one, and anything else becomes JSON text.
  * Throws where the value does not fit the schema or cannot be written as JSON.
  */
-export function resultOf(returned: unknown, output: Checker | undefined): CallToolResult | Promise<CallToolResult> {
-  if (typeof returned === 'string' && output === undefined) return { content: [{ type: 'text', text: returned }], isError: false }
-  const parts: ToolResult = isBranded(returned) ? returned : output === undefined ? partsOf(returned) : { value: returned }
+export function resultOf(
+  returned: unknown,
+  output: Checker | undefined,
+): CallToolResult | Promise<CallToolResult> {
+  if (typeof returned === 'string' && output === undefined)
+    return { content: [{ type: 'text', text: returned }], isError: false }
+  const parts: ToolResult = isBranded(returned)
+    ? returned
+    : output === undefined
+      ? partsOf(returned)
+      : { value: returned }
   // The success schema says nothing about failures.
   if (output === undefined || parts.isError === true) return assemble(parts, asJson(parts.value))
   const outcome = output.check(asJson(parts.value))
@@ -23,9 +31,15 @@ export function resultOf(returned: unknown, output: Checker | undefined): CallTo
 }
 
 /** Told where a tool with an `output` schema returns what looks like a whole result. */
-export const VALUE_HINT = 'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
+export const VALUE_HINT =
+  'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
 
-const RESULT_MEMBERS: ReadonlySet<string> = new Set(['content', 'structuredContent', 'isError', '_meta'])
+const RESULT_MEMBERS: ReadonlySet<string> = new Set([
+  'content',
+  'structuredContent',
+  'isError',
+  '_meta',
+])
 
 /** Whether a value looks like a `CallToolResult`, as handlers return it elsewhere: it has nothing but members of one. */
 export function isResultShaped(value: unknown): value is Record<string, unknown> {
@@ -38,10 +52,14 @@ function partsOf(returned: unknown): ToolResult {
   if (!isResultShaped(returned)) return { content: contentOf(returned) }
   const { content, structuredContent, isError, _meta } = returned
   const wrong = (problem: string) =>
-    new TypeError(`its result looks like a CallToolResult, but ${problem}; to send such a value as JSON text, return JSON.stringify(value)`)
+    new TypeError(
+      `its result looks like a CallToolResult, but ${problem}; to send such a value as JSON text, return JSON.stringify(value)`,
+    )
   if (content === undefined && structuredContent === undefined) throw wrong('it has no "content"')
-  if (content !== undefined && !Array.isArray(content)) throw wrong('its "content" is not an array of content blocks')
-  if (isError !== undefined && typeof isError !== 'boolean') throw wrong('its "isError" is not true or false')
+  if (content !== undefined && !Array.isArray(content))
+    throw wrong('its "content" is not an array of content blocks')
+  if (isError !== undefined && typeof isError !== 'boolean')
+    throw wrong('its "isError" is not true or false')
   if (_meta !== undefined && !isObject(_meta)) throw wrong('its "_meta" is not an object')
   const parts: ToolResult = { value: structuredContent, isError: isError === true }
   if (content !== undefined) parts.content = content as ContentBlock[] // each is looked at by `blocksOf`
@@ -58,22 +76,31 @@ function asJson(value: unknown): unknown {
 
 function isPlainJson(value: unknown): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
-  if (typeof value !== 'object' || value === null) return !['bigint', 'function', 'symbol'].includes(typeof value)
+  if (typeof value !== 'object' || value === null)
+    return !['bigint', 'function', 'symbol'].includes(typeof value)
   if (Array.isArray(value)) return value.every(isPlainJson)
   const prototype: unknown = Object.getPrototypeOf(value)
-  return (prototype === Object.prototype || prototype === null) && !('toJSON' in value) && Object.values(value).every(isPlainJson)
+  return (
+    (prototype === Object.prototype || prototype === null) &&
+    !('toJSON' in value) &&
+    Object.values(value).every(isPlainJson)
+  )
 }
 
 function fitting(outcome: Outcome, hint: string): unknown {
   if (outcome.issues === undefined) return outcome.value
-  throw new TypeError(`its result does not match its output schema: ${describeIssues(outcome.issues)}${hint}`)
+  throw new TypeError(
+    `its result does not match its output schema: ${describeIssues(outcome.issues)}${hint}`,
+  )
 }
 
 function assemble({ content, meta, isError }: ToolResult, value: unknown): CallToolResult {
-  if (meta !== undefined && !isObject(meta)) throw new TypeError('its result has a `meta` that is no object')
+  if (meta !== undefined && !isObject(meta))
+    throw new TypeError('its result has a `meta` that is no object')
   const blocks = content === undefined ? [] : blocksOf(content)
   // A client that does not read structured content still gets the value, as text.
-  if (value !== undefined && content === undefined) blocks.push({ type: 'text', text: toJson(value) })
+  if (value !== undefined && content === undefined)
+    blocks.push({ type: 'text', text: toJson(value) })
   const result: CallToolResult = { content: blocks, isError: isError === true }
   if (value !== undefined) result.structuredContent = value
   if (meta !== undefined) result._meta = meta
@@ -83,15 +110,25 @@ function assemble({ content, meta, isError }: ToolResult, value: unknown): CallT
 function contentOf(value: unknown): ContentBlock[] {
   if (value === undefined) return []
   if (isBlock(value)) return [value]
-  if (Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string' || isBlock(item))) return blocksOf(value)
+  if (
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.every((item) => typeof item === 'string' || isBlock(item))
+  )
+    return blocksOf(value)
   return [{ type: 'text', text: toJson(value) }]
 }
 
-export function blocksOf(content: string | ContentBlock | readonly (string | ContentBlock)[]): ContentBlock[] {
+export function blocksOf(
+  content: string | ContentBlock | readonly (string | ContentBlock)[],
+): ContentBlock[] {
   const items = typeof content === 'string' || !Array.isArray(content) ? [content] : content
   return items.map((item: string | ContentBlock, index) => {
     if (typeof item === 'string') return { type: 'text', text: item }
-    if (!isBlock(item)) throw new TypeError(`content[${index}] is neither a string nor a content block: ${faultOf(item)}`)
+    if (!isBlock(item))
+      throw new TypeError(
+        `content[${index}] is neither a string nor a content block: ${faultOf(item)}`,
+      )
     return item
   })
 }
@@ -109,7 +146,12 @@ function faultOf(item: unknown): string {
   const type = isObject(item) ? item['type'] : undefined
   const needs = typeof type === 'string' && Object.hasOwn(NEEDS, type) ? NEEDS[type] : undefined
   if (needs !== undefined) return `one of type "${String(type)}" needs ${needs}`
-  const found = typeof type === 'string' ? JSON.stringify(type.slice(0, 50)) : type === undefined ? 'missing' : `a ${typeof type}`
+  const found =
+    typeof type === 'string'
+      ? JSON.stringify(type.slice(0, 50))
+      : type === undefined
+        ? 'missing'
+        : `a ${typeof type}`
   return `its "type" is ${found}; it must be one of ${Object.keys(NEEDS).join(', ')}`
 }
 
@@ -118,9 +160,12 @@ function toJson(value: unknown): string {
     // Functions and symbols are not JSON at all.
     return JSON.stringify(value) ?? 'null'
   } catch (error) {
-    throw new TypeError(`its result cannot be written as JSON: ${error instanceof Error ? error.message : 'it is not JSON'}`, {
-      cause: error,
-    })
+    throw new TypeError(
+      `its result cannot be written as JSON: ${error instanceof Error ? error.message : 'it is not JSON'}`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 

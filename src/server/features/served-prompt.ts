@@ -25,7 +25,8 @@ const MEMBERS = {
 type Fail = (problem: string) => Error
 
 export function preparePrompt(definition: Prompt): ServedPrompt {
-  if (!isObject(definition)) throw new TypeError('A prompt must be an object, as prompt({ … }) makes it')
+  if (!isObject(definition))
+    throw new TypeError('A prompt must be an object, as prompt({ … }) makes it')
   const { name, title, description, icons, meta, arguments: declared = {}, build } = definition
   const fail = (problem: string) => new TypeError(`Prompt ${JSON.stringify(name)}: ${problem}`)
   if (typeof name !== 'string' || name === '') throw fail('its name must be a non-empty string')
@@ -43,19 +44,28 @@ export function preparePrompt(definition: Prompt): ServedPrompt {
   return { definition, listing: listable(listing, fail) }
 }
 
-const ARGUMENT_MEMBERS: Readonly<Record<keyof PromptArgument, [holds: (value: unknown) => boolean, what: string]>> = {
+const ARGUMENT_MEMBERS: Readonly<
+  Record<keyof PromptArgument, [holds: (value: unknown) => boolean, what: string]>
+> = {
   title: [(value) => typeof value === 'string', 'a string'],
   description: [(value) => typeof value === 'string', 'a string'],
   required: [(value) => typeof value === 'boolean', 'true or false'],
-  values: [(value) => Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string'), 'an array of strings'],
+  values: [
+    (value) =>
+      Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string'),
+    'an array of strings',
+  ],
   complete: [(value) => typeof value === 'function', 'a function of what has been typed'],
 }
-const STRINGS = 'The arguments of a prompt are strings: name each, as in { code: { description: "What to review", required: false } }'
+const STRINGS =
+  'The arguments of a prompt are strings: name each, as in { code: { description: "What to review", required: false } }'
 
 /** Schemas would be listed as arguments of nonsensical names. */
 function checkArguments(declared: unknown, fail: Fail): void {
   if (!isObject(declared) || isSchema(declared)) {
-    throw fail(`"arguments" must be an object with a member for each argument, not ${kindOf(declared)}. ${STRINGS}`)
+    throw fail(
+      `"arguments" must be an object with a member for each argument, not ${kindOf(declared)}. ${STRINGS}`,
+    )
   }
   if (declared['type'] === 'object') throw fail(`"arguments" looks like a JSON Schema. ${STRINGS}`)
   for (const [name, facts] of Object.entries(declared)) checkArgument(name, facts, fail)
@@ -65,14 +75,21 @@ function checkArgument(name: string, facts: unknown, fail: Fail): void {
   const argument = `the argument ${JSON.stringify(name)}`
   if (name === '') throw fail('an argument needs a name that is not empty')
   if (isSchema(facts)) throw fail(`${argument} is a schema. ${STRINGS}`)
-  if (!isObject(facts)) throw fail(`${argument} must be an object, not ${kindOf(facts)}. ${STRINGS}`)
+  if (!isObject(facts))
+    throw fail(`${argument} must be an object, not ${kindOf(facts)}. ${STRINGS}`)
   for (const [member, value] of Object.entries(facts)) {
-    const [holds, what] = (Object.hasOwn(ARGUMENT_MEMBERS, member) && ARGUMENT_MEMBERS[member as keyof PromptArgument]) || [] // it is one of them
+    const [holds, what] =
+      (Object.hasOwn(ARGUMENT_MEMBERS, member) &&
+        ARGUMENT_MEMBERS[member as keyof PromptArgument]) ||
+      [] // it is one of them
     if (holds === undefined) {
       const known = Object.keys(ARGUMENT_MEMBERS).join(', ')
-      throw fail(`${argument} has "${member}", which is none of ${known}${member === 'type' ? `. ${STRINGS}` : ''}`)
+      throw fail(
+        `${argument} has "${member}", which is none of ${known}${member === 'type' ? `. ${STRINGS}` : ''}`,
+      )
     }
-    if (value !== undefined && !holds(value)) throw fail(`"${member}" of ${argument} must be ${what}`)
+    if (value !== undefined && !holds(value))
+      throw fail(`"${member}" of ${argument} must be ${what}`)
     if (member === 'values' && Array.isArray(value) && new Set(value).size < value.length)
       throw fail(`"values" of ${argument} has the same value twice`)
   }
@@ -85,5 +102,8 @@ function kindOf(value: unknown): string {
 
 /** A schema of zod, valibot, arktype or the like. */
 function isSchema(value: unknown): boolean {
-  return ((typeof value === 'object' && value !== null) || typeof value === 'function') && ('~standard' in value || '_def' in value)
+  return (
+    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+    ('~standard' in value || '_def' in value)
+  )
 }

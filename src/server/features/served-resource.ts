@@ -37,9 +37,14 @@ const MEMBERS = {
   complete: true,
 } as const satisfies Record<keyof Resource, true>
 
-export function prepareResource(definition: Resource, others: Iterable<ServedResource>): ServedResource {
-  if (!isObject(definition)) throw new TypeError('A resource must be an object, as resource({ … }) makes it')
-  const { uri, name, title, description, mimeType, size, annotations, icons, meta, read } = definition
+export function prepareResource(
+  definition: Resource,
+  others: Iterable<ServedResource>,
+): ServedResource {
+  if (!isObject(definition))
+    throw new TypeError('A resource must be an object, as resource({ … }) makes it')
+  const { uri, name, title, description, mimeType, size, annotations, icons, meta, read } =
+    definition
   const fail = (problem: string) => new TypeError(`Resource ${JSON.stringify(uri)}: ${problem}`)
   if (typeof uri !== 'string' || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
     throw fail('its URI must begin with a scheme, such as file: or config:')
@@ -58,7 +63,13 @@ export function prepareResource(definition: Resource, others: Iterable<ServedRes
     template === undefined
       ? { uri, name: name ?? uri, ...shared, ...present({ size }) }
       : { uriTemplate: uri, name: name ?? uri, ...shared }
-  return { definition, template, listing: listable(listing, fail), key: normalized.text, folded: foldUri(normalized) }
+  return {
+    definition,
+    template,
+    listing: listable(listing, fail),
+    key: normalized.text,
+    folded: foldUri(normalized),
+  }
 }
 
 function makeTemplate(uri: string, fail: (problem: string) => Error): UriTemplate {

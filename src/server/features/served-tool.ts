@@ -44,21 +44,41 @@ const WIRE_NAMES = { inputSchema: 'input', outputSchema: 'output', _meta: 'meta'
 type Handle = (name: string, input: unknown, call: Call) => unknown
 
 export function prepareTool(definition: Tool, handle: Handle | undefined): ServedTool {
-  if (!isObject(definition)) throw new TypeError('A tool must be an object, as tool({ … }) makes it')
-  const { name, title, description, annotations, icons, meta, timeout, concurrency, queue = 1000, maxResult, run } = definition
+  if (!isObject(definition))
+    throw new TypeError('A tool must be an object, as tool({ … }) makes it')
+  const {
+    name,
+    title,
+    description,
+    annotations,
+    icons,
+    meta,
+    timeout,
+    concurrency,
+    queue = 1000,
+    maxResult,
+    run,
+  } = definition
   // https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names
   if (typeof name !== 'string' || !/^[A-Za-z0-9_.-]{1,128}$/.test(name)) {
-    throw new TypeError(`Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`)
+    throw new TypeError(
+      `Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`,
+    )
   }
   const fail = (problem: string) => new TypeError(`Tool "${name}": ${problem}`)
-  for (const [wrong, right] of Object.entries(WIRE_NAMES)) if (wrong in definition) throw fail(`"${wrong}" is called "${right}" here`)
+  for (const [wrong, right] of Object.entries(WIRE_NAMES))
+    if (wrong in definition) throw fail(`"${wrong}" is called "${right}" here`)
   checkSlips(definition, MEMBERS, fail)
   checkFacts(definition, fail)
   const input = ready(definition.input, 'input', fail)
   if (input.json['type'] !== 'object')
-    throw fail('its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise')
-  const output = definition.output === undefined ? undefined : ready(definition.output, 'output', fail)
-  for (const [side, schema] of Object.entries({ input, output })) checkProperties(schema?.json['properties'], side, fail)
+    throw fail(
+      'its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise',
+    )
+  const output =
+    definition.output === undefined ? undefined : ready(definition.output, 'output', fail)
+  for (const [side, schema] of Object.entries({ input, output }))
+    checkProperties(schema?.json['properties'], side, fail)
   // What is longer, a timer takes for no time at all.
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0 && timeout < 2 ** 31)) {
     throw fail('"timeout" must be a number of milliseconds above 0 and below 2147483648')
@@ -68,10 +88,13 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
   if (maxResult !== undefined && !(Number.isInteger(maxResult) && maxResult > 0))
     throw fail('"maxResult" must be a number of bytes above 0')
   if (!(Number.isInteger(queue) && queue >= 0)) throw fail('"queue" must be a whole number')
-  const runner = run ?? (handle === undefined ? undefined : (input: unknown, call: Call) => handle(name, input, call))
+  const runner =
+    run ??
+    (handle === undefined ? undefined : (input: unknown, call: Call) => handle(name, input, call))
   if (runner === undefined) throw fail('it has no "run", and the server has no "handle" for it')
   for (const [field, value] of Object.entries({ run, handle }))
-    if (value !== undefined && typeof value !== 'function') throw fail(`"${field}" must be a function`)
+    if (value !== undefined && typeof value !== 'function')
+      throw fail(`"${field}" must be a function`)
   const shown = { title, description, outputSchema: output?.json, annotations, icons, _meta: meta }
   const listing: ToolListing = listable({ name, inputSchema: input.json, ...present(shown) }, fail)
   return {
@@ -86,7 +109,11 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
 }
 
 /** What is valid JSON Schema, but no schema of MCP. https://modelcontextprotocol.io/specification/2025-11-25/schema#tool */
-function checkProperties(properties: unknown, side: string, fail: (problem: string) => Error): void {
+function checkProperties(
+  properties: unknown,
+  side: string,
+  fail: (problem: string) => Error,
+): void {
   for (const [name, schema] of Object.entries(Object(properties)))
     if (typeof schema === 'boolean')
       throw fail(
@@ -94,11 +121,19 @@ function checkProperties(properties: unknown, side: string, fail: (problem: stri
       )
 }
 
-function ready(schema: Schema, side: 'input' | 'output', fail: (problem: string) => Error): Checker {
+function ready(
+  schema: Schema,
+  side: 'input' | 'output',
+  fail: (problem: string) => Error,
+): Checker {
   return attempt(() => checker(schema, side), side, fail)
 }
 
-function attempt<Value>(make: () => Value, side: 'input' | 'output', fail: (problem: string) => Error): Value {
+function attempt<Value>(
+  make: () => Value,
+  side: 'input' | 'output',
+  fail: (problem: string) => Error,
+): Value {
   try {
     return make()
   } catch (error) {

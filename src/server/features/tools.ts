@@ -14,13 +14,19 @@ import { VALUE_HINT, isResultShaped, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
 export function allTools({ server, connection }: Context): ToolListing[] | Promise<ToolListing[]> {
-  return andThen(allSeenBy(server.tools.values(), connection.caller), (seen) => seen.map(({ listing }) => listing))
+  return andThen(allSeenBy(server.tools.values(), connection.caller), (seen) =>
+    seen.map(({ listing }) => listing),
+  )
 }
 
-export function callTool(context: Context, params: Params): CallToolResult | Promise<CallToolResult> {
+export function callTool(
+  context: Context,
+  params: Params,
+): CallToolResult | Promise<CallToolResult> {
   const { server, connection } = context
   const { name, arguments: input = {} } = params
-  if (typeof name !== 'string') throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a tool')
+  if (typeof name !== 'string')
+    throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a tool')
   const tool = server.tools.get(name)
   if (tool === undefined) throw unknown(name)
   return andThen<boolean, CallToolResult>(seenBy(tool.definition, connection.caller), (seen) => {
@@ -29,11 +35,18 @@ export function callTool(context: Context, params: Params): CallToolResult | Pro
   })
 }
 
-function callSeen(tool: ServedTool, input: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
+function callSeen(
+  tool: ServedTool,
+  input: unknown,
+  context: Context,
+): CallToolResult | Promise<CallToolResult> {
   checkScopes(tool.definition, context)
-  if (!isObject(input)) throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
+  if (!isObject(input))
+    throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   return andThen<Outcome, CallToolResult>(tool.input.check(input), (outcome) =>
-    outcome.issues === undefined ? run(tool, outcome.value, context) : refuse(tool, outcome.issues, context),
+    outcome.issues === undefined
+      ? run(tool, outcome.value, context)
+      : refuse(tool, outcome.issues, context),
   )
 }
 
@@ -43,22 +56,35 @@ function unknown(name: string): RpcError {
 
 function refuse(tool: ServedTool, issues: readonly Issue[], { server }: Context): CallToolResult {
   const text = `Invalid arguments for ${tool.listing.name}: ${describeIssues(issues)}`
-  if (server.invalidArguments === 'protocol') throw new RpcError(INVALID_PARAMS, text, { issues: issues.slice(0, MAX_ISSUES) })
+  if (server.invalidArguments === 'protocol')
+    throw new RpcError(INVALID_PARAMS, text, { issues: issues.slice(0, MAX_ISSUES) })
   return failed(text)
 }
 
-function run(tool: ServedTool, input: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
+function run(
+  tool: ServedTool,
+  input: unknown,
+  context: Context,
+): CallToolResult | Promise<CallToolResult> {
   // Its arguments may have been checked for a while: it may be cancelled by now.
   if (!context.call.open) return { content: [] }
   const { definition, turnstile } = tool
-  if (definition.timeout === undefined && turnstile === undefined) return attempt(tool, input, context)
+  if (definition.timeout === undefined && turnstile === undefined)
+    return attempt(tool, input, context)
   const stay = new Stay(turnstile)
   context.call.stay = stay
-  return definition.timeout === undefined ? runInTurn(tool, stay, input, context) : runTimed(tool, stay, input, context, definition.timeout)
+  return definition.timeout === undefined
+    ? runInTurn(tool, stay, input, context)
+    : runTimed(tool, stay, input, context, definition.timeout)
 }
 
 /** Waits for its turn only if there is no room, so that calls start in the order in which they came. */
-function runInTurn(tool: ServedTool, stay: Stay, input: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
+function runInTurn(
+  tool: ServedTool,
+  stay: Stay,
+  input: unknown,
+  context: Context,
+): CallToolResult | Promise<CallToolResult> {
   const go = () => {
     let result: CallToolResult | Promise<CallToolResult>
     try {
@@ -81,7 +107,13 @@ function runInTurn(tool: ServedTool, stay: Stay, input: unknown, context: Contex
 }
 
 /** The time includes waiting for its turn: the caller waits for both. */
-function runTimed(tool: ServedTool, stay: Stay, input: unknown, context: Context, timeout: number): Promise<CallToolResult> {
+function runTimed(
+  tool: ServedTool,
+  stay: Stay,
+  input: unknown,
+  context: Context,
+  timeout: number,
+): Promise<CallToolResult> {
   const controller = new AbortController()
   context.call.endWith(controller.signal)
   return new Promise((resolve, reject) => {
@@ -90,12 +122,18 @@ function runTimed(tool: ServedTool, stay: Stay, input: unknown, context: Context
       resolve(failed(text))
       controller.abort(new Error(text))
     })
-    new Promise<CallToolResult>((begin) => begin(runInTurn(tool, stay, input, context))).then(resolve, reject).finally(() => stay.end())
+    new Promise<CallToolResult>((begin) => begin(runInTurn(tool, stay, input, context)))
+      .then(resolve, reject)
+      .finally(() => stay.end())
   })
 }
 
 /** Runs the handler; whatever it does becomes a result, or an RpcError where the server wants that. */
-function attempt(tool: ServedTool, input: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
+function attempt(
+  tool: ServedTool,
+  input: unknown,
+  context: Context,
+): CallToolResult | Promise<CallToolResult> {
   const fail = (error: unknown) => failure(tool, error, context)
   try {
     const returned = tool.run(input, context.call)
@@ -113,7 +151,11 @@ function attempt(tool: ServedTool, input: unknown, context: Context): CallToolRe
 /** Tools with an `output` schema that have returned what looks like a whole result: one warning is enough. */
 const warned = new WeakSet<ServedTool>()
 
-function finish(tool: ServedTool, returned: unknown, context: Context): CallToolResult | Promise<CallToolResult> {
+function finish(
+  tool: ServedTool,
+  returned: unknown,
+  context: Context,
+): CallToolResult | Promise<CallToolResult> {
   const { server, connection } = context
   const result = resultOf(returned, tool.output)
   if (tool.output !== undefined && !warned.has(tool) && isResultShaped(returned)) {
@@ -123,19 +165,33 @@ function finish(tool: ServedTool, returned: unknown, context: Context): CallTool
   }
   const { maxResult } = tool.definition
   if (maxResult === undefined) return result
-  const limit = (whole: CallToolResult) => server.overflow.limit(tool.listing.name, whole, maxResult, connection.caller)
+  const limit = (whole: CallToolResult) =>
+    server.overflow.limit(tool.listing.name, whole, maxResult, connection.caller)
   return result instanceof Promise ? result.then(limit) : limit(result)
 }
 
-function failure(tool: ServedTool, error: unknown, { server, call, report, remote }: Context): CallToolResult {
+function failure(
+  tool: ServedTool,
+  error: unknown,
+  { server, call, report, remote }: Context,
+): CallToolResult {
   if (error instanceof RpcError || error instanceof Suspended) throw error
   if (isToolError(error)) return failed(String(error.message))
   if (hasStopped(call.signal, error)) {
-    report({ level: 'debug', message: `Tool ${tool.listing.name} has stopped, as it was told to`, id: call.id })
+    report({
+      level: 'debug',
+      message: `Tool ${tool.listing.name} has stopped, as it was told to`,
+      id: call.id,
+    })
     return failed(`Tool ${tool.listing.name} was stopped`)
   }
   const known = remote ? ` (reference ${reference()})` : ''
-  report({ level: 'error', message: `Tool ${tool.listing.name} failed${known}`, id: call.id, error })
+  report({
+    level: 'error',
+    message: `Tool ${tool.listing.name} failed${known}`,
+    id: call.id,
+    error,
+  })
   const text = `Tool ${tool.listing.name} failed${remote ? known : `: ${messageOf(error)}`}`
   if (server.unexpectedErrors === 'protocol') throw new RpcError(INTERNAL_ERROR, text)
   return failed(text)
@@ -143,7 +199,11 @@ function failure(tool: ServedTool, error: unknown, { server, call, report, remot
 
 /** Whether it is by the signal that a handler has ended: then nobody waits for it, and nothing is wrong. */
 function hasStopped({ aborted, reason }: AbortSignal, error: unknown): boolean {
-  return aborted && (error === reason || (error instanceof Error && (error.name === 'AbortError' || error.cause === reason)))
+  return (
+    aborted &&
+    (error === reason ||
+      (error instanceof Error && (error.name === 'AbortError' || error.cause === reason)))
+  )
 }
 
 function failed(text: string): CallToolResult {

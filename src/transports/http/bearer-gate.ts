@@ -51,12 +51,18 @@ export class BearerGate implements Gate {
     const header = visit.header('authorization')
     const [, token] = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(header ?? '') ?? []
     if (token === undefined)
-      return this.#unauthorized(header === undefined ? undefined : 'the header Authorization must be the word Bearer and a token')
+      return this.#unauthorized(
+        header === undefined
+          ? undefined
+          : 'the header Authorization must be the word Bearer and a token',
+      )
     try {
       const found = this.#authorization.verify(token, visit.http)
       if (!isThenable(found)) return this.#judge(found)
       return within(PATIENCE, Promise.resolve(found))
-        .then((principal) => (principal === 'late' ? this.#unknown(new Error(LATE)) : this.#judge(principal)))
+        .then((principal) =>
+          principal === 'late' ? this.#unknown(new Error(LATE)) : this.#judge(principal),
+        )
         .catch((error: unknown) => this.#unknown(error))
     } catch (error) {
       return this.#unknown(error)
@@ -77,13 +83,18 @@ export class BearerGate implements Gate {
 
   #judge(principal: Principal | undefined): Principal | Refusal {
     // Also null, or false: not every `verify` is checked by a compiler, and whoever is nobody must not come in.
-    if (!principal) return this.#unauthorized('the token is not good, not for this server, or expired')
+    if (!principal)
+      return this.#unauthorized('the token is not good, not for this server, or expired')
     checkPrincipal('"verify" must give', principal)
     const { scopes = [] } = this.#authorization
     if (scopes.every((scope) => principal.scopes.includes(scope))) return principal
-    const error = new RpcError(INSUFFICIENT_SCOPE, `Insufficient scope: this server needs a token with ${scopes.join(' ')}`, {
-      requiredScopes: scopes,
-    })
+    const error = new RpcError(
+      INSUFFICIENT_SCOPE,
+      `Insufficient scope: this server needs a token with ${scopes.join(' ')}`,
+      {
+        requiredScopes: scopes,
+      },
+    )
     return new Refusal(403, error, this.challenge(error))
   }
 
@@ -93,7 +104,11 @@ export class BearerGate implements Gate {
       ...(problem === undefined ? {} : { error: 'invalid_token', error_description: problem }),
       ...(listed(scopes) === undefined ? {} : { scope: (scopes ?? []).join(' ') }),
     })
-    return new Refusal(401, new RpcError(UNAUTHORIZED, `Unauthorized: ${problem ?? 'send a bearer token'}`), challenge)
+    return new Refusal(
+      401,
+      new RpcError(UNAUTHORIZED, `Unauthorized: ${problem ?? 'send a bearer token'}`),
+      challenge,
+    )
   }
 
   #unknown(error: unknown): Refusal {
@@ -102,7 +117,10 @@ export class BearerGate implements Gate {
   }
 
   #challenge(parameters: Readonly<Record<string, string>>): HeaderList {
-    const all = this.#metadataUrl === undefined ? parameters : { ...parameters, resource_metadata: this.#metadataUrl }
+    const all =
+      this.#metadataUrl === undefined
+        ? parameters
+        : { ...parameters, resource_metadata: this.#metadataUrl }
     const written = Object.entries(all).map(([name, value]) => `${name}="${value}"`)
     return ['WWW-Authenticate', written.length === 0 ? 'Bearer' : `Bearer ${written.join(', ')}`]
   }

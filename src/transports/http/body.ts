@@ -5,7 +5,10 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 const NOT_UTF8 = new RpcError(PARSE_ERROR, 'Parse error: the body is not UTF-8')
 
 /** The message that a body is, and its text. */
-export function readBody(body: Uint8Array, maxDepth: number | undefined): { text: string; message: Message } {
+export function readBody(
+  body: Uint8Array,
+  maxDepth: number | undefined,
+): { text: string; message: Message } {
   let text: string
   try {
     text = utf8.decode(body)

@@ -41,7 +41,8 @@ export class Budgets {
     const { retained, pending } = this.of(principal)
     return {
       retained: new Budget(this.#limits.retainedPerSession, retained),
-      pending: principal === undefined ? new Budget(this.#limits.pendingPerClient, pending) : pending,
+      pending:
+        principal === undefined ? new Budget(this.#limits.pendingPerClient, pending) : pending,
     }
   }
 

@@ -4,7 +4,14 @@ import type { HeaderList } from './visit.js'
 
 /** https://fetch.spec.whatwg.org/#http-cors-protocol */
 export function corsHeaders(origin: string): HeaderList {
-  return ['Access-Control-Allow-Origin', origin, 'Vary', 'Origin', 'Access-Control-Expose-Headers', 'Mcp-Session-Id, WWW-Authenticate']
+  return [
+    'Access-Control-Allow-Origin',
+    origin,
+    'Vary',
+    'Origin',
+    'Access-Control-Expose-Headers',
+    'Mcp-Session-Id, WWW-Authenticate',
+  ]
 }
 
 export const PREFLIGHT: HeaderList = [

@@ -50,7 +50,8 @@ export class Described implements Channel, Exchange, Beating {
   serve(request: Request, open: (channel: Channel) => Conversation): boolean {
     const expires = this.principal?.expires
     // A call may end after its token; who listens has to come back with a new one.
-    if (expires !== undefined && request.method === 'subscriptions/listen') this.#until = { time: expires, end: () => void this.drain(0) }
+    if (expires !== undefined && request.method === 'subscriptions/listen')
+      this.#until = { time: expires, end: () => void this.drain(0) }
     this.#conversation = open(this)
     this.#receiver?.frame(request.frame, this, request)
     if (this.#state === 'ended') return false
@@ -121,7 +122,8 @@ export class Described implements Channel, Exchange, Beating {
       if (frame !== undefined) this.#outlet.send({ data: frame })
       this.#outlet.end()
     } else if (frame === undefined) visit.answer(202, headers)
-    else if (error === undefined) visit.answer(200, headers.length === 0 ? JSON_TYPE : [...JSON_TYPE, ...headers], frame)
+    else if (error === undefined)
+      visit.answer(200, headers.length === 0 ? JSON_TYPE : [...JSON_TYPE, ...headers], frame)
     else visit.answer(statusOf(error), [...JSON_TYPE, ...headers, ...challenge(error)], frame)
   }
 
@@ -129,7 +131,13 @@ export class Described implements Channel, Exchange, Beating {
     if (this.#outlet !== undefined) return this.#outlet
     const { visit, pulse, maxWaiting, headers } = this.#options
     pulse.remove(this)
-    this.#outlet = new Outlet(visit, { pulse, maxWaiting, headers, gone: () => this.#gone(), until: this.#until })
+    this.#outlet = new Outlet(visit, {
+      pulse,
+      maxWaiting,
+      headers,
+      gone: () => this.#gone(),
+      until: this.#until,
+    })
     return this.#outlet
   }
 

@@ -51,7 +51,12 @@ export class Endpoint {
     this.#options = options
     this.#guards = new Guards(options)
     this.#pulse = new Pulse(options.keepAlive)
-    const desk = { refuse: this.#refuse, fail: this.#fail, full: this.#full, challenge: this.#challenge }
+    const desk = {
+      refuse: this.#refuse,
+      fail: this.#fail,
+      full: this.#full,
+      challenge: this.#challenge,
+    }
     this.#handshakes = new Handshakes(options, desk, this.#pulse)
     this.#bodies = new Budget(options.maxBodies)
   }
@@ -100,7 +105,11 @@ export class Endpoint {
 
   readonly #fail = (visit: Visit, error: unknown): void => {
     const reference = crypto.randomUUID().slice(0, 8)
-    this.#options.report({ level: 'error', message: `An HTTP request failed (reference ${reference})`, error })
+    this.#options.report({
+      level: 'error',
+      message: `An HTTP request failed (reference ${reference})`,
+      error,
+    })
     refuse(visit, new Refusal(500, `Internal error (reference ${reference})`))
   }
 
@@ -112,30 +121,46 @@ export class Endpoint {
     const headers = origin === undefined ? [] : corsHeaders(origin)
     const { method } = visit
     // Also for the document: clients send the version header with what they ask for.
-    if (method === 'OPTIONS' && origin !== undefined) return visit.answer(204, [...headers, ...PREFLIGHT])
+    if (method === 'OPTIONS' && origin !== undefined)
+      return visit.answer(204, [...headers, ...PREFLIGHT])
     if (visit.path !== path && visit.path !== `${path}/`) return this.#elsewhere(visit, headers)
     const document = gate?.document(visit.path)
     if (document !== undefined) return visit.answer(200, [...JSON_TYPE, ...headers], document)
-    if (this.#closing) return this.#refuse(visit, unavailable('the server is shutting down', headers))
+    if (this.#closing)
+      return this.#refuse(visit, unavailable('the server is shutting down', headers))
     if (gate === undefined) return this.#admitted({ visit, principal: undefined, headers })
     const admitted = gate.admit(visit)
     if (!(admitted instanceof Promise)) return this.#decided(visit, admitted, headers)
-    admitted.then((decided) => this.#decided(visit, decided, headers)).catch((error: unknown) => this.#fail(visit, error))
+    admitted
+      .then((decided) => this.#decided(visit, decided, headers))
+      .catch((error: unknown) => this.#fail(visit, error))
   }
 
   /** What is there beside the endpoint. */
   #elsewhere(visit: Visit, headers: HeaderList): void {
     const read = visit.method === 'GET' || visit.method === 'HEAD'
     const document = this.#options.gate?.document(visit.path)
-    if (document !== undefined && read) return visit.answer(200, [...JSON_TYPE, ...headers], document)
+    if (document !== undefined && read)
+      return visit.answer(200, [...JSON_TYPE, ...headers], document)
     if (visit.path === '/healthz' && read)
-      return visit.answer(this.#closing ? 503 : 200, JSON_TYPE, this.#closing ? '{"status":"closing"}' : '{"status":"ok"}')
-    this.#refuse(visit, new Refusal(404, `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`, headers))
+      return visit.answer(
+        this.#closing ? 503 : 200,
+        JSON_TYPE,
+        this.#closing ? '{"status":"closing"}' : '{"status":"ok"}',
+      )
+    this.#refuse(
+      visit,
+      new Refusal(404, `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`, headers),
+    )
   }
 
   #decided(visit: Visit, admitted: Principal | Refusal, headers: HeaderList): void {
-    if (!(admitted instanceof Refusal)) return this.#admitted({ visit, principal: admitted, headers })
-    this.#refuse(visit, new Refusal(admitted.status, admitted.error, [...admitted.headers, ...headers]))
+    if (!(admitted instanceof Refusal))
+      return this.#admitted({ visit, principal: admitted, headers })
+    this.#refuse(
+      visit,
+      new Refusal(admitted.status, admitted.error, [...admitted.headers, ...headers]),
+    )
   }
 
   #admitted(arrival: Arrival): void {
@@ -157,12 +182,21 @@ export class Endpoint {
     const { visit, headers } = arrival
     const { maxBody, maxDepth } = this.#options
     const refusal = checkPost(visit, maxBody)
-    if (refusal !== undefined) return this.#refuse(visit, new Refusal(refusal.status, refusal.error, [...refusal.headers, ...headers]))
+    if (refusal !== undefined)
+      return this.#refuse(
+        visit,
+        new Refusal(refusal.status, refusal.error, [...refusal.headers, ...headers]),
+      )
     visit.read(maxBody, this.#bodies, (body) => {
       try {
         if (body === 'too long') return this.#refuse(visit, tooLarge(maxBody, headers))
-        if (body === 'too much') return this.#refuse(visit, unavailable('too much is being read', headers))
-        if (body === 'too deep') return this.#refuse(visit, new Refusal(400, 'Invalid Request: the message is nested too deeply', headers))
+        if (body === 'too much')
+          return this.#refuse(visit, unavailable('too much is being read', headers))
+        if (body === 'too deep')
+          return this.#refuse(
+            visit,
+            new Refusal(400, 'Invalid Request: the message is nested too deeply', headers),
+          )
         const { text, message } = readBody(body, maxDepth)
         this.#route(arrival, text, message)
       } catch (error) {
@@ -175,7 +209,8 @@ export class Endpoint {
   #route(arrival: Arrival, text: string, message: Message): void {
     const { visit } = arrival
     const version = visit.header('mcp-protocol-version')
-    if (selfDescribingNamed(version) || describes(message)) return this.#serveDescribed(arrival, message, version)
+    if (selfDescribingNamed(version) || describes(message))
+      return this.#serveDescribed(arrival, message, version)
     this.#handshakes.post(arrival, text, message)
   }
 
@@ -183,8 +218,10 @@ export class Endpoint {
     const { visit, principal, headers } = arrival
     // https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#sending-messages
     if (message.kind === 'notification') return visit.answer(202, headers)
-    if (message.kind === 'invalid') return this.#refuse(visit, new Refusal(400, message.error, headers), message.id)
-    if (message.kind !== 'request') return this.#refuse(visit, new Refusal(400, `Bad Request: ${NOT_ONE}`, headers))
+    if (message.kind === 'invalid')
+      return this.#refuse(visit, new Refusal(400, message.error, headers), message.id)
+    if (message.kind !== 'request')
+      return this.#refuse(visit, new Refusal(400, `Bad Request: ${NOT_ONE}`, headers))
     const wrong = (error: unknown) => {
       if (!(error instanceof RpcError)) throw error
       this.#refuse(visit, new Refusal(400, error, headers), message.id)
@@ -192,16 +229,21 @@ export class Endpoint {
     let checked: void | Promise<void>
     try {
       checkDescription(message, version)
-      checked = checkMirrors(visit, message, (tool) => this.#options.headerParameters(tool, message, principal))
+      checked = checkMirrors(visit, message, (tool) =>
+        this.#options.headerParameters(tool, message, principal),
+      )
     } catch (error) {
       return wrong(error)
     }
     if (checked === undefined) return this.#serveChecked(arrival, message)
-    checked.then(() => this.#serveChecked(arrival, message), wrong).catch((error: unknown) => this.#fail(visit, error))
+    checked
+      .then(() => this.#serveChecked(arrival, message), wrong)
+      .catch((error: unknown) => this.#fail(visit, error))
   }
 
   #serveChecked({ visit, principal, headers }: Arrival, message: Request): void {
-    if (this.#full(principal)) return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
+    if (this.#full(principal))
+      return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
     const described = new Described({
       visit,
       principal,
@@ -216,7 +258,8 @@ export class Endpoint {
   }
 
   readonly #full = (principal: Principal | undefined): boolean =>
-    this.#pulse.size >= this.#options.maxOpen || this.#options.budgets.of(principal?.id).pending.full
+    this.#pulse.size >= this.#options.maxOpen ||
+    this.#options.budgets.of(principal?.id).pending.full
 
   /** No closure of its own for each: that would hold the whole request for as long as a stream lasts. */
   readonly #ended = (described: Described): void => void this.#described.delete(described)

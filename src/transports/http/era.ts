@@ -32,8 +32,12 @@ export function checkDescription({ method, params }: Request, version: string | 
   const meta = params?.['_meta']
   const said = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
   if (typeof said === 'string') {
-    if (version === undefined) throw mismatch(`the header MCP-Protocol-Version is missing; it must be ${truncateJson(said)}`)
-    if (version !== said) throw mismatch(`the header MCP-Protocol-Version does not say ${truncateJson(said)}, as the body does`)
+    if (version === undefined)
+      throw mismatch(`the header MCP-Protocol-Version is missing; it must be ${truncateJson(said)}`)
+    if (version !== said)
+      throw mismatch(
+        `the header MCP-Protocol-Version does not say ${truncateJson(said)}, as the body does`,
+      )
   }
   if (identify(params) === undefined) throw undescribed(method)
 }

@@ -59,7 +59,11 @@ export class EventLog {
 
   /** An event without a message: what a client must have seen to be able to come back. */
   prime(retry?: number): void {
-    this.#outlet?.send(retry === undefined ? { id: this.#id(this.#count), data: '' } : { id: this.#id(this.#count), retry, data: '' })
+    this.#outlet?.send(
+      retry === undefined
+        ? { id: this.#id(this.#count), data: '' }
+        : { id: this.#id(this.#count), retry, data: '' },
+    )
   }
 
   /** The last message has been sent. */
@@ -110,7 +114,11 @@ export class EventLog {
   }
 
   readonly #failed = (error: unknown): void => {
-    this.#report({ level: 'error', message: 'The replay store failed: a client that comes back may miss events', error })
+    this.#report({
+      level: 'error',
+      message: 'The replay store failed: a client that comes back may miss events',
+      error,
+    })
   }
 
   #id(number: number): string {

@@ -37,7 +37,10 @@ export class Guards {
     }
     const origin = visit.header('origin')
     if (origin === undefined || this.#knowsOrigin(origin, host)) return undefined
-    return new Refusal(403, 'Forbidden: pages of this Origin may not call this server. To allow them, name it in the option "origins"')
+    return new Refusal(
+      403,
+      'Forbidden: pages of this Origin may not call this server. To allow them, name it in the option "origins"',
+    )
   }
 
   /** The origin of a page that was named as one that may call. */
@@ -58,20 +61,27 @@ export class Guards {
   #knowsOrigin(origin: string, host: string): boolean {
     if (this.#origins.has(origin)) return true
     // A page of this very server. Whether it was fetched by http or https, a proxy may have changed.
-    return /^https?:\/\//.test(origin) && origin.slice(origin.indexOf('//') + 2) === host.toLowerCase()
+    return (
+      /^https?:\/\//.test(origin) && origin.slice(origin.indexOf('//') + 2) === host.toLowerCase()
+    )
   }
 }
 
 /** As it stands in the header: a name or an address, and perhaps a port. */
 function hostOf(text: string): string {
   if (!/^(?:[^\s/@:?#[\]]+|\[[0-9a-f:.]+\])(?::\d+)?$/i.test(text))
-    throw new TypeError(`"hosts" must list names such as mcp.example.com, not ${JSON.stringify(text)}`)
+    throw new TypeError(
+      `"hosts" must list names such as mcp.example.com, not ${JSON.stringify(text)}`,
+    )
   return text.toLowerCase()
 }
 
 function originOf(text: string): string {
   const origin = URL.canParse(text) ? new URL(text).origin : 'null'
-  if (origin === 'null') throw new TypeError(`"origins" must list origins such as https://app.example.com, not ${JSON.stringify(text)}`)
+  if (origin === 'null')
+    throw new TypeError(
+      `"origins" must list origins such as https://app.example.com, not ${JSON.stringify(text)}`,
+    )
   return origin
 }
 
@@ -79,17 +89,29 @@ function originOf(text: string): string {
 export function checkPost(visit: Visit, maxBody: number): Refusal | undefined {
   const type = visit.header('content-type')
   if (type !== 'application/json' && !isJson(type)) {
-    return new Refusal(415, 'Unsupported Media Type: send JSON in UTF-8, with the header "Content-Type: application/json"')
+    return new Refusal(
+      415,
+      'Unsupported Media Type: send JSON in UTF-8, with the header "Content-Type: application/json"',
+    )
   }
   const encoding = visit.header('content-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
-    return new Refusal(415, 'Unsupported Media Type: send the body as it is, without Content-Encoding')
+    return new Refusal(
+      415,
+      'Unsupported Media Type: send the body as it is, without Content-Encoding',
+    )
   // https://datatracker.ietf.org/doc/html/rfc9112#section-6.1
   const transfer = visit.header('transfer-encoding')
   if (transfer !== undefined && transfer.toLowerCase() !== 'chunked')
-    return new Refusal(501, 'Not Implemented: send the body as it is, with no Transfer-Encoding but chunked')
+    return new Refusal(
+      501,
+      'Not Implemented: send the body as it is, with no Transfer-Encoding but chunked',
+    )
   if (!accepts(visit, 'application/json') || !accepts(visit, 'text/event-stream')) {
-    return new Refusal(406, 'Not Acceptable: send the header "Accept: application/json, text/event-stream"')
+    return new Refusal(
+      406,
+      'Not Acceptable: send the header "Accept: application/json, text/event-stream"',
+    )
   }
   const length = visit.header('content-length')
   return length !== undefined && Number(length) > maxBody ? tooLarge(maxBody) : undefined
@@ -113,16 +135,23 @@ function isJson(type: string | undefined): boolean {
 /** Whether the client takes answers of a type. No header is as good as any. */
 export function accepts(visit: Visit, type: 'application/json' | 'text/event-stream'): boolean {
   const accept = visit.header('accept')
-  if (accept === undefined || accept.includes(type)) return accept === undefined || !refusesByWeight(accept, type)
+  if (accept === undefined || accept.includes(type))
+    return accept === undefined || !refusesByWeight(accept, type)
   const ranges = accept.toLowerCase().split(',')
   return ranges.some((range) => {
     const name = (range.split(';', 1)[0] ?? '').trim()
     return (
-      (name === type || name === '*/*' || name === `${type.split('/', 1)[0] ?? ''}/*`) && !/;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)/.test(range)
+      (name === type || name === '*/*' || name === `${type.split('/', 1)[0] ?? ''}/*`) &&
+      !/;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)/.test(range)
     )
   })
 }
 
 function refusesByWeight(accept: string, type: string): boolean {
-  return accept.includes('q=0') && accept.split(',').some((range) => range.includes(type) && /;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)/.test(range))
+  return (
+    accept.includes('q=0') &&
+    accept
+      .split(',')
+      .some((range) => range.includes(type) && /;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)/.test(range))
+  )
 }

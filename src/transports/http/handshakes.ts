@@ -37,7 +37,8 @@ export interface HandshakeOptions {
   retry: number
 }
 
-const NO_SESSION = 'the header Mcp-Session-Id is missing. Send "initialize" first, and its answer will have one'
+const NO_SESSION =
+  'the header Mcp-Session-Id is missing. Send "initialize" first, and its answer will have one'
 const NO_EVENT = 'Bad Request: no stream of this session has the event that Last-Event-ID names'
 
 /** Serves clients that shake hands: each has a session, over as many requests as it likes. */
@@ -81,41 +82,71 @@ export class Handshakes {
     const { visit, headers } = arrival
     this.#find(arrival, visit.header('mcp-session-id') ?? '', (session) => {
       if (session === undefined) return this.#desk.refuse(visit, gone(headers))
-      if (speaksOtherwise(visit, session)) return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
-      if (visit.method === 'DELETE') return void this.#delete(arrival, session).catch((error: unknown) => this.#desk.fail(visit, error))
+      if (speaksOtherwise(visit, session))
+        return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
+      if (visit.method === 'DELETE')
+        return void this.#delete(arrival, session).catch((error: unknown) =>
+          this.#desk.fail(visit, error),
+        )
       if (!accepts(visit, 'text/event-stream'))
-        return this.#desk.refuse(visit, new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers))
-      if (this.#desk.full(arrival.principal)) return this.#desk.refuse(visit, unavailable('too many streams are open', headers))
+        return this.#desk.refuse(
+          visit,
+          new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers),
+        )
+      if (this.#desk.full(arrival.principal))
+        return this.#desk.refuse(visit, unavailable('too many streams are open', headers))
       this.#listen(arrival, session)
     })
   }
 
   async #delete({ visit, headers }: Arrival, session: HttpSession): Promise<void> {
     if (await this.#sessions.endInTime(session)) visit.answer(204, headers)
-    else this.#desk.refuse(visit, unavailable('the session has ended here, but could not be dropped from its store', headers))
+    else
+      this.#desk.refuse(
+        visit,
+        unavailable('the session has ended here, but could not be dropped from its store', headers),
+      )
   }
 
   #make(facts: SessionFacts): HttpSession {
     const { store, maxWaiting, retry, report, open, budgets } = this.#options
     const told = (session: HttpSession) => this.#sessions.keep(session)
-    const settings = { pulse: this.#pulse, store, maxWaiting, retry, report, told, ...budgets.ofSession(facts.owner) }
+    const settings = {
+      pulse: this.#pulse,
+      store,
+      maxWaiting,
+      retry,
+      report,
+      told,
+      ...budgets.ofSession(facts.owner),
+    }
     return new HttpSession(facts, settings, open)
   }
 
   /** Finds a session; `text` is what is held meanwhile. */
-  #find(arrival: Arrival, id: string, next: (session: HttpSession | undefined) => void, text = ''): void {
+  #find(
+    arrival: Arrival,
+    id: string,
+    next: (session: HttpSession | undefined) => void,
+    text = '',
+  ): void {
     const { visit, principal, headers } = arrival
     const decided = (found: HttpSession | 'unavailable' | undefined) =>
-      found === 'unavailable' ? this.#desk.refuse(visit, unavailable('sessions cannot be looked up now', headers)) : next(found)
+      found === 'unavailable'
+        ? this.#desk.refuse(visit, unavailable('sessions cannot be looked up now', headers))
+        : next(found)
     const found = this.#sessions.find(id, principal)
     if (!(found instanceof Promise)) return decided(found)
     const { pending } = this.#options.budgets.of(principal?.id)
-    if (pending.full) return this.#desk.refuse(visit, unavailable('too many requests are open', headers))
+    if (pending.full)
+      return this.#desk.refuse(visit, unavailable('too many requests are open', headers))
     const held = weightOf(text)
     pending.charge(held)
     // Of those who have waited for it, one may have ended it by now.
     const late = (session: Awaited<typeof found>) =>
-      session instanceof HttpSession && session.closed ? this.#find(arrival, id, next, text) : decided(session)
+      session instanceof HttpSession && session.closed
+        ? this.#find(arrival, id, next, text)
+        : decided(session)
     found
       .finally(() => pending.give(held))
       .then(late)
@@ -126,25 +157,46 @@ export class Handshakes {
     const { visit, principal, headers } = arrival
     const version = visit.header('mcp-protocol-version')
     const asked = askedBy(message)
-    const unreadable = (session?.revision ?? handshakeNamed(version) ?? unnamedOverHttp).unreadableId
+    const unreadable = (session?.revision ?? handshakeNamed(version) ?? unnamedOverHttp)
+      .unreadableId
     if (session === undefined) {
-      if (message.kind === 'request' && message.method === 'initialize') return this.#initialize(arrival, message)
-      if (message.kind === 'invalid') return this.#desk.refuse(visit, new Refusal(400, message.error, headers), asked, unreadable)
-      const refusal = visit.header('mcp-session-id') === undefined ? new Refusal(400, `Bad Request: ${NO_SESSION}`, headers) : gone(headers)
+      if (message.kind === 'request' && message.method === 'initialize')
+        return this.#initialize(arrival, message)
+      if (message.kind === 'invalid')
+        return this.#desk.refuse(visit, new Refusal(400, message.error, headers), asked, unreadable)
+      const refusal =
+        visit.header('mcp-session-id') === undefined
+          ? new Refusal(400, `Bad Request: ${NO_SESSION}`, headers)
+          : gone(headers)
       return this.#desk.refuse(visit, refusal, asked, unreadable)
     }
-    if (speaksOtherwise(visit, session)) return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers), asked, unreadable)
+    if (speaksOtherwise(visit, session))
+      return this.#desk.refuse(
+        visit,
+        unsupportedVersion(session.agreed, headers),
+        asked,
+        unreadable,
+      )
     if ((message.kind === 'request' || message.kind === 'batch') && this.#desk.full(principal))
       return this.#desk.refuse(visit, unavailable('too many requests are open', headers), asked)
     session.post(text, message, { visit, principal, headers, challenge: this.#desk.challenge })
   }
 
   #initialize({ visit, principal, headers }: Arrival, message: Request): void {
-    if (this.#desk.full(principal)) return this.#desk.refuse(visit, unavailable('too many requests are open', headers), message.id)
+    if (this.#desk.full(principal))
+      return this.#desk.refuse(
+        visit,
+        unavailable('too many requests are open', headers),
+        message.id,
+      )
     const owner = principal?.id
     const opening = openingOf(message.params)
     if (!this.#sessions.makeRoom(owner, opening))
-      return this.#desk.refuse(visit, unavailable('too many sessions are open', headers), message.id)
+      return this.#desk.refuse(
+        visit,
+        unavailable('too many sessions are open', headers),
+        message.id,
+      )
     const session = this.#make({ id: newId(this.#options.node), owner, opening, generation: 0 })
     // At once: opening it may take a while, and it takes its place already.
     this.#sessions.add(session)
@@ -155,7 +207,8 @@ export class Handshakes {
       challenge: this.#desk.challenge,
       opening: (answer) => {
         const named: HeaderList = ['Mcp-Session-Id', session.id]
-        if (answer !== undefined && session.begin(answer)) return this.#sessions.begin(session)?.then(() => named) ?? named
+        if (answer !== undefined && session.begin(answer))
+          return this.#sessions.begin(session)?.then(() => named) ?? named
         void this.#sessions.end(session)
         return []
       },
@@ -167,7 +220,14 @@ export class Handshakes {
     const last = visit.header('last-event-id')
     if (last === undefined) {
       if (!session.listen(visit, headers, principal?.expires))
-        this.#desk.refuse(visit, new Refusal(409, 'Conflict: this session has its stream open already; one is enough', headers))
+        this.#desk.refuse(
+          visit,
+          new Refusal(
+            409,
+            'Conflict: this session has its stream open already; one is enough',
+            headers,
+          ),
+        )
       return
     }
     const decided = (known: boolean) => {
@@ -188,5 +248,7 @@ function speaksOtherwise(visit: Visit, { agreed }: HttpSession): boolean {
 
 /** The id that an answer may carry: that of a request, be it one that cannot be served. */
 function askedBy(message: Message): Id | undefined {
-  return message.kind === 'request' || (message.kind === 'invalid' && !message.mute) ? message.id : undefined
+  return message.kind === 'request' || (message.kind === 'invalid' && !message.mute)
+    ? message.id
+    : undefined
 }

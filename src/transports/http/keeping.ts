@@ -39,7 +39,9 @@ export class Keeping {
       this.#queued.delete(session)
       const kept = describe(session, await this.#secret(session.id))
       if (this.#dropped.has(session)) return
-      await (kept === undefined ? store.drop(session.name) : store.keep(session.name, JSON.stringify(kept), this.#ttl))
+      await (kept === undefined
+        ? store.drop(session.name)
+        : store.keep(session.name, JSON.stringify(kept), this.#ttl))
     })
   }
 
@@ -92,7 +94,13 @@ export class Keeping {
   #then(name: string, work: () => Promise<void>): Promise<void> {
     const tail = (this.#tails.get(name) ?? Promise.resolve())
       .then(work)
-      .catch((error: unknown) => this.#report({ level: 'error', message: 'A session could not be kept, or dropped, in its store', error }))
+      .catch((error: unknown) =>
+        this.#report({
+          level: 'error',
+          message: 'A session could not be kept, or dropped, in its store',
+          error,
+        }),
+      )
       .finally(() => {
         if (this.#tails.get(name) === tail) this.#tails.delete(name)
       })
@@ -103,7 +111,9 @@ export class Keeping {
 
 function describe(session: HttpSession, secret: string): KeptSession | undefined {
   const { owner, agreed, offers, told } = session
-  return agreed === undefined || !told.complete ? undefined : { owner, secret, opening: told.opening, agreed, offers, told: told.frames }
+  return agreed === undefined || !told.complete
+    ? undefined
+    : { owner, secret, opening: told.opening, agreed, offers, told: told.frames }
 }
 
 function parse(text: string | undefined): KeptSession | undefined {

@@ -37,14 +37,17 @@ export function checkMirrors(
   parametersOf: (tool: string) => readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>,
 ): void | Promise<void> {
   const said = visit.header('mcp-method')
-  if (said === undefined) throw mismatch(`the header Mcp-Method is missing; it must be ${truncateJson(method)}`)
-  if (said.trim() !== method) throw mismatch(`the header Mcp-Method does not say ${truncateJson(method)}, as the body does`)
+  if (said === undefined)
+    throw mismatch(`the header Mcp-Method is missing; it must be ${truncateJson(method)}`)
+  if (said.trim() !== method)
+    throw mismatch(`the header Mcp-Method does not say ${truncateJson(method)}, as the body does`)
   const source = NAMED_BY.get(method)
   if (source === undefined || params === undefined) return
   const name = params[source]
   if (typeof name !== 'string') return
   checkValue('Mcp-Name', visit.header('mcp-name'), name)
-  if (method === 'tools/call') return andThen(parametersOf(name), (parameters) => checkParameters(visit, params, parameters))
+  if (method === 'tools/call')
+    return andThen(parametersOf(name), (parameters) => checkParameters(visit, params, parameters))
 }
 
 /** The headers that say what the body of a request says: what `checkMirrors` asks for. */
@@ -59,18 +62,28 @@ export function mirrorsOf(
   for (const parameter of method === 'tools/call' ? parametersOf(name) : []) {
     const value = valueAt(params['arguments'], parameter.path)
     if (value === undefined || value === null || typeof value === 'object') continue
-    headers[`Mcp-Param-${parameter.name}`] = encode(typeof value === 'string' ? value : JSON.stringify(value))
+    headers[`Mcp-Param-${parameter.name}`] = encode(
+      typeof value === 'string' ? value : JSON.stringify(value),
+    )
   }
   return headers
 }
 
-function checkParameters(visit: Visit, params: Params, parameters: readonly HeaderParameter[]): void {
+function checkParameters(
+  visit: Visit,
+  params: Params,
+  parameters: readonly HeaderParameter[],
+): void {
   for (const { name, path } of parameters) {
     const header = visit.header(`mcp-param-${name.toLowerCase()}`)
     const value = valueAt(params['arguments'], path)
     if (value === undefined || value === null) {
-      if (header !== undefined) throw mismatch(`the header Mcp-Param-${name} was sent, but ${path.join('.')} is not in the arguments`)
-    } else if (typeof value !== 'object') checkValue(`Mcp-Param-${name}`, header, value as string | number | boolean)
+      if (header !== undefined)
+        throw mismatch(
+          `the header Mcp-Param-${name} was sent, but ${path.join('.')} is not in the arguments`,
+        )
+    } else if (typeof value !== 'object')
+      checkValue(`Mcp-Param-${name}`, header, value as string | number | boolean)
   }
 }
 
@@ -83,11 +96,21 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
   return found
 }
 
-function checkValue(header: string, written: string | undefined, value: string | number | boolean): void {
+function checkValue(
+  header: string,
+  written: string | undefined,
+  value: string | number | boolean,
+): void {
   if (written === undefined) throw mismatch(`the header ${header} is missing`)
   const decoded = decode(written.trim())
-  if (decoded === undefined) throw mismatch(`the header ${header} has characters that it must not have, or Base64 that cannot be read`)
-  const same = typeof value === 'number' ? isNumber(decoded) && Number(decoded) === value : decoded === String(value)
+  if (decoded === undefined)
+    throw mismatch(
+      `the header ${header} has characters that it must not have, or Base64 that cannot be read`,
+    )
+  const same =
+    typeof value === 'number'
+      ? isNumber(decoded) && Number(decoded) === value
+      : decoded === String(value)
   if (!same) throw mismatch(`the header ${header} does not say what the body says`)
 }
 
@@ -102,7 +125,8 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** The value that a header stands for; undefined where it stands for none. */
 function decode(written: string): string | undefined {
   if (/[^\t\u0020-\u007e]/.test(written)) return undefined
-  if (!written.startsWith('=?base64?') || !written.endsWith('?=') || written.length < 11) return written
+  if (!written.startsWith('=?base64?') || !written.endsWith('?=') || written.length < 11)
+    return written
   const encoded = written.slice(9, -2)
   if (!BASE64.test(encoded)) return undefined
   try {
@@ -117,6 +141,10 @@ function decode(written: string): string | undefined {
 
 /** A value as a header can carry it. */
 function encode(value: string): string {
-  if (/^[\u0021-\u007e](?:[\u0020-\u007e]*[\u0021-\u007e])?$/.test(value) && !value.startsWith('=?base64?')) return value
+  if (
+    /^[\u0021-\u007e](?:[\u0020-\u007e]*[\u0021-\u007e])?$/.test(value) &&
+    !value.startsWith('=?base64?')
+  )
+    return value
   return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(value)))}?=`
 }

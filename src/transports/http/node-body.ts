@@ -21,12 +21,18 @@ export function bodyReadBefore(request: object, limit: number): Body {
 }
 
 function bytesOf(value: unknown): Uint8Array | undefined {
-  return typeof value === 'string' ? encoder.encode(value) : value instanceof Uint8Array ? value : undefined
+  return typeof value === 'string'
+    ? encoder.encode(value)
+    : value instanceof Uint8Array
+      ? value
+      : undefined
 }
 
 function written(value: unknown): Body {
   if (value === undefined) throw new Error(NOT_THERE)
-  const ids = (Array.isArray(value) ? value : [value]).map((message) => (message as { id?: unknown } | null)?.id)
+  const ids = (Array.isArray(value) ? value : [value]).map(
+    (message) => (message as { id?: unknown } | null)?.id,
+  )
   if (ids.some((id) => Number.isInteger(id) && !Number.isSafeInteger(id))) throw new Error(ROUNDED)
   try {
     return encoder.encode(JSON.stringify(value))

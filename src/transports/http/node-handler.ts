@@ -17,10 +17,18 @@ export interface NodeHandler {
 }
 
 export function nodeHandlerOf(endpoint: Endpoint, unread: Unread, drain: number): NodeHandler {
-  const serve = inTurn((request: NodeRequest, response: NodeResponse) => endpoint.handle(new NodeVisit(request, response, unread)))
-  const handle = (request: NodeRequest, response: NodeResponse, next?: (error?: unknown) => void) => {
+  const serve = inTurn((request: NodeRequest, response: NodeResponse) =>
+    endpoint.handle(new NodeVisit(request, response, unread)),
+  )
+  const handle = (
+    request: NodeRequest,
+    response: NodeResponse,
+    next?: (error?: unknown) => void,
+  ) => {
     if (!Array.isArray(request.rawHeaders) || typeof response.writeHead !== 'function')
-      throw new TypeError('nodeHandler: expected the request and response of Node; with Fastify, pass request.raw and reply.raw')
+      throw new TypeError(
+        'nodeHandler: expected the request and response of Node; with Fastify, pass request.raw and reply.raw',
+      )
     if (next !== undefined && !endpoint.serves(pathOf(request))) return next()
     // Other code has answered: there is nothing to serve.
     if (!response.headersSent) serve(request, response)

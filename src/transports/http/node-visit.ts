@@ -8,7 +8,8 @@ import { type Unread, WORTH_COUNTING } from './unread.js'
 import type { Body, HeaderList, Sink, Visit } from './visit.js'
 
 /** Headers that mean one thing: two of them would mean different things to different readers. */
-const SINGLE = /^(?:host|origin|authorization|content-type|content-length|content-encoding|transfer-encoding|last-event-id|mcp-.+)$/
+const SINGLE =
+  /^(?:host|origin|authorization|content-type|content-length|content-encoding|transfer-encoding|last-event-id|mcp-.+)$/
 /** A target that names its host again, as those of proxies do: https://datatracker.ietf.org/doc/html/rfc9112#section-3.2.2 */
 const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
 /** How many times too long a body may be before the rest of it is not waited for. */
@@ -59,7 +60,10 @@ export class NodeVisit implements Visit {
   get ambiguity(): string | undefined {
     const { rawHeaders, headers, url = '' } = this.#request
     const authority = url.startsWith('/') ? headers[':authority'] : ABSOLUTE.exec(url)?.[1]
-    if (typeof authority === 'string' && authority.toLowerCase() !== this.header('host')?.toLowerCase())
+    if (
+      typeof authority === 'string' &&
+      authority.toLowerCase() !== this.header('host')?.toLowerCase()
+    )
       return 'the target names another host than the header Host'
     // Counted and not listed: what each request leaves to the garbage collector decides how many there can be.
     let names = 0
@@ -68,7 +72,8 @@ export class NodeVisit implements Visit {
     const seen = new Set<string>()
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const name = rawHeaders[i]?.toLowerCase() ?? ''
-      if (seen.has(name) && SINGLE.test(name)) return `the header ${truncate(name)} was sent more than once`
+      if (seen.has(name) && SINGLE.test(name))
+        return `the header ${truncate(name)} was sent more than once`
       seen.add(name)
     }
     return undefined
@@ -77,7 +82,8 @@ export class NodeVisit implements Visit {
   read(limit: number, budget: Budget, done: (body: Body) => void): void {
     const request = this.#request
     // Attached listeners would hear nothing, or only the rest.
-    if (request.readableDidRead || request.readableEnded) return done(bodyReadBefore(request, limit))
+    if (request.readableDidRead || request.readableEnded)
+      return done(bodyReadBefore(request, limit))
     let chunks: Uint8Array[] = []
     let size = 0
     let held = 0
@@ -156,7 +162,8 @@ export class NodeVisit implements Visit {
   /** One header at a time: code that stands around the response may read them only so. */
   protected writeHead(status: number, headers: string[]): void {
     const response = this.#response
-    for (let i = 0; i + 1 < headers.length; i += 2) response.setHeader(headers[i] ?? '', headers[i + 1] ?? '')
+    for (let i = 0; i + 1 < headers.length; i += 2)
+      response.setHeader(headers[i] ?? '', headers[i + 1] ?? '')
     response.writeHead(status)
   }
 

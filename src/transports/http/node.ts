@@ -1,4 +1,9 @@
-import { type IncomingMessage, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http'
+import {
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  createServer as createHttpServer,
+} from 'node:http'
 import { type ServerOptions, createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { inTurn } from './node-turns.js'
@@ -46,7 +51,16 @@ export class NodeServer {
     })
   }
 
-  static start({ port, host, tls, headTimeout, requestTimeout, stillTimeout, maxUnread, handle }: NodeOptions): Promise<NodeServer> {
+  static start({
+    port,
+    host,
+    tls,
+    headTimeout,
+    requestTimeout,
+    stillTimeout,
+    maxUnread,
+    handle,
+  }: NodeOptions): Promise<NodeServer> {
     const settings = {
       headersTimeout: headTimeout,
       requestTimeout,
@@ -59,15 +73,21 @@ export class NodeServer {
       handshakeTimeout: headTimeout,
     }
     const unread = new Unread(maxUnread)
-    const visit = inTurn((request: IncomingMessage, response: ServerResponse) => handle(new ListenedVisit(request, response, unread)))
+    const visit = inTurn((request: IncomingMessage, response: ServerResponse) =>
+      handle(new ListenedVisit(request, response, unread)),
+    )
     const server =
-      tls === undefined ? createHttpServer(settings, visit) : createSecure({ ...settings, cert: text(tls.cert), key: text(tls.key) }, visit)
+      tls === undefined
+        ? createHttpServer(settings, visit)
+        : createSecure({ ...settings, cert: text(tls.cert), key: text(tls.key) }, visit)
     // How many there are is bounded by their size. By default Node leaves out those behind the two thousandth, and who comes twice may be one of them.
     server.maxHeadersCount = 0
     server.setTimeout(stillTimeout)
     const made = new NodeServer(server)
     return new Promise((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) => reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error))
+      server.once('error', (error: NodeJS.ErrnoException) =>
+        reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error),
+      )
       server.listen(port, host, () => {
         server.removeAllListeners('error')
         resolve(made)
@@ -129,17 +149,25 @@ class ListenedVisit extends NodeVisit {
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void
 
-function createSecure(options: ServerOptions & { cert: string; key: string }, visit: Listener): Server {
+function createSecure(
+  options: ServerOptions & { cert: string; key: string },
+  visit: Listener,
+): Server {
   try {
     return createHttpsServer(options, visit)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`The certificate and its key cannot be used: ${reason}. Both must be PEM, and belong together`, { cause })
+    throw new Error(
+      `The certificate and its key cannot be used: ${reason}. Both must be PEM, and belong together`,
+      { cause },
+    )
   }
 }
 
 function inUse(port: number, cause: Error): Error {
-  return new Error(`Port ${port} is in use; choose another one, or 0 for any that is free`, { cause })
+  return new Error(`Port ${port} is in use; choose another one, or 0 for any that is free`, {
+    cause,
+  })
 }
 
 function text(pem: string | Uint8Array): string {

@@ -87,7 +87,8 @@ export class PostExchange implements Exchange, Beating {
   send(frame: string, message?: SentMessage): void {
     const { home } = this.#options
     if (this.#answered) return
-    const broken = this.#gone || (this.#log !== undefined && !this.#log.connected && !this.#released)
+    const broken =
+      this.#gone || (this.#log !== undefined && !this.#log.connected && !this.#released)
     // Somebody waits for the answer to a question: it must not wait for a client that may never ask again.
     if (broken && message?.kind === 'request' && home.sendElsewhere(frame)) return
     if (!this.#gone) this.#stream().push(frame)
@@ -124,15 +125,21 @@ export class PostExchange implements Exchange, Beating {
     const error = response?.error
     const { headers, opening } = this.#options
     const more = opening?.(response) ?? []
-    if (more instanceof Promise) void more.then((opened) => this.#write(frame, error, [...headers, ...opened]))
+    if (more instanceof Promise)
+      void more.then((opened) => this.#write(frame, error, [...headers, ...opened]))
     else this.#write(frame, error, more.length === 0 ? headers : [...headers, ...more])
   }
 
   #write(frame: string | undefined, error: RpcError | undefined, headers: HeaderList): void {
     const { visit, asked, challenge, home } = this.#options
     if (frame !== undefined) {
-      const status = error === undefined ? 200 : asked.kind === 'invalid' ? 400 : statusInSession(error)
-      return visit.answer(status, [...JSON_TYPE, ...headers, ...(error === undefined ? [] : challenge(error))], frame)
+      const status =
+        error === undefined ? 200 : asked.kind === 'invalid' ? 400 : statusInSession(error)
+      return visit.answer(
+        status,
+        [...JSON_TYPE, ...headers, ...(error === undefined ? [] : challenge(error))],
+        frame,
+      )
     }
     // A request that was cancelled gets no answer: its stream ends without one.
     if (asked.kind === 'request') return visit.answer(200, [...STREAM_HEADERS, ...headers], '')

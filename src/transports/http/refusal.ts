@@ -13,26 +13,46 @@ export class Refusal {
 
   constructor(status: number, error: RpcError | string, headers: HeaderList = []) {
     this.status = status
-    this.error = typeof error === 'string' ? new RpcError(status < 500 ? INVALID_REQUEST : INTERNAL_ERROR, error) : error
+    this.error =
+      typeof error === 'string'
+        ? new RpcError(status < 500 ? INVALID_REQUEST : INTERNAL_ERROR, error)
+        : error
     this.headers = headers
   }
 }
 
 /** Answers with an error message of JSON-RPC, and the id of the request where it could be read. */
-export function refuse(visit: Visit, { status, error, headers }: Refusal, id?: Id, unreadable: UnreadableId = 'omitted'): void {
+export function refuse(
+  visit: Visit,
+  { status, error, headers }: Refusal,
+  id?: Id,
+  unreadable: UnreadableId = 'omitted',
+): void {
   visit.answer(status, [...JSON_TYPE, ...headers], encodeError(id, error, unreadable))
 }
 
 export function gone(headers: HeaderList): Refusal {
-  return new Refusal(404, 'Not Found: this session has ended or never was. Send "initialize" to open a new one', headers)
+  return new Refusal(
+    404,
+    'Not Found: this session has ended or never was. Send "initialize" to open a new one',
+    headers,
+  )
 }
 
 export function unavailable(why: string, headers: HeaderList): Refusal {
-  return new Refusal(503, `Service Unavailable: ${why}. Try again later`, ['Retry-After', '5', ...headers])
+  return new Refusal(503, `Service Unavailable: ${why}. Try again later`, [
+    'Retry-After',
+    '5',
+    ...headers,
+  ])
 }
 
 export function notAllowed(allowed: string, headers: HeaderList): Refusal {
-  return new Refusal(405, `Method Not Allowed: use ${allowed}; GET and DELETE need a session`, ['Allow', allowed, ...headers])
+  return new Refusal(405, `Method Not Allowed: use ${allowed}; GET and DELETE need a session`, [
+    'Allow',
+    allowed,
+    ...headers,
+  ])
 }
 
 export function unsupportedVersion(agreed: string | undefined, headers: HeaderList): Refusal {

@@ -5,14 +5,21 @@ import type { HttpHeaders, HttpRequest } from '../../jsonrpc/channel.js'
  * log them nor pass them on: a server must not use a client's token for other services.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#token-handling
  */
-const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie', 'mcp-session-id'])
+const CREDENTIALS: ReadonlySet<string> = new Set([
+  'authorization',
+  'proxy-authorization',
+  'cookie',
+  'mcp-session-id',
+])
 
 /** An HTTP request as handlers see it. Its headers are copied when they are first read: most handlers never do. */
 export class VisibleRequest implements HttpRequest {
   readonly #entries: () => Iterable<[name: string, value: string | readonly string[] | undefined]>
   #headers: HttpHeaders | undefined
 
-  constructor(entries: () => Iterable<[name: string, value: string | readonly string[] | undefined]>) {
+  constructor(
+    entries: () => Iterable<[name: string, value: string | readonly string[] | undefined]>,
+  ) {
     this.#entries = entries
   }
 
@@ -22,7 +29,9 @@ export class VisibleRequest implements HttpRequest {
   }
 }
 
-function visible(entries: Iterable<[name: string, value: string | readonly string[] | undefined]>): HttpHeaders {
+function visible(
+  entries: Iterable<[name: string, value: string | readonly string[] | undefined]>,
+): HttpHeaders {
   // Without a prototype: any name may be asked for.
   const headers = Object.create(null) as Record<string, string>
   for (const [name, value] of entries) {

@@ -78,11 +78,21 @@ export class SessionStreams {
   }
 
   /** Sends what came behind an event; false where its stream is not known. */
-  resume(visit: Visit, event: EventId, headers: HeaderList, expires: number | undefined): boolean | Promise<boolean> {
+  resume(
+    visit: Visit,
+    event: EventId,
+    headers: HeaderList,
+    expires: number | undefined,
+  ): boolean | Promise<boolean> {
     const log = this.#logs.get(event.stream)
-    if (log === undefined) return this.#generation > 0 && this.#earlier(visit, event, headers, expires)
+    if (log === undefined)
+      return this.#generation > 0 && this.#earlier(visit, event, headers, expires)
     // A call may end after its token; who only listens has to come back with a new one.
-    void this.#resumed(log, this.#outlet(log, visit, headers, log === this.own ? expires : undefined), event.number)
+    void this.#resumed(
+      log,
+      this.#outlet(log, visit, headers, log === this.own ? expires : undefined),
+      event.number,
+    )
     return true
   }
 
@@ -106,7 +116,12 @@ export class SessionStreams {
 
   #make(name: string): EventLog {
     const { store, report } = this.#settings
-    const log = new EventLog(this.#session, this.#generation === 0 ? name : `${name}${this.#generation}`, store, report)
+    const log = new EventLog(
+      this.#session,
+      this.#generation === 0 ? name : `${name}${this.#generation}`,
+      store,
+      report,
+    )
     this.#logs.set(log.name, log)
     return log
   }
@@ -133,7 +148,12 @@ export class SessionStreams {
   }
 
   /** A stream of an earlier process: what is left of it, and behind that, if it belonged to no request, what comes now. */
-  async #earlier(visit: Visit, { stream, number }: EventId, headers: HeaderList, expires: number | undefined): Promise<boolean> {
+  async #earlier(
+    visit: Visit,
+    { stream, number }: EventId,
+    headers: HeaderList,
+    expires: number | undefined,
+  ): Promise<boolean> {
     const { store, report } = this.#settings
     const events = await new EventLog(this.#session, stream, store, report).after(number)
     const own = EARLIER_OWN.test(stream)
@@ -150,7 +170,11 @@ export class SessionStreams {
     try {
       await log.resume(outlet, after)
     } catch (error) {
-      this.#settings.report({ level: 'error', message: 'The events of a stream could not be fetched', error })
+      this.#settings.report({
+        level: 'error',
+        message: 'The events of a stream could not be fetched',
+        error,
+      })
       // Its client comes back, and asks for the same again.
       log.disconnect(outlet)
       outlet.end()

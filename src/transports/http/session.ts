@@ -71,7 +71,11 @@ export class HttpSession implements Channel, Home {
   /** When it was last kept. */
   kept = 0
 
-  constructor({ id, owner, opening, generation }: SessionFacts, settings: SessionSettings, open: (channel: Channel) => Conversation) {
+  constructor(
+    { id, owner, opening, generation }: SessionFacts,
+    settings: SessionSettings,
+    open: (channel: Channel) => Conversation,
+  ) {
     this.id = id
     this.owner = owner
     this.pending = settings.pending
@@ -115,7 +119,10 @@ export class HttpSession implements Channel, Home {
 
   /** `initialize` was answered: with a revision it has begun. */
   begin({ result }: SentResponse): boolean {
-    const { protocolVersion, capabilities } = (result ?? {}) as { protocolVersion?: string; capabilities?: object } // our own result
+    const { protocolVersion, capabilities } = (result ?? {}) as {
+      protocolVersion?: string
+      capabilities?: object
+    } // our own result
     this.#agreed = protocolVersion
     this.#offers = JSON.stringify(capabilities)
     this.#revision = byHandshake.find(({ id }) => id === this.#agreed) ?? newestHandshake
@@ -125,7 +132,13 @@ export class HttpSession implements Channel, Home {
   /** Takes up what another process has had; false where the server would answer its client otherwise today. */
   async restore(past: Past, principal: Principal | undefined): Promise<boolean> {
     const answer = await this.#repeat(past.opening, principal)
-    if (answer === undefined || !this.begin(answer) || this.#agreed !== past.agreed || this.#offers !== past.offers) return false
+    if (
+      answer === undefined ||
+      !this.begin(answer) ||
+      this.#agreed !== past.agreed ||
+      this.#offers !== past.offers
+    )
+      return false
     for (const frame of past.told) {
       this.told.note(factsOf(read(frame)))
       await this.#repeat(frame, principal)
@@ -138,7 +151,14 @@ export class HttpSession implements Channel, Home {
     return new Promise((resolve) => {
       // A response says what it is only until it was sent.
       const reply = (_frame?: string, response?: SentResponse) =>
-        resolve(response && { kind: 'response', id: response.id, result: response.result, error: response.error })
+        resolve(
+          response && {
+            kind: 'response',
+            id: response.id,
+            result: response.result,
+            error: response.error,
+          },
+        )
       const exchange = { send: () => {}, reply }
       this.#receiver?.frame(frame, principal === undefined ? exchange : { ...exchange, principal })
     })
@@ -175,7 +195,12 @@ export class HttpSession implements Channel, Home {
   }
 
   /** Sends what came behind an event; false where its stream is not known. */
-  resume(visit: Visit, event: EventId, headers: HeaderList, expires: number | undefined): boolean | Promise<boolean> {
+  resume(
+    visit: Visit,
+    event: EventId,
+    headers: HeaderList,
+    expires: number | undefined,
+  ): boolean | Promise<boolean> {
     return this.#streams.resume(visit, event, headers, expires)
   }
 

@@ -79,8 +79,16 @@ export class Sessions {
     const own = retained !== this.#options.budgets.of(undefined).retained && !retained.fits(bytes)
     let oldest: HttpSession | undefined
     for (const session of this.#all.values())
-      if (!session.busy && (!own || session.owner === owner) && (oldest === undefined || session.used < oldest.used)) oldest = session
-    const free = oldest === undefined ? Date.now() + LOOK_AGAIN : oldest.used + Math.min(SETTLED, this.#options.idle)
+      if (
+        !session.busy &&
+        (!own || session.owner === owner) &&
+        (oldest === undefined || session.used < oldest.used)
+      )
+        oldest = session
+    const free =
+      oldest === undefined
+        ? Date.now() + LOOK_AGAIN
+        : oldest.used + Math.min(SETTLED, this.#options.idle)
     if (oldest === undefined || Date.now() < free) {
       this.#fullUntil = Math.min(free, Date.now() + LOOK_AGAIN)
       return false
@@ -92,7 +100,10 @@ export class Sessions {
   add(session: HttpSession): void {
     this.#all.set(session.id, session)
     if (this.#timer !== undefined) return
-    this.#timer = setInterval(() => this.#sweep(), Math.max(10, Math.min(this.#options.idle / 2, SETTLED)))
+    this.#timer = setInterval(
+      () => this.#sweep(),
+      Math.max(10, Math.min(this.#options.idle / 2, SETTLED)),
+    )
     // Not every runtime has timers that let a process end.
     ;(this.#timer as { unref?: () => void }).unref?.()
   }
@@ -118,7 +129,11 @@ export class Sessions {
   /** The same for its client, who does not wait for ever: the store may never say that it has done it. */
   async endInTime(session: HttpSession): Promise<boolean> {
     const ended = await within(PATIENCE, this.end(session))
-    if (ended === 'late') this.#options.report({ level: 'error', message: 'A session could not be dropped from its store in time' })
+    if (ended === 'late')
+      this.#options.report({
+        level: 'error',
+        message: 'A session could not be dropped from its store in time',
+      })
     return ended === true
   }
 
@@ -141,7 +156,8 @@ export class Sessions {
 
   #sweep(): void {
     const since = Date.now() - this.#options.idle
-    for (const session of this.#all.values()) if (session.used < since && !session.busy) void this.end(session)
+    for (const session of this.#all.values())
+      if (session.used < since && !session.busy) void this.end(session)
   }
 
   /** One that this process does not have: another one may have kept it. */
@@ -167,7 +183,8 @@ export class Sessions {
     const { report } = this.#options
     try {
       const found = await within(PATIENCE, restored)
-      if (found === 'late') report({ level: 'error', message: 'A session could not be fetched from its store in time' })
+      if (found === 'late')
+        report({ level: 'error', message: 'A session could not be fetched from its store in time' })
       return found === 'late' ? 'unavailable' : found
     } catch (error) {
       report({ level: 'error', message: 'A session could not be fetched from its store', error })
@@ -175,13 +192,27 @@ export class Sessions {
     }
   }
 
-  async #restore(id: string, fetched: KeptSession | Promise<KeptSession | undefined>, principal: Principal | undefined): Promise<Found> {
+  async #restore(
+    id: string,
+    fetched: KeptSession | Promise<KeptSession | undefined>,
+    principal: Principal | undefined,
+  ): Promise<Found> {
     // What comes later is not used: by then the session may have been taken up, and ended.
     const kept = fetched instanceof Promise ? await within(PATIENCE, fetched) : fetched
     if (kept === 'late') throw new Error('The store has not answered in time')
-    if (kept === undefined || kept.owner !== principal?.id || !(await this.#keeping.opens(id, kept))) return undefined
+    if (
+      kept === undefined ||
+      kept.owner !== principal?.id ||
+      !(await this.#keeping.opens(id, kept))
+    )
+      return undefined
     if (!this.makeRoom(kept.owner, kept.opening)) return 'unavailable'
-    const session = this.#options.make({ id, owner: kept.owner, opening: kept.opening, generation: newGeneration() })
+    const session = this.#options.make({
+      id,
+      owner: kept.owner,
+      opening: kept.opening,
+      generation: newGeneration(),
+    })
     if (!(await session.restore(kept, principal))) {
       // What the server offers is not what this client was told: it must shake hands again.
       session.end()

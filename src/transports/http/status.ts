@@ -1,5 +1,15 @@
-import { INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, type RpcError } from '../../jsonrpc/errors.js'
-import { HEADER_MISMATCH, INSUFFICIENT_SCOPE, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION } from '../../protocol/errors.js'
+import {
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  PARSE_ERROR,
+  type RpcError,
+} from '../../jsonrpc/errors.js'
+import {
+  HEADER_MISMATCH,
+  INSUFFICIENT_SCOPE,
+  MISSING_CLIENT_CAPABILITY,
+  UNSUPPORTED_PROTOCOL_VERSION,
+} from '../../protocol/errors.js'
 
 /** Errors that HTTP is told of as well. Any other is an answer like others. */
 const STATUS: ReadonlyMap<number, number> = new Map([

@@ -1,5 +1,11 @@
 import type { Budget } from '../../jsonrpc/budget.js'
-import { type Message, type Params, encodeNotification, encodeRequest, read } from '../../jsonrpc/message.js'
+import {
+  type Message,
+  type Params,
+  encodeNotification,
+  encodeRequest,
+  read,
+} from '../../jsonrpc/message.js'
 import { clientFacts } from '../../protocol/revisions/client-facts.js'
 
 /** How much is remembered of one session, in characters. */
@@ -45,8 +51,11 @@ export class Told {
 
   /** What came behind it, as messages. */
   get frames(): readonly string[] {
-    const subscribed = [...this.#uris].map((uri) => encodeRequest(ID, 'resources/subscribe', { uri }))
-    if (this.#level !== undefined) subscribed.unshift(encodeRequest(ID, 'logging/setLevel', { level: this.#level }))
+    const subscribed = [...this.#uris].map((uri) =>
+      encodeRequest(ID, 'resources/subscribe', { uri }),
+    )
+    if (this.#level !== undefined)
+      subscribed.unshift(encodeRequest(ID, 'logging/setLevel', { level: this.#level }))
     return this.#initialized ? [INITIALIZED, ...subscribed] : subscribed
   }
 
@@ -84,7 +93,8 @@ export class Told {
 
   /** What is kept here is kept by the subscriptions as well: what counts is the copy in a store. */
   #grow(characters: number): void {
-    if (this.#size + characters <= MOST && this.#budget.take(2 * characters)) this.#size += characters
+    if (this.#size + characters <= MOST && this.#budget.take(2 * characters))
+      this.#size += characters
     else {
       this.#complete = false
       this.#opening = ''

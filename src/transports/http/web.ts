@@ -157,6 +157,7 @@ function attempt(write: () => void): void {
 
 function pairs(headers: HeaderList): [string, string][] {
   const list: [string, string][] = []
-  for (let i = 0; i + 1 < headers.length; i += 2) list.push([headers[i] ?? '', headers[i + 1] ?? ''])
+  for (let i = 0; i + 1 < headers.length; i += 2)
+    list.push([headers[i] ?? '', headers[i + 1] ?? ''])
   return list
 }

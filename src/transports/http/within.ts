@@ -1,5 +1,8 @@
 /** What comes of a promise within so many milliseconds. */
-export async function within<Value>(time: number, promise: Promise<Value>): Promise<Value | 'late'> {
+export async function within<Value>(
+  time: number,
+  promise: Promise<Value>,
+): Promise<Value | 'late'> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<'late'>((resolve) => {
     timer = setTimeout(resolve, time, 'late')

@@ -32,7 +32,8 @@ function turnLink() {
 }
 
 for (const place of ['directory/deep', 'still/deep']) mkdirSync(at(place), { recursive: true })
-for (const place of ['directory', 'directory/deep', 'still/deep']) writeFileSync(at(`${place}/secret`), 'inside')
+for (const place of ['directory', 'directory/deep', 'still/deep'])
+  writeFileSync(at(`${place}/secret`), 'inside')
 writeFileSync(at('file'), 'inside')
 symlinkSync(outside, at('.directory-link'))
 symlinkSync('directory', at('turning'))

@@ -3,21 +3,29 @@ import { createInterface } from 'node:readline'
 
 const kind = process.argv[2]
 const EVIL = 'evil\u009b31m\u202e\u200f\u0007'
-const page = (members) => ({ result: { resultType: 'complete', ttlMs: 0, cacheScope: 'private', ...members } })
+const page = (members) => ({
+  result: { resultType: 'complete', ttlMs: 0, cacheScope: 'private', ...members },
+})
 const named = (name) => ({ name, inputSchema: { type: 'object' } })
 const down = { error: { code: -32603, message: 'database is down' } }
 let pages = 0
 
 function toolsList() {
   if (kind === 'endless') return page({ tools: [], nextCursor: String(++pages) })
-  if (kind === 'long') return page({ tools: [{ ...named('x'.repeat(1_000_000)), description: 'y'.repeat(1_000_000) }] })
+  if (kind === 'long')
+    return page({
+      tools: [{ ...named('x'.repeat(1_000_000)), description: 'y'.repeat(1_000_000) }],
+    })
   return page({ tools: [kind === 'evil' ? { ...named(EVIL), description: EVIL } : named('t')] })
 }
 
 function outcomeOf(method) {
   switch (method) {
     case 'server/discover':
-      return page({ supportedVersions: ['2026-07-28'], capabilities: { tools: {}, resources: {}, prompts: {} } })
+      return page({
+        supportedVersions: ['2026-07-28'],
+        capabilities: { tools: {}, resources: {}, prompts: {} },
+      })
     case 'tools/list':
       return toolsList()
     case 'tools/call':

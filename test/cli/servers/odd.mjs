@@ -10,6 +10,10 @@ const opened = {
 createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method } = JSON.parse(line)
   if (id === undefined) return
-  if (method === 'server/discover') console.log(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } }))
-  else console.log(JSON.stringify({ jsonrpc: '2.0', id, result: method === 'initialize' ? opened : result }))
+  if (method === 'server/discover')
+    console.log(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } }))
+  else
+    console.log(
+      JSON.stringify({ jsonrpc: '2.0', id, result: method === 'initialize' ? opened : result }),
+    )
 })

@@ -25,10 +25,17 @@ const tools = [
       throw new ToolError('As planned.')
     },
   }),
-  tool({ name: 'blocks', run: () => [{ type: 'image', data: 'AAAA', mimeType: 'image/png' }, 'and \u001b[31mred'] }),
+  tool({
+    name: 'blocks',
+    run: () => [{ type: 'image', data: 'AAAA', mimeType: 'image/png' }, 'and \u001b[31mred'],
+  }),
   tool({
     name: 'repeat',
-    input: { type: 'object', properties: { text: { type: 'string' }, times: number }, required: ['text', 'times'] },
+    input: {
+      type: 'object',
+      properties: { text: { type: 'string' }, times: number },
+      required: ['text', 'times'],
+    },
     run: ({ text, times }) => text.repeat(times),
   }),
   tool({ name: 'variable', run: () => process.env.OFFER ?? 'not set' }),
@@ -55,15 +62,28 @@ const tools = [
   }),
 ]
 const resources = [
-  resource({ uri: 'text://note', name: 'note', mimeType: 'text/plain', description: 'A note', read: () => 'Grüße 👋' }),
-  resource({ uri: 'bytes://all', mimeType: 'application/octet-stream', read: () => Uint8Array.from({ length: 256 }, (_, i) => i) }),
+  resource({
+    uri: 'text://note',
+    name: 'note',
+    mimeType: 'text/plain',
+    description: 'A note',
+    read: () => 'Grüße 👋',
+  }),
+  resource({
+    uri: 'bytes://all',
+    mimeType: 'application/octet-stream',
+    read: () => Uint8Array.from({ length: 256 }, (_, i) => i),
+  }),
   resource({ uri: 'name://{name}', read: ({ name }) => `I am ${name}` }),
 ]
 const prompts = [
   prompt({
     name: 'greet',
     description: 'Greet somebody.',
-    arguments: { name: { description: 'Whom' }, tone: { required: false, values: ['warm', 'cold'] } },
+    arguments: {
+      name: { description: 'Whom' },
+      tone: { required: false, values: ['warm', 'cold'] },
+    },
     build: ({ name, tone = 'warm' }) => [
       { role: 'user', content: `Give ${name} a ${tone} welcome` },
       { role: 'assistant', content: 'Gladly.' },
@@ -73,4 +93,12 @@ const prompts = [
 
 console.log('printed while loading')
 
-export const server = () => createServer({ name: 'offer', version: '1.0.0', instructions: 'Ask me.', tools, resources, prompts })
+export const server = () =>
+  createServer({
+    name: 'offer',
+    version: '1.0.0',
+    instructions: 'Ask me.',
+    tools,
+    resources,
+    prompts,
+  })

@@ -18,7 +18,10 @@ const results = {
 function answer({ id, method }) {
   if (id === undefined) return
   const result = results[method]
-  const outcome = result === undefined ? { error: { code: -32601, message: `Method not found: ${method}` } } : { result }
+  const outcome =
+    result === undefined
+      ? { error: { code: -32601, message: `Method not found: ${method}` } }
+      : { result }
   console.log(JSON.stringify({ jsonrpc: '2.0', id, ...outcome }))
 }
 

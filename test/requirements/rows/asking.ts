@@ -4,8 +4,12 @@ const june = revisions('2025-06-18', '2025-06-18')
 const november = revisions('2025-11-25', '2025-11-25')
 const sinceJune = revisions('2025-06-18')
 const sinceNovember = revisions('2025-11-25')
-const elicitation = (anchor: string, dates: readonly string[]) => ({ [`client/elicitation#${anchor}`]: dates })
-const sampling = (anchor: string, dates: readonly string[]) => ({ [`client/sampling#${anchor}`]: dates })
+const elicitation = (anchor: string, dates: readonly string[]) => ({
+  [`client/elicitation#${anchor}`]: dates,
+})
+const sampling = (anchor: string, dates: readonly string[]) => ({
+  [`client/sampling#${anchor}`]: dates,
+})
 const roots = (anchor: string, dates: readonly string[]) => ({ [`client/roots#${anchor}`]: dates })
 
 /** What a server may ask its client. */
@@ -372,8 +376,20 @@ export const asking: readonly Row[] = [
     says: 'Clients declare that they have roots.',
     unbound: 'client',
   },
-  { id: 'roots.changes', levels: ['MUST'], at: roots('root-list-changes', handshake), says: 'Clients tell of changes.', unbound: 'client' },
-  { id: 'roots.uri', levels: ['MUST'], at: roots('root', all), says: 'A root is a `file:` URI.', unbound: 'client' },
+  {
+    id: 'roots.changes',
+    levels: ['MUST'],
+    at: roots('root-list-changes', handshake),
+    says: 'Clients tell of changes.',
+    unbound: 'client',
+  },
+  {
+    id: 'roots.uri',
+    levels: ['MUST'],
+    at: roots('root', all),
+    says: 'A root is a `file:` URI.',
+    unbound: 'client',
+  },
   {
     id: 'roots.errors',
     levels: ['SHOULD'],

@@ -6,14 +6,26 @@ const middle = revisions('2025-03-26', '2025-06-18')
 const since2025 = revisions('2025-03-26')
 const sinceJune = revisions('2025-06-18')
 const sinceNovember = revisions('2025-11-25')
-const lifecycle = (anchor: string, dates: readonly string[] = handshake) => ({ [`basic/lifecycle#${anchor}`]: dates })
+const lifecycle = (anchor: string, dates: readonly string[] = handshake) => ({
+  [`basic/lifecycle#${anchor}`]: dates,
+})
 const basic = (anchor: string, dates: readonly string[]) => ({ [`basic#${anchor}`]: dates })
 
 /** Messages, metadata, schemas and the opening of a conversation. */
 export const base: readonly Row[] = [
   {
     id: 'spec.keywords',
-    levels: ['MUST', 'MUST', 'MUST NOT', 'MUST NOT', 'REQUIRED', 'SHOULD', 'SHOULD NOT', 'RECOMMENDED', 'RECOMMENDED'],
+    levels: [
+      'MUST',
+      'MUST',
+      'MUST NOT',
+      'MUST NOT',
+      'REQUIRED',
+      'SHOULD',
+      'SHOULD NOT',
+      'RECOMMENDED',
+      'RECOMMENDED',
+    ],
     at: { '#': revisions() },
     says: 'What the capitalised words mean.',
     unbound: 'reading',
@@ -53,7 +65,10 @@ export const base: readonly Row[] = [
   {
     id: 'base.request-id-once',
     levels: ['MUST NOT'],
-    at: { 'basic/messages#requests': first, ...basic('requests', revisions('2025-03-26', '2025-11-25')) },
+    at: {
+      'basic/messages#requests': first,
+      ...basic('requests', revisions('2025-03-26', '2025-11-25')),
+    },
     says: 'An id is used once in a session by who sends the requests.',
     unbound: 'notSent',
   },
@@ -66,7 +81,11 @@ export const base: readonly Row[] = [
   {
     id: 'base.response-id',
     levels: ['MUST'],
-    at: { 'basic/messages#responses': first, ...basic('responses', middle), ...basic('result-responses', sinceNovember) },
+    at: {
+      'basic/messages#responses': first,
+      ...basic('responses', middle),
+      ...basic('result-responses', sinceNovember),
+    },
     says: 'An answer has the id of its request, digit for digit.',
   },
   {
@@ -81,7 +100,12 @@ export const base: readonly Row[] = [
     at: { 'basic/messages#responses': first, ...basic('responses', middle) },
     says: 'An answer has a result or an error, and not both.',
   },
-  { id: 'base.result', levels: ['MUST'], at: basic('result-responses', sinceNovember), says: 'An answer that is no error has a `result`.' },
+  {
+    id: 'base.result',
+    levels: ['MUST'],
+    at: basic('result-responses', sinceNovember),
+    says: 'An answer that is no error has a `result`.',
+  },
   {
     id: 'base.error',
     levels: ['MUST'],
@@ -91,7 +115,11 @@ export const base: readonly Row[] = [
   {
     id: 'base.error-code',
     levels: ['MUST'],
-    at: { 'basic/messages#responses': first, ...basic('responses', middle), ...basic('error-responses', sinceNovember) },
+    at: {
+      'basic/messages#responses': first,
+      ...basic('responses', middle),
+      ...basic('error-responses', sinceNovember),
+    },
     says: 'The code of an error is an integer, whatever a handler throws.',
   },
   {
@@ -106,7 +134,12 @@ export const base: readonly Row[] = [
     at: { 'basic/messages#notifications': first, ...basic('notifications', since2025) },
     says: 'A notification has no id.',
   },
-  { id: 'base.batches', levels: ['MUST'], at: basic('batching', batched), says: 'Batches are taken in.' },
+  {
+    id: 'base.batches',
+    levels: ['MUST'],
+    at: basic('batching', batched),
+    says: 'Batches are taken in.',
+  },
   {
     id: 'base.auth',
     levels: ['SHOULD', 'SHOULD NOT'],
@@ -225,7 +258,12 @@ export const base: readonly Row[] = [
     unbound: 'client',
   },
 
-  { id: 'base.result-type', levels: ['MUST'], at: basic('result-responses', modern), says: 'Every result has a `resultType`.' },
+  {
+    id: 'base.result-type',
+    levels: ['MUST'],
+    at: basic('result-responses', modern),
+    says: 'Every result has a `resultType`.',
+  },
   {
     id: 'base.result-types',
     levels: ['MUST'],
@@ -323,15 +361,31 @@ export const base: readonly Row[] = [
     at: basic('meta', modern),
     says: 'A request whose description is incomplete is refused with −32602.',
   },
-  { id: 'meta.incomplete-http', levels: ['MUST'], at: basic('meta', modern), says: 'Over HTTP this has status 400.' },
-  { id: 'meta.client-info', levels: ['SHOULD'], at: basic('meta', modern), says: 'Clients say who they are.', unbound: 'client' },
+  {
+    id: 'meta.incomplete-http',
+    levels: ['MUST'],
+    at: basic('meta', modern),
+    says: 'Over HTTP this has status 400.',
+  },
+  {
+    id: 'meta.client-info',
+    levels: ['SHOULD'],
+    at: basic('meta', modern),
+    says: 'Clients say who they are.',
+    unbound: 'client',
+  },
   {
     id: 'meta.undeclared',
     levels: ['MUST NOT', 'MUST'],
     at: basic('meta', modern),
     says: 'What the client has not declared is not relied upon; a request that needs it gets −32021 and the missing capabilities.',
   },
-  { id: 'meta.undeclared-http', levels: ['MUST'], at: basic('meta', modern), says: 'Over HTTP this has status 400.' },
+  {
+    id: 'meta.undeclared-http',
+    levels: ['MUST'],
+    at: basic('meta', modern),
+    says: 'Over HTTP this has status 400.',
+  },
   {
     id: 'meta.server-info',
     levels: ['SHOULD'],
@@ -344,7 +398,12 @@ export const base: readonly Row[] = [
     at: basic('meta', modern),
     says: 'What the other side calls itself changes nothing, and proves nothing.',
   },
-  { id: 'meta.subscription-id', levels: ['MUST'], at: basic('meta', modern), says: 'Every notification of a stream names its stream.' },
+  {
+    id: 'meta.subscription-id',
+    levels: ['MUST'],
+    at: basic('meta', modern),
+    says: 'Every notification of a stream names its stream.',
+  },
   {
     id: 'meta.trace',
     levels: ['MUST'],

@@ -2,8 +2,12 @@ import { handshake, modern, revisions, type Row } from '../row.js'
 
 const november = revisions('2025-11-25', '2025-11-25')
 const cancellation = (anchor: string) => ({ [`basic/utilities/cancellation#${anchor}`]: handshake })
-const cancellationToday = (anchor: string) => ({ [`basic/patterns/cancellation#${anchor}`]: modern })
-const progress = (anchor: string, dates: readonly string[] = handshake) => ({ [`basic/utilities/progress#${anchor}`]: dates })
+const cancellationToday = (anchor: string) => ({
+  [`basic/patterns/cancellation#${anchor}`]: modern,
+})
+const progress = (anchor: string, dates: readonly string[] = handshake) => ({
+  [`basic/utilities/progress#${anchor}`]: dates,
+})
 const progressToday = (anchor: string) => ({ [`basic/patterns/progress#${anchor}`]: modern })
 const ping = (anchor: string) => ({ [`basic/utilities/ping#${anchor}`]: handshake })
 const mrtr = (anchor: string) => ({ [`basic/patterns/mrtr#${anchor}`]: modern })
@@ -11,7 +15,12 @@ const subscriptions = (anchor: string) => ({ [`basic/patterns/subscriptions#${an
 
 /** How messages belong together: cancelling, progress, pings, streams of changes, several round trips. */
 export const patterns: readonly Row[] = [
-  { id: 'patterns.no-server-requests', levels: ['MUST NOT'], at: { 'basic/patterns#': modern }, says: 'The server sends no requests.' },
+  {
+    id: 'patterns.no-server-requests',
+    levels: ['MUST NOT'],
+    at: { 'basic/patterns#': modern },
+    says: 'The server sends no requests.',
+  },
 
   {
     id: 'cancellation.only-open',
@@ -139,7 +148,10 @@ export const patterns: readonly Row[] = [
   {
     id: 'progress.message',
     levels: ['SHOULD'],
-    at: { ...progress('progress-flow', revisions('2025-03-26', '2025-11-25')), ...progressToday('progress-flow') },
+    at: {
+      ...progress('progress-flow', revisions('2025-03-26', '2025-11-25')),
+      ...progressToday('progress-flow'),
+    },
     says: 'The message is for people to read.',
     unbound: 'author',
   },
@@ -175,7 +187,12 @@ export const patterns: readonly Row[] = [
     unbound: 'tasks',
   },
 
-  { id: 'ping.answer', levels: ['MUST'], at: ping('behavior-requirements'), says: 'A ping is answered at once, with an empty result.' },
+  {
+    id: 'ping.answer',
+    levels: ['MUST'],
+    at: ping('behavior-requirements'),
+    says: 'A ping is answered at once, with an empty result.',
+  },
   {
     id: 'ping.send',
     levels: ['SHOULD', 'SHOULD', 'SHOULD', 'SHOULD'],
@@ -317,6 +334,16 @@ export const patterns: readonly Row[] = [
     at: mrtr('error-handling'),
     says: 'Answers to what was not asked are passed over.',
   },
-  { id: 'mrtr.missing', levels: ['SHOULD'], at: mrtr('error-handling'), says: 'What was not answered is asked again.' },
-  { id: 'mrtr.security', levels: ['MUST'], at: mrtr('security-considerations'), says: 'The state is validated.' },
+  {
+    id: 'mrtr.missing',
+    levels: ['SHOULD'],
+    at: mrtr('error-handling'),
+    says: 'What was not answered is asked again.',
+  },
+  {
+    id: 'mrtr.security',
+    levels: ['MUST'],
+    at: mrtr('security-considerations'),
+    says: 'The state is validated.',
+  },
 ]

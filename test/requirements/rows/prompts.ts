@@ -27,7 +27,12 @@ export const prompts: readonly Row[] = [
     at: here('list-changed-notification', modern),
     says: 'When the prompts change, streams that asked for it are told.',
   },
-  { id: 'prompts.image', levels: ['MUST'], at: here('image-content', all), says: 'An image is base64 and has a MIME type.' },
+  {
+    id: 'prompts.image',
+    levels: ['MUST'],
+    at: here('image-content', all),
+    says: 'An image is base64 and has a MIME type.',
+  },
   {
     id: 'prompts.audio',
     levels: ['MUST'],

@@ -1,6 +1,8 @@
 import { all, handshake, modern, revisions, type Row } from '../row.js'
 
-const here = (anchor: string, dates: readonly string[]) => ({ [`server/resources#${anchor}`]: dates })
+const here = (anchor: string, dates: readonly string[]) => ({
+  [`server/resources#${anchor}`]: dates,
+})
 
 export const resources: readonly Row[] = [
   {
@@ -66,14 +68,24 @@ export const resources: readonly Row[] = [
     at: here('error-handling', modern),
     says: 'Empty `contents` do not stand for a resource that is not there.',
   },
-  { id: 'resources.validate-uris', levels: ['MUST'], at: here('security-considerations', all), says: 'Every URI is checked.' },
+  {
+    id: 'resources.validate-uris',
+    levels: ['MUST'],
+    at: here('security-considerations', all),
+    says: 'Every URI is checked.',
+  },
   {
     id: 'resources.access',
     levels: ['SHOULD'],
     at: here('security-considerations', all),
     says: 'Who may see a sensitive resource can be controlled.',
   },
-  { id: 'resources.binary', levels: ['MUST'], at: here('security-considerations', all), says: 'Bytes are encoded properly.' },
+  {
+    id: 'resources.binary',
+    levels: ['MUST'],
+    at: here('security-considerations', all),
+    says: 'Bytes are encoded properly.',
+  },
   {
     id: 'resources.permissions',
     levels: ['SHOULD'],

@@ -19,7 +19,12 @@ export const tools: readonly Row[] = [
     says: 'Applications show which tools a model has and when they are called.',
     unbound: 'people',
   },
-  { id: 'tools.capability', levels: ['MUST'], at: here('capabilities', all), says: 'A server with tools declares the `tools` capability.' },
+  {
+    id: 'tools.capability',
+    levels: ['MUST'],
+    at: here('capabilities', all),
+    says: 'A server with tools declares the `tools` capability.',
+  },
   {
     id: 'tools.list',
     levels: ['MUST', 'MUST NOT'],
@@ -51,7 +56,12 @@ export const tools: readonly Row[] = [
     at: here('list-changed-notification', modern),
     says: 'When the tools change, streams that asked for it are told.',
   },
-  { id: 'tools.schema-valid', levels: ['MUST'], at: here('tool', since2025November), says: '`inputSchema` is a valid JSON Schema object.' },
+  {
+    id: 'tools.schema-valid',
+    levels: ['MUST'],
+    at: here('tool', since2025November),
+    says: '`inputSchema` is a valid JSON Schema object.',
+  },
   {
     id: 'tools.annotations-untrusted',
     levels: ['MUST'],
@@ -59,8 +69,18 @@ export const tools: readonly Row[] = [
     says: 'Annotations of servers that are not trusted are not believed.',
     unbound: 'client',
   },
-  { id: 'tools.name-length', levels: ['SHOULD'], at: here('tool-names', since2025November), says: 'A tool name has 1 to 128 characters.' },
-  { id: 'tools.name-case', levels: ['SHOULD'], at: here('tool-names', since2025November), says: 'Tool names differ by case.' },
+  {
+    id: 'tools.name-length',
+    levels: ['SHOULD'],
+    at: here('tool-names', since2025November),
+    says: 'A tool name has 1 to 128 characters.',
+  },
+  {
+    id: 'tools.name-case',
+    levels: ['SHOULD'],
+    at: here('tool-names', since2025November),
+    says: 'Tool names differ by case.',
+  },
   {
     id: 'tools.name-characters',
     levels: ['SHOULD'],
@@ -73,7 +93,12 @@ export const tools: readonly Row[] = [
     at: here('tool-names', since2025November),
     says: 'A tool name has no spaces, commas or other special characters.',
   },
-  { id: 'tools.name-unique', levels: ['SHOULD'], at: here('tool-names', since2025November), says: 'A tool name occurs once in a server.' },
+  {
+    id: 'tools.name-unique',
+    levels: ['SHOULD'],
+    at: here('tool-names', since2025November),
+    says: 'A tool name occurs once in a server.',
+  },
   {
     id: 'tools.name-collisions',
     levels: ['SHOULD', 'SHOULD NOT'],
@@ -130,31 +155,46 @@ export const tools: readonly Row[] = [
   {
     id: 'tools.header-empty',
     levels: ['MUST NOT'],
-    at: { ...here('x-mcp-header', modern), 'basic/transports/streamable-http#schema-extension': modern },
+    at: {
+      ...here('x-mcp-header', modern),
+      'basic/transports/streamable-http#schema-extension': modern,
+    },
     says: 'An `x-mcp-header` is not empty.',
   },
   {
     id: 'tools.header-token',
     levels: ['MUST'],
-    at: { ...here('x-mcp-header', modern), 'basic/transports/streamable-http#schema-extension': modern },
+    at: {
+      ...here('x-mcp-header', modern),
+      'basic/transports/streamable-http#schema-extension': modern,
+    },
     says: 'An `x-mcp-header` is a token, as field names of HTTP are.',
   },
   {
     id: 'tools.header-control',
     levels: ['MUST NOT'],
-    at: { ...here('x-mcp-header', modern), 'basic/transports/streamable-http#schema-extension': modern },
+    at: {
+      ...here('x-mcp-header', modern),
+      'basic/transports/streamable-http#schema-extension': modern,
+    },
     says: 'An `x-mcp-header` has no control characters.',
   },
   {
     id: 'tools.header-unique',
     levels: ['MUST'],
-    at: { ...here('x-mcp-header', modern), 'basic/transports/streamable-http#schema-extension': modern },
+    at: {
+      ...here('x-mcp-header', modern),
+      'basic/transports/streamable-http#schema-extension': modern,
+    },
     says: 'An `x-mcp-header` occurs once in a tool, whatever its case.',
   },
   {
     id: 'tools.header-primitive',
     levels: ['MUST', 'MUST'],
-    at: { ...here('x-mcp-header', modern), 'basic/transports/streamable-http#schema-extension': modern },
+    at: {
+      ...here('x-mcp-header', modern),
+      'basic/transports/streamable-http#schema-extension': modern,
+    },
     says: 'An `x-mcp-header` stands on an integer, a string or a boolean; integers are safe ones.',
   },
   {
@@ -172,7 +212,10 @@ export const tools: readonly Row[] = [
   {
     id: 'tools.header-rejected',
     levels: ['MUST', 'MUST', 'SHOULD'],
-    at: { ...here('x-mcp-header', modern), 'basic/transports/streamable-http#schema-extension': modern },
+    at: {
+      ...here('x-mcp-header', modern),
+      'basic/transports/streamable-http#schema-extension': modern,
+    },
     says: 'A client leaves tools with a wrong `x-mcp-header` out, and says so in its log.',
     unbound: 'client',
   },

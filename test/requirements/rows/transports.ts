@@ -4,7 +4,9 @@ const first = revisions('2024-11-05', '2024-11-05')
 const november = revisions('2025-11-25', '2025-11-25')
 const stateful = revisions('2025-03-26', '2025-11-25')
 const sinceJune = revisions('2025-06-18', '2025-11-25')
-const older = (anchor: string, dates: readonly string[]) => ({ [`basic/transports#${anchor}`]: dates })
+const older = (anchor: string, dates: readonly string[]) => ({
+  [`basic/transports#${anchor}`]: dates,
+})
 const stdio = (anchor: string) => ({ [`basic/transports/stdio#${anchor}`]: modern })
 const http = (anchor: string) => ({ [`basic/transports/streamable-http#${anchor}`]: modern })
 
@@ -15,7 +17,13 @@ export const transports: readonly Row[] = [
     at: { ...older('', stateful), ...older('messages', modern) },
     says: 'Messages are UTF-8; other bytes are refused.',
   },
-  { id: 'transports.stdio-clients', levels: ['SHOULD'], at: older('', handshake), says: 'Clients can use stdio.', unbound: 'client' },
+  {
+    id: 'transports.stdio-clients',
+    levels: ['SHOULD'],
+    at: older('', handshake),
+    says: 'Clients can use stdio.',
+    unbound: 'client',
+  },
   {
     id: 'transports.directions',
     levels: ['MUST'],
@@ -63,7 +71,13 @@ export const transports: readonly Row[] = [
     says: 'Clients do not take stderr for errors.',
     unbound: 'client',
   },
-  { id: 'stdio.no-responses', levels: ['MUST NOT'], at: stdio('sending-messages'), says: 'Clients send no responses.', unbound: 'client' },
+  {
+    id: 'stdio.no-responses',
+    levels: ['MUST NOT'],
+    at: stdio('sending-messages'),
+    says: 'Clients send no responses.',
+    unbound: 'client',
+  },
   {
     id: 'stdio.correlate',
     levels: ['MUST'],
@@ -71,8 +85,19 @@ export const transports: readonly Row[] = [
     says: 'Clients tell streams apart by their ids.',
     unbound: 'client',
   },
-  { id: 'stdio.no-requests', levels: ['MUST NOT'], at: stdio('receiving-messages'), says: 'The server writes no requests to stdout.' },
-  { id: 'stdio.cancel-clients', levels: ['MUST'], at: stdio('cancellation'), says: 'Clients cancel by a notification.', unbound: 'client' },
+  {
+    id: 'stdio.no-requests',
+    levels: ['MUST NOT'],
+    at: stdio('receiving-messages'),
+    says: 'The server writes no requests to stdout.',
+  },
+  {
+    id: 'stdio.cancel-clients',
+    levels: ['MUST'],
+    at: stdio('cancellation'),
+    says: 'Clients cancel by a notification.',
+    unbound: 'client',
+  },
   {
     id: 'stdio.cancel',
     levels: ['SHOULD', 'MUST NOT'],
@@ -86,7 +111,12 @@ export const transports: readonly Row[] = [
     says: 'Clients end a server by closing its input.',
     unbound: 'client',
   },
-  { id: 'stdio.shutdown', levels: ['SHOULD'], at: stdio('shutdown'), says: 'The server ends soon after its input has.' },
+  {
+    id: 'stdio.shutdown',
+    levels: ['SHOULD'],
+    at: stdio('shutdown'),
+    says: 'The server ends soon after its input has.',
+  },
   {
     id: 'stdio.restart',
     levels: ['SHOULD'],
@@ -126,7 +156,13 @@ export const transports: readonly Row[] = [
     at: { ...older('security-warning', november), ...http('security-endpoint') },
     says: 'A wrong `Origin` is status 403.',
   },
-  { id: 'sse.endpoints', levels: ['MUST'], at: older('security-warning', first), says: 'There are two endpoints.', pending: 'sse' },
+  {
+    id: 'sse.endpoints',
+    levels: ['MUST'],
+    at: older('security-warning', first),
+    says: 'There are two endpoints.',
+    pending: 'sse',
+  },
   {
     id: 'sse.endpoint-event',
     levels: ['MUST'],
@@ -134,8 +170,19 @@ export const transports: readonly Row[] = [
     says: 'The first event tells where to post.',
     pending: 'sse',
   },
-  { id: 'sse.post', levels: ['MUST'], at: older('security-warning', first), says: 'Clients post there.', unbound: 'client' },
-  { id: 'http.endpoint', levels: ['MUST'], at: older('streamable-http', stateful), says: 'One path takes POST and GET.' },
+  {
+    id: 'sse.post',
+    levels: ['MUST'],
+    at: older('security-warning', first),
+    says: 'Clients post there.',
+    unbound: 'client',
+  },
+  {
+    id: 'http.endpoint',
+    levels: ['MUST'],
+    at: older('streamable-http', stateful),
+    says: 'One path takes POST and GET.',
+  },
   { id: 'http.endpoint-post', levels: ['MUST'], at: http(''), says: 'One path takes POST.' },
   {
     id: 'http.each-post',
@@ -378,7 +425,12 @@ export const transports: readonly Row[] = [
     at: http('receiving-messages'),
     says: 'Notifications of a stream belong to its request.',
   },
-  { id: 'http.no-requests', levels: ['MUST NOT'], at: http('receiving-messages'), says: 'The server sends no requests.' },
+  {
+    id: 'http.no-requests',
+    levels: ['MUST NOT'],
+    at: http('receiving-messages'),
+    says: 'The server sends no requests.',
+  },
   {
     id: 'http.buffering',
     levels: ['SHOULD'],
@@ -391,7 +443,13 @@ export const transports: readonly Row[] = [
     at: http('cancellation'),
     says: 'Closing a stream cancels its request; work stops, and nothing more is sent.',
   },
-  { id: 'http.header', levels: ['MUST'], at: http('protocol-version-header'), says: 'Clients name the revision.', unbound: 'client' },
+  {
+    id: 'http.header',
+    levels: ['MUST'],
+    at: http('protocol-version-header'),
+    says: 'Clients name the revision.',
+    unbound: 'client',
+  },
   {
     id: 'http.header-matches',
     levels: ['MUST', 'MUST'],
@@ -488,7 +546,12 @@ export const transports: readonly Row[] = [
     at: http('server-behavior-for-custom-headers'),
     says: 'The header is expected exactly where there is a value.',
   },
-  { id: 'http.header-case', levels: ['MUST'], at: http('case-sensitivity'), says: 'Header names have no case.' },
+  {
+    id: 'http.header-case',
+    levels: ['MUST'],
+    at: http('case-sensitivity'),
+    says: 'Header names have no case.',
+  },
   {
     id: 'http.headers-match',
     levels: ['MUST', 'SHOULD', 'MUST', 'MUST', 'MUST'],

@@ -1,8 +1,14 @@
 import { all, handshake, modern, revisions, type Row } from '../row.js'
 
-const completion = (anchor: string, dates: readonly string[]) => ({ [`server/utilities/completion#${anchor}`]: dates })
-const logging = (anchor: string, dates: readonly string[]) => ({ [`server/utilities/logging#${anchor}`]: dates })
-const pagination = (anchor: string, dates: readonly string[]) => ({ [`server/utilities/pagination#${anchor}`]: dates })
+const completion = (anchor: string, dates: readonly string[]) => ({
+  [`server/utilities/completion#${anchor}`]: dates,
+})
+const logging = (anchor: string, dates: readonly string[]) => ({
+  [`server/utilities/logging#${anchor}`]: dates,
+})
+const pagination = (anchor: string, dates: readonly string[]) => ({
+  [`server/utilities/pagination#${anchor}`]: dates,
+})
 const caching = (anchor: string) => ({ [`server/utilities/caching#${anchor}`]: modern })
 const since2025 = revisions('2025-03-26')
 
@@ -45,7 +51,12 @@ export const utilities: readonly Row[] = [
     at: logging('capabilities', all),
     says: 'A server that sends log messages declares the `logging` capability.',
   },
-  { id: 'logging.errors', levels: ['SHOULD'], at: logging('error-handling', handshake), says: 'An unknown level is −32602.' },
+  {
+    id: 'logging.errors',
+    levels: ['SHOULD'],
+    at: logging('error-handling', handshake),
+    says: 'An unknown level is −32602.',
+  },
   {
     id: 'logging.level-errors',
     levels: ['SHOULD'],
@@ -124,7 +135,12 @@ export const utilities: readonly Row[] = [
     says: 'Clients do not take an empty cursor for the end.',
     unbound: 'client',
   },
-  { id: 'pagination.invalid', levels: ['SHOULD'], at: pagination('error-handling', all), says: 'A wrong cursor is −32602.' },
+  {
+    id: 'pagination.invalid',
+    levels: ['SHOULD'],
+    at: pagination('error-handling', all),
+    says: 'A wrong cursor is −32602.',
+  },
 
   {
     id: 'caching.hints',
@@ -139,7 +155,13 @@ export const utilities: readonly Row[] = [
     says: 'What was cached answers only the same request.',
     unbound: 'client',
   },
-  { id: 'caching.retries', levels: ['MUST NOT'], at: caching('cache-key'), says: 'Results of retries are not cached.', unbound: 'client' },
+  {
+    id: 'caching.retries',
+    levels: ['MUST NOT'],
+    at: caching('cache-key'),
+    says: 'Results of retries are not cached.',
+    unbound: 'client',
+  },
   {
     id: 'caching.ttl-meaning',
     levels: ['SHOULD', 'SHOULD', 'SHOULD', 'SHOULD'],
@@ -147,7 +169,12 @@ export const utilities: readonly Row[] = [
     says: 'Clients keep a result for `ttlMs`, and not at all where it is 0, absent or negative.',
     unbound: 'client',
   },
-  { id: 'caching.ttl', levels: ['MUST'], at: caching('time-to-live-ttl-field'), says: '`ttlMs` is not negative.' },
+  {
+    id: 'caching.ttl',
+    levels: ['MUST'],
+    at: caching('time-to-live-ttl-field'),
+    says: '`ttlMs` is not negative.',
+  },
   {
     id: 'caching.freshness',
     levels: ['SHOULD', 'SHOULD NOT', 'MUST'],

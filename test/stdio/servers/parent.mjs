@@ -2,5 +2,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-spawn(process.execPath, [fileURLToPath(new URL('tools.mjs', import.meta.url))], { stdio: 'inherit' })
+spawn(process.execPath, [fileURLToPath(new URL('tools.mjs', import.meta.url))], {
+  stdio: 'inherit',
+})
 setInterval(() => {}, 60_000)

@@ -58,7 +58,8 @@ const tools = {
         .on('end', () => resolve('piped'))
         .pipe(process.stdout),
     ),
-  writeAndWait: () => new Promise((resolve) => process.stdout.write('confirmed\n', () => resolve('written'))),
+  writeAndWait: () =>
+    new Promise((resolve) => process.stdout.write('confirmed\n', () => resolve('written'))),
   end() {
     process.stdout.end('last words\n')
     return 'ended'
@@ -69,10 +70,13 @@ const tools = {
     console.log('junk of console')
     writeSync(1, 'junk of writeSync\n')
     spawnSync('echo', ['junk of a child'], { stdio: 'inherit' })
-    const { status } = spawnSync('sh', ['-c', 'cat; echo junk on the wire >&4'], { stdio: ['inherit', 'inherit', 'ignore'] })
+    const { status } = spawnSync('sh', ['-c', 'cat; echo junk on the wire >&4'], {
+      stdio: ['inherit', 'inherit', 'ignore'],
+    })
     return status === 0 ? 'a child could write to the wire' : 'done'
   },
-  environment: () => `${env.CCMCP_WIRE ?? 'unset'} ${spawnSync('sh', ['-c', 'printf %s "${CCMCP_WIRE-unset}"']).stdout.toString()}`,
+  environment: () =>
+    `${env.CCMCP_WIRE ?? 'unset'} ${spawnSync('sh', ['-c', 'printf %s "${CCMCP_WIRE-unset}"']).stdout.toString()}`,
 }
 
 if (env.HANDLES) {
@@ -81,11 +85,13 @@ if (env.HANDLES) {
   watch(new URL('.', import.meta.url))
 }
 if (env.SIGNALS) {
-  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => process.stderr.write(`got ${signal}\n`))
+  for (const signal of ['SIGTERM', 'SIGINT'])
+    process.on(signal, () => process.stderr.write(`got ${signal}\n`))
   process.stdin.on('end', () => process.stderr.write('got end\n'))
 }
 if (env.AGAIN) {
-  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => process.kill(process.pid, signal))
+  for (const signal of ['SIGTERM', 'SIGINT'])
+    process.once(signal, () => process.kill(process.pid, signal))
 }
 if (env.EXIT) process.on('exit', (code) => writeSync(2, `exit ${code}\n`))
 

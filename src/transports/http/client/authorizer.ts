@@ -14,7 +14,10 @@ interface Challenge {
 /** Gets and renews what requests are authorized with. */
 export interface Authorizer {
   /** Headers for a request, such as `Authorization`; asked before each one. */
-  headers(request: { readonly method: string; readonly url: URL }): Promise<Readonly<Record<string, string>>>
+  headers(request: {
+    readonly method: string
+    readonly url: URL
+  }): Promise<Readonly<Record<string, string>>>
   /** True where the request should be sent again, with new headers. Rejects where it cannot be authorized. */
   challenged(challenge: Challenge, signal: AbortSignal): Promise<boolean>
 }

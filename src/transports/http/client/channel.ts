@@ -1,6 +1,13 @@
 import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
 import { RequestFailed, RpcError } from '../../../jsonrpc/errors.js'
-import { type Id, type Message, type SentMessage, type SentRequest, isObject, read } from '../../../jsonrpc/message.js'
+import {
+  type Id,
+  type Message,
+  type SentMessage,
+  type SentRequest,
+  isObject,
+  read,
+} from '../../../jsonrpc/message.js'
 import type { Report } from '../../../jsonrpc/report.js'
 import { bySelfDescription } from '../../../protocol/revisions/index.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
@@ -105,7 +112,12 @@ export class HttpClientChannel implements Channel {
       } else if (this.#opening !== undefined) await this.#opening
       if (isStateless(request.protocolVersion)) this.#version = request.protocolVersion
       pending.session = this.#session
-      const response = await this.#exchange('POST', this.#headersOf(request), frame, controller.signal)
+      const response = await this.#exchange(
+        'POST',
+        this.#headersOf(request),
+        frame,
+        controller.signal,
+      )
       await this.#receiveResponse(response, pending)
     } catch (error) {
       this.#fail(pending, failure(error))
@@ -120,43 +132,66 @@ export class HttpClientChannel implements Channel {
 
   /** A notification, or the response to a request of the server. */
   async #sendOther(frame: string, message: SentMessage | undefined): Promise<void> {
-    const initialized = message?.kind === 'notification' && message.method === 'notifications/initialized'
+    const initialized =
+      message?.kind === 'notification' && message.method === 'notifications/initialized'
     const posted = this.#post(frame, message, this.#opening)
     if (initialized) this.#opening = posted
     await posted
     if (initialized) void this.#listen()
   }
 
-  async #post(frame: string, message: SentMessage | undefined, opening: Promise<void> | undefined): Promise<void> {
+  async #post(
+    frame: string,
+    message: SentMessage | undefined,
+    opening: Promise<void> | undefined,
+  ): Promise<void> {
     const session = this.#session
     try {
       await opening
-      const response = await this.#exchange('POST', this.#headersOf(message), frame, new AbortController().signal)
+      const response = await this.#exchange(
+        'POST',
+        this.#headersOf(message),
+        frame,
+        new AbortController().signal,
+      )
       response.cancel()
       if (response.status >= 300) this.#refusedOther(response.status, session)
     } catch (error) {
-      if (!this.#closed) this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
+      if (!this.#closed)
+        this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
     }
     // The server is told; its stream is of no use any more.
-    if (message?.kind === 'notification' && message.method === 'notifications/cancelled' && isObject(message.params))
+    if (
+      message?.kind === 'notification' &&
+      message.method === 'notifications/cancelled' &&
+      isObject(message.params)
+    )
       this.#pending.get(message.params['requestId'] as Id)?.controller.abort() // an id of ours
   }
 
   #refusedOther(status: number, session: string | undefined): void {
-    this.#options.report({ level: 'warning', message: `The server refused a message with HTTP ${status}` })
+    this.#options.report({
+      level: 'warning',
+      message: `The server refused a message with HTTP ${status}`,
+    })
     if (status === 404 && session !== undefined) this.#expire(session)
   }
 
   #headersOf(message: SentMessage | undefined): Record<string, string> {
-    const headers: Record<string, string> = { 'content-type': JSON_TYPE, accept: `${JSON_TYPE}, ${EVENT_STREAM}` }
-    if (!isStateless(this.#version) || message === undefined || message.kind === 'response') return headers
+    const headers: Record<string, string> = {
+      'content-type': JSON_TYPE,
+      accept: `${JSON_TYPE}, ${EVENT_STREAM}`,
+    }
+    if (!isStateless(this.#version) || message === undefined || message.kind === 'response')
+      return headers
     const { method, params } = message
     headers['mcp-method'] = method
     const param = this.#options.nameParam(method)
     const name = param === undefined || !isObject(params) ? undefined : params[param]
     if (typeof name === 'string') headers['mcp-name'] = encodeHeaderValue(name)
     const mirrored = message.kind === 'request' ? message.headerParams : undefined
-    for (const [header, value] of Object.entries(mirrored ?? {})) headers[`mcp-param-${header.toLowerCase()}`] = encodeHeaderValue(value)
+    for (const [header, value] of Object.entries(mirrored ?? {}))
+      headers[`mcp-param-${header.toLowerCase()}`] = encodeHeaderValue(value)
     return headers
   }
 
@@ -169,7 +204,8 @@ export class HttpClientChannel implements Channel {
     const { url, send, headers: common } = this.#options
     const headers: Record<string, string> = { ...common, ...own }
     if (this.#version !== undefined) headers['mcp-protocol-version'] = this.#version
-    if (this.#session !== undefined && !isStateless(this.#version)) headers['mcp-session-id'] = this.#session
+    if (this.#session !== undefined && !isStateless(this.#version))
+      headers['mcp-session-id'] = this.#session
     return send({ method, url, headers, signal, ...(body === undefined ? {} : { body }) })
   }
 
@@ -182,8 +218,14 @@ export class HttpClientChannel implements Channel {
     if (type === JSON_TYPE) this.#deliver(await readText(response, this.#options.maxMessage))
     else response.cancel()
     if (pending.answered) return
-    const what = type === JSON_TYPE ? 'a body that is not its response' : `HTTP ${status} and Content-Type "${type}"`
-    throw new RequestFailed('INVALID_RESPONSE', `The server answered the request with ${what}`, { status, executed: 'maybe' })
+    const what =
+      type === JSON_TYPE
+        ? 'a body that is not its response'
+        : `HTTP ${status} and Content-Type "${type}"`
+    throw new RequestFailed('INVALID_RESPONSE', `The server answered the request with ${what}`, {
+      status,
+      executed: 'maybe',
+    })
   }
 
   async #refused(response: HttpResponse, pending: PendingRequest): Promise<void> {
@@ -198,11 +240,15 @@ export class HttpClientChannel implements Channel {
     if (error === undefined) throw refused(status, text)
     // These say something of the way to the server, or of who asks: not of the request itself.
     if (isInconclusive(status))
-      throw new RequestFailed('HTTP_STATUS', `The server answered HTTP ${status}: ${error.message}`, {
-        status,
-        executed: status >= 500 ? 'maybe' : 'no',
-        cause: error,
-      })
+      throw new RequestFailed(
+        'HTTP_STATUS',
+        `The server answered HTTP ${status}: ${error.message}`,
+        {
+          status,
+          executed: status >= 500 ? 'maybe' : 'no',
+          cause: error,
+        },
+      )
     this.#fail(pending, error)
   }
 
@@ -212,7 +258,12 @@ export class HttpClientChannel implements Channel {
     const cursor: Cursor = {}
     const broken = await this.#readStream(response, cursor, pending)
     let failures = 0
-    while (!isStateless(request.protocolVersion) && cursor.id !== undefined && !this.#isDone(pending) && failures < MAX_FAILURES) {
+    while (
+      !isStateless(request.protocolVersion) &&
+      cursor.id !== undefined &&
+      !this.#isDone(pending) &&
+      failures < MAX_FAILURES
+    ) {
       await waitFor(retryDelay(cursor, failures), controller.signal)
       const status = await this.#resume(cursor, pending)
       if (status === 'read') failures = 0
@@ -220,7 +271,11 @@ export class HttpClientChannel implements Channel {
       else break
     }
     if (!pending.answered)
-      throw new RequestFailed('STREAM_ENDED', 'The stream of the request ended without its response', { executed: 'maybe', cause: broken })
+      throw new RequestFailed(
+        'STREAM_ENDED',
+        'The stream of the request ended without its response',
+        { executed: 'maybe', cause: broken },
+      )
   }
 
   /** Asks for what came behind the last event. */
@@ -233,7 +288,12 @@ export class HttpClientChannel implements Channel {
     if (cursor.id !== undefined) headers['last-event-id'] = cursor.id
     let response: HttpResponse
     try {
-      response = await this.#exchange('GET', headers, undefined, signal ?? new AbortController().signal)
+      response = await this.#exchange(
+        'GET',
+        headers,
+        undefined,
+        signal ?? new AbortController().signal,
+      )
     } catch {
       return 'temporary'
     }
@@ -246,10 +306,17 @@ export class HttpClientChannel implements Channel {
   }
 
   /** Delivers every message of a stream; returns why it broke, where it did. */
-  async #readStream(response: HttpResponse, cursor: Cursor, pending: PendingRequest | undefined): Promise<unknown> {
+  async #readStream(
+    response: HttpResponse,
+    cursor: Cursor,
+    pending: PendingRequest | undefined,
+  ): Promise<unknown> {
     let linger: ReturnType<typeof setTimeout> | undefined
     try {
-      for await (const { id, retry, event = 'message', data = '' } of readEvents(response, this.#options.maxMessage)) {
+      for await (const { id, retry, event = 'message', data = '' } of readEvents(
+        response,
+        this.#options.maxMessage,
+      )) {
         if (id !== undefined) cursor.id = id
         if (retry !== undefined) cursor.retry = retry
         if (event === 'message' && data !== '') this.#deliver(data)
@@ -258,7 +325,8 @@ export class HttpClientChannel implements Channel {
       }
       return undefined
     } catch (error) {
-      if (error instanceof Error && error.name === 'EventTooLong' && pending !== undefined) throw error
+      if (error instanceof Error && error.name === 'EventTooLong' && pending !== undefined)
+        throw error
       return error
     } finally {
       clearTimeout(linger)
@@ -303,10 +371,19 @@ export class HttpClientChannel implements Channel {
   #expire(session: string, refusedOne?: PendingRequest): void {
     if (this.#session === session) this.#forgetSession()
     const message = 'The server has ended the session'
-    if (refusedOne !== undefined) this.#fail(refusedOne, new RequestFailed('SESSION_EXPIRED', message, { status: 404, executed: 'no' }))
+    if (refusedOne !== undefined)
+      this.#fail(
+        refusedOne,
+        new RequestFailed('SESSION_EXPIRED', message, { status: 404, executed: 'no' }),
+      )
     for (const pending of this.#pending.values()) {
       if (pending.session !== session || pending === refusedOne) continue
-      this.#fail(pending, new RequestFailed('SESSION_EXPIRED', `${message} while the request was executed`, { executed: 'maybe' }))
+      this.#fail(
+        pending,
+        new RequestFailed('SESSION_EXPIRED', `${message} while the request was executed`, {
+          executed: 'maybe',
+        }),
+      )
       pending.controller.abort()
     }
   }
@@ -324,19 +401,31 @@ function isStateless(version: string | undefined): boolean {
 
 /** Statuses that do not say which protocol a server speaks, nor whether it would serve the request. */
 function isInconclusive(status: number): boolean {
-  return status === 401 || status === 403 || status === 407 || status === 408 || status === 429 || status >= 500
+  return (
+    status === 401 ||
+    status === 403 ||
+    status === 407 ||
+    status === 408 ||
+    status === 429 ||
+    status >= 500
+  )
 }
 
 function sessionOf(response: HttpResponse): string | undefined {
   const id = response.header('mcp-session-id')
   if (id === undefined || /^[!-~]+$/.test(id)) return id
-  throw new RequestFailed('INVALID_RESPONSE', 'The server sent a Mcp-Session-Id with characters that are not visible ASCII', {
-    executed: 'maybe',
-  })
+  throw new RequestFailed(
+    'INVALID_RESPONSE',
+    'The server sent a Mcp-Session-Id with characters that are not visible ASCII',
+    {
+      executed: 'maybe',
+    },
+  )
 }
 
 function agreedVersion(message: Message): string | undefined {
-  const result = message.kind === 'response' && 'result' in message.outcome ? message.outcome.result : undefined
+  const result =
+    message.kind === 'response' && 'result' in message.outcome ? message.outcome.result : undefined
   const version = isObject(result) ? result['protocolVersion'] : undefined
   return typeof version === 'string' ? version : undefined
 }
@@ -344,7 +433,9 @@ function agreedVersion(message: Message): string | undefined {
 /** The error of a JSON-RPC error response; over HTTP it may have no id. */
 function errorOf(text: string): RpcError | undefined {
   try {
-    const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown; data?: unknown } }
+    const { error } = JSON.parse(text) as {
+      error?: { code?: unknown; message?: unknown; data?: unknown }
+    }
     return typeof error?.code === 'number' && typeof error.message === 'string'
       ? new RpcError(error.code, error.message, error.data)
       : undefined

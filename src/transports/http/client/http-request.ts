@@ -53,12 +53,18 @@ export function followRedirects(send: SendRequest): SendRequest {
 function redirectTarget(method: string, url: URL, response: HttpResponse, hops: number): URL {
   const { status } = response
   const refuse = (reason: string) =>
-    new UnexpectedResponse(status, `The server redirects (HTTP ${status}) ${reason}. Connect to the final URL instead`)
+    new UnexpectedResponse(
+      status,
+      `The server redirects (HTTP ${status}) ${reason}. Connect to the final URL instead`,
+    )
   const location = response.header('location')
-  if (location === undefined || !URL.canParse(location, url.href)) throw refuse('without a valid Location header')
+  if (location === undefined || !URL.canParse(location, url.href))
+    throw refuse('without a valid Location header')
   const target = new URL(location, url)
-  if (target.origin !== url.origin) throw refuse(`to another origin, ${target.origin}, which is not followed`)
-  if (method !== 'GET' && status !== 307 && status !== 308) throw refuse(`a ${method} request, which would become a GET request`)
+  if (target.origin !== url.origin)
+    throw refuse(`to another origin, ${target.origin}, which is not followed`)
+  if (method !== 'GET' && status !== 307 && status !== 308)
+    throw refuse(`a ${method} request, which would become a GET request`)
   if (hops >= MAX_REDIRECTS) throw refuse(`more than ${MAX_REDIRECTS} times`)
   return target
 }
@@ -74,7 +80,10 @@ export function webRequest(fetch: typeof globalThis.fetch): SendRequest {
       ...(body === undefined ? {} : { body }),
     })
     if (response.type === 'opaqueredirect')
-      throw new UnexpectedResponse(0, 'The server redirects, and a browser does not say where to. Connect to the final URL instead')
+      throw new UnexpectedResponse(
+        0,
+        'The server redirects, and a browser does not say where to. Connect to the final URL instead',
+      )
     const stream = response.body
     return {
       status: response.status,

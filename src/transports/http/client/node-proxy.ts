@@ -10,19 +10,34 @@ export interface Proxy {
 }
 
 /** The proxy for a URL, by the variables that curl and others obey; lower case wins. */
-export function proxyOf(url: URL, env: Readonly<Record<string, string | undefined>>): Proxy | undefined {
+export function proxyOf(
+  url: URL,
+  env: Readonly<Record<string, string | undefined>>,
+): Proxy | undefined {
   const variable = (name: string) => env[name.toLowerCase()] ?? env[name]
-  const given = variable(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY') ?? variable('ALL_PROXY')
-  if (given === undefined || given === '' || isExcluded(url, variable('NO_PROXY') ?? '')) return undefined
+  const given =
+    variable(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY') ?? variable('ALL_PROXY')
+  if (given === undefined || given === '' || isExcluded(url, variable('NO_PROXY') ?? ''))
+    return undefined
   const href = given.includes('://') ? given : `http://${given}`
-  if (!URL.canParse(href)) throw new TypeError(`The proxy ${JSON.stringify(given)} is not a valid URL`)
+  if (!URL.canParse(href))
+    throw new TypeError(`The proxy ${JSON.stringify(given)} is not a valid URL`)
   const proxy = new URL(href)
-  if (proxy.protocol !== 'http:') throw new TypeError(`The proxy ${proxy.origin} must be reached over http:, not ${proxy.protocol}`)
+  if (proxy.protocol !== 'http:')
+    throw new TypeError(
+      `The proxy ${proxy.origin} must be reached over http:, not ${proxy.protocol}`,
+    )
   const credentials = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`
   return {
     url: proxy,
-    target: { host: unbracketed(proxy.hostname), port: proxy.port === '' ? 80 : Number(proxy.port) },
-    headers: credentials === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` },
+    target: {
+      host: unbracketed(proxy.hostname),
+      port: proxy.port === '' ? 80 : Number(proxy.port),
+    },
+    headers:
+      credentials === ':'
+        ? {}
+        : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` },
   }
 }
 
@@ -38,15 +53,28 @@ function isExcluded({ hostname, port }: URL, list: string): boolean {
 
 /** Makes an agent for https connect through the proxy. */
 export function tunnel(agent: Agent, proxy: Proxy): void {
-  const createConnection = (options: TunnelOptions, done: (error: Error | null, socket?: Socket) => void) => {
+  const createConnection = (
+    options: TunnelOptions,
+    done: (error: Error | null, socket?: Socket) => void,
+  ) => {
     const host = options.host ?? ''
     const authority = `${host.includes(':') ? `[${host}]` : host}:${options.port ?? 443}`
-    const asked = request({ ...proxy.target, method: 'CONNECT', path: authority, headers: { host: authority, ...proxy.headers } })
+    const asked = request({
+      ...proxy.target,
+      method: 'CONNECT',
+      path: authority,
+      headers: { host: authority, ...proxy.headers },
+    })
     asked.on('error', done)
     asked.on('connect', (response, socket) => {
-      if (response.statusCode === 200) return done(null, connect({ ...options, socket, servername: options.servername ?? host }))
+      if (response.statusCode === 200)
+        return done(null, connect({ ...options, socket, servername: options.servername ?? host }))
       socket.destroy()
-      done(new Error(`The proxy ${proxy.url.host} answered HTTP ${response.statusCode} to CONNECT ${authority}`))
+      done(
+        new Error(
+          `The proxy ${proxy.url.host} answered HTTP ${response.statusCode} to CONNECT ${authority}`,
+        ),
+      )
     })
     asked.end()
   }

@@ -17,7 +17,9 @@ const TCP_KEEP_ALIVE = 30_000
 const KEPT = { keepAlive: true, keepAliveInitialDelay: TCP_KEEP_ALIVE, noDelay: true } as const
 
 /** Sends requests through Node; the proxy variables of `env` are obeyed. */
-export function nodeRequest(env: Readonly<Record<string, string | undefined>> = process.env): SendRequest {
+export function nodeRequest(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): SendRequest {
   const agents = new Map<string, HttpAgent>()
   const agentFor = (secure: boolean, proxy: Proxy | undefined): HttpAgent => {
     const key = `${secure} ${proxy?.url.href ?? ''}`
@@ -43,7 +45,16 @@ export function nodeRequest(env: Readonly<Record<string, string | undefined>> = 
       }
       const request =
         proxy !== undefined && !secure
-          ? httpRequest({ ...proxy.target, agent, method, path: url.href, headers: { ...all, host: url.host, ...proxy.headers } }, respond)
+          ? httpRequest(
+              {
+                ...proxy.target,
+                agent,
+                method,
+                path: url.href,
+                headers: { ...all, host: url.host, ...proxy.headers },
+              },
+              respond,
+            )
           : (secure ? httpsRequest : httpRequest)(url, { agent, method, headers: all }, respond)
       // Not by the `signal` option: it may destroy a connection that another request has by then.
       const abort = () => (response ?? request).destroy(new Error('The request was aborted'))

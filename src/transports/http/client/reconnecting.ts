@@ -12,7 +12,10 @@ const LONGEST_TIMER = 2 ** 31 - 1
 
 /** Milliseconds until the next attempt: longer after each failure. Jitter only lengthens what the server has asked for. */
 export function retryDelay({ retry = DEFAULT_RETRY }: Cursor, failures: number): number {
-  const delay = failures === 0 ? retry : Math.max(retry, Math.min(MAX_RETRY, DEFAULT_RETRY * 2 ** (failures - 1)))
+  const delay =
+    failures === 0
+      ? retry
+      : Math.max(retry, Math.min(MAX_RETRY, DEFAULT_RETRY * 2 ** (failures - 1)))
   return Math.min(delay * (1 + Math.random() / 4), LONGEST_TIMER)
 }
 

@@ -20,7 +20,10 @@ export async function readText(response: HttpResponse, limit: number): Promise<s
 }
 
 /** The events of a `text/event-stream` body, each of at most `limit` characters. */
-export async function* readEvents(response: HttpResponse, limit: number): AsyncGenerator<StreamEvent> {
+export async function* readEvents(
+  response: HttpResponse,
+  limit: number,
+): AsyncGenerator<StreamEvent> {
   const parser = new EventStreamParser(limit)
   for await (const chunk of response.body) {
     parser.push(chunk)

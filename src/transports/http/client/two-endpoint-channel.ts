@@ -101,12 +101,14 @@ export class TwoEndpointChannel implements Channel {
         signal: this.#controller.signal,
       })
       const { status } = response
-      if (status < 200 || status >= 300) throw refused(status, await readText(response, MAX_ERROR_BODY).catch(() => ''))
+      if (status < 200 || status >= 300)
+        throw refused(status, await readText(response, MAX_ERROR_BODY).catch(() => ''))
       response.cancel()
     } catch (error) {
       if (this.#closed) return
       // The response may have come already: it takes another way.
-      if (id === undefined) report({ level: 'warning', message: 'A message could not be sent', error })
+      if (id === undefined)
+        report({ level: 'warning', message: 'A message could not be sent', error })
       else if (this.#waiting.delete(id)) this.#receiver?.failed?.(id, failure(error))
     }
   }
@@ -115,19 +117,30 @@ export class TwoEndpointChannel implements Channel {
 async function checkStream(response: HttpResponse): Promise<void> {
   const { status } = response
   if (status === 200 && mediaType(response) === EVENT_STREAM) return
-  if (status !== 200) throw refused(status, await readText(response, MAX_ERROR_BODY).catch(() => ''))
+  if (status !== 200)
+    throw refused(status, await readText(response, MAX_ERROR_BODY).catch(() => ''))
   response.cancel()
-  throw new RequestFailed('INVALID_RESPONSE', `The server answered GET with Content-Type "${mediaType(response)}", not ${EVENT_STREAM}`, {
-    status,
-    executed: 'no',
-  })
+  throw new RequestFailed(
+    'INVALID_RESPONSE',
+    `The server answered GET with Content-Type "${mediaType(response)}", not ${EVENT_STREAM}`,
+    {
+      status,
+      executed: 'no',
+    },
+  )
 }
 
 /** Messages, and the token with them, go to no other origin. */
 function endpointOf(data: string, url: URL): URL {
   if (!URL.canParse(data, url.href))
-    throw new RequestFailed('INVALID_RESPONSE', 'The server sent an "endpoint" that is not a URL', { executed: 'no' })
+    throw new RequestFailed('INVALID_RESPONSE', 'The server sent an "endpoint" that is not a URL', {
+      executed: 'no',
+    })
   const endpoint = new URL(data, url)
   if (endpoint.origin === url.origin) return endpoint
-  throw new RequestFailed('INVALID_RESPONSE', `The server sent an "endpoint" of another origin, ${endpoint.origin}`, { executed: 'no' })
+  throw new RequestFailed(
+    'INVALID_RESPONSE',
+    `The server sent an "endpoint" of another origin, ${endpoint.origin}`,
+    { executed: 'no' },
+  )
 }
