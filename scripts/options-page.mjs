@@ -81,14 +81,14 @@ const SECTIONS = [
   ],
   ['limits', 'Of `listen`, `httpHandler` and `nodeHandler`.', [['http-endpoint.ts', 'HttpLimits']]],
   [
-    'new MemorySessions(options)',
+    'new MemorySessionStore(options)',
     'From `ccmcp/http`: see [deploying](deploying.md).',
-    [['stores/sessions.ts', 'MemorySessionsOptions']],
+    [['stores/session-store.ts', 'MemorySessionStoreOptions']],
   ],
   [
-    'new MemoryReplay(options)',
+    'new MemoryEventStore(options)',
     'From `ccmcp/http`.',
-    [['stores/replay.ts', 'MemoryReplayOptions']],
+    [['stores/event-store.ts', 'MemoryEventStoreOptions']],
   ],
   [
     'tokens([known, …])',
@@ -101,7 +101,7 @@ const SECTIONS = [
     'From `ccmcp/client`.',
     [
       ['client/connect.ts', 'ConnectOptions'],
-      ['client/answering.ts', 'Answers'],
+      ['client/input-handlers.ts', 'InputHandlers'],
     ],
   ],
   [
@@ -124,9 +124,13 @@ const SECTIONS = [
 /** The members of an interface: name, type and the comment over it, which also speaks for those that follow without one. */
 function membersOf(file, name) {
   const source = readFileSync(join(root, 'src', file), 'utf8')
-  const start = new RegExp(`^(?:export )?interface ${name}\\b[^{\\n]*\\{\\n`, 'm').exec(source)
+  const start = new RegExp(`^(?:export )?interface ${name}\\b[^{]*\\{\\n`, 'm').exec(source)
   if (start === null) throw new Error(`${file} has no interface ${name}`)
-  const body = source.slice(start.index + start[0].length, source.indexOf('\n}', start.index))
+  // A member that takes several lines is joined into one.
+  const body = source
+    .slice(start.index + start[0].length, source.indexOf('\n}', start.index))
+    .replace(/,?\n {4,}/g, ' ')
+    .replace(/,?\n {2}(?=[)\]}>])/g, '')
   const members = []
   let comment = ''
   for (const part of body.matchAll(

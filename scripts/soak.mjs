@@ -19,7 +19,7 @@ const IDLE = 1000
 
 async function serve() {
   const { createServer, tool } = await import('../dist/index.js')
-  const { MemoryReplay, listen } = await import('../dist/http.js')
+  const { MemoryEventStore, listen } = await import('../dist/http.js')
   const server = createServer({
     name: 'soak',
     version: '1.0.0',
@@ -42,7 +42,7 @@ async function serve() {
       }),
     ],
   })
-  const replay = new MemoryReplay()
+  const replay = new MemoryEventStore()
   const settings = {
     port: 0,
     replay,

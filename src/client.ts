@@ -2,7 +2,7 @@ import type { Target } from './client/target.js'
 import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
 import { checkNames } from './schema/names.js'
 import { type Server, checkServer } from './server/server.js'
-import { Session } from './server/session.js'
+import { ServerSession } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
 import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
 
@@ -41,13 +41,13 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   return {
     open() {
       const [client, other] = memoryChannels(principal)
-      void new Session(server, other)
+      void new ServerSession(server, other)
       return client
     },
   }
 }
 
-export type { Answers } from './client/answering.js'
+export type { InputHandlers } from './client/input-handlers.js'
 export { type ConnectOptions, connect } from './client/connect.js'
 export type { ClientNotifications, Requests, ServerNotifications } from './client/methods.js'
 export { type CallOptions, Client, type Progress } from './client/session.js'

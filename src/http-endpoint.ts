@@ -1,19 +1,19 @@
 import { type Authorization, checkAuthorization } from './auth/authorization.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
 import { andThen } from './jsonrpc/hook.js'
-import type { Report } from './jsonrpc/report.js'
-import { identify } from './protocol/revisions/identify.js'
+import type { LogEntry } from './jsonrpc/log-entry.js'
+import { readRequestMeta } from './protocol/revisions/request-meta.js'
 import { checkNames } from './schema/names.js'
-import { seenBy } from './server/features/definition.js'
+import { isVisibleTo } from './server/features/definition.js'
 import { type Server, checkServer } from './server/server.js'
-import { callerOf } from './server/connection.js'
-import { Session } from './server/session.js'
-import { MemoryReplay, type ReplayStore } from './stores/replay.js'
-import type { SessionStore } from './stores/sessions.js'
+import { callerOf } from './server/caller-context.js'
+import { ServerSession } from './server/session.js'
+import { MemoryEventStore, type EventStore } from './stores/event-store.js'
+import type { SessionStore } from './stores/session-store.js'
 import { Budgets } from './transports/http/budgets.js'
-import { BearerGate } from './transports/http/bearer-gate.js'
+import { BearerAuthenticator } from './transports/http/bearer-authenticator.js'
 import { Endpoint } from './transports/http/endpoint.js'
-import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
+import { type ProcessLogLevel, type LogStream, logTo } from './transports/stdio-log.js'
 
 export interface HttpLimits {
   /** The longest body of a request, in bytes (default 4 MiB). */
@@ -60,13 +60,13 @@ export interface HttpOptions {
   /** The name of this process among others behind a load balancer: what the ids of its sessions begin with, and a dot. */
   node?: string
   /** Where the events of sessions are kept for clients whose connection broke (default: in memory, 64 MiB). */
-  replay?: ReplayStore
+  replay?: EventStore
   /** Where sessions are kept, to be taken up by a process that does not have them (default: nowhere). */
   sessions?: SessionStore
   /** Where log lines go; `listen` and `nodeHandler` write them to stderr, `httpHandler` nowhere. */
   log?: LogStream
   /** The lowest level that is logged (default `warning`). */
-  logLevel?: LogLevel
+  logLevel?: ProcessLogLevel
   /** Sees every message in both directions. */
   tap?: (tapped: Tapped) => void
 }
@@ -161,7 +161,7 @@ export function endpointOf(
       throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
   if (node !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(node))
     throw new TypeError('"node" must be 1 to 32 letters, digits, _ and -')
-  const report: (report: Report) => void = log === undefined ? () => {} : logTo(log, logLevel)
+  const report: (report: LogEntry) => void = log === undefined ? () => {} : logTo(log, logLevel)
   const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
   return new Endpoint({
@@ -170,19 +170,23 @@ export function endpointOf(
     origins,
     report,
     open: (channel) =>
-      new Session(server, watch === undefined ? channel : tap(channel, watch, tapFailed), settings),
+      new ServerSession(
+        server,
+        watch === undefined ? channel : tap(channel, watch, tapFailed),
+        settings,
+      ),
     headerParameters: (name, { params }, principal) => {
       const tool = server.tools.get(name)
       if (tool === undefined || tool.headers.length === 0) return []
-      const description = identify(params)
+      const description = readRequestMeta(params)
       if (description === undefined) return []
       // Of a tool that the caller cannot see, it is told nothing.
-      return andThen(seenBy(tool.definition, callerOf(description, principal)), (seen) =>
+      return andThen(isVisibleTo(tool.definition, callerOf(description, principal)), (seen) =>
         seen ? tool.headers : [],
       )
     },
-    gate: auth === undefined ? undefined : new BearerGate(auth, report),
-    store: replay ?? new MemoryReplay(),
+    gate: auth === undefined ? undefined : new BearerAuthenticator(auth, report),
+    store: replay ?? new MemoryEventStore(),
     maxDepth: depth,
     maxBody: body,
     maxBodies: bodies,

@@ -4,13 +4,13 @@ import { COMMON, type HttpLimits, type HttpOptions, UNREAD, endpointOf } from '.
 import type { Tapped } from './jsonrpc/channel.js'
 import { checkNames } from './schema/names.js'
 import type { Server } from './server/server.js'
-import type { ReplayStore } from './stores/replay.js'
-import type { SessionStore } from './stores/sessions.js'
+import type { EventStore } from './stores/event-store.js'
+import type { SessionStore } from './stores/session-store.js'
 import type { Listening } from './transports/http/node.js'
 import { type NodeHandler, nodeHandlerOf } from './transports/http/node-handler.js'
-import { Unread } from './transports/http/unread.js'
-import { type HttpHandler, webVisit } from './transports/http/web.js'
-import { type LogLevel, type LogStream, standardError } from './transports/stdio-log.js'
+import { UnsentResponses } from './transports/http/unsent-responses.js'
+import { type HttpHandler, webContext } from './transports/http/web-context.js'
+import { type ProcessLogLevel, type LogStream, standardError } from './transports/stdio-log.js'
 
 const HANDLER = { ...COMMON, path: true } as const satisfies Record<keyof HttpHandlerOptions, true>
 const LISTEN = {
@@ -45,7 +45,7 @@ export function httpHandler(server: Server, options: HttpHandlerOptions = {}): H
   const { path, keepAlive = FOREIGN_KEEP_ALIVE } = options
   const endpoint = endpointOf(server, { ...options, keepAlive }, path === undefined ? {} : { path })
   const handle = (request: Request) => {
-    const { visit, response } = webVisit(request)
+    const { visit, response } = webContext(request)
     endpoint.handle(visit)
     return response
   }
@@ -61,7 +61,7 @@ export function nodeHandler(server: Server, options: HttpHandlerOptions = {}): N
   const { path, limits, log = standardError } = options
   if (path !== undefined) checkPath('nodeHandler', path)
   const endpoint = endpointOf(server, { ...options, log }, path === undefined ? {} : { path })
-  return nodeHandlerOf(endpoint, new Unread(limits?.unread ?? UNREAD), DRAIN)
+  return nodeHandlerOf(endpoint, new UnsentResponses(limits?.unread ?? UNREAD), DRAIN)
 }
 
 export interface ListenOptions extends HttpOptions {
@@ -165,16 +165,16 @@ export type {
   HttpLimits,
   HttpOptions,
   Listening,
-  LogLevel,
+  ProcessLogLevel,
   LogStream,
   NodeHandler,
-  ReplayStore,
+  EventStore,
   SessionStore,
   Tapped,
 }
-export type { KeptEvent } from './stores/replay.js'
-export { MemoryReplay, type MemoryReplayOptions } from './stores/replay.js'
-export { MemorySessions, type MemorySessionsOptions } from './stores/sessions.js'
+export type { StoredEvent } from './stores/event-store.js'
+export { MemoryEventStore, type MemoryEventStoreOptions } from './stores/event-store.js'
+export { MemorySessionStore, type MemorySessionStoreOptions } from './stores/session-store.js'
 export { type KnownToken, tokens } from './auth/tokens.js'
 export { type OAuthOptions, oauth } from './auth/oauth.js'
 export type { HttpHeaders, HttpRequest, Principal } from './jsonrpc/channel.js'

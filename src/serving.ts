@@ -1,10 +1,10 @@
 import type { Framing } from './framing/detect.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
 import { ignore } from './jsonrpc/hook.js'
-import type { Report } from './jsonrpc/report.js'
+import type { LogEntry } from './jsonrpc/log-entry.js'
 import { type Server, checkServer } from './server/server.js'
-import { Session } from './server/session.js'
-import { type LogLevel, type LogStream, logTo } from './transports/stdio-log.js'
+import { ServerSession } from './server/session.js'
+import { type ProcessLogLevel, type LogStream, logTo } from './transports/stdio-log.js'
 import { type Input, type Output, StreamChannel } from './transports/streams.js'
 
 /** After end of input, what is in flight has this long to finish. */
@@ -29,7 +29,7 @@ export interface ServingOptions {
   /** Where log lines go (default: of `serveStdio` to stderr, of `serve` nowhere). */
   log?: LogStream
   /** The lowest level that is logged (default `warning`). */
-  logLevel?: LogLevel
+  logLevel?: ProcessLogLevel
   /** Sees every message in both directions. */
   tap?: (tapped: Tapped) => void
 }
@@ -37,7 +37,7 @@ export interface ServingOptions {
 /** One client being served over two byte streams, until its input ends or it is told to stop. */
 export class Serving {
   readonly #channel: StreamChannel
-  readonly #session: Session
+  readonly #session: ServerSession
   #stopped: ReturnType<typeof setTimeout> | undefined
   #broken: Error | undefined
   #end: () => void = () => {}
@@ -54,9 +54,9 @@ export class Serving {
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
     checkOptions(options)
     this.#channel = new StreamChannel(options)
-    const report: (report: Report) => void = log === undefined ? ignore : logTo(log, logLevel)
+    const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
     const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
-    this.#session = new Session(
+    this.#session = new ServerSession(
       server,
       watch === undefined ? this.#channel : tap(this.#channel, watch, tapFailed),
       {

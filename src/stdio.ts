@@ -3,7 +3,7 @@ import type { Tapped } from './jsonrpc/channel.js'
 import { checkNames } from './schema/names.js'
 import type { Server } from './server/server.js'
 import { Serving, type ServingOptions } from './serving.js'
-import { type LogLevel, type LogStream, standardError } from './transports/stdio-log.js'
+import { type ProcessLogLevel, type LogStream, standardError } from './transports/stdio-log.js'
 import {
   type Descriptors,
   descriptorsFromEnvironment,
@@ -136,4 +136,4 @@ function isClosedPipe(error: unknown): boolean {
   )
 }
 
-export type { Framing, LogLevel, LogStream, Input, Output, Tapped, Descriptors }
+export type { Framing, ProcessLogLevel, LogStream, Input, Output, Tapped, Descriptors }

@@ -6,17 +6,17 @@ import { type HttpOptions, httpHandler } from './http.js'
 import { type Channel, checkPrincipal } from './jsonrpc/channel.js'
 import { checkNames } from './schema/names.js'
 import type { Server } from './server/server.js'
-import { Session, type SessionOptions } from './server/session.js'
+import { ServerSession, type ServerSessionOptions } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
 import { callHook, ignore } from './jsonrpc/hook.js'
 
 /** A client's end of a connection to a server, in memory. */
 export function connectInMemory(
   server: Server,
-  { report, closed, ...options }: SessionOptions = {},
+  { report, closed, ...options }: ServerSessionOptions = {},
 ): Channel {
   const [client, other] = memoryChannels()
-  void new Session(server, other, {
+  void new ServerSession(server, other, {
     ...options,
     ...(report && { report: (each) => callHook(() => report(each), ignore) }),
     ...(closed && { closed: (error) => callHook(() => closed(error), ignore) }),

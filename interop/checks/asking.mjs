@@ -44,7 +44,7 @@ async function official2(t, versionNegotiation) {
     const answer = (method, handler) => client.setRequestHandler(method, handler)
     return { client, transport, answer, call: (params) => client.callTool(params) }
   }
-  await answerAll(t, open, versionNegotiation !== undefined)
+  await answerInputRequests(t, open, versionNegotiation !== undefined)
 }
 
 async function official1(t) {
@@ -58,12 +58,12 @@ async function official1(t) {
     const answer = (method, handler) => client.setRequestHandler(SCHEMAS[method], handler)
     return { client, transport, answer, call: (params) => client.callTool(params) }
   }
-  await answerAll(t, open, false)
+  await answerInputRequests(t, open, false)
 }
 
 const textOf = ({ content }) => content[0].text
 
-async function answerAll(t, open, modern) {
+async function answerInputRequests(t, open, modern) {
   const { client, transport, answer, call } = open(ALL)
   const asked = []
   let action = 'accept'

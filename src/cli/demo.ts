@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { type Client, connect, stdio } from '../client.js'
-import { newestHandshake } from '../protocol/revisions/index.js'
+import { newestHandshakeRevision } from '../protocol/revisions/index.js'
 import { standardError } from '../transports/stdio-log.js'
 import { VERSION } from '../version.js'
 import { type Command, HELP } from './command.js'
@@ -39,7 +39,7 @@ async function show(signal: AbortSignal): Promise<void> {
   say('\nThe handshake of the revisions before it: which revision, who is who, what is offered')
   const client = await connect(stdio(process.execPath, command), {
     ...options,
-    revision: newestHandshake.id,
+    revision: newestHandshakeRevision.id,
   })
   try {
     await tour(client, signal)

@@ -3,7 +3,7 @@ import { ccmcpServer, warnOnStderr } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import {
   type Framing,
-  type LogLevel,
+  type ProcessLogLevel,
   type LogStream,
   type StdioOptions,
   serveStdio,
@@ -148,7 +148,7 @@ function stdioOptions(given: ReadonlyMap<string, string>, name: string): StdioOp
   return {
     greeting: `ccmcp: ${name} is waiting for an MCP client on stdin, one JSON message a line. "ccmcp demo" shows a server at work; Ctrl-D ends it.`,
     // Each of these was checked against the option's values.
-    logLevel: (given.get('log-level') ?? 'info') as LogLevel,
+    logLevel: (given.get('log-level') ?? 'info') as ProcessLogLevel,
     framing: (given.get('framing') ?? 'auto') as Framing,
     ...(limit === undefined
       ? name === DEFAULT

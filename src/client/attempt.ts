@@ -2,8 +2,20 @@ import { ChannelClosed, RpcError } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import { isThenable } from '../jsonrpc/message.js'
 import { type Revision, newest } from '../protocol/revisions/index.js'
-import { type Probed, type Verdict, initialize, isModern, probe, refusalOf } from './opening.js'
-import { type CallOptions, ClientSession, type Reached, type SessionOptions } from './session.js'
+import {
+  type ProbeOutcome,
+  type Opening,
+  initialize,
+  isModern,
+  probe,
+  refusalOf,
+} from './opening.js'
+import {
+  type CallOptions,
+  ClientSession,
+  type ServerDetails,
+  type ClientSessionOptions,
+} from './session.js'
 import { ConnectionError, type Target, type TargetChannel } from './target.js'
 
 interface Times {
@@ -18,11 +30,11 @@ const STARTING = 5
 /** One attempt to connect to a target. */
 export class Attempt {
   readonly #target: Target
-  readonly #options: SessionOptions
+  readonly #options: ClientSessionOptions
   #channel: TargetChannel
   session: ClientSession
 
-  constructor(target: Target, options: SessionOptions) {
+  constructor(target: Target, options: ClientSessionOptions) {
     this.#target = target
     this.#options = options
     this.#channel = openChannel(target)
@@ -31,9 +43,9 @@ export class Attempt {
 
   async open(
     wanted: Revision | undefined,
-    verdict: Verdict | undefined,
+    verdict: Opening | undefined,
     times: Times,
-  ): Promise<Reached> {
+  ): Promise<ServerDetails> {
     if ((wanted?.opening ?? verdict) === 'handshake') return await this.#initialize(wanted, times)
     const reached =
       wanted === undefined
@@ -54,7 +66,7 @@ export class Attempt {
     return new ConnectionError(said ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
 
-  async #insist(wanted: Revision, { timeout, signal }: Times): Promise<Reached> {
+  async #insist(wanted: Revision, { timeout, signal }: Times): Promise<ServerDetails> {
     const probed = await probe(this.session, wanted, withSignal(timeout, signal))
     if (probed.kind === 'failed') throw probed.error
     if (probed.kind === 'modern' && probed.reached.revision === wanted) return probed.reached
@@ -73,7 +85,7 @@ export class Attempt {
    * server would refuse it, or take it as the choice of a legacy revision. It is
    * legacy if it answers a `ping` but not `server/discover`.
    */
-  async #negotiate(verdict: Verdict | undefined, times: Times): Promise<Reached> {
+  async #negotiate(verdict: Opening | undefined, times: Times): Promise<ServerDetails> {
     const { timeout, signal } = times
     // A server that is known to be modern gets all the time it needs.
     const probeTimeout = verdict === undefined ? Math.min(times.probeTimeout, timeout) : timeout
@@ -111,7 +123,10 @@ export class Attempt {
   }
 
   /** Falls back to `initialize`; the answer to `server/discover` may still come, and then the server is modern. */
-  async #initializeBesideProbe(probing: Promise<Probed>, times: Times): Promise<Reached> {
+  async #initializeBesideProbe(
+    probing: Promise<ProbeOutcome>,
+    times: Times,
+  ): Promise<ServerDetails> {
     const { timeout, probeTimeout } = times
     const initializing = this.#initialize(undefined, times)
     // A server that accepts `initialize` speaks a legacy revision from then on, even if it is modern as well.
@@ -138,7 +153,7 @@ export class Attempt {
     throw probed?.kind === 'failed' ? probed.error : problem
   }
 
-  #initialize(wanted: Revision | undefined, { timeout, signal }: Times): Promise<Reached> {
+  #initialize(wanted: Revision | undefined, { timeout, signal }: Times): Promise<ServerDetails> {
     return initialize(this.session, wanted, this.#options, withSignal(timeout, signal))
   }
 

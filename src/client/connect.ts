@@ -1,17 +1,17 @@
 import type { Tapped } from '../jsonrpc/channel.js'
 import type { Params } from '../jsonrpc/message.js'
-import type { Report } from '../jsonrpc/report.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames } from '../schema/names.js'
 import { VERSION } from '../version.js'
-import { type Answers, capabilitiesOf } from './answering.js'
+import { type InputHandlers, capabilitiesOf } from './input-handlers.js'
 import { Attempt } from './attempt.js'
-import type { Verdict } from './opening.js'
-import { Client, type SessionOptions } from './session.js'
+import type { Opening } from './opening.js'
+import { Client, type ClientSessionOptions } from './session.js'
 import { ConnectionError, type Target } from './target.js'
 
-export interface ConnectOptions extends Answers {
+export interface ConnectOptions extends InputHandlers {
   /** A protocol revision to insist on; by default the newest that the server knows. */
   revision?: string
   /** Who this client says it is. */
@@ -28,7 +28,7 @@ export interface ConnectOptions extends Answers {
   /** Gives the attempt up. */
   signal?: AbortSignal
   /** Takes what the server does wrong: for a log. */
-  report?: (report: Report) => void
+  report?: (report: LogEntry) => void
   /** Sees every message in both directions. */
   tap?: (tapped: Tapped) => void
 }
@@ -48,7 +48,7 @@ const OPTIONS = {
 } as const satisfies Record<keyof ConnectOptions, true>
 
 /** How a target wanted to be opened last time. */
-const verdicts = new WeakMap<Target, Verdict>()
+const verdicts = new WeakMap<Target, Opening>()
 
 /** Connects to a server: finds out which revision it speaks, and opens the conversation accordingly. */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
@@ -68,13 +68,13 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     tap,
     signal,
   } = options
-  const answers: Answers = {
+  const answers: InputHandlers = {
     ...(sample && { sample }),
     ...(elicit && { elicit }),
     ...(roots && { roots }),
   }
   const declared = { ...capabilitiesOf(answers), ...capabilities }
-  const sessionOptions: SessionOptions = {
+  const sessionOptions: ClientSessionOptions = {
     info,
     capabilities: declared,
     answers,
@@ -96,7 +96,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   }
 }
 
-function start(target: Target, options: SessionOptions): Attempt {
+function start(target: Target, options: ClientSessionOptions): Attempt {
   try {
     return new Attempt(target, options)
   } catch (error) {

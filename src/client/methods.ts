@@ -16,20 +16,20 @@ import type {
 
 /* What the methods of the protocol take and give, in all revisions together. Results are the server's word: they are not checked. */
 
-interface Described {
+interface StatelessExchange {
   _meta?: Meta
 }
 
-interface ListParams extends Described {
+interface ListParams extends StatelessExchange {
   cursor?: string | undefined
 }
 type Page<Member extends string, Item> = { [Key in Member]: Item[] } & {
   nextCursor?: string
 } & Partial<CacheHint> &
-  Described
+  StatelessExchange
 
 /** Given back with the answers to what a server has asked; the client does so by itself. */
-interface Resumed extends Described {
+interface Resumed extends StatelessExchange {
   inputResponses?: Params
   requestState?: string
 }
@@ -44,15 +44,15 @@ interface Subscriptions {
 /** The requests of a client. */
 export interface Requests {
   'server/discover': {
-    params: Described
+    params: StatelessExchange
     result: {
       supportedVersions: string[]
       capabilities: Params
       instructions?: string
     } & Partial<CacheHint> &
-      Described
+      StatelessExchange
   }
-  ping: { params: Described; result: Described }
+  ping: { params: StatelessExchange; result: StatelessExchange }
   'tools/list': { params: ListParams; result: Page<'tools', ToolListing> }
   'tools/call': { params: { name: string; arguments?: Params } & Resumed; result: CallToolResult }
   'resources/list': { params: ListParams; result: Page<'resources', ResourceListing> }
@@ -64,8 +64,11 @@ export interface Requests {
     params: { uri: string } & Resumed
     result: ReadResourceResult & Partial<CacheHint>
   }
-  'resources/subscribe': { params: { uri: string } & Described; result: Described }
-  'resources/unsubscribe': { params: { uri: string } & Described; result: Described }
+  'resources/subscribe': { params: { uri: string } & StatelessExchange; result: StatelessExchange }
+  'resources/unsubscribe': {
+    params: { uri: string } & StatelessExchange
+    result: StatelessExchange
+  }
   'prompts/list': { params: ListParams; result: Page<'prompts', PromptListing> }
   'prompts/get': {
     params: { name: string; arguments?: Readonly<Record<string, string>> } & Resumed
@@ -78,35 +81,35 @@ export interface Requests {
         | { type: 'ref/resource'; uri: string }
       argument: { name: string; value: string }
       context?: { arguments?: Readonly<Record<string, string>> }
-    } & Described
-    result: CompleteResult & Described
+    } & StatelessExchange
+    result: CompleteResult & StatelessExchange
   }
-  'logging/setLevel': { params: { level: LogLevel } & Described; result: Described }
+  'logging/setLevel': { params: { level: LogLevel } & StatelessExchange; result: StatelessExchange }
   'subscriptions/listen': {
-    params: { notifications: Subscriptions } & Described
-    result: Described
+    params: { notifications: Subscriptions } & StatelessExchange
+    result: StatelessExchange
   }
 }
 
 /** The notifications of a server. */
 export interface ServerNotifications {
-  'notifications/cancelled': { requestId?: string | number; reason?: string } & Described
-  'notifications/progress': ProgressParams & Described
-  'notifications/message': { level: LogLevel; logger?: string; data: unknown } & Described
-  'notifications/resources/updated': { uri: string } & Described
-  'notifications/resources/list_changed': Described
-  'notifications/tools/list_changed': Described
-  'notifications/prompts/list_changed': Described
-  'notifications/elicitation/complete': { elicitationId: string } & Described
-  'notifications/subscriptions/acknowledged': { notifications: Subscriptions } & Described
+  'notifications/cancelled': { requestId?: string | number; reason?: string } & StatelessExchange
+  'notifications/progress': ProgressParams & StatelessExchange
+  'notifications/message': { level: LogLevel; logger?: string; data: unknown } & StatelessExchange
+  'notifications/resources/updated': { uri: string } & StatelessExchange
+  'notifications/resources/list_changed': StatelessExchange
+  'notifications/tools/list_changed': StatelessExchange
+  'notifications/prompts/list_changed': StatelessExchange
+  'notifications/elicitation/complete': { elicitationId: string } & StatelessExchange
+  'notifications/subscriptions/acknowledged': { notifications: Subscriptions } & StatelessExchange
 }
 
 /** The notifications of a client. */
 export interface ClientNotifications {
-  'notifications/initialized': Described
-  'notifications/cancelled': { requestId: string | number; reason?: string } & Described
-  'notifications/progress': ProgressParams & Described
-  'notifications/roots/list_changed': Described
+  'notifications/initialized': StatelessExchange
+  'notifications/cancelled': { requestId: string | number; reason?: string } & StatelessExchange
+  'notifications/progress': ProgressParams & StatelessExchange
+  'notifications/roots/list_changed': StatelessExchange
 }
 
 /** Any text, without losing sight of those that are known. */

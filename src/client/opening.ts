@@ -10,12 +10,12 @@ import { SERVER_INFO } from '../protocol/meta.js'
 import type { Implementation } from '../protocol/model.js'
 import {
   type Revision,
-  byHandshake,
-  bySelfDescription,
-  newestHandshake,
+  handshakeRevisions,
+  statelessRevisions,
+  newestHandshakeRevision,
 } from '../protocol/revisions/index.js'
-import { projectClientCapabilities, projectImplementation } from '../protocol/revisions/shapes.js'
-import type { CallOptions, ClientSession, Reached, SessionOptions } from './session.js'
+import { projectClientCapabilities, projectImplementation } from '../protocol/revisions/project.js'
+import type { CallOptions, ClientSession, ServerDetails, ClientSessionOptions } from './session.js'
 import { ConnectionError } from './target.js'
 
 const MODERN_ERRORS: ReadonlySet<number> = new Set([
@@ -27,14 +27,14 @@ const MODERN_ERRORS: ReadonlySet<number> = new Set([
 const MAX_SHOWN = 1000
 
 /** How a server wants to be opened. */
-export type Verdict = Revision['opening']
+export type Opening = Revision['opening']
 
 /**
  * What the answer to `server/discover` says about a server: it is modern; it is
  * legacy, since it answered with something else; or there will be no answer.
  */
-export type Probed =
-  | { kind: 'modern'; reached: Reached }
+export type ProbeOutcome =
+  | { kind: 'modern'; reached: ServerDetails }
   | { kind: 'legacy'; answer: RpcError | TypeError }
   | { kind: 'failed'; error: unknown }
 
@@ -46,7 +46,7 @@ export async function probe(
   session: ClientSession,
   revision: Revision,
   options: CallOptions,
-): Promise<Probed> {
+): Promise<ProbeOutcome> {
   try {
     return {
       kind: 'modern',
@@ -88,7 +88,7 @@ function discovered({
   capabilities,
   instructions,
   _meta: meta,
-}: Params): Reached {
+}: Params): ServerDetails {
   const revision = newestOf(supportedVersions)
   if (revision === undefined) {
     const legacy = !Array.isArray(supportedVersions) || hasHandshake(supportedVersions)
@@ -106,13 +106,13 @@ function discovered({
 
 /** The newest modern revision that the server supports as well, other than one that it has refused. */
 function newestOf(supported: unknown, refused?: Revision): Revision | undefined {
-  return bySelfDescription.findLast(
+  return statelessRevisions.findLast(
     (each) => each !== refused && Array.isArray(supported) && supported.includes(each.id),
   )
 }
 
 function hasHandshake(supported: unknown): boolean {
-  return byHandshake.some(({ id }) => Array.isArray(supported) && supported.includes(id))
+  return handshakeRevisions.some(({ id }) => Array.isArray(supported) && supported.includes(id))
 }
 
 function nothingInCommon(supported: unknown): ConnectionError {
@@ -128,10 +128,10 @@ function nothingInCommon(supported: unknown): ConnectionError {
 export async function initialize(
   session: ClientSession,
   proposed: Revision | undefined,
-  { info, capabilities }: SessionOptions,
+  { info, capabilities }: ClientSessionOptions,
   options: CallOptions,
-): Promise<Reached> {
-  const revision = proposed ?? newestHandshake
+): Promise<ServerDetails> {
+  const revision = proposed ?? newestHandshakeRevision
   const params = {
     protocolVersion: revision.id,
     capabilities: projectClientCapabilities(revision, capabilities),
@@ -139,7 +139,7 @@ export async function initialize(
   }
   const result = await session.request('initialize', params, options)
   const { protocolVersion, capabilities: offered, serverInfo, instructions } = result
-  const reached = byHandshake.find(({ id }) => id === protocolVersion)
+  const reached = handshakeRevisions.find(({ id }) => id === protocolVersion)
   if (reached === undefined || (proposed !== undefined && reached !== proposed)) {
     throw new ConnectionError(
       `The server answered ${revision.id} with protocol revision ${truncateJson(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,

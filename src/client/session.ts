@@ -3,7 +3,7 @@ import { Deadline } from '../jsonrpc/deadline.js'
 import { callHook } from '../jsonrpc/hook.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
-import type { Report } from '../jsonrpc/report.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import { MAY_ASK } from '../protocol/asking.js'
 import { cancelled } from '../protocol/cancellation.js'
@@ -20,7 +20,7 @@ import type {
   ToolListing,
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import { type Answers, answer, answerAll, unknownMethod } from './answering.js'
+import { type InputHandlers, answer, answerInputRequests, unknownMethod } from './input-handlers.js'
 import type * as methods from './methods.js'
 import { listOf } from './pages.js'
 
@@ -41,16 +41,16 @@ export interface CallOptions {
   onProgress?: (progress: Progress) => unknown
 }
 
-export interface SessionOptions {
+export interface ClientSessionOptions {
   info: Implementation
   capabilities: Params
-  answers: Answers
-  report(report: Report): void
+  answers: InputHandlers
+  report(report: LogEntry): void
   tap?: (tapped: Tapped) => void
 }
 
 /** What is known of the server, once the connection is open. */
-export interface Reached {
+export interface ServerDetails {
   revision: Revision
   server: Implementation | undefined
   capabilities: Params
@@ -65,7 +65,7 @@ const MAX_ROUNDS = 20
 /** A client's conversation with one server, below any revision's rules of opening. */
 export class ClientSession {
   readonly peer: Peer
-  readonly #options: SessionOptions
+  readonly #options: ClientSessionOptions
   readonly #listeners = new Map<string, Set<(params: Params) => unknown>>()
   readonly #progress = new Map<unknown, (params: Params) => void>()
   /** The signals of questions that are being answered; one that has fired is not waited for any more. */
@@ -75,7 +75,7 @@ export class ClientSession {
   /** The revision that a handshake has agreed on. */
   agreed: Revision | undefined
 
-  constructor(channel: Channel, options: SessionOptions) {
+  constructor(channel: Channel, options: ClientSessionOptions) {
     this.#options = options
     const tapFailed = (error: unknown) =>
       options.report({ level: 'error', message: 'tap failed', error })
@@ -118,7 +118,13 @@ export class ClientSession {
       if (round === MAX_ROUNDS)
         throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
       const { signal = new AbortController().signal } = options
-      const answered = await answerAll(this.#options.answers, describes, method, result, signal)
+      const answered = await answerInputRequests(
+        this.#options.answers,
+        describes,
+        method,
+        result,
+        signal,
+      )
       result = await this.#requestOnce(method, { ...params, ...answered }, options, describes)
     }
     return result
@@ -222,9 +228,9 @@ function checkResult(method: string, result: unknown, described: boolean): Param
 /** A connected client. */
 export class Client {
   readonly #session: ClientSession
-  readonly #reached: Reached
+  readonly #reached: ServerDetails
 
-  constructor(session: ClientSession, reached: Reached) {
+  constructor(session: ClientSession, reached: ServerDetails) {
     this.#session = session
     this.#reached = reached
   }

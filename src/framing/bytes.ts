@@ -60,7 +60,7 @@ const SMALL = 16 * 1024
  * there, so that a message costs linear time and little more than its size,
  * however small the pieces are.
  */
-export class Gathering {
+export class ChunkBuffer {
   #parts: Uint8Array[] = []
   #small = new Uint8Array(0)
   #used = 0

@@ -1,4 +1,4 @@
-import { Gathering, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
+import { ChunkBuffer, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
 import {
   FrameQueue,
   HEAD_BYTES,
@@ -34,7 +34,7 @@ type State =
 export class HeaderReader implements FrameReader {
   readonly #maxBytes: number
   readonly #ready = new FrameQueue()
-  readonly #partial = new Gathering()
+  readonly #partial = new ChunkBuffer()
   #tail: Tail | undefined
   #state: State = { at: 'header', lines: 0, bytes: 0 }
 

@@ -1,4 +1,4 @@
-import { Gathering, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
+import { ChunkBuffer, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
 import {
   FrameQueue,
   HEAD_BYTES,
@@ -23,7 +23,7 @@ export class LineReader implements FrameReader {
   readonly #maxBytes: number
   readonly #ready = new FrameQueue()
   /** The beginning of a line whose end has not come yet. */
-  readonly #partial = new Gathering()
+  readonly #partial = new ChunkBuffer()
   /** The size so far of an over-long line that is being skipped; its head is in `#partial`. */
   #skipped: number | undefined
   #tail: Tail | undefined

@@ -11,7 +11,7 @@ import {
   read,
 } from '../jsonrpc/message.js'
 import { PROTOCOL_VERSION } from '../protocol/meta.js'
-import { type HeaderParameter, mirrorsOf } from '../transports/http/mirrors.js'
+import { type HeaderParameter, routingHeadersOf } from '../transports/http/routing-headers.js'
 
 /** An HTTP endpoint, and how to reach it. */
 export interface HttpEndpoint {
@@ -115,7 +115,7 @@ export class HttpChannel implements TargetChannel {
     if (typeof version !== 'string') return {}
     return {
       'MCP-Protocol-Version': version,
-      ...mirrorsOf(message, (tool) => this.#endpoint.parametersOf(tool)),
+      ...routingHeadersOf(message, (tool) => this.#endpoint.parametersOf(tool)),
     }
   }
 

@@ -2,7 +2,7 @@ import type { Budget } from './budget.js'
 import type { Exchange } from './channel.js'
 import { Deadline } from './deadline.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
-import { type Among, Incoming } from './incoming.js'
+import { type CallHost, Incoming } from './incoming.js'
 import {
   type Id,
   type Request,
@@ -12,7 +12,7 @@ import {
   isThenable,
 } from './message.js'
 import type { RequestOptions } from './outgoing.js'
-import type { Report } from './report.js'
+import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
 import { detached, weightOf } from './weight.js'
 
@@ -28,7 +28,7 @@ export interface IncomingOptions {
 }
 
 /** The end of the conversation that calls come in at. */
-export interface Side {
+export interface PeerPort {
   /** Whether answers have to wait, because the other side does not read. */
   readonly congested: boolean
   /** The bytes that calls in progress may hold. */
@@ -38,7 +38,7 @@ export interface Side {
   /** Sends a request of our own. */
   request(method: string, params: unknown, options: RequestOptions): Promise<unknown>
   /** Takes what concerns no caller. */
-  tell(report: Report): void
+  tell(report: LogEntry): void
 }
 
 /** The most handlers that run at once; other calls wait their turn. */
@@ -47,9 +47,9 @@ const MAX_RUNNING = 256
 const PATIENCE = 1000
 
 /** Every request that this side is serving: each gets exactly one answer, unless it is cancelled. */
-export class IncomingCalls implements Among {
+export class IncomingCalls implements CallHost {
   readonly #options: IncomingOptions
-  readonly #side: Side
+  readonly #side: PeerPort
   /** Calls without an answer, by their ids. Made when there is one: most are answered at once. */
   #open: Map<Id, Incoming> | undefined
   /** Those of them whose handlers have not been started. */
@@ -62,7 +62,7 @@ export class IncomingCalls implements Among {
   /** Whether it was waited in vain for calls to end. */
   #impatient = false
 
-  constructor(options: IncomingOptions, side: Side) {
+  constructor(options: IncomingOptions, side: PeerPort) {
     this.#options = options
     this.#side = side
   }

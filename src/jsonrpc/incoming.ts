@@ -4,7 +4,7 @@ import type { Id, Request, SentMessage, SentResponse } from './message.js'
 import type { RequestOptions } from './outgoing.js'
 
 /** What a call needs of those it is among. */
-export interface Among {
+export interface CallHost {
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown>
   park(call: Incoming): void
   unpark(call: Incoming): void
@@ -24,7 +24,7 @@ export class Incoming implements SentResponse {
   result: unknown
   error: RpcError | undefined
   readonly #exchange: Exchange
-  readonly #calls: Among
+  readonly #calls: CallHost
   #controller: AbortController | undefined
   #aborted: Error | undefined
   #last: (() => void) | undefined
@@ -35,7 +35,7 @@ export class Incoming implements SentResponse {
   #parked = 0
   #state: 'open' | 'answered' | 'cancelled' = 'open'
 
-  constructor(request: Request, exchange: Exchange, inBatch: boolean, calls: Among) {
+  constructor(request: Request, exchange: Exchange, inBatch: boolean, calls: CallHost) {
     this.request = request
     this.inBatch = inBatch
     this.#exchange = exchange

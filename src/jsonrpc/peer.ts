@@ -2,7 +2,7 @@ import { Budget } from './budget.js'
 import { type Channel, ChannelExchange, type Exchange, type Receiver, rerouted } from './channel.js'
 import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
 import { callHook, ignore } from './hook.js'
-import { IncomingCalls, type IncomingOptions, type Side } from './incoming-calls.js'
+import { IncomingCalls, type IncomingOptions, type PeerPort } from './incoming-calls.js'
 import {
   type Batch,
   MAX_BATCH,
@@ -20,7 +20,7 @@ import {
   unread,
 } from './message.js'
 import { OutgoingCalls, type RequestOptions } from './outgoing.js'
-import type { Report } from './report.js'
+import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
 
 export interface PeerOptions extends IncomingOptions {
@@ -32,7 +32,7 @@ export interface PeerOptions extends IncomingOptions {
   unreadableId?(): UnreadableId
   /** Tells the other side that a request of ours is not wanted any more. */
   cancelled?(id: Id, reason: string, method: string, send: Send): void
-  report(report: Report): void
+  report(report: LogEntry): void
   closed?(error?: Error): void
   maxDepth?: number
 }
@@ -46,7 +46,7 @@ const MAX_RETAINED = 8 * 1024 * 1024
  * channel. It is what its parts need of it, and makes what is seldom needed when
  * it is: over HTTP there is one for each request.
  */
-export class Peer implements Receiver, Side {
+export class Peer implements Receiver, PeerPort {
   readonly #channel: Channel
   readonly #options: PeerOptions
   readonly #incoming: IncomingCalls
@@ -216,7 +216,7 @@ export class Peer implements Receiver, Side {
   }
 
   #invalid({ id, error, mute }: Invalid, exchange: Exchange): void {
-    const report: Report = { level: 'warning', message: error.message }
+    const report: LogEntry = { level: 'warning', message: error.message }
     this.tell(id === undefined ? report : { ...report, id })
     if (mute && id !== undefined)
       this.#outgoing?.fail(
@@ -254,7 +254,7 @@ export class Peer implements Receiver, Side {
   }
 
   /** A log that fails must not fail the call. */
-  tell(report: Report): void {
+  tell(report: LogEntry): void {
     callHook(() => this.#options.report(report), ignore)
   }
 }

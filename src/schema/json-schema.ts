@@ -13,7 +13,7 @@ import {
 } from './issue.js'
 import { Identities, bounds, isOfType, numbers, strings, unique } from './assertions.js'
 import { matches } from './pattern.js'
-import { Coverage, Scope, type Verdict } from './scope.js'
+import { Coverage, Scope, type Opening } from './scope.js'
 import { type AnySchema, SchemaIndex, isSchema } from './walk.js'
 
 /*
@@ -123,7 +123,7 @@ class Walk {
     if (verdict.covered !== undefined) covered?.addAll(verdict.covered)
   }
 
-  #verdict(schema: JsonSchema, value: unknown, limit: number, covering: boolean): Verdict {
+  #verdict(schema: JsonSchema, value: unknown, limit: number, covering: boolean): Opening {
     const known = this.#scope.verdictsOf(schema)
     const isContainer = typeof value === 'object' && value !== null
     // Of strings and numbers there may be millions: only those of this place are remembered.
@@ -347,10 +347,10 @@ class Walk {
 }
 
 /** Nothing wrong, and nothing more to tell. */
-const FIT: Verdict = { issues: new Issues(), covered: undefined }
+const FIT: Opening = { issues: new Issues(), covered: undefined }
 
 /** Whether a verdict tells all that is asked: as many issues, and what was evaluated. */
-function isEnough({ issues, covered }: Verdict, limit: number, covering: boolean): boolean {
+function isEnough({ issues, covered }: Opening, limit: number, covering: boolean): boolean {
   if (issues.count > 0) return issues.limit >= limit
   return !covering || covered !== undefined
 }

@@ -15,7 +15,7 @@ export function checkNames(
 }
 
 /** Throws where a member is probably meant to be another, which is not there; whoever wants to may have members of their own. */
-export function checkSlips(
+export function checkTypos(
   given: object,
   known: Readonly<Record<string, true>>,
   fail: (problem: string) => Error,

@@ -167,7 +167,7 @@ export interface StateOptions {
 }
 
 /** What asking needs to know of its call. */
-export interface Situation {
+export interface AskContext {
   /** The call's own, if no state brings one. */
   readonly key: string
   readonly incoming: Incoming

@@ -2,13 +2,13 @@ import type { HttpRequest, Principal } from '../jsonrpc/channel.js'
 import { handled } from '../jsonrpc/hook.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
-import type { Report } from '../jsonrpc/report.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import { projectProgress } from '../protocol/revisions/shapes.js'
-import type { Answers, Asking, Question, Situation, StepValue } from './ask.js'
-import { type Log, isWanted, makeLog, reportOf, sendLog } from './log.js'
-import type { Stay } from './stay.js'
+import { projectProgress } from '../protocol/revisions/project.js'
+import type { Answers, Asking, Question, AskContext, StepValue } from './ask.js'
+import { type Log, isWanted, makeLog, logEntryOf, sendLog } from './log.js'
+import type { ToolSlot } from './tool-slot.js'
 
 /** Who is calling, as far as it has said. */
 export interface Caller {
@@ -69,7 +69,7 @@ export interface Connection {
   readonly caller: Caller
   /** The lowest level of log messages that the caller wants; none where it wants none. */
   readonly logLevel: LogLevel | undefined
-  report(report: Report): void
+  report(report: LogEntry): void
 }
 
 /** Not every runtime has turns of its own. */
@@ -84,16 +84,16 @@ export class ServedCall implements Call {
   #token: Id | false | undefined
   #progress: Omit<ProgressParams, 'progressToken'> | undefined
   #lastProgress = Number.NEGATIVE_INFINITY
-  readonly #situation: (call: ServedCall) => Situation
+  readonly #situation: (call: ServedCall) => AskContext
   #key: string | undefined
   #asking: Asking | undefined
   /** What it takes of its tool's limits. */
-  stay: Stay | undefined
+  stay: ToolSlot | undefined
 
   constructor(
     incoming: Incoming,
     connection: Connection,
-    situation: (call: ServedCall) => Situation,
+    situation: (call: ServedCall) => AskContext,
   ) {
     this.#incoming = incoming
     this.#connection = connection
@@ -132,7 +132,7 @@ export class ServedCall implements Call {
 
   get log(): Log {
     this.#log ??= makeLog((message) => {
-      this.#connection.report(reportOf(message, this.id))
+      this.#connection.report(logEntryOf(message, this.id))
       // Who does not read is not buried in messages.
       if (
         this.open &&

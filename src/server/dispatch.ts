@@ -22,7 +22,7 @@ import {
   projectResource,
   projectTemplate,
   projectTool,
-} from '../protocol/revisions/shapes.js'
+} from '../protocol/revisions/project.js'
 import type { Context } from './context.js'
 import { complete, completes } from './features/completion.js'
 import { UNCACHED } from './features/definition.js'

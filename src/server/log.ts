@@ -1,5 +1,5 @@
 import { type Id, type Send, encodeNotification } from '../jsonrpc/message.js'
-import type { Report } from '../jsonrpc/report.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { LOG_LEVELS, type LogLevel } from '../protocol/model.js'
 import type { LogMessage } from './registry.js'
 
@@ -35,7 +35,7 @@ export function isWanted(level: LogLevel, lowest: LogLevel | undefined): boolean
 
 const UNWRITABLE = 'a value that cannot be written as JSON'
 
-const SEVERITY: Readonly<Record<LogLevel, Report['level']>> = {
+const SEVERITY: Readonly<Record<LogLevel, LogEntry['level']>> = {
   debug: 'debug',
   info: 'info',
   notice: 'info',
@@ -47,7 +47,7 @@ const SEVERITY: Readonly<Record<LogLevel, Report['level']>> = {
 }
 
 /** A log message as a line of the log of this process, with the id of the request that it belongs to. */
-export function reportOf({ level, data }: LogMessage, id?: Id): Report {
+export function logEntryOf({ level, data }: LogMessage, id?: Id): LogEntry {
   const message = typeof data === 'string' ? data : textOf(data)
   // Not { ...report, id }: such a copy for each message makes V8 enlarge the heap.
   return id === undefined

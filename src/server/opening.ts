@@ -5,11 +5,11 @@ import { truncate } from '../jsonrpc/truncate.js'
 import { clientFacts } from '../protocol/revisions/client-facts.js'
 import {
   type Revision,
-  byHandshake,
-  bySelfDescription,
-  newestHandshake,
+  handshakeRevisions,
+  statelessRevisions,
+  newestHandshakeRevision,
 } from '../protocol/revisions/index.js'
-import { projectCapabilities, projectImplementation } from '../protocol/revisions/shapes.js'
+import { projectCapabilities, projectImplementation } from '../protocol/revisions/project.js'
 import type { Caller } from './call.js'
 import { completes } from './features/completion.js'
 import type { Server } from './server.js'
@@ -38,10 +38,10 @@ function negotiate(
   { unsupportedRevision }: Server,
   proposed: string,
 ): { revision: Revision; answer: string } {
-  const revision = byHandshake.find(({ id }) => id === proposed)
+  const revision = handshakeRevisions.find(({ id }) => id === proposed)
   if (revision !== undefined) return { revision, answer: revision.id }
   if (unsupportedRevision === 'reject') {
-    const supported = byHandshake.map(({ id }) => id)
+    const supported = handshakeRevisions.map(({ id }) => id)
     throw new RpcError(
       INVALID_PARAMS,
       `Unsupported protocol version: ${truncate(proposed)}; supported are ${supported.join(', ')}`,
@@ -52,15 +52,15 @@ function negotiate(
     )
   }
   return {
-    revision: newestHandshake,
-    answer: unsupportedRevision === 'echo' ? proposed : newestHandshake.id,
+    revision: newestHandshakeRevision,
+    answer: unsupportedRevision === 'echo' ? proposed : newestHandshakeRevision.id,
   }
 }
 
 /** Answers `server/discover`. Only revisions that a request may name for itself are listed. */
 export function discover(server: Server): object {
   const result: Record<string, unknown> = {
-    supportedVersions: bySelfDescription.map(({ id }) => id),
+    supportedVersions: statelessRevisions.map(({ id }) => id),
     capabilities: capabilitiesOf(server),
   }
   if (server.instructions !== undefined) result['instructions'] = server.instructions

@@ -13,7 +13,7 @@ export type Change =
   | { log: LogMessage }
 
 /** Tells whoever listens. */
-export class Changes {
+export class ChangeEmitter {
   readonly #listeners = new Set<(change: Change) => void>()
 
   listen(listener: (change: Change) => void): () => void {
@@ -39,7 +39,7 @@ export class Registry<Definition extends object, Served> {
   readonly #keyOf: (definition: Definition) => string
   readonly #prepare: (definition: Definition, others: Iterable<Served>) => Served
   readonly #changed: () => void
-  readonly #identify: (key: string) => string
+  readonly #readRequestMeta: (key: string) => string
   #offered = false
 
   constructor(
@@ -48,13 +48,13 @@ export class Registry<Definition extends object, Served> {
     prepare: (definition: Definition, others: Iterable<Served>) => Served,
     changed: () => void,
     /** What keys are compared by, where several spellings are the same. */
-    identify: (key: string) => string = (key) => key,
+    readRequestMeta: (key: string) => string = (key) => key,
   ) {
     this.#kind = kind
     this.#keyOf = keyOf
     this.#prepare = prepare
     this.#changed = changed
-    this.#identify = identify
+    this.#readRequestMeta = readRequestMeta
   }
 
   /** Whether there ever was one: then clients are told of the kind, also while the list is empty. */
@@ -72,7 +72,7 @@ export class Registry<Definition extends object, Served> {
     const added = new Map<string, Entry<Definition, Served>>()
     for (const definition of definitions) {
       const name = this.#keyOf(definition)
-      const key = this.#identify(name)
+      const key = this.#readRequestMeta(name)
       const before = this.#entries.get(key) ?? added.get(key)
       if (before !== undefined) throw this.#twice(name, this.#keyOf(before.definition))
       const others = [...this.#others(key), ...Array.from(added.values(), ({ served }) => served)]
@@ -91,7 +91,7 @@ export class Registry<Definition extends object, Served> {
 
   /** Whether it was there. */
   remove(key: string): boolean {
-    const removed = this.#entries.delete(this.#identify(key))
+    const removed = this.#entries.delete(this.#readRequestMeta(key))
     if (removed) this.#changed()
     return removed
   }
@@ -100,9 +100,9 @@ export class Registry<Definition extends object, Served> {
   update(key: string, changes: Partial<Definition>): void {
     const entry = this.#find(key)
     const definition = { ...entry.definition, ...changes }
-    if (this.#identify(this.#keyOf(definition)) !== this.#identify(key))
+    if (this.#readRequestMeta(this.#keyOf(definition)) !== this.#readRequestMeta(key))
       throw new TypeError(`${this.#kind} "${key}" cannot be renamed; remove it and add another`)
-    entry.served = this.#prepare(definition, this.#others(this.#identify(key)))
+    entry.served = this.#prepare(definition, this.#others(this.#readRequestMeta(key)))
     entry.definition = definition
     this.#changed()
   }
@@ -132,7 +132,7 @@ export class Registry<Definition extends object, Served> {
 
   /** Also one that is disabled. */
   entry(key: string): Entry<Definition, Served> | undefined {
-    return this.#entries.get(this.#identify(key))
+    return this.#entries.get(this.#readRequestMeta(key))
   }
 
   /** Also those that are disabled. */

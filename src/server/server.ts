@@ -17,7 +17,7 @@ import { type ServedResource, prepareResource } from './features/served-resource
 import { type ServedTool, prepareTool } from './features/served-tool.js'
 import { type Log, makeLog } from './log.js'
 import type { Middleware } from './middleware.js'
-import { Changes, Registry } from './registry.js'
+import { ChangeEmitter, Registry } from './registry.js'
 import { Seal } from './seal.js'
 import { normalizeUri } from './uri.js'
 
@@ -82,7 +82,7 @@ export interface Server {
   updated(uri: string): void
   /** Log messages to every client that takes them; a call has a log of its own. */
   readonly log: Log
-  readonly changes: Changes
+  readonly changes: ChangeEmitter
   readonly seal: Seal
   readonly onInitialized: ServerOptions['onInitialized']
   readonly state: Required<Omit<StateOptions, 'keys' | 'once'>> & Pick<StateOptions, 'once'>
@@ -165,7 +165,7 @@ export function createServer(options: ServerOptions): Server {
     options.cache ?? UNCACHED,
     (problem) => new TypeError(`createServer: ${problem}`),
   )
-  const changes = new Changes()
+  const changes = new ChangeEmitter()
   const overflow = new Overflow()
   const middleware: Middleware[] = []
   let log: Log | undefined

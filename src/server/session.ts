@@ -12,31 +12,39 @@ import {
   sendNotification,
 } from '../jsonrpc/message.js'
 import { Peer, type PeerOptions } from '../jsonrpc/peer.js'
-import type { Report } from '../jsonrpc/report.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
 import type { LogLevel } from '../protocol/model.js'
-import { type Description, identify, undescribed } from '../protocol/revisions/identify.js'
-import { type Revision, byHandshake, bySelfDescription } from '../protocol/revisions/index.js'
+import {
+  type RequestMeta,
+  readRequestMeta,
+  missingRequestMeta,
+} from '../protocol/revisions/request-meta.js'
+import {
+  type Revision,
+  handshakeRevisions,
+  statelessRevisions,
+} from '../protocol/revisions/index.js'
 import { type Caller, type Connection, ServedCall } from './call.js'
-import { SpokenConnection, callerOf } from './connection.js'
+import { CallerContext, callerOf } from './caller-context.js'
 import { dispatch } from './dispatch.js'
-import { isWanted, makeLog, reportOf, sendLog } from './log.js'
+import { isWanted, makeLog, logEntryOf, sendLog } from './log.js'
 import { through } from './middleware.js'
 import { open } from './opening.js'
 import { reference } from './reference.js'
 import type { LogMessage } from './registry.js'
 import type { Server } from './server.js'
-import { situationOf } from './situation.js'
-import { Watching } from './watching.js'
+import { askContextOf } from './ask-context.js'
+import { Subscriptions } from './subscriptions.js'
 
 /** The most messages in one batch. */
 const BATCH_LIMIT = 100
 
-export interface SessionOptions {
+export interface ServerSessionOptions {
   /** Takes what concerns no caller: for the log. */
-  report?: (report: Report) => void
+  report?: (report: LogEntry) => void
   /** The channel has ended; with an error, it broke. */
   closed?: (error?: Error) => void
   maxDepth?: number
@@ -54,10 +62,10 @@ const has = ({ methods }: Revision, method: string) => methods.clientRequests.in
  * Both kinds may come over one connection at the same time. Behind the door
  * everybody speaks the newest shapes.
  */
-export class Session implements PeerOptions {
+export class ServerSession implements PeerOptions {
   // What its peer asks of it are members, not closures: over HTTP there is a session for each request.
   readonly answersGarbage = true
-  readonly report: (report: Report) => void
+  readonly report: (report: LogEntry) => void
   readonly maxDepth?: number
   readonly reference?: () => string
   readonly #server: Server
@@ -79,14 +87,14 @@ export class Session implements PeerOptions {
   readonly #sessionLevel = () => (this.#initialized ? this.#logLevel : undefined)
   readonly #setLogLevel = (level: LogLevel) => void (this.#logLevel = level)
   /** Made when something is watched: most requests over HTTP watch nothing. */
-  #watching: Watching | undefined
+  #watching: Subscriptions | undefined
   #warned = false
   #deaf: (() => void) | undefined
 
   constructor(
     server: Server,
     channel: Channel,
-    { report = unheard, closed = unheard, maxDepth, remote = false }: SessionOptions = {},
+    { report = unheard, closed = unheard, maxDepth, remote = false }: ServerSessionOptions = {},
   ) {
     this.report = report
     if (maxDepth !== undefined) this.maxDepth = maxDepth
@@ -121,8 +129,8 @@ export class Session implements PeerOptions {
     this.#ended(error)
   }
 
-  readonly #watch = (): Watching => {
-    this.#watching ??= new Watching(
+  readonly #watch = (): Subscriptions => {
+    this.#watching ??= new Subscriptions(
       this.#server,
       (frame, message) => this.#peer.sendFrame(frame, message),
       () => this.#peer.congested,
@@ -153,7 +161,7 @@ export class Session implements PeerOptions {
 
   request(call: Incoming): unknown {
     const { method, params } = call.request
-    const description = identify(params)
+    const description = readRequestMeta(params)
     if (description !== undefined) return this.#serve(call, this.#stateless(description, call))
     if (this.#opening !== undefined) return this.#opening.then(() => this.request(call))
     if (this.#connection === undefined) return this.#before(call)
@@ -186,7 +194,7 @@ export class Session implements PeerOptions {
   #seenNow(connection: Connection, principal: Principal | undefined): Connection {
     const { revision, caller } = connection
     if (principal === undefined || principal === caller.principal) return connection
-    return new SpokenConnection(
+    return new CallerContext(
       revision,
       { ...caller, principal },
       () => connection.logLevel,
@@ -196,15 +204,15 @@ export class Session implements PeerOptions {
 
   #served(call: Incoming, connection: Connection): ServedCall {
     return new ServedCall(call, connection, (asking) =>
-      situationOf(this.#server, call, connection, asking),
+      askContextOf(this.#server, call, connection, asking),
     )
   }
 
   /** A request that describes itself is served by what it says, whatever came before. */
-  #stateless(description: Description, { principal, request }: Incoming): Connection {
+  #stateless(description: RequestMeta, { principal, request }: Incoming): Connection {
     const { revision, logLevel } = description
     this.#described = revision
-    return new SpokenConnection(
+    return new CallerContext(
       revision,
       callerOf(description, principal, request.frame.length),
       () => logLevel,
@@ -217,19 +225,19 @@ export class Session implements PeerOptions {
     const { method, params = {} } = call.request
     if (method === 'initialize') return this.#initialize(call, params)
     if (method === 'ping') return {}
-    if (byHandshake.some((revision) => has(revision, method)))
+    if (handshakeRevisions.some((revision) => has(revision, method)))
       throw new RpcError(
         NOT_INITIALIZED,
         `Server not initialized: send "initialize" before "${method}"`,
       )
-    throw bySelfDescription.some((revision) => has(revision, method))
-      ? undescribed(method)
+    throw statelessRevisions.some((revision) => has(revision, method))
+      ? missingRequestMeta(method)
       : unknown(method)
   }
 
   #initialize(call: Incoming, params: Readonly<Record<string, unknown>>): object {
     const { revision, caller, result } = open(this.#server, params, call.principal)
-    const connection = new SpokenConnection(revision, caller, this.#sessionLevel, this.report)
+    const connection = new CallerContext(revision, caller, this.#sessionLevel, this.report)
     const begin = () => this.#begin(call, connection, result)
     const { middleware } = this.#server
     if (middleware.length === 0) return begin()
@@ -263,7 +271,7 @@ export class Session implements PeerOptions {
     if (this.#greeted || this.#connection === undefined) return
     this.#greeted = true
     const log = makeLog((message) => {
-      this.report(reportOf(message))
+      this.report(logEntryOf(message))
       this.#sendLog(message)
     })
     const { caller } = this.#connection

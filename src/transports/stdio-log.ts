@@ -1,16 +1,16 @@
-import type { Report } from '../jsonrpc/report.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { type LogStream, LogWriter } from './log-writer.js'
 
-export type LogLevel = Report['level']
-const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warning', 'error']
+export type ProcessLogLevel = LogEntry['level']
+const LEVELS: readonly ProcessLogLevel[] = ['debug', 'info', 'warning', 'error']
 
 /** The most characters of a message, and of an error with its stack. */
 const MAX_MESSAGE = 8192
 const MAX_ERROR = 16_384
 
 /** Writes reports as JSON, one a line, or as readable text for a person at a terminal. */
-export function logTo(stream: LogStream, lowest: LogLevel): (report: Report) => void {
+export function logTo(stream: LogStream, lowest: ProcessLogLevel): (report: LogEntry) => void {
   const from = LEVELS.indexOf(lowest)
   return (report) => {
     if (LEVELS.indexOf(report.level) < from) return
@@ -53,11 +53,11 @@ function writerOf(stream: LogStream): LogWriter {
   )
 }
 
-function lineOf(report: Report, { isTTY }: LogStream): string {
+function lineOf(report: LogEntry, { isTTY }: LogStream): string {
   return `${(isTTY === true ? readable : structured)(report)}\n`
 }
 
-function structured({ level, message, id, error }: Report): string {
+function structured({ level, message, id, error }: LogEntry): string {
   const requestId = typeof id === 'bigint' ? String(id) : id
   return JSON.stringify({
     time: new Date().toISOString(),
@@ -68,7 +68,7 @@ function structured({ level, message, id, error }: Report): string {
   })
 }
 
-function readable({ level, message, id, error }: Report): string {
+function readable({ level, message, id, error }: LogEntry): string {
   const request = id === undefined ? '' : ` (request ${String(id)})`
   const detail = error === undefined ? '' : `\n${truncate(stackOf(error), MAX_ERROR)}`
   return visible(

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { onStillClock } from '../clock.js'
 import { ConnectionError, type Target, Timeout, connect, memory, stdio } from '../../src/client.js'
 import type { Channel } from '../../src/jsonrpc/channel.js'
-import type { Report } from '../../src/jsonrpc/report.js'
+import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 import { hostileServers } from '../official/hostile.js'
 import { richServer } from '../server/rich-server.js'
@@ -171,7 +171,7 @@ describe('finding the revision', () => {
   })
 
   it('ignores an answer to the probe that comes too late', async () => {
-    const reports: Report[] = []
+    const reports: LogEntry[] = []
     let late = () => {}
     const target = legacy(
       (asked, server) =>
@@ -586,7 +586,7 @@ describe('a connected client', () => {
     }))
 
   it('reports garbage and never answers it', async () => {
-    const reports: Report[] = []
+    const reports: LogEntry[] = []
     const target = serving((asked, server) => {
       if (asked.method !== 'tools/list') return
       server.send('Listening on stdio')

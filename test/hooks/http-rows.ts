@@ -1,9 +1,9 @@
 import { vi } from 'vitest'
 import {
   type ListenOptions,
-  MemoryReplay,
-  MemorySessions,
-  type ReplayStore,
+  MemoryEventStore,
+  MemorySessionStore,
+  type EventStore,
   type SessionStore,
   listen,
 } from '../../src/http.js'
@@ -57,8 +57,8 @@ async function soon(send: () => Promise<unknown>, hook: Hook): Promise<string> {
   return await outcome(send(), hook, () => vi.advanceTimersByTimeAsync(10_000))
 }
 
-const replay = (hooks: Partial<Record<keyof ReplayStore, Hook>>): ReplayStore => {
-  const store = new MemoryReplay()
+const replay = (hooks: Partial<Record<keyof EventStore, Hook>>): EventStore => {
+  const store = new MemoryEventStore()
   return {
     keep: hooks.keep ?? ((stream, event) => store.keep(stream, event)),
     after: hooks.after ?? ((stream, number) => store.after(stream, number)),
@@ -66,7 +66,7 @@ const replay = (hooks: Partial<Record<keyof ReplayStore, Hook>>): ReplayStore =>
   }
 }
 const sessions = (hooks: Partial<Record<'keep' | 'fetch' | 'drop', Hook>>): SessionStore => {
-  const store = new MemorySessions()
+  const store = new MemorySessionStore()
   return {
     keep: hooks.keep ?? ((name, session, ttl) => store.keep(name, session, ttl)),
     fetch: hooks.fetch ?? ((name) => store.fetch(name)),

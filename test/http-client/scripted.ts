@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach } from 'vitest'
 import type { Channel } from '../../src/jsonrpc/channel.js'
 import { Peer } from '../../src/jsonrpc/peer.js'
-import type { Report } from '../../src/jsonrpc/report.js'
+import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { METHODS } from '../../src/protocol/methods.js'
 import { type Authorizer, withAuthorization } from '../../src/transports/http/client/authorizer.js'
 import {
@@ -135,7 +135,7 @@ export async function peerTo(
     ...options
   }: Partial<HttpChannelOptions> & { open?: boolean; authorizer?: Authorizer } = {},
 ) {
-  const reports: Report[] = []
+  const reports: LogEntry[] = []
   const notifications: string[] = []
   const send = followRedirects(nodeRequest({}))
   const channel = channelTo(url, {

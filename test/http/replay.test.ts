@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { type KeptEvent, MemoryReplay, type ReplayStore } from '../../src/http.js'
+import { type StoredEvent, MemoryEventStore, type EventStore } from '../../src/http.js'
 import { Handshaken, serving } from './caller.js'
 import { servedOverHttp } from './served.js'
 
-const numbers = (events: readonly KeptEvent[]) => events.map(({ number }) => number)
+const numbers = (events: readonly StoredEvent[]) => events.map(({ number }) => number)
 
 describe('the memory of events', () => {
   it('gives what came behind an event, of one stream only', () => {
-    const store = new MemoryReplay()
+    const store = new MemoryEventStore()
     for (const number of [1, 2, 3]) store.keep('a', { number, frame: `a${number}` })
     store.keep('b', { number: 1, frame: 'b1' })
     expect(store.after('a', 1)).toEqual([
@@ -19,7 +19,7 @@ describe('the memory of events', () => {
   })
 
   it('lets go of the oldest of a stream that is full', () => {
-    const store = new MemoryReplay({ perStream: 1000 })
+    const store = new MemoryEventStore({ perStream: 1000 })
     for (let number = 1; number <= 20; number++) store.keep('a', { number, frame: 'x'.repeat(100) })
     expect(numbers(store.after('a', 0))).toEqual([16, 17, 18, 19, 20])
     // The newest is kept, however large; it goes when another one comes.
@@ -30,13 +30,13 @@ describe('the memory of events', () => {
   })
 
   it('keeps nothing that is too large for all of it', () => {
-    const store = new MemoryReplay({ perStream: 1000, total: 1900 })
+    const store = new MemoryEventStore({ perStream: 1000, total: 1900 })
     store.keep('a', { number: 1, frame: 'x'.repeat(2000) })
     expect([store.after('a', 0), store.size]).toEqual([[], 0])
   })
 
   it('lets go of the streams that have been silent longest where all together are too much', () => {
-    const store = new MemoryReplay({ total: 2200 })
+    const store = new MemoryEventStore({ total: 2200 })
     for (const stream of ['a', 'b', 'c', 'a'])
       store.keep(stream, { number: 1, frame: 'x'.repeat(150) })
     store.keep('d', { number: 1, frame: 'x'.repeat(150) })
@@ -48,7 +48,7 @@ describe('the memory of events', () => {
 
   it('counts bytes: a character beyond Latin-1 takes two', () => {
     const size = (frame: string) => {
-      const store = new MemoryReplay()
+      const store = new MemoryEventStore()
       store.keep('a', { number: 1, frame })
       return store.size
     }
@@ -58,7 +58,7 @@ describe('the memory of events', () => {
   })
 
   it('forgets what was dropped', () => {
-    const store = new MemoryReplay()
+    const store = new MemoryEventStore()
     store.keep('a', { number: 1, frame: 'x' })
     store.drop('a')
     store.drop('a')
@@ -67,15 +67,15 @@ describe('the memory of events', () => {
 })
 
 /** A store that takes its time, as one on another machine would. */
-class SlowReplay implements ReplayStore {
-  readonly #store = new MemoryReplay()
+class SlowReplay implements EventStore {
+  readonly #store = new MemoryEventStore()
   readonly #waiting: (() => void)[] = []
 
-  keep(stream: string, event: KeptEvent): void {
+  keep(stream: string, event: StoredEvent): void {
     this.#store.keep(stream, event)
   }
 
-  async after(stream: string, number: number): Promise<readonly KeptEvent[]> {
+  async after(stream: string, number: number): Promise<readonly StoredEvent[]> {
     const found = this.#store.after(stream, number)
     await new Promise<void>((resolve) => this.#waiting.push(resolve))
     return found
@@ -164,8 +164,8 @@ describe('a store that takes its time', () => {
 
   it('may fail: whoever asked comes back later, and the others are served', async () => {
     const { server } = servedOverHttp()
-    const replay = new MemoryReplay()
-    const broken: ReplayStore = {
+    const replay = new MemoryEventStore()
+    const broken: EventStore = {
       keep: (stream, event) => replay.keep(stream, event),
       after: () => Promise.reject(new Error('no connection to the store')),
       drop: (stream) => replay.drop(stream),

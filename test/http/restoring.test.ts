@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   type ListenOptions,
   type Listening,
-  MemoryReplay,
-  MemorySessions,
+  MemoryEventStore,
+  MemorySessionStore,
   type SessionStore,
   httpHandler,
   listen,
@@ -49,7 +49,7 @@ function watched(more: { prompts?: boolean } = {}): Server {
 
 describe.each(HANDSHAKES)('a session of %s', (revision) => {
   it('is taken up by the next process, with all it was told', async () => {
-    const sessions = new MemorySessions()
+    const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessions })
     const client = await Handshaken.open(first.url, revision)
     await client.request('resources/subscribe', { uri: 'note:it' })
@@ -83,7 +83,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
 
 describe('what is left of streams', () => {
   it('is given to a client that comes back to another process', async () => {
-    const shared = { sessions: new MemorySessions(), replay: new MemoryReplay() }
+    const shared = { sessions: new MemorySessionStore(), replay: new MemoryEventStore() }
     const { server, gate } = servedOverHttp()
     const first = await start(server, shared)
     const client = await Handshaken.open(first.url, NEWEST)
@@ -130,8 +130,8 @@ describe('what is left of streams', () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const shared = {
-        sessions: new MemorySessions(),
-        replay: new MemoryReplay(),
+        sessions: new MemorySessionStore(),
+        replay: new MemoryEventStore(),
         limits: { idle: 60_000 },
       }
       const first = await start(watched(), shared)
@@ -166,7 +166,7 @@ describe('what is left of streams', () => {
   })
 
   it('may be nothing: then only what comes now is sent', async () => {
-    const sessions = new MemorySessions()
+    const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     const own = await client.listen()
@@ -231,7 +231,7 @@ describe('a store of sessions', () => {
   })
 
   it('gives a session to nobody but its client', async () => {
-    const sessions = new MemorySessions()
+    const sessions = new MemorySessionStore()
     const auth = tokens([
       { token: 'a'.repeat(32), id: 'ann', scopes: [] },
       { token: 'b'.repeat(32), id: 'bob', scopes: [] },
@@ -404,7 +404,7 @@ describe('a store of sessions', () => {
   })
 
   it('may have promises of its own', async () => {
-    const kept = new MemorySessions()
+    const kept = new MemorySessionStore()
     const lazy = {
       keep: (name: string, session: string, ttl: number) => kept.keep(name, session, ttl),
       fetch: (name: string) => {
@@ -458,7 +458,7 @@ describe('a store of sessions', () => {
   })
 
   it('may never answer: then it is asked again', async () => {
-    const kept = new MemorySessions()
+    const kept = new MemorySessionStore()
     const first = await start(watched(), { sessions: kept })
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
@@ -497,10 +497,8 @@ describe('a store of sessions', () => {
       const sessions = new Remote()
       const first = await start(watched(), { sessions, limits: { idle: 60_000 } })
       const client = await Handshaken.open(first.url, NEWEST)
-      await until(() =>
-        expect(sessions.asked.filter((what) => what === 'keep').length).toBeGreaterThan(0),
-      )
-      await client.request('ping')
+      // With `initialize`, and with `notifications/initialized`.
+      await until(() => expect(sessions.asked.filter((what) => what === 'keep')).toHaveLength(2))
       sessions.asked.length = 0
       await client.request('ping')
       expect(sessions.asked).toEqual([])
@@ -526,7 +524,7 @@ describe('a session that has just begun', () => {
     })
 
   it('is in the store before its client hears of it', async () => {
-    const kept = new MemorySessions()
+    const kept = new MemorySessionStore()
     const waiting: (() => void)[] = []
     const shared = {
       fetch: (name: string) => kept.fetch(name),
@@ -608,7 +606,7 @@ describe('a session is not taken up', () => {
     change: (client: Handshaken) => Promise<unknown>,
     next: Server = server,
   ) => {
-    const sessions = new MemorySessions()
+    const sessions = new MemorySessionStore()
     const first = await start(server, { sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     await change(client)
@@ -660,7 +658,7 @@ describe('a session is not taken up', () => {
   })
 
   it('where there is no room', async () => {
-    const sessions = new MemorySessions()
+    const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
@@ -670,7 +668,7 @@ describe('a session is not taken up', () => {
   })
 
   it('where others who came at the same time have taken the room', async () => {
-    const sessions = new MemorySessions()
+    const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessions })
     const clients = await Promise.all([1, 2].map(() => Handshaken.open(first.url, NEWEST)))
     await first.close()
@@ -713,7 +711,7 @@ describe('a process that ends', () => {
   })
 
   it('shares its sessions with handlers of the web', async () => {
-    const sessions = new MemorySessions()
+    const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
@@ -734,7 +732,7 @@ describe('the memory of sessions', () => {
   it('is bounded, by number and by time', () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
-      const sessions = new MemorySessions({ max: 3 })
+      const sessions = new MemorySessionStore({ max: 3 })
       for (const name of ['a', 'b', 'c', 'a', 'd']) sessions.keep(name, `session ${name}`, 1000)
       expect(['a', 'b', 'c', 'd'].map((name) => sessions.fetch(name))).toEqual([
         'session a',

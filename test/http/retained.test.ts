@@ -3,7 +3,7 @@ import { type Call, createServer, resource, tool } from '../../src/index.js'
 import {
   type ListenOptions,
   type Listening,
-  MemorySessions,
+  MemorySessionStore,
   type SessionStore,
   listen,
   tokens,
@@ -73,7 +73,7 @@ describe('of what a client says of itself', () => {
   }
 
   it('only what is known and short is kept', async () => {
-    const sessions = new MemorySessions()
+    const sessions = new MemorySessionStore()
     const keep = vi.spyOn(sessions, 'keep')
     const { url } = await start({ sessions })
     const clientInfo = {

@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https'
 import { type Socket, connect } from 'node:net'
 import { connect as tlsConnect } from 'node:tls'
 import { describe, expect, it, vi } from 'vitest'
-import { MemoryReplay, listen } from '../../src/http.js'
+import { MemoryEventStore, listen } from '../../src/http.js'
 import { createServer, tool } from '../../src/index.js'
 import { onStillClock } from '../clock.js'
 import {
@@ -351,7 +351,7 @@ describe('slow clients', () => {
 
   it('of a session as well; what they have missed is bounded', async () => {
     const { server } = servedOverHttp()
-    const replay = new MemoryReplay({ perStream: 1_000_000 })
+    const replay = new MemoryEventStore({ perStream: 1_000_000 })
     await serving(server, { keepAlive: 50, replay }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
       await client.request('resources/subscribe', { uri })

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
-import { Unread } from '../../src/transports/http/unread.js'
+import { UnsentResponses } from '../../src/transports/http/unsent-responses.js'
 
 class Response extends EventEmitter {
   destroyed = false
@@ -18,7 +18,7 @@ class Response extends EventEmitter {
 }
 
 it('what waits on all streams together is bounded: the oldest that is not read is cut off', () => {
-  const unread = new Unread(1_000_000)
+  const unread = new UnsentResponses(1_000_000)
   const streams = [400_000, 400_000, 100_000].map((size) => new Response(size))
   const [first, , third] = streams as [Response, Response, Response]
   for (const stream of streams) unread.add(stream)

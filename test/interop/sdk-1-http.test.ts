@@ -6,21 +6,21 @@ import {
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Listening, MemorySessions, listen } from '../../src/http.js'
+import { type Listening, MemorySessionStore, listen } from '../../src/http.js'
 import { servedOverHttp } from '../http/served.js'
 
 /* The official SDK 1.x client over HTTP. */
 
 let served: ReturnType<typeof servedOverHttp>
 let listening: Listening
-let sessions: MemorySessions
+let sessions: MemorySessionStore
 let client: Client
 let transport: StreamableHTTPClientTransport
 const heard: string[] = []
 
 beforeEach(async () => {
   served = servedOverHttp()
-  sessions = new MemorySessions()
+  sessions = new MemorySessionStore()
   listening = await listen(served.server, { port: 0, retry: 20, sessions })
   heard.length = 0
   client = new Client({ name: 'sdk-1', version: '1.0.0' }, { capabilities: { elicitation: {} } })

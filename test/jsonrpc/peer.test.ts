@@ -3,7 +3,7 @@ import { type Channel, type Tapped, tap } from '../../src/jsonrpc/channel.js'
 import { Deadline } from '../../src/jsonrpc/deadline.js'
 import { ChannelClosed, RpcError } from '../../src/jsonrpc/errors.js'
 import { Peer, type PeerOptions } from '../../src/jsonrpc/peer.js'
-import type { Report } from '../../src/jsonrpc/report.js'
+import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 
 function peerOn(channel: Channel, options: Partial<PeerOptions> = {}): Peer {
@@ -62,7 +62,7 @@ describe('requests', () => {
   })
 
   it('hide what went wrong within', async () => {
-    const reports: Report[] = []
+    const reports: LogEntry[] = []
     const { client } = pair({
       request: () => Promise.reject(new Error('secret')),
       report: (report) => reports.push(report),
@@ -276,7 +276,7 @@ describe('garbage', () => {
   it('is answered by servers and never by clients', async () => {
     for (const answersGarbage of [true, false]) {
       const [left, right] = memoryChannels()
-      const reports: Report[] = []
+      const reports: LogEntry[] = []
       peerOn(right, { answersGarbage, report: (report) => reports.push(report) })
       const frames = listen(left)
       left.send('{bad')

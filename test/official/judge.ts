@@ -1,7 +1,11 @@
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { ValidateFunction } from 'ajv'
-import { type Revision, newestHandshake, revisions } from '../../src/protocol/revisions/index.js'
+import {
+  type Revision,
+  newestHandshakeRevision,
+  revisions,
+} from '../../src/protocol/revisions/index.js'
 import { PROTOCOL_VERSION } from '../../src/protocol/meta.js'
 import { officialSchemas } from './schemas.js'
 
@@ -75,12 +79,12 @@ interface Message {
   result?: { protocolVersion?: string; resultType?: string }
   error?: unknown
 }
-type Side = 'sent' | 'received'
+type PeerPort = 'sent' | 'received'
 
 export class Judge {
   readonly #found: (violation: string) => void
   readonly #clientOnly: boolean
-  #client: Side | undefined
+  #client: PeerPort | undefined
   #handshake: Revision | undefined
   #described: Revision | undefined
   readonly #pending = new Map<unknown, { message: Message; revision: Revision | undefined }>()
@@ -93,7 +97,7 @@ export class Judge {
     this.#clientOnly = clientOnly
   }
 
-  hear(side: Side, frame: string): void {
+  hear(side: PeerPort, frame: string): void {
     let message: unknown
     try {
       message = JSON.parse(frame)
@@ -106,12 +110,12 @@ export class Judge {
   }
 
   /** A client may say anything, and tests let it; what a server says must be JSON. */
-  #unreadable(side: Side, frame: string): void {
+  #unreadable(side: PeerPort, frame: string): void {
     if (this.#client !== undefined && side !== this.#client && !this.#clientOnly)
       this.#found(`not JSON: ${frame}`)
   }
 
-  #message(side: Side, message: Message, frame: string): void {
+  #message(side: PeerPort, message: Message, frame: string): void {
     const described = revisions.find(({ id }) => id === message.params?._meta?.[PROTOCOL_VERSION])
     if (message.method === 'initialize' || described !== undefined) this.#client ??= side
     if (this.#client === undefined) return
@@ -150,7 +154,7 @@ export class Judge {
     // Before `initialize` is answered, a client may send pings.
     const early =
       message.method === 'ping' && message.params === undefined && this.#handshake === undefined
-    const spoken = early ? newestHandshake : (this.#handshake ?? this.#described)
+    const spoken = early ? newestHandshakeRevision : (this.#handshake ?? this.#described)
     const revision = message.method === 'initialize' ? message.params?.protocolVersion : spoken?.id
     this.#check(
       revision,

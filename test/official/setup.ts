@@ -1,6 +1,6 @@
 import { afterEach, expect } from 'vitest'
 import { type Channel, type Exchange, rerouted } from '../../src/jsonrpc/channel.js'
-import { Described } from '../../src/transports/http/described.js'
+import { StatelessExchange } from '../../src/transports/http/stateless-exchange.js'
 import { HttpSession } from '../../src/transports/http/session.js'
 import { MemoryChannel } from '../../src/transports/memory.js'
 import { StreamChannel } from '../../src/transports/streams.js'
@@ -33,12 +33,12 @@ function heard(exchange: Exchange | undefined, judge: Judge): Exchange | undefin
   })
 }
 
-for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Described] as {
+for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, StatelessExchange] as {
   prototype: Channel
 }[]) {
   const { send, receive } = prototype
   // The one request of this channel is answered by its exchange, which is heard.
-  if (prototype !== Described.prototype) {
+  if (prototype !== StatelessExchange.prototype) {
     prototype.send = function (this: Channel, frame, message) {
       judgeOf(this).hear('sent', frame)
       send.call(this, frame, message)

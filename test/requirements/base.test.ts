@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { type JsonSchema, RpcError, createServer, prompt, resource, tool } from '../../src/index.js'
-import { newestHandshake } from '../../src/protocol/revisions/index.js'
+import { newestHandshakeRevision } from '../../src/protocol/revisions/index.js'
 import { answers, drive, initialize } from '../drive.js'
 import { proves } from './proves.js'
 import { type Answer, Wire, handshakes, ids, listOf, modern } from './wire.js'
@@ -553,8 +553,8 @@ describe('the revision', () => {
     'is the newest that is known where a client proposes %j',
     async (proposed) => {
       proves('lifecycle.version', 'lifecycle.errors', 'versioning.name-versions')
-      const { result } = await new Wire(server(), newestHandshake.id).initialize(proposed)
-      expect(result?.['protocolVersion']).toBe(newestHandshake.id)
+      const { result } = await new Wire(server(), newestHandshakeRevision.id).initialize(proposed)
+      expect(result?.['protocolVersion']).toBe(newestHandshakeRevision.id)
     },
   )
 

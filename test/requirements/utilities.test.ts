@@ -7,7 +7,7 @@ import {
   resource,
   tool,
 } from '../../src/index.js'
-import { Session } from '../../src/server/session.js'
+import { ServerSession } from '../../src/server/session.js'
 import { type Channel, memoryChannels } from '../../src/testing.js'
 import { initialize } from '../drive.js'
 import { proves } from './proves.js'
@@ -39,7 +39,7 @@ function slowReader(server: Server) {
       return reader.congested
     },
   }
-  void new Session(server, slow)
+  void new ServerSession(server, slow)
   channel.receive({ frame: (frame) => came.push(frame), garbage: () => {}, closed: () => {} })
   return reader
 }

@@ -1,6 +1,6 @@
 import type { Server } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
-import { Session } from '../../src/server/session.js'
+import { ServerSession } from '../../src/server/session.js'
 import { type Channel, type Receiver, connectInMemory } from '../../src/testing.js'
 
 export interface Answer {
@@ -33,7 +33,7 @@ function connectUnjudged(server: Server): Channel {
     receive: (receiver) => void (receivers[own] = receiver),
     close: () => Promise.resolve(),
   })
-  void new Session(server, end(1))
+  void new ServerSession(server, end(1))
   return end(0)
 }
 

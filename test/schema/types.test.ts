@@ -266,10 +266,10 @@ describe('a JSON Schema written in place', () => {
     tool({ name, output, run: () => ({ id: 'a', other: 1 }) })
     // @ts-expect-error a wrong member
     tool({ name, output, run: () => ({ id: 'a', other: true }) })
-    // @ts-expect-error a wrong value
     tool({
       name,
       output: { type: 'object', additionalProperties: { type: 'number' } },
+      // @ts-expect-error a wrong value
       run: () => ({ a: 'x' }),
     })
   })
@@ -499,18 +499,18 @@ describe('output', () => {
     })
     tool({ name, output: toStandardJsonSchema(v.object({ n: v.number() })), run: () => ({ n: 1 }) })
     tool({ name, output: type({ n: 'number' }), run: () => ({ n: 1 }) })
-    // @ts-expect-error what comes out of it is not what goes in
     tool({
       name,
       output: z.object({ a: z.string().transform(Number).pipe(z.number()) }),
+      // @ts-expect-error what comes out of it is not what goes in
       run: () => ({ a: 1 }),
     })
     // @ts-expect-error a wrong type
     tool({ name, output: z.object({ n: z.number() }), run: () => ({ n: '1' }) })
-    // @ts-expect-error a wrong type
     tool({
       name,
       output: toStandardJsonSchema(v.object({ n: v.number() })),
+      // @ts-expect-error a wrong type
       run: () => ({ n: '1' }),
     })
     // @ts-expect-error a wrong type
@@ -575,10 +575,10 @@ describe('tool', () => {
     tool({ name, inputSchema: {}, run: () => '' })
     // @ts-expect-error no schema
     tool({ name, input: 'object', run: () => '' })
-    // @ts-expect-error no handler of this input
     tool({
       name,
       input: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] },
+      // @ts-expect-error no handler of this input
       run: ({ a }: { a: number }) => a,
     })
   })
@@ -675,9 +675,9 @@ describe('a raw shape', () => {
   it('is no schema', () => {
     // @ts-expect-error it must be wrapped
     tool({ name, input: { city: z.string() }, run: () => '' })
-    // @ts-expect-error it must be wrapped
     tool({
       name,
+      // @ts-expect-error it must be wrapped
       output: { city: z.string(), count: z.number().optional() },
       run: () => ({ city: '' }),
     })

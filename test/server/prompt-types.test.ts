@@ -51,16 +51,16 @@ it('refuses schemas and lists in place of arguments', () => {
   expect(make(prompt({ name: 'p', arguments: { a: z.string() }, build: () => '' }))).toThrow(
     'the argument "a" is a schema',
   )
-  // @ts-expect-error an argument has no type: it is a string
   expect(
+    // @ts-expect-error an argument has no type: it is a string
     make(prompt({ name: 'p', arguments: { a: { type: 'string' } }, build: () => '' })),
   ).toThrow('"type", which is none of')
-  // @ts-expect-error arguments are named, not listed
   expect(
+    // @ts-expect-error arguments are named, not listed
     make(prompt({ name: 'p', arguments: [{ name: 'a', required: true }], build: () => '' })),
   ).toThrow('not an array')
-  // @ts-expect-error nor are they a schema
   expect(
+    // @ts-expect-error nor are they a schema
     make(prompt({ name: 'p', arguments: z.object({ a: z.string() }), build: () => '' })),
   ).toThrow('not a schema')
 })

@@ -1,7 +1,7 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import type { Implementation } from '../model.js'
-import { newestHandshake } from './index.js'
+import { newestHandshakeRevision } from './index.js'
 
 /* What a client says of itself is kept as long as its session: only what is of use, and not more than a few kilobytes. */
 
@@ -36,7 +36,7 @@ export function clientFacts({
   clientInfo,
 }: Params): ClientFacts {
   if (typeof protocolVersion !== 'string' || protocolVersion.length > MAX_NAME)
-    throw wrong(`"protocolVersion" must be a string such as "${newestHandshake.id}"`)
+    throw wrong(`"protocolVersion" must be a string such as "${newestHandshakeRevision.id}"`)
   if (!isObject(capabilities)) throw wrong('"capabilities" must be an object')
   if (clientInfo !== undefined && !isObject(clientInfo))
     throw wrong('"clientInfo" must be an object')

@@ -15,16 +15,16 @@ export const revisions: readonly Revision[] = [
 ]
 
 /** The revisions that a connection agrees on, and those that each request names for itself. */
-export const byHandshake = revisions.filter(({ opening }) => opening === 'handshake')
-export const bySelfDescription = revisions.filter(({ opening }) => opening === 'self-describing')
+export const handshakeRevisions = revisions.filter(({ opening }) => opening === 'handshake')
+export const statelessRevisions = revisions.filter(({ opening }) => opening === 'self-describing')
 
 /** The newest revision that begins with a handshake: what an unknown proposal is answered with. */
-export const newestHandshake: Revision = revision20251125
+export const newestHandshakeRevision: Revision = revision20251125
 /**
  * What an HTTP request speaks that does not say.
  * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#protocol-version-header
  */
-export const unnamedOverHttp: Revision = revision20250326
+export const defaultHttpRevision: Revision = revision20250326
 export const newest: Revision = revision20260728
 
 export type { Revision } from './revision.js'

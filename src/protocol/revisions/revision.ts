@@ -77,7 +77,7 @@ export interface Revision {
 }
 
 /** What a revision changed: new values for plain facts, additions to lists, methods removed. */
-export interface Changes extends Partial<
+export interface RevisionChanges extends Partial<
   Omit<Revision, 'id' | 'methods' | 'fields' | 'contentKinds'>
 > {
   id: string
@@ -90,7 +90,7 @@ export interface Changes extends Partial<
 /** A revision, written as its changelog on the one before. */
 export function revise(
   before: Revision,
-  { methods, removed, fields, contentKinds, ...facts }: Changes,
+  { methods, removed, fields, contentKinds, ...facts }: RevisionChanges,
 ): Revision {
   return {
     ...before,

@@ -6,13 +6,13 @@ import type {
   SamplingContent,
 } from '../../protocol/model.js'
 import type { Revision } from '../../protocol/revisions/index.js'
-import { projectSampling } from '../../protocol/revisions/shapes.js'
+import { projectSampling } from '../../protocol/revisions/project.js'
 import { describeIssues } from '../../schema/standard.js'
 import type { Question } from '../ask.js'
 import { formChecker, projectForm } from './forms.js'
 
 /** A question as a request to the client, with the capabilities that it takes. */
-export interface Put {
+export interface QuestionRequest {
   readonly method: string
   readonly params: object
   readonly requires: Readonly<Record<string, Readonly<Record<string, object>>>>
@@ -29,7 +29,7 @@ export function put(
   question: Question,
   revision: Revision,
   capabilities: Readonly<Record<string, unknown>>,
-): Put | string {
+): QuestionRequest | string {
   if (!isQuestion(question))
     throw new TypeError(
       'call.ask() takes questions, each under a key of your own: call.ask({ name: form({ message, schema }) })',
@@ -88,8 +88,8 @@ function isQuestion(value: unknown): value is Question {
 /** What of the required capabilities a client has not declared; undefined where it has all. */
 export function lacking(
   capabilities: Readonly<Record<string, unknown>>,
-  { requires }: Put,
-): Put['requires'] | undefined {
+  { requires }: QuestionRequest,
+): QuestionRequest['requires'] | undefined {
   for (const [name, parts] of Object.entries(requires)) {
     const declared = capabilities[name]
     if (!isObject(declared)) return requires

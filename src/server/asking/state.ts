@@ -1,5 +1,5 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
-import type { Situation } from '../ask.js'
+import type { AskContext } from '../ask.js'
 import type { Recorded } from './steps.js'
 
 /** What a client holds for us between two requests. */
@@ -23,7 +23,7 @@ type Answered = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 const PURPOSE = 'requestState'
 
 /** Seals a state; throws where it is more than a client should be given. */
-export async function sealState({ state }: Situation, content: State): Promise<string> {
+export async function sealState({ state }: AskContext, content: State): Promise<string> {
   const text = await state.seal.close(JSON.stringify(content), PURPOSE)
   if (text.length > state.maxBytes)
     throw new TypeError(
@@ -37,7 +37,7 @@ export async function sealState({ state }: Situation, content: State): Promise<s
  * error, and never a reason to begin anew in silence.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow
  */
-export async function openState({ state, binding }: Situation, sealed: unknown): Promise<State> {
+export async function openState({ state, binding }: AskContext, sealed: unknown): Promise<State> {
   if (typeof sealed !== 'string') throw refused('it must be a string')
   if (sealed.length > state.maxBytes) throw refused(`it has more than ${state.maxBytes} bytes`)
   const text = await state.seal.open(sealed, PURPOSE, state.maxBytes)

@@ -5,7 +5,7 @@ import type { CompleteResult } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Complete } from '../define.js'
 import type { Server } from '../server.js'
-import { checkScopes, seenBy } from './definition.js'
+import { checkScopes, isVisibleTo } from './definition.js'
 
 /** The most values that one answer may have. */
 const MAX_VALUES = 100
@@ -59,7 +59,7 @@ async function completerOf(
   if (isObject(ref) && ref['type'] === 'ref/prompt') {
     const { name } = ref
     const served = typeof name === 'string' ? server.prompts.get(name) : undefined
-    if (served === undefined || !(await seenBy(served.definition, connection.caller)))
+    if (served === undefined || !(await isVisibleTo(served.definition, connection.caller)))
       throw new RpcError(
         INVALID_PARAMS,
         `Unknown prompt: ${typeof name === 'string' ? truncate(name) : truncateJson(name)}`,
@@ -77,7 +77,10 @@ async function completerOf(
   if (isObject(ref) && ref['type'] === 'ref/resource') {
     const { uri } = ref
     const served = typeof uri === 'string' ? server.resources.get(uri) : undefined
-    if (served?.template === undefined || !(await seenBy(served.definition, connection.caller)))
+    if (
+      served?.template === undefined ||
+      !(await isVisibleTo(served.definition, connection.caller))
+    )
       throw new RpcError(
         INVALID_PARAMS,
         `Unknown resource template: ${typeof uri === 'string' ? truncate(uri) : truncateJson(uri)}`,

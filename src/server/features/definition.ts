@@ -1,7 +1,7 @@
 import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import { handled } from '../../jsonrpc/hook.js'
 import { type Id, isObject, isThenable } from '../../jsonrpc/message.js'
-import type { Report } from '../../jsonrpc/report.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { INSUFFICIENT_SCOPE } from '../../protocol/errors.js'
 import type { CacheHint } from '../../protocol/model.js'
 import type { Caller } from '../call.js'
@@ -134,7 +134,7 @@ export function listable<Listing>(listing: Listing, fail: (problem: string) => E
 type Visible = (caller: Caller) => boolean | Promise<boolean>
 
 /** Whether a caller may see it: a promise only where `visible` returns one. */
-export function seenBy(
+export function isVisibleTo(
   { visible }: { visible?: Visible },
   caller: Caller,
 ): boolean | Promise<boolean> {
@@ -152,7 +152,7 @@ export function allSeenBy<Served extends { readonly definition: { visible?: Visi
   caller: Caller,
 ): Served[] | Promise<Served[]> {
   const served = [...all]
-  const seen = served.map(({ definition }) => seenBy(definition, caller))
+  const seen = served.map(({ definition }) => isVisibleTo(definition, caller))
   if (!seen.some((each) => each instanceof Promise))
     return served.filter((_, index) => seen[index] === true)
   return Promise.all(seen.map((each) => Promise.resolve(each))).then((known) =>
@@ -186,7 +186,7 @@ export function wellFormed<Value>(
     remote,
     report,
     call,
-  }: { remote: boolean; report(report: Report): void; call: { readonly id: Id } },
+  }: { remote: boolean; report(report: LogEntry): void; call: { readonly id: Id } },
   convert: () => Value,
 ): Value {
   try {

@@ -6,7 +6,7 @@ import type { GetPromptResult, PromptListing, PromptMessage } from '../../protoc
 import type { Context } from '../context.js'
 import type { Prompt } from '../define.js'
 import { isToolError } from '../failure.js'
-import { allSeenBy, checkScopes, seenBy, wellFormed } from './definition.js'
+import { allSeenBy, checkScopes, isVisibleTo, wellFormed } from './definition.js'
 import { blocksOf } from './result.js'
 
 export function allPrompts({
@@ -25,7 +25,7 @@ export async function getPrompt(
   if (typeof name !== 'string')
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a prompt')
   const served = context.server.prompts.get(name)
-  const seen = served !== undefined && seenBy(served.definition, context.connection.caller)
+  const seen = served !== undefined && isVisibleTo(served.definition, context.connection.caller)
   if (served === undefined || !(seen instanceof Promise ? await seen : seen))
     throw new RpcError(INVALID_PARAMS, `Unknown prompt: ${truncate(name)}`)
   checkScopes(served.definition, context)

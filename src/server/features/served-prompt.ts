@@ -1,6 +1,6 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { PromptListing } from '../../protocol/model.js'
-import { checkSlips } from '../../schema/names.js'
+import { checkTypos } from '../../schema/names.js'
 import type { Prompt, PromptArgument } from '../define.js'
 import { checkFacts, listable, present } from './definition.js'
 
@@ -31,7 +31,7 @@ export function preparePrompt(definition: Prompt): ServedPrompt {
   const fail = (problem: string) => new TypeError(`Prompt ${JSON.stringify(name)}: ${problem}`)
   if (typeof name !== 'string' || name === '') throw fail('its name must be a non-empty string')
   if (typeof build !== 'function') throw fail('it has no "build"')
-  checkSlips(definition, MEMBERS, fail)
+  checkTypos(definition, MEMBERS, fail)
   checkFacts(definition, fail)
   checkArguments(declared, fail)
   const names = Object.entries(declared).map(([argument, facts]) => ({

@@ -1,6 +1,6 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
-import { checkSlips } from '../../schema/names.js'
+import { checkTypos } from '../../schema/names.js'
 import type { Resource } from '../define.js'
 import { UriTemplate } from '../uri-template.js'
 import { foldUri, normalizeUri } from '../uri.js'
@@ -51,7 +51,7 @@ export function prepareResource(
   const normalized = normalizeUri(uri)
   if (normalized.dotted) throw fail('its path has a segment "." or ".."; write the path without it')
   if (typeof read !== 'function') throw fail('it has no "read"')
-  checkSlips(definition, MEMBERS, fail)
+  checkTypos(definition, MEMBERS, fail)
   checkFacts(definition, fail)
   const template = uri.includes('{') ? makeTemplate(uri, fail) : undefined
   for (const other of others) {

@@ -1,11 +1,11 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { ToolListing } from '../../protocol/model.js'
 import type { HeaderParameter } from '../../schema/headers.js'
-import { checkSlips } from '../../schema/names.js'
+import { checkTypos } from '../../schema/names.js'
 import { type Checker, type Schema, checker, headersOf } from '../../schema/standard.js'
 import type { Call } from '../call.js'
 import type { Tool } from '../define.js'
-import { Turnstile } from '../turnstile.js'
+import { Semaphore } from '../semaphore.js'
 import { checkFacts, listable, present } from './definition.js'
 
 /** A tool, ready to be listed and called. */
@@ -15,7 +15,7 @@ export interface ServedTool {
   readonly input: Checker
   readonly output: Checker | undefined
   readonly run: (input: unknown, call: Call) => unknown
-  readonly turnstile: Turnstile | undefined
+  readonly semaphore: Semaphore | undefined
   /** The parameters that clients mirror into headers. */
   readonly headers: readonly HeaderParameter[]
 }
@@ -68,7 +68,7 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
   const fail = (problem: string) => new TypeError(`Tool "${name}": ${problem}`)
   for (const [wrong, right] of Object.entries(WIRE_NAMES))
     if (wrong in definition) throw fail(`"${wrong}" is called "${right}" here`)
-  checkSlips(definition, MEMBERS, fail)
+  checkTypos(definition, MEMBERS, fail)
   checkFacts(definition, fail)
   const input = ready(definition.input, 'input', fail)
   if (input.json['type'] !== 'object')
@@ -104,7 +104,7 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
     output,
     run: runner,
     headers: attempt(() => headersOf(input.json), 'input', fail),
-    turnstile: concurrency === undefined ? undefined : new Turnstile(concurrency, queue),
+    semaphore: concurrency === undefined ? undefined : new Semaphore(concurrency, queue),
   }
 }
 

@@ -7,9 +7,9 @@ import { type Issue, MAX_ISSUES, type Outcome, describeIssues } from '../../sche
 import type { Context } from '../context.js'
 import { Suspended } from '../ask.js'
 import { isToolError } from '../failure.js'
-import { Stay } from '../stay.js'
+import { ToolSlot } from '../tool-slot.js'
 import { reference } from '../reference.js'
-import { allSeenBy, checkScopes, seenBy } from './definition.js'
+import { allSeenBy, checkScopes, isVisibleTo } from './definition.js'
 import { VALUE_HINT, isResultShaped, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
@@ -29,10 +29,13 @@ export function callTool(
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a tool')
   const tool = server.tools.get(name)
   if (tool === undefined) throw unknown(name)
-  return andThen<boolean, CallToolResult>(seenBy(tool.definition, connection.caller), (seen) => {
-    if (!seen) throw unknown(name)
-    return callSeen(tool, input, context)
-  })
+  return andThen<boolean, CallToolResult>(
+    isVisibleTo(tool.definition, connection.caller),
+    (seen) => {
+      if (!seen) throw unknown(name)
+      return callSeen(tool, input, context)
+    },
+  )
 }
 
 function callSeen(
@@ -68,10 +71,10 @@ function run(
 ): CallToolResult | Promise<CallToolResult> {
   // Its arguments may have been checked for a while: it may be cancelled by now.
   if (!context.call.open) return { content: [] }
-  const { definition, turnstile } = tool
-  if (definition.timeout === undefined && turnstile === undefined)
+  const { definition, semaphore } = tool
+  if (definition.timeout === undefined && semaphore === undefined)
     return attempt(tool, input, context)
-  const stay = new Stay(turnstile)
+  const stay = new ToolSlot(semaphore)
   context.call.stay = stay
   return definition.timeout === undefined
     ? runInTurn(tool, stay, input, context)
@@ -81,7 +84,7 @@ function run(
 /** Waits for its turn only if there is no room, so that calls start in the order in which they came. */
 function runInTurn(
   tool: ServedTool,
-  stay: Stay,
+  stay: ToolSlot,
   input: unknown,
   context: Context,
 ): CallToolResult | Promise<CallToolResult> {
@@ -99,7 +102,7 @@ function runInTurn(
   }
   if (stay.tryEnter()) return go()
   try {
-    tool.turnstile?.checkQueue(tool.listing.name)
+    tool.semaphore?.checkQueue(tool.listing.name)
   } catch (error) {
     return failure(tool, error, context)
   }
@@ -109,7 +112,7 @@ function runInTurn(
 /** The time includes waiting for its turn: the caller waits for both. */
 function runTimed(
   tool: ServedTool,
-  stay: Stay,
+  stay: ToolSlot,
   input: unknown,
   context: Context,
   timeout: number,

@@ -1,4 +1,4 @@
-import type { HeaderList } from './visit.js'
+import type { HeaderList } from './http-context.js'
 
 /* For web pages of other origins, where they are allowed at all. */
 

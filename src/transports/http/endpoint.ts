@@ -2,21 +2,21 @@ import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import type { Id, Message, Request, UnreadableId } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
-import type { Arrival } from './arrival.js'
+import type { AdmittedRequest } from './admitted-request.js'
 import { readBody } from './body.js'
 import { Budget } from '../../jsonrpc/budget.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
-import { Described } from './described.js'
-import { checkDescription, describes, selfDescribingNamed } from './era.js'
-import type { Gate } from './gate.js'
+import { StatelessExchange } from './stateless-exchange.js'
+import { checkRequestMeta, describes, isStatelessVersion } from './detect-opening.js'
+import type { Authenticator } from './authenticator.js'
 import { type GuardOptions, Guards, checkPost, tooLarge } from './guards.js'
-import { type HandshakeOptions, Handshakes } from './handshakes.js'
-import { type HeaderParameter, checkMirrors } from './mirrors.js'
-import { Pulse } from './pulse.js'
-import { JSON_TYPE, Refusal, notAllowed, refuse, unavailable } from './refusal.js'
-import type { HeaderList, Visit } from './visit.js'
+import { type SessionRouterOptions, SessionRouter } from './session-router.js'
+import { type HeaderParameter, checkRoutingHeaders } from './routing-headers.js'
+import { KeepAlive } from './keep-alive.js'
+import { JSON_TYPE, HttpError, notAllowed, refuse, unavailable } from './http-error.js'
+import type { HeaderList, HttpContext } from './http-context.js'
 
-export interface EndpointOptions extends GuardOptions, HandshakeOptions {
+export interface EndpointOptions extends GuardOptions, SessionRouterOptions {
   /** Where the endpoint is; without it, everywhere. */
   path?: string | undefined
   /** The parameters of a tool that are mirrored in headers, as far as the sender of a request may know of it. */
@@ -25,7 +25,7 @@ export interface EndpointOptions extends GuardOptions, HandshakeOptions {
     request: Request,
     principal: Principal | undefined,
   ): readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>
-  gate?: Gate | undefined
+  gate?: Authenticator | undefined
   maxDepth?: number | undefined
   /** The longest body, in bytes. */
   maxBody: number
@@ -41,23 +41,23 @@ export interface EndpointOptions extends GuardOptions, HandshakeOptions {
 export class Endpoint {
   readonly #options: EndpointOptions
   readonly #guards: Guards
-  readonly #pulse: Pulse
-  readonly #handshakes: Handshakes
-  readonly #described = new Set<Described>()
+  readonly #pulse: KeepAlive
+  readonly #handshakes: SessionRouter
+  readonly #described = new Set<StatelessExchange>()
   readonly #bodies: Budget
   #closing = false
 
   constructor(options: EndpointOptions) {
     this.#options = options
     this.#guards = new Guards(options)
-    this.#pulse = new Pulse(options.keepAlive)
+    this.#pulse = new KeepAlive(options.keepAlive)
     const desk = {
       refuse: this.#refuse,
       fail: this.#fail,
       full: this.#full,
       challenge: this.#challenge,
     }
-    this.#handshakes = new Handshakes(options, desk, this.#pulse)
+    this.#handshakes = new SessionRouter(options, desk, this.#pulse)
     this.#bodies = new Budget(options.maxBodies)
   }
 
@@ -77,7 +77,7 @@ export class Endpoint {
   }
 
   /** Serves one HTTP request. Whatever happens, there is an answer. */
-  handle(visit: Visit): void {
+  handle(visit: HttpContext): void {
     try {
       this.#enter(visit)
     } catch (error) {
@@ -93,7 +93,12 @@ export class Endpoint {
   }
 
   /** Refuses, and says so in the log: a client may not show why. */
-  readonly #refuse = (visit: Visit, refusal: Refusal, id?: Id, unreadable?: UnreadableId): void => {
+  readonly #refuse = (
+    visit: HttpContext,
+    refusal: HttpError,
+    id?: Id,
+    unreadable?: UnreadableId,
+  ): void => {
     const { status, error } = refusal
     const level = status === 503 ? 'warning' : 'debug'
     this.#options.report({
@@ -103,17 +108,17 @@ export class Endpoint {
     refuse(visit, refusal, id, unreadable)
   }
 
-  readonly #fail = (visit: Visit, error: unknown): void => {
+  readonly #fail = (visit: HttpContext, error: unknown): void => {
     const reference = crypto.randomUUID().slice(0, 8)
     this.#options.report({
       level: 'error',
       message: `An HTTP request failed (reference ${reference})`,
       error,
     })
-    refuse(visit, new Refusal(500, `Internal error (reference ${reference})`))
+    refuse(visit, new HttpError(500, `Internal error (reference ${reference})`))
   }
 
-  #enter(visit: Visit): void {
+  #enter(visit: HttpContext): void {
     const refusal = this.#guards.check(visit)
     if (refusal !== undefined) return this.#refuse(visit, refusal)
     const { path = visit.path, gate } = this.#options
@@ -137,7 +142,7 @@ export class Endpoint {
   }
 
   /** What is there beside the endpoint. */
-  #elsewhere(visit: Visit, headers: HeaderList): void {
+  #elsewhere(visit: HttpContext, headers: HeaderList): void {
     const read = visit.method === 'GET' || visit.method === 'HEAD'
     const document = this.#options.gate?.document(visit.path)
     if (document !== undefined && read)
@@ -150,20 +155,20 @@ export class Endpoint {
       )
     this.#refuse(
       visit,
-      new Refusal(404, `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`, headers),
+      new HttpError(404, `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`, headers),
     )
   }
 
-  #decided(visit: Visit, admitted: Principal | Refusal, headers: HeaderList): void {
-    if (!(admitted instanceof Refusal))
+  #decided(visit: HttpContext, admitted: Principal | HttpError, headers: HeaderList): void {
+    if (!(admitted instanceof HttpError))
       return this.#admitted({ visit, principal: admitted, headers })
     this.#refuse(
       visit,
-      new Refusal(admitted.status, admitted.error, [...admitted.headers, ...headers]),
+      new HttpError(admitted.status, admitted.error, [...admitted.headers, ...headers]),
     )
   }
 
-  #admitted(arrival: Arrival): void {
+  #admitted(arrival: AdmittedRequest): void {
     const { visit, headers } = arrival
     switch (visit.method) {
       case 'POST':
@@ -178,14 +183,14 @@ export class Endpoint {
     }
   }
 
-  #post(arrival: Arrival): void {
+  #post(arrival: AdmittedRequest): void {
     const { visit, headers } = arrival
     const { maxBody, maxDepth } = this.#options
     const refusal = checkPost(visit, maxBody)
     if (refusal !== undefined)
       return this.#refuse(
         visit,
-        new Refusal(refusal.status, refusal.error, [...refusal.headers, ...headers]),
+        new HttpError(refusal.status, refusal.error, [...refusal.headers, ...headers]),
       )
     visit.read(maxBody, this.#bodies, (body) => {
       try {
@@ -195,7 +200,7 @@ export class Endpoint {
         if (body === 'too deep')
           return this.#refuse(
             visit,
-            new Refusal(400, 'Invalid Request: the message is nested too deeply', headers),
+            new HttpError(400, 'Invalid Request: the message is nested too deeply', headers),
           )
         const { text, message } = readBody(body, maxDepth)
         this.#route(arrival, text, message)
@@ -206,30 +211,30 @@ export class Endpoint {
   }
 
   /** The era is decided here: by what a message says of itself, otherwise by its session. */
-  #route(arrival: Arrival, text: string, message: Message): void {
+  #route(arrival: AdmittedRequest, text: string, message: Message): void {
     const { visit } = arrival
     const version = visit.header('mcp-protocol-version')
-    if (selfDescribingNamed(version) || describes(message))
+    if (isStatelessVersion(version) || describes(message))
       return this.#serveDescribed(arrival, message, version)
     this.#handshakes.post(arrival, text, message)
   }
 
-  #serveDescribed(arrival: Arrival, message: Message, version: string | undefined): void {
+  #serveDescribed(arrival: AdmittedRequest, message: Message, version: string | undefined): void {
     const { visit, principal, headers } = arrival
     // https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#sending-messages
     if (message.kind === 'notification') return visit.answer(202, headers)
     if (message.kind === 'invalid')
-      return this.#refuse(visit, new Refusal(400, message.error, headers), message.id)
+      return this.#refuse(visit, new HttpError(400, message.error, headers), message.id)
     if (message.kind !== 'request')
-      return this.#refuse(visit, new Refusal(400, `Bad Request: ${NOT_ONE}`, headers))
+      return this.#refuse(visit, new HttpError(400, `Bad Request: ${NOT_ONE}`, headers))
     const wrong = (error: unknown) => {
       if (!(error instanceof RpcError)) throw error
-      this.#refuse(visit, new Refusal(400, error, headers), message.id)
+      this.#refuse(visit, new HttpError(400, error, headers), message.id)
     }
     let checked: void | Promise<void>
     try {
-      checkDescription(message, version)
-      checked = checkMirrors(visit, message, (tool) =>
+      checkRequestMeta(message, version)
+      checked = checkRoutingHeaders(visit, message, (tool) =>
         this.#options.headerParameters(tool, message, principal),
       )
     } catch (error) {
@@ -241,10 +246,10 @@ export class Endpoint {
       .catch((error: unknown) => this.#fail(visit, error))
   }
 
-  #serveChecked({ visit, principal, headers }: Arrival, message: Request): void {
+  #serveChecked({ visit, principal, headers }: AdmittedRequest, message: Request): void {
     if (this.#full(principal))
       return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
-    const described = new Described({
+    const described = new StatelessExchange({
       visit,
       principal,
       headers,
@@ -262,7 +267,7 @@ export class Endpoint {
     this.#options.budgets.of(principal?.id).pending.full
 
   /** No closure of its own for each: that would hold the whole request for as long as a stream lasts. */
-  readonly #ended = (described: Described): void => void this.#described.delete(described)
+  readonly #ended = (described: StatelessExchange): void => void this.#described.delete(described)
 
   readonly #challenge = (error: RpcError): HeaderList => this.#options.gate?.challenge(error) ?? []
 }

@@ -1,8 +1,8 @@
 import type { StreamEvent } from '../../framing/event-stream.js'
 import { callHook } from '../../jsonrpc/hook.js'
-import type { Report } from '../../jsonrpc/report.js'
-import type { ReplayStore } from '../../stores/replay.js'
-import type { Outlet } from './outlet.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import type { EventStore } from '../../stores/event-store.js'
+import type { SseStream } from './sse-stream.js'
 
 /**
  * One stream of a session: numbered messages that outlive the connection they
@@ -14,16 +14,21 @@ export class EventLog {
   /** Unique within its session. */
   readonly name: string
   readonly #key: string
-  readonly #store: ReplayStore
-  readonly #report: (report: Report) => void
+  readonly #store: EventStore
+  readonly #report: (report: LogEntry) => void
   #count = 0
-  #outlet: Outlet | undefined
+  #outlet: SseStream | undefined
   #ended = false
   /** A connection that has come back, and is being sent what it has missed. */
-  #resuming: Outlet | undefined
+  #resuming: SseStream | undefined
 
   /** `session` is its name, which makes the stream's name unique among all. */
-  constructor(session: string, name: string, store: ReplayStore, report: (report: Report) => void) {
+  constructor(
+    session: string,
+    name: string,
+    store: EventStore,
+    report: (report: LogEntry) => void,
+  ) {
     this.name = name
     this.#key = `${session}/${name}`
     this.#store = store
@@ -73,12 +78,12 @@ export class EventLog {
     this.#outlet = undefined
   }
 
-  connect(outlet: Outlet): void {
+  connect(outlet: SseStream): void {
     this.#outlet = outlet
   }
 
   /** A connection is gone, whoever ended it. */
-  disconnect(outlet: Outlet): void {
+  disconnect(outlet: SseStream): void {
     if (this.#outlet === outlet) this.#outlet = undefined
     if (this.#resuming === outlet) this.#resuming = undefined
   }
@@ -90,7 +95,7 @@ export class EventLog {
   }
 
   /** Sends over a new connection what came behind an event, and whatever will come. */
-  async resume(outlet: Outlet, after: number): Promise<void> {
+  async resume(outlet: SseStream, after: number): Promise<void> {
     this.release()
     this.#resuming = outlet
     let sent = Math.min(after, this.#count)

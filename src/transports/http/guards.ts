@@ -1,6 +1,6 @@
 import { isAddress, isLoopback } from '../../auth/loopback.js'
-import { Refusal } from './refusal.js'
-import type { HeaderList, Visit } from './visit.js'
+import { HttpError } from './http-error.js'
+import type { HeaderList, HttpContext } from './http-context.js'
 
 /* What every request must pass before its body is read. */
 
@@ -25,26 +25,26 @@ export class Guards {
   }
 
   /** Why a request must not be served, or undefined. */
-  check(visit: Visit): Refusal | undefined {
+  check(visit: HttpContext): HttpError | undefined {
     const { ambiguity } = visit
-    if (ambiguity !== undefined) return new Refusal(400, `Bad Request: ${ambiguity}`)
+    if (ambiguity !== undefined) return new HttpError(400, `Bad Request: ${ambiguity}`)
     const host = visit.header('host')
     if (host === undefined || !this.#knowsHost(host)) {
-      return new Refusal(
+      return new HttpError(
         403,
         'Forbidden: this server is not known by the name in the Host header. To allow it, name it in the option "hosts"',
       )
     }
     const origin = visit.header('origin')
     if (origin === undefined || this.#knowsOrigin(origin, host)) return undefined
-    return new Refusal(
+    return new HttpError(
       403,
       'Forbidden: pages of this Origin may not call this server. To allow them, name it in the option "origins"',
     )
   }
 
   /** The origin of a page that was named as one that may call. */
-  listed(visit: Visit): string | undefined {
+  listed(visit: HttpContext): string | undefined {
     const origin = visit.header('origin')
     return origin !== undefined && this.#origins.has(origin) ? origin : undefined
   }
@@ -86,29 +86,29 @@ function originOf(text: string): string {
 }
 
 /** Why a POST must not be read, or undefined. */
-export function checkPost(visit: Visit, maxBody: number): Refusal | undefined {
+export function checkPost(visit: HttpContext, maxBody: number): HttpError | undefined {
   const type = visit.header('content-type')
   if (type !== 'application/json' && !isJson(type)) {
-    return new Refusal(
+    return new HttpError(
       415,
       'Unsupported Media Type: send JSON in UTF-8, with the header "Content-Type: application/json"',
     )
   }
   const encoding = visit.header('content-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
-    return new Refusal(
+    return new HttpError(
       415,
       'Unsupported Media Type: send the body as it is, without Content-Encoding',
     )
   // https://datatracker.ietf.org/doc/html/rfc9112#section-6.1
   const transfer = visit.header('transfer-encoding')
   if (transfer !== undefined && transfer.toLowerCase() !== 'chunked')
-    return new Refusal(
+    return new HttpError(
       501,
       'Not Implemented: send the body as it is, with no Transfer-Encoding but chunked',
     )
   if (!accepts(visit, 'application/json') || !accepts(visit, 'text/event-stream')) {
-    return new Refusal(
+    return new HttpError(
       406,
       'Not Acceptable: send the header "Accept: application/json, text/event-stream"',
     )
@@ -117,8 +117,8 @@ export function checkPost(visit: Visit, maxBody: number): Refusal | undefined {
   return length !== undefined && Number(length) > maxBody ? tooLarge(maxBody) : undefined
 }
 
-export function tooLarge(maxBody: number, headers: HeaderList = []): Refusal {
-  return new Refusal(413, `Content Too Large: a message may have ${maxBody} bytes`, headers)
+export function tooLarge(maxBody: number, headers: HeaderList = []): HttpError {
+  return new HttpError(413, `Content Too Large: a message may have ${maxBody} bytes`, headers)
 }
 
 /** Of the parameters that a type may have, only the charset says something of how to read it. */
@@ -133,7 +133,10 @@ function isJson(type: string | undefined): boolean {
 }
 
 /** Whether the client takes answers of a type. No header is as good as any. */
-export function accepts(visit: Visit, type: 'application/json' | 'text/event-stream'): boolean {
+export function accepts(
+  visit: HttpContext,
+  type: 'application/json' | 'text/event-stream',
+): boolean {
   const accept = visit.header('accept')
   if (accept === undefined || accept.includes(type))
     return accept === undefined || !refusesByWeight(accept, type)

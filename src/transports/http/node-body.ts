@@ -1,4 +1,4 @@
-import type { Body } from './visit.js'
+import type { Body } from './http-context.js'
 
 const encoder = new TextEncoder()
 

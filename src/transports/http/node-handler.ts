@@ -1,8 +1,8 @@
 import type { Endpoint } from './endpoint.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
 import { inTurn } from './node-turns.js'
-import { NodeVisit, pathOf } from './node-visit.js'
-import type { Unread } from './unread.js'
+import { NodeContext, pathOf } from './node-context.js'
+import type { UnsentResponses } from './unsent-responses.js'
 
 /** A handler for HTTP servers of Node that other code has made: Express, Fastify, `node:http`. */
 export interface NodeHandler {
@@ -16,9 +16,13 @@ export interface NodeHandler {
   close(deadline?: number): Promise<void>
 }
 
-export function nodeHandlerOf(endpoint: Endpoint, unread: Unread, drain: number): NodeHandler {
+export function nodeHandlerOf(
+  endpoint: Endpoint,
+  unread: UnsentResponses,
+  drain: number,
+): NodeHandler {
   const serve = inTurn((request: NodeRequest, response: NodeResponse) =>
-    endpoint.handle(new NodeVisit(request, response, unread)),
+    endpoint.handle(new NodeContext(request, response, unread)),
   )
   const handle = (
     request: NodeRequest,

@@ -7,9 +7,9 @@ import {
 import { type ServerOptions, createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { inTurn } from './node-turns.js'
-import { NodeVisit } from './node-visit.js'
-import { Unread } from './unread.js'
-import type { Visit } from './visit.js'
+import { NodeContext } from './node-context.js'
+import { UnsentResponses } from './unsent-responses.js'
+import type { HttpContext } from './http-context.js'
 
 export interface NodeOptions {
   port: number
@@ -22,7 +22,7 @@ export interface NodeOptions {
   stillTimeout: number
   /** How many bytes of answers may wait to be read. */
   maxUnread: number
-  handle(visit: Visit): void
+  handle(visit: HttpContext): void
 }
 
 /** A server that listens. */
@@ -72,7 +72,7 @@ export class NodeServer {
       // A client that says nothing must not keep its place by saying it in secret.
       handshakeTimeout: headTimeout,
     }
-    const unread = new Unread(maxUnread)
+    const unread = new UnsentResponses(maxUnread)
     const visit = inTurn((request: IncomingMessage, response: ServerResponse) =>
       handle(new ListenedVisit(request, response, unread)),
     )
@@ -134,10 +134,10 @@ export class NodeServer {
 }
 
 /** A request to a server of our own, where no other code has set headers: Node takes them all at once, which is faster. */
-class ListenedVisit extends NodeVisit {
+class ListenedVisit extends NodeContext {
   readonly #response: ServerResponse
 
-  constructor(request: IncomingMessage, response: ServerResponse, unread: Unread) {
+  constructor(request: IncomingMessage, response: ServerResponse, unread: UnsentResponses) {
     super(request, response, unread)
     this.#response = response
   }

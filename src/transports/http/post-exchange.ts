@@ -3,25 +3,25 @@ import type { RpcError } from '../../jsonrpc/errors.js'
 import type { Invalid, Message, SentMessage, SentResponse } from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import type { EventLog } from './event-log.js'
-import { STREAM_HEADERS } from './outlet.js'
-import type { Beating, Pulse } from './pulse.js'
-import { JSON_TYPE, Refusal, refuse } from './refusal.js'
+import { STREAM_HEADERS } from './sse-stream.js'
+import type { KeptAlive, KeepAlive } from './keep-alive.js'
+import { JSON_TYPE, HttpError, refuse } from './http-error.js'
 import { statusInSession } from './status.js'
-import type { HeaderList, Visit } from './visit.js'
+import type { HeaderList, HttpContext } from './http-context.js'
 
 /** What an exchange needs of the session that it is part of. */
-export interface Home {
-  readonly pulse: Pulse
+export interface SessionPort {
+  readonly pulse: KeepAlive
   readonly revision: Revision
-  stream(visit: Visit, headers: HeaderList): EventLog
+  stream(visit: HttpContext, headers: HeaderList): EventLog
   finish(log: EventLog): void
   /** Sends a question over the session's own stream; false where that is not open. */
   sendElsewhere(frame: string): boolean
 }
 
 export interface PostOptions {
-  home: Home
-  visit: Visit
+  home: SessionPort
+  visit: HttpContext
   principal: Principal | undefined
   /** Headers that every answer carries. */
   headers: HeaderList
@@ -38,7 +38,7 @@ export interface PostOptions {
  * stream if there is something to tell before. A connection that breaks cancels
  * nothing: what is sent from then on is kept for the client to ask for.
  */
-export class PostExchange implements Exchange, Beating {
+export class PostExchange implements Exchange, KeptAlive {
   readonly principal?: Principal
   readonly #options: PostOptions
   #log: EventLog | undefined
@@ -144,7 +144,7 @@ export class PostExchange implements Exchange, Beating {
     // A request that was cancelled gets no answer: its stream ends without one.
     if (asked.kind === 'request') return visit.answer(200, [...STREAM_HEADERS, ...headers], '')
     if (asked.kind !== 'invalid') return visit.answer(202, headers)
-    refuse(visit, new Refusal(400, asked.error, headers), undefined, home.revision.unreadableId)
+    refuse(visit, new HttpError(400, asked.error, headers), undefined, home.revision.unreadableId)
   }
 
   #stream(): EventLog {

@@ -1,19 +1,19 @@
-import type { Report } from '../../jsonrpc/report.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Revision } from '../../protocol/revisions/index.js'
-import type { ReplayStore } from '../../stores/replay.js'
+import type { EventStore } from '../../stores/event-store.js'
 import { type EventId, EventLog } from './event-log.js'
-import { Outlet } from './outlet.js'
-import type { Pulse } from './pulse.js'
-import type { HeaderList, Visit } from './visit.js'
+import { SseStream } from './sse-stream.js'
+import type { KeepAlive } from './keep-alive.js'
+import type { HeaderList, HttpContext } from './http-context.js'
 
 export interface StreamSettings {
-  pulse: Pulse
-  store: ReplayStore
+  pulse: KeepAlive
+  store: EventStore
   /** How many bytes may wait for a client that does not read. */
   maxWaiting: number
   /** Milliseconds after which a client should come back for a stream that was let go. */
   retry: number
-  report(report: Report): void
+  report(report: LogEntry): void
 }
 
 /** Whose streams they are. */
@@ -63,7 +63,7 @@ export class SessionStreams {
   }
 
   /** Opens the session's own, until its token expires; false where it is open already. */
-  listen(visit: Visit, headers: HeaderList, expires: number | undefined): boolean {
+  listen(visit: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
     if (this.own.connected) return false
     this.#listened = true
     this.#connect(this.own, visit, headers, expires)
@@ -71,7 +71,7 @@ export class SessionStreams {
   }
 
   /** One for the answer of a request. */
-  open(visit: Visit, headers: HeaderList): EventLog {
+  open(visit: HttpContext, headers: HeaderList): EventLog {
     const log = this.#make((this.#count++).toString(36) + OF_REQUEST)
     this.#connect(log, visit, headers)
     return log
@@ -79,7 +79,7 @@ export class SessionStreams {
 
   /** Sends what came behind an event; false where its stream is not known. */
   resume(
-    visit: Visit,
+    visit: HttpContext,
     event: EventId,
     headers: HeaderList,
     expires: number | undefined,
@@ -126,13 +126,18 @@ export class SessionStreams {
     return log
   }
 
-  #connect(log: EventLog, visit: Visit, headers: HeaderList, expires?: number): void {
+  #connect(log: EventLog, visit: HttpContext, headers: HeaderList, expires?: number): void {
     log.connect(this.#outlet(log, visit, headers, expires))
     // A client that breaks off before the first message can come back, too.
     if (this.#owner.revision.polling) log.prime(this.#settings.retry)
   }
 
-  #outlet(log: EventLog, visit: Visit, headers: HeaderList, expires: number | undefined): Outlet {
+  #outlet(
+    log: EventLog,
+    visit: HttpContext,
+    headers: HeaderList,
+    expires: number | undefined,
+  ): SseStream {
     const { pulse, maxWaiting } = this.#settings
     const gone = () => {
       log.disconnect(outlet)
@@ -143,13 +148,13 @@ export class SessionStreams {
       gone()
     }
     const until = expires === undefined ? undefined : { time: expires, end }
-    const outlet: Outlet = new Outlet(visit, { pulse, maxWaiting, headers, gone, until })
+    const outlet: SseStream = new SseStream(visit, { pulse, maxWaiting, headers, gone, until })
     return outlet
   }
 
   /** A stream of an earlier process: what is left of it, and behind that, if it belonged to no request, what comes now. */
   async #earlier(
-    visit: Visit,
+    visit: HttpContext,
     { stream, number }: EventId,
     headers: HeaderList,
     expires: number | undefined,
@@ -166,7 +171,7 @@ export class SessionStreams {
     return true
   }
 
-  async #resumed(log: EventLog, outlet: Outlet, after: number): Promise<void> {
+  async #resumed(log: EventLog, outlet: SseStream, after: number): Promise<void> {
     try {
       await log.resume(outlet, after)
     } catch (error) {

@@ -1,15 +1,19 @@
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
 import { type Message, type SentResponse, read } from '../../jsonrpc/message.js'
-import { type Revision, byHandshake, newestHandshake } from '../../protocol/revisions/index.js'
-import type { Conversation } from './conversation.js'
+import {
+  type Revision,
+  handshakeRevisions,
+  newestHandshakeRevision,
+} from '../../protocol/revisions/index.js'
+import type { ServedChannel } from './served-channel.js'
 import type { EventId, EventLog } from './event-log.js'
-import { type Home, PostExchange, type PostOptions } from './post-exchange.js'
-import type { Pulse } from './pulse.js'
+import { type SessionPort, PostExchange, type PostOptions } from './post-exchange.js'
+import type { KeepAlive } from './keep-alive.js'
 import { nameOf } from './session-id.js'
 import { SessionStreams, type StreamSettings } from './session-streams.js'
-import { Told, factsOf } from './told.js'
-import type { HeaderList, Visit } from './visit.js'
+import { SessionState, factsOf } from './session-state.js'
+import type { HeaderList, HttpContext } from './http-context.js'
 
 export interface SessionSettings extends StreamSettings {
   /** The bytes that it may hold: of requests in progress, and beyond them. */
@@ -30,7 +34,7 @@ export interface SessionFacts {
 }
 
 /** What is left of a session that another process had. */
-export interface Past {
+export interface StoredState {
   /** What `initialize` was, and what mattered of its answer. */
   readonly opening: string
   readonly agreed: string
@@ -49,20 +53,20 @@ export function openingBytes(opening: string): number {
  * belongs to a request goes into its answer; the rest goes to the stream that
  * the client opens with GET.
  */
-export class HttpSession implements Channel, Home {
+export class HttpSession implements Channel, SessionPort {
   readonly id: string
   readonly owner: string | undefined
   /** By what stores know it. */
   readonly name: string
-  readonly told: Told
+  readonly told: SessionState
   readonly #settings: SessionSettings
   readonly #streams: SessionStreams
   readonly #pending = new Set<PostExchange>()
   #receiver: Receiver | undefined
-  #conversation: Conversation | undefined
+  #conversation: ServedChannel | undefined
   #agreed: string | undefined
   #offers = ''
-  #revision = newestHandshake
+  #revision = newestHandshakeRevision
   #closed = false
   readonly pending: Budget
   readonly retained: Budget
@@ -74,14 +78,14 @@ export class HttpSession implements Channel, Home {
   constructor(
     { id, owner, opening, generation }: SessionFacts,
     settings: SessionSettings,
-    open: (channel: Channel) => Conversation,
+    open: (channel: Channel) => ServedChannel,
   ) {
     this.id = id
     this.owner = owner
     this.pending = settings.pending
     this.retained = settings.retained
     this.retained.charge(openingBytes(opening))
-    this.told = new Told(opening, this.retained)
+    this.told = new SessionState(opening, this.retained)
     this.name = nameOf(id)
     this.#settings = settings
     this.#streams = new SessionStreams(this.name, generation, settings, this)
@@ -108,7 +112,7 @@ export class HttpSession implements Channel, Home {
     return this.#streams.connected
   }
 
-  get pulse(): Pulse {
+  get pulse(): KeepAlive {
     return this.#settings.pulse
   }
 
@@ -125,12 +129,13 @@ export class HttpSession implements Channel, Home {
     } // our own result
     this.#agreed = protocolVersion
     this.#offers = JSON.stringify(capabilities)
-    this.#revision = byHandshake.find(({ id }) => id === this.#agreed) ?? newestHandshake
+    this.#revision =
+      handshakeRevisions.find(({ id }) => id === this.#agreed) ?? newestHandshakeRevision
     return this.#agreed !== undefined
   }
 
   /** Takes up what another process has had; false where the server would answer its client otherwise today. */
-  async restore(past: Past, principal: Principal | undefined): Promise<boolean> {
+  async restore(past: StoredState, principal: Principal | undefined): Promise<boolean> {
     const answer = await this.#repeat(past.opening, principal)
     if (
       answer === undefined ||
@@ -190,13 +195,13 @@ export class HttpSession implements Channel, Home {
   }
 
   /** Opens the stream that belongs to no request; false where it is open already. */
-  listen(visit: Visit, headers: HeaderList, expires: number | undefined): boolean {
+  listen(visit: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
     return this.#streams.listen(visit, headers, expires)
   }
 
   /** Sends what came behind an event; false where its stream is not known. */
   resume(
-    visit: Visit,
+    visit: HttpContext,
     event: EventId,
     headers: HeaderList,
     expires: number | undefined,
@@ -205,7 +210,7 @@ export class HttpSession implements Channel, Home {
   }
 
   /** A stream for the answer of a request. */
-  stream(visit: Visit, headers: HeaderList): EventLog {
+  stream(visit: HttpContext, headers: HeaderList): EventLog {
     return this.#streams.open(visit, headers)
   }
 

@@ -1,9 +1,9 @@
 import type { Principal } from '../../jsonrpc/channel.js'
 import { handled } from '../../jsonrpc/hook.js'
-import type { Report } from '../../jsonrpc/report.js'
-import type { SessionStore } from '../../stores/sessions.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import type { SessionStore } from '../../stores/session-store.js'
 import type { Budgets } from './budgets.js'
-import { Keeping, type KeptSession } from './keeping.js'
+import { SessionPersistence, type StoredSession } from './session-persistence.js'
 import { newGeneration } from './session-id.js'
 import { type HttpSession, type SessionFacts, openingBytes } from './session.js'
 import { within } from './within.js'
@@ -17,7 +17,7 @@ export interface SessionsOptions {
   store: SessionStore | undefined
   /** The bytes that they may hold. */
   budgets: Budgets
-  report(report: Report): void
+  report(report: LogEntry): void
   make(facts: SessionFacts): HttpSession
 }
 
@@ -36,7 +36,7 @@ const KEPT_WITHIN = 2000
 /** Every session of an endpoint. Most clients never say that they are done, so it ends those that nobody uses. */
 export class Sessions {
   readonly #options: SessionsOptions
-  readonly #keeping: Keeping
+  readonly #keeping: SessionPersistence
   readonly #all = new Map<string, HttpSession>()
   /** By id and caller, those that are being made anew. */
   readonly #restoring = new Map<string, Promise<Found>>()
@@ -47,7 +47,7 @@ export class Sessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options
-    this.#keeping = new Keeping(options.store, options.idle, options.report)
+    this.#keeping = new SessionPersistence(options.store, options.idle, options.report)
   }
 
   get size(): number {
@@ -194,7 +194,7 @@ export class Sessions {
 
   async #restore(
     id: string,
-    fetched: KeptSession | Promise<KeptSession | undefined>,
+    fetched: StoredSession | Promise<StoredSession | undefined>,
     principal: Principal | undefined,
   ): Promise<Found> {
     // What comes later is not used: by then the session may have been taken up, and ended.

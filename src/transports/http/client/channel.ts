@@ -8,8 +8,8 @@ import {
   isObject,
   read,
 } from '../../../jsonrpc/message.js'
-import type { Report } from '../../../jsonrpc/report.js'
-import { bySelfDescription } from '../../../protocol/revisions/index.js'
+import type { LogEntry } from '../../../jsonrpc/log-entry.js'
+import { statelessRevisions } from '../../../protocol/revisions/index.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
 import { encodeHeaderValue } from './parameter-headers.js'
 import { PendingRequest } from './pending-request.js'
@@ -27,7 +27,7 @@ export interface HttpChannelOptions {
   maxMessage: number
   /** The parameter of a method that `Mcp-Name` repeats. */
   nameParam(method: string): string | undefined
-  report(report: Report): void
+  report(report: LogEntry): void
 }
 
 const JSON_TYPE = 'application/json'
@@ -396,7 +396,7 @@ export class HttpClientChannel implements Channel {
 }
 
 function isStateless(version: string | undefined): boolean {
-  return version !== undefined && bySelfDescription.some(({ id }) => id === version)
+  return version !== undefined && statelessRevisions.some(({ id }) => id === version)
 }
 
 /** Statuses that do not say which protocol a server speaks, nor whether it would serve the request. */

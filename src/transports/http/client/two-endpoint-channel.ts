@@ -1,7 +1,7 @@
 import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
 import { RequestFailed } from '../../../jsonrpc/errors.js'
 import { type Id, type SentMessage, read } from '../../../jsonrpc/message.js'
-import type { Report } from '../../../jsonrpc/report.js'
+import type { LogEntry } from '../../../jsonrpc/log-entry.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
 import { failure, refused } from './request-errors.js'
 import { mediaType, readEvents, readText } from './response-body.js'
@@ -13,7 +13,7 @@ export interface TwoEndpointOptions {
   headers: Readonly<Record<string, string>>
   /** The longest message that is taken in, in bytes. */
   maxMessage: number
-  report(report: Report): void
+  report(report: LogEntry): void
 }
 
 const EVENT_STREAM = 'text/event-stream'

@@ -90,7 +90,7 @@ const SUBSCRIPTION = 500
 const MAX_STREAMS = 100
 
 /** Tells one client about changes of the server, as its revision does it. What changes several times in a turn is told once. */
-export class Watching {
+export class Subscriptions {
   readonly #server: Server
   readonly #send: Send
   readonly #congested: () => boolean

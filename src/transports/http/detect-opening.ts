@@ -1,19 +1,23 @@
 import { type Message, type Request, isObject } from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from '../../protocol/meta.js'
-import { identify, undescribed } from '../../protocol/revisions/identify.js'
-import { type Revision, byHandshake, bySelfDescription } from '../../protocol/revisions/index.js'
-import { mismatch } from './mirrors.js'
+import { readRequestMeta, missingRequestMeta } from '../../protocol/revisions/request-meta.js'
+import {
+  type Revision,
+  handshakeRevisions,
+  statelessRevisions,
+} from '../../protocol/revisions/index.js'
+import { mismatch } from './routing-headers.js'
 
 /* Two kinds of clients call the same URL: those that shake hands, and those whose requests describe themselves. */
 
 /** Whether the version header names a revision in which requests describe themselves. */
-export function selfDescribingNamed(version: string | undefined): boolean {
-  return bySelfDescription.some(({ id }) => id === version)
+export function isStatelessVersion(version: string | undefined): boolean {
+  return statelessRevisions.some(({ id }) => id === version)
 }
 
-export function handshakeNamed(version: string | undefined): Revision | undefined {
-  return byHandshake.find(({ id }) => id === version)
+export function handshakeRevision(version: string | undefined): Revision | undefined {
+  return handshakeRevisions.find(({ id }) => id === version)
 }
 
 /** Whether a message has anything of a description, be it whole or not. */
@@ -28,7 +32,7 @@ export function describes(message: Message): boolean {
  * header and body disagree, then where the body is incomplete, then where it
  * names a revision that is not served this way.
  */
-export function checkDescription({ method, params }: Request, version: string | undefined): void {
+export function checkRequestMeta({ method, params }: Request, version: string | undefined): void {
   const meta = params?.['_meta']
   const said = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
   if (typeof said === 'string') {
@@ -39,5 +43,5 @@ export function checkDescription({ method, params }: Request, version: string | 
         `the header MCP-Protocol-Version does not say ${truncateJson(said)}, as the body does`,
       )
   }
-  if (identify(params) === undefined) throw undescribed(method)
+  if (readRequestMeta(params) === undefined) throw missingRequestMeta(method)
 }

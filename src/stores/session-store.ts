@@ -15,7 +15,7 @@ export interface SessionStore {
   drop(name: string): void | Promise<void>
 }
 
-export interface MemorySessionsOptions {
+export interface MemorySessionStoreOptions {
   /** How many are kept (default 10,000): the one that was kept longest ago is let go first. */
   max?: number
   /** How many bytes they may take (default 64 MiB). */
@@ -26,7 +26,7 @@ export interface MemorySessionsOptions {
 const SESSION = 300
 
 /** Keeps sessions in this process, and no longer than it lives. */
-export class MemorySessions implements SessionStore {
+export class MemorySessionStore implements SessionStore {
   readonly inProcess = true
   readonly #max: number
   readonly #maxBytes: number
@@ -34,7 +34,7 @@ export class MemorySessions implements SessionStore {
   /** In the order in which they were kept last. */
   readonly #sessions = new Map<string, { session: string; bytes: number; until: number }>()
 
-  constructor({ max = 10_000, maxBytes = 64 * 1024 * 1024 }: MemorySessionsOptions = {}) {
+  constructor({ max = 10_000, maxBytes = 64 * 1024 * 1024 }: MemorySessionStoreOptions = {}) {
     this.#max = max
     this.#maxBytes = maxBytes
   }

@@ -1,7 +1,7 @@
 import { bytesOf } from './bytes.js'
 
 /** An event that a client may ask for again. */
-export interface KeptEvent {
+export interface StoredEvent {
   /** From 1, in the order of its stream. */
   readonly number: number
   /** The message. */
@@ -14,19 +14,19 @@ export interface KeptEvent {
  * Keeping and dropping are never waited for; only asking may take time. What
  * fails is logged, and clients are served all the same.
  */
-export interface ReplayStore {
-  keep(stream: string, event: KeptEvent): void | Promise<void>
+export interface EventStore {
+  keep(stream: string, event: StoredEvent): void | Promise<void>
   /** The events behind a number, in order. Old ones may have been let go. */
-  after(stream: string, number: number): readonly KeptEvent[] | Promise<readonly KeptEvent[]>
+  after(stream: string, number: number): readonly StoredEvent[] | Promise<readonly StoredEvent[]>
   drop(stream: string): void | Promise<void>
 }
 
 interface Kept {
-  events: { event: KeptEvent; bytes: number }[]
+  events: { event: StoredEvent; bytes: number }[]
   bytes: number
 }
 
-export interface MemoryReplayOptions {
+export interface MemoryEventStoreOptions {
   /** The most bytes of one stream (default 1 MiB) beside its newest event, and of all together (default 64 MiB). */
   perStream?: number
   total?: number
@@ -37,14 +37,14 @@ const EVENT = 100
 const STREAM = 400
 
 /** Keeps events in this process. The oldest are let go first, of the stream that is full, or of all. */
-export class MemoryReplay implements ReplayStore {
+export class MemoryEventStore implements EventStore {
   readonly #perStream: number
   readonly #total: number
   /** In the order of their last event, so that the first is the one that was silent longest. */
   readonly #streams = new Map<string, Kept>()
   #bytes = 0
 
-  constructor({ perStream = 1024 * 1024, total = 64 * 1024 * 1024 }: MemoryReplayOptions = {}) {
+  constructor({ perStream = 1024 * 1024, total = 64 * 1024 * 1024 }: MemoryEventStoreOptions = {}) {
     this.#perStream = perStream
     this.#total = total
   }
@@ -54,7 +54,7 @@ export class MemoryReplay implements ReplayStore {
     return this.#bytes
   }
 
-  keep(stream: string, event: KeptEvent): void {
+  keep(stream: string, event: StoredEvent): void {
     const kept = this.#streams.get(stream) ?? { events: [], bytes: 0 }
     if (!this.#streams.delete(stream)) this.#bytes += STREAM
     this.#streams.set(stream, kept)
@@ -70,7 +70,7 @@ export class MemoryReplay implements ReplayStore {
     }
   }
 
-  after(stream: string, number: number): readonly KeptEvent[] {
+  after(stream: string, number: number): readonly StoredEvent[] {
     return (
       this.#streams
         .get(stream)

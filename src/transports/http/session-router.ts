@@ -1,30 +1,30 @@
 import type { Channel } from '../../jsonrpc/channel.js'
 import type { Id, Message, Request } from '../../jsonrpc/message.js'
-import type { Report } from '../../jsonrpc/report.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { weightOf } from '../../jsonrpc/weight.js'
-import { unnamedOverHttp } from '../../protocol/revisions/index.js'
-import type { ReplayStore } from '../../stores/replay.js'
-import type { SessionStore } from '../../stores/sessions.js'
-import type { Arrival, Desk } from './arrival.js'
+import { defaultHttpRevision } from '../../protocol/revisions/index.js'
+import type { EventStore } from '../../stores/event-store.js'
+import type { SessionStore } from '../../stores/session-store.js'
+import type { AdmittedRequest, Responder } from './admitted-request.js'
 import type { Budgets } from './budgets.js'
-import type { Conversation } from './conversation.js'
-import { handshakeNamed } from './era.js'
+import type { ServedChannel } from './served-channel.js'
+import { handshakeRevision } from './detect-opening.js'
 import { parseEventId } from './event-log.js'
 import { accepts } from './guards.js'
-import type { Pulse } from './pulse.js'
-import { Refusal, gone, unavailable, unsupportedVersion } from './refusal.js'
+import type { KeepAlive } from './keep-alive.js'
+import { HttpError, gone, unavailable, unsupportedVersion } from './http-error.js'
 import { newId } from './session-id.js'
 import { HttpSession, type SessionFacts } from './session.js'
 import { Sessions } from './sessions.js'
-import { openingOf } from './told.js'
-import type { HeaderList, Visit } from './visit.js'
+import { openingOf } from './session-state.js'
+import type { HeaderList, HttpContext } from './http-context.js'
 
-export interface HandshakeOptions {
+export interface SessionRouterOptions {
   /** Serves a client over a channel. */
-  open(channel: Channel): Conversation
-  report(report: Report): void
+  open(channel: Channel): ServedChannel
+  report(report: LogEntry): void
   /** Where events are kept for clients that come back. */
-  store: ReplayStore
+  store: EventStore
   /** How many sessions there may be, for how long one may be idle, and where they are kept. */
   sessions: { max: number; idle: number; store: SessionStore | undefined }
   /** The bytes that clients can make the server hold. */
@@ -42,13 +42,13 @@ const NO_SESSION =
 const NO_EVENT = 'Bad Request: no stream of this session has the event that Last-Event-ID names'
 
 /** Serves clients that shake hands: each has a session, over as many requests as it likes. */
-export class Handshakes {
-  readonly #options: HandshakeOptions
-  readonly #desk: Desk
-  readonly #pulse: Pulse
+export class SessionRouter {
+  readonly #options: SessionRouterOptions
+  readonly #desk: Responder
+  readonly #pulse: KeepAlive
   readonly #sessions: Sessions
 
-  constructor(options: HandshakeOptions, desk: Desk, pulse: Pulse) {
+  constructor(options: SessionRouterOptions, desk: Responder, pulse: KeepAlive) {
     this.#options = options
     this.#desk = desk
     this.#pulse = pulse
@@ -71,14 +71,14 @@ export class Handshakes {
   }
 
   /** Serves a message that came by POST. */
-  post(arrival: Arrival, text: string, message: Message): void {
+  post(arrival: AdmittedRequest, text: string, message: Message): void {
     const id = arrival.visit.header('mcp-session-id')
     if (id === undefined) return this.#post(arrival, text, message, undefined)
     this.#find(arrival, id, (session) => this.#post(arrival, text, message, session), text)
   }
 
   /** Serves a GET or a DELETE, which are about a session as a whole. */
-  visit(arrival: Arrival): void {
+  visit(arrival: AdmittedRequest): void {
     const { visit, headers } = arrival
     this.#find(arrival, visit.header('mcp-session-id') ?? '', (session) => {
       if (session === undefined) return this.#desk.refuse(visit, gone(headers))
@@ -91,7 +91,11 @@ export class Handshakes {
       if (!accepts(visit, 'text/event-stream'))
         return this.#desk.refuse(
           visit,
-          new Refusal(406, 'Not Acceptable: send the header "Accept: text/event-stream"', headers),
+          new HttpError(
+            406,
+            'Not Acceptable: send the header "Accept: text/event-stream"',
+            headers,
+          ),
         )
       if (this.#desk.full(arrival.principal))
         return this.#desk.refuse(visit, unavailable('too many streams are open', headers))
@@ -99,7 +103,7 @@ export class Handshakes {
     })
   }
 
-  async #delete({ visit, headers }: Arrival, session: HttpSession): Promise<void> {
+  async #delete({ visit, headers }: AdmittedRequest, session: HttpSession): Promise<void> {
     if (await this.#sessions.endInTime(session)) visit.answer(204, headers)
     else
       this.#desk.refuse(
@@ -125,7 +129,7 @@ export class Handshakes {
 
   /** Finds a session; `text` is what is held meanwhile. */
   #find(
-    arrival: Arrival,
+    arrival: AdmittedRequest,
     id: string,
     next: (session: HttpSession | undefined) => void,
     text = '',
@@ -153,20 +157,30 @@ export class Handshakes {
       .catch((error: unknown) => this.#desk.fail(visit, error))
   }
 
-  #post(arrival: Arrival, text: string, message: Message, session: HttpSession | undefined): void {
+  #post(
+    arrival: AdmittedRequest,
+    text: string,
+    message: Message,
+    session: HttpSession | undefined,
+  ): void {
     const { visit, principal, headers } = arrival
     const version = visit.header('mcp-protocol-version')
     const asked = askedBy(message)
-    const unreadable = (session?.revision ?? handshakeNamed(version) ?? unnamedOverHttp)
+    const unreadable = (session?.revision ?? handshakeRevision(version) ?? defaultHttpRevision)
       .unreadableId
     if (session === undefined) {
       if (message.kind === 'request' && message.method === 'initialize')
         return this.#initialize(arrival, message)
       if (message.kind === 'invalid')
-        return this.#desk.refuse(visit, new Refusal(400, message.error, headers), asked, unreadable)
+        return this.#desk.refuse(
+          visit,
+          new HttpError(400, message.error, headers),
+          asked,
+          unreadable,
+        )
       const refusal =
         visit.header('mcp-session-id') === undefined
-          ? new Refusal(400, `Bad Request: ${NO_SESSION}`, headers)
+          ? new HttpError(400, `Bad Request: ${NO_SESSION}`, headers)
           : gone(headers)
       return this.#desk.refuse(visit, refusal, asked, unreadable)
     }
@@ -182,7 +196,7 @@ export class Handshakes {
     session.post(text, message, { visit, principal, headers, challenge: this.#desk.challenge })
   }
 
-  #initialize({ visit, principal, headers }: Arrival, message: Request): void {
+  #initialize({ visit, principal, headers }: AdmittedRequest, message: Request): void {
     if (this.#desk.full(principal))
       return this.#desk.refuse(
         visit,
@@ -215,14 +229,14 @@ export class Handshakes {
     })
   }
 
-  #listen({ visit, headers, principal }: Arrival, session: HttpSession): void {
+  #listen({ visit, headers, principal }: AdmittedRequest, session: HttpSession): void {
     session.used = Date.now()
     const last = visit.header('last-event-id')
     if (last === undefined) {
       if (!session.listen(visit, headers, principal?.expires))
         this.#desk.refuse(
           visit,
-          new Refusal(
+          new HttpError(
             409,
             'Conflict: this session has its stream open already; one is enough',
             headers,
@@ -231,7 +245,7 @@ export class Handshakes {
       return
     }
     const decided = (known: boolean) => {
-      if (!known) this.#desk.refuse(visit, new Refusal(400, NO_EVENT, headers))
+      if (!known) this.#desk.refuse(visit, new HttpError(400, NO_EVENT, headers))
     }
     const event = parseEventId(last)
     const known = event !== undefined && session.resume(visit, event, headers, principal?.expires)
@@ -241,9 +255,9 @@ export class Handshakes {
 }
 
 /** Whether a request names a revision that has no sessions, and that this one has not agreed on. */
-function speaksOtherwise(visit: Visit, { agreed }: HttpSession): boolean {
+function speaksOtherwise(visit: HttpContext, { agreed }: HttpSession): boolean {
   const version = visit.header('mcp-protocol-version')
-  return version !== undefined && handshakeNamed(version) === undefined && version !== agreed
+  return version !== undefined && handshakeRevision(version) === undefined && version !== agreed
 }
 
 /** The id that an answer may carry: that of a request, be it one that cannot be served. */

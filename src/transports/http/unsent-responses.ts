@@ -13,7 +13,7 @@ export const WORTH_COUNTING = 64 * 1024
  * whoever does not read them; beyond that the oldest is cut off. The newest
  * never is: its client has had no time.
  */
-export class Unread {
+export class UnsentResponses {
   readonly #max: number
   readonly #waiting = new Map<Given, number>()
   #size = 0

@@ -3,16 +3,16 @@ import type { Channel, Exchange, HttpRequest, Principal, Receiver } from '../../
 import type { RpcError } from '../../jsonrpc/errors.js'
 import type { Request, SentResponse } from '../../jsonrpc/message.js'
 import type { Budgets } from './budgets.js'
-import type { Conversation } from './conversation.js'
-import { Outlet, type OutletOptions } from './outlet.js'
-import type { Beating, Pulse } from './pulse.js'
-import { JSON_TYPE } from './refusal.js'
+import type { ServedChannel } from './served-channel.js'
+import { SseStream, type SseStreamOptions } from './sse-stream.js'
+import type { KeptAlive, KeepAlive } from './keep-alive.js'
+import { JSON_TYPE } from './http-error.js'
 import { statusOf } from './status.js'
-import type { HeaderList, Visit } from './visit.js'
+import type { HeaderList, HttpContext } from './http-context.js'
 
-export interface DescribedOptions {
-  visit: Visit
-  pulse: Pulse
+export interface StatelessOptions {
+  visit: HttpContext
+  pulse: KeepAlive
   maxWaiting: number
   principal: Principal | undefined
   /** Headers that every answer carries. */
@@ -22,7 +22,7 @@ export interface DescribedOptions {
   /** The bytes that clients can make the server hold. */
   budgets: Budgets
   /** It has been answered, or its client is gone. */
-  ended(described: Described): void
+  ended(described: StatelessExchange): void
 }
 
 /**
@@ -31,23 +31,23 @@ export interface DescribedOptions {
  * Whoever closes it has cancelled the request.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
  */
-export class Described implements Channel, Exchange, Beating {
+export class StatelessExchange implements Channel, Exchange, KeptAlive {
   readonly principal?: Principal
-  readonly #options: DescribedOptions
+  readonly #options: StatelessOptions
   #receiver: Receiver | undefined
-  #conversation: Conversation | undefined
-  #outlet: Outlet | undefined
-  #until: OutletOptions['until']
+  #conversation: ServedChannel | undefined
+  #outlet: SseStream | undefined
+  #until: SseStreamOptions['until']
   #retained: Budget | undefined
   #state: 'new' | 'pending' | 'ended' = 'new'
 
-  constructor(options: DescribedOptions) {
+  constructor(options: StatelessOptions) {
     this.#options = options
     if (options.principal !== undefined) this.principal = options.principal
   }
 
   /** Serves it; true where the answer is still to come. */
-  serve(request: Request, open: (channel: Channel) => Conversation): boolean {
+  serve(request: Request, open: (channel: Channel) => ServedChannel): boolean {
     const expires = this.principal?.expires
     // A call may end after its token; who listens has to come back with a new one.
     if (expires !== undefined && request.method === 'subscriptions/listen')
@@ -127,11 +127,11 @@ export class Described implements Channel, Exchange, Beating {
     else visit.answer(statusOf(error), [...JSON_TYPE, ...headers, ...challenge(error)], frame)
   }
 
-  #stream(): Outlet {
+  #stream(): SseStream {
     if (this.#outlet !== undefined) return this.#outlet
     const { visit, pulse, maxWaiting, headers } = this.#options
     pulse.remove(this)
-    this.#outlet = new Outlet(visit, {
+    this.#outlet = new SseStream(visit, {
       pulse,
       maxWaiting,
       headers,

@@ -1,8 +1,8 @@
-import type { Turnstile } from './turnstile.js'
+import type { Semaphore } from './semaphore.js'
 
 /** The time and the place that one call of a tool takes. Waiting for an answer of the client, it takes neither. */
-export class Stay {
-  readonly #turnstile: Turnstile | undefined
+export class ToolSlot {
+  readonly #semaphore: Semaphore | undefined
   #inside = false
   #over = false
   /** How many questions it waits for. */
@@ -13,8 +13,8 @@ export class Stay {
   #left = 0
   #expired: () => void = () => {}
 
-  constructor(turnstile: Turnstile | undefined) {
-    this.#turnstile = turnstile
+  constructor(semaphore: Semaphore | undefined) {
+    this.#semaphore = semaphore
   }
 
   /** Calls when the time is over, less what was spent waiting. */
@@ -26,12 +26,12 @@ export class Stay {
 
   /** Enters at once where there is room. */
   tryEnter(): boolean {
-    this.#inside = this.#turnstile?.tryEnter() ?? true
+    this.#inside = this.#semaphore?.tryEnter() ?? true
     return this.#inside
   }
 
   async enter(signal: AbortSignal): Promise<void> {
-    await this.#turnstile?.enter(signal)
+    await this.#semaphore?.enter(signal)
     this.#inside = true
   }
 
@@ -80,6 +80,6 @@ export class Stay {
   #leave(): void {
     if (!this.#inside) return
     this.#inside = false
-    this.#turnstile?.leave()
+    this.#semaphore?.leave()
   }
 }

@@ -9,7 +9,11 @@ import type {
   Root,
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import { projectCompletion, projectElicitation, projectRoot } from '../protocol/revisions/shapes.js'
+import {
+  projectCompletion,
+  projectElicitation,
+  projectRoot,
+} from '../protocol/revisions/project.js'
 
 interface Asked {
   /** Fires when the answer is not wanted any more. */
@@ -17,7 +21,7 @@ interface Asked {
 }
 
 /** How a host answers what servers ask. What is not given is not declared, and cannot be asked for. */
-export interface Answers {
+export interface InputHandlers {
   /** Completes a conversation with the host's model; people should see what is asked. */
   sample?: (
     params: CreateMessageParams,
@@ -30,7 +34,7 @@ export interface Answers {
 }
 
 /** What a client can declare that answers so. */
-export function capabilitiesOf({ sample, elicit, roots }: Answers): Params {
+export function capabilitiesOf({ sample, elicit, roots }: InputHandlers): Params {
   return {
     ...(sample === undefined ? {} : { sampling: { tools: {} } }),
     ...(elicit === undefined ? {} : { elicitation: { form: {}, url: {} } }),
@@ -38,9 +42,9 @@ export function capabilitiesOf({ sample, elicit, roots }: Answers): Params {
   }
 }
 
-/** Answers one question; the error goes to the server. */
+/** InputHandlers one question; the error goes to the server. */
 export async function answer(
-  { sample, elicit, roots }: Answers,
+  { sample, elicit, roots }: InputHandlers,
   revision: Revision | undefined,
   method: string,
   params: Params,
@@ -82,8 +86,8 @@ export function unknownMethod(method: string): RpcError {
 }
 
 /** What has to be sent beside the request when it is sent again: the answers to its questions, and its state. */
-export async function answerAll(
-  answers: Answers,
+export async function answerInputRequests(
+  answers: InputHandlers,
   revision: Revision,
   method: string,
   { inputRequests, requestState }: Params,

@@ -1,13 +1,13 @@
 /** An answer that stays open. */
-export interface Beating {
+export interface KeptAlive {
   /** A moment of silence has passed: gives a sign of life, or ends it where nobody reads. */
   beat(): void
 }
 
 /** One timer for all answers that stay open; none while there are none. */
-export class Pulse {
+export class KeepAlive {
   readonly #interval: number
-  readonly #all = new Set<Beating>()
+  readonly #all = new Set<KeptAlive>()
   #timer: ReturnType<typeof setInterval> | undefined
 
   /** `interval` in milliseconds; 0 for none. */
@@ -19,7 +19,7 @@ export class Pulse {
     return this.#all.size
   }
 
-  add(beating: Beating): void {
+  add(beating: KeptAlive): void {
     this.#all.add(beating)
     if (this.#timer !== undefined || this.#interval === 0) return
     this.#timer = setInterval(() => {
@@ -29,7 +29,7 @@ export class Pulse {
     ;(this.#timer as { unref?: () => void }).unref?.()
   }
 
-  remove(beating: Beating): void {
+  remove(beating: KeptAlive): void {
     this.#all.delete(beating)
     if (this.#all.size > 0) return
     clearInterval(this.#timer)

@@ -1,7 +1,7 @@
 import { ToolError } from './failure.js'
 
 /** Lets a set number pass at once; the others wait in the order in which they came, but not too many of them. */
-export class Turnstile {
+export class Semaphore {
   readonly #width: number
   readonly #queue: number
   #inside = 0

@@ -1,7 +1,7 @@
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
 import { VisibleRequest } from './request-headers.js'
-import type { Body, HeaderList, Sink, Visit } from './visit.js'
+import type { Body, HeaderList, Sink, HttpContext } from './http-context.js'
 
 /* The web's Request and Response, for every runtime that has them. */
 
@@ -15,15 +15,15 @@ export interface HttpHandler {
 }
 
 /** A request as a visit, and the response that it will get. */
-export function webVisit(request: Request): { visit: Visit; response: Promise<Response> } {
+export function webContext(request: Request): { visit: HttpContext; response: Promise<Response> } {
   let visit: WebVisit | undefined
   const response = new Promise<Response>((resolve) => {
     visit = new WebVisit(request, resolve)
   })
-  return { visit: visit as unknown as Visit, response } // a promise calls its executor at once
+  return { visit: visit as unknown as HttpContext, response } // a promise calls its executor at once
 }
 
-class WebVisit implements Visit {
+class WebVisit implements HttpContext {
   readonly #request: Request
   readonly #resolve: (response: Response) => void
   readonly method: string

@@ -4,8 +4,8 @@ import type { Budget } from '../../jsonrpc/budget.js'
 import { bodyReadBefore } from './node-body.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
 import { VisibleRequest } from './request-headers.js'
-import { type Unread, WORTH_COUNTING } from './unread.js'
-import type { Body, HeaderList, Sink, Visit } from './visit.js'
+import { type UnsentResponses, WORTH_COUNTING } from './unsent-responses.js'
+import type { Body, HeaderList, Sink, HttpContext } from './http-context.js'
 
 /** Headers that mean one thing: two of them would mean different things to different readers. */
 const SINGLE =
@@ -16,10 +16,10 @@ const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
 const PATIENCE = 4
 
 /** A request that an HTTP server of Node has received, without a detour over the web's Request and Response. */
-export class NodeVisit implements Visit {
+export class NodeContext implements HttpContext {
   readonly #request: NodeRequest
   readonly #response: NodeResponse
-  readonly #unread: Unread
+  readonly #unread: UnsentResponses
   #http: HttpRequest | undefined
   #gone: (() => void) | undefined
   #watched = false
@@ -28,7 +28,7 @@ export class NodeVisit implements Visit {
   /** Whether it was ended here as well. */
   #ended = false
 
-  constructor(request: NodeRequest, response: NodeResponse, unread: Unread) {
+  constructor(request: NodeRequest, response: NodeResponse, unread: UnsentResponses) {
     this.#request = request
     this.#response = response
     this.#unread = unread
@@ -189,10 +189,10 @@ const NO_SINK: Sink = { write() {}, end() {}, cut() {}, waiting: 0, taken: 0 }
 
 class NodeSink implements Sink {
   readonly #response: NodeResponse
-  readonly #unread: Unread
+  readonly #unread: UnsentResponses
   readonly #ended: () => void
 
-  constructor(response: NodeResponse, unread: Unread, ended: () => void) {
+  constructor(response: NodeResponse, unread: UnsentResponses, ended: () => void) {
     this.#response = response
     this.#unread = unread
     this.#ended = ended

@@ -3,17 +3,17 @@ import { ignore } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { MAY_ASK } from '../../protocol/asking.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
-import { describeResult } from '../../protocol/revisions/shapes.js'
+import { describeResult } from '../../protocol/revisions/project.js'
 import {
   type Asking,
   Declined,
   type Question,
-  type Situation,
+  type AskContext,
   type StepValue,
   Suspended,
 } from '../ask.js'
 import { ToolError } from '../failure.js'
-import { type Put, type Reading, lacking, put, read } from './questions.js'
+import { type QuestionRequest, type Reading, lacking, put, read } from './questions.js'
 import { type State, digest, openState, sealState } from './state.js'
 import { Steps } from './steps.js'
 
@@ -21,10 +21,10 @@ import { Steps } from './steps.js'
  * Asks in the result of the client's own request: the call ends, and a later
  * request runs it again from the top, with the answers and the finished steps.
  */
-export class Rounds implements Asking {
+export class AskByResult implements Asking {
   readonly key: string
   readonly attempt: number
-  readonly #situation: Situation
+  readonly #situation: AskContext
   readonly #before: State | undefined
   readonly #responses: Params
   readonly #steps: Steps
@@ -32,7 +32,7 @@ export class Rounds implements Asking {
   /** What was answered, this time or before: by key, then by the digest of the question. */
   readonly #answers = new Map<string, Readonly<Record<string, unknown>>>()
   /** What has to be asked, with the digest of each. */
-  readonly #open = new Map<string, { request: Put; digest: string }>()
+  readonly #open = new Map<string, { request: QuestionRequest; digest: string }>()
   /** Questions of which it is not known yet whether they have answers. */
   readonly #undecided = new Set<Promise<unknown>>()
   #suspending: Promise<void> | undefined
@@ -40,7 +40,7 @@ export class Rounds implements Asking {
   #fixed = false
   #suspended = false
 
-  constructor(situation: Situation, before: State | undefined, responses: Params) {
+  constructor(situation: AskContext, before: State | undefined, responses: Params) {
     this.#situation = situation
     this.#before = before
     this.#responses = responses
@@ -54,13 +54,13 @@ export class Rounds implements Asking {
 
   /** Takes up a call where its state says; throws where that cannot be trusted. */
   static async resume(
-    situation: Situation,
+    situation: AskContext,
     { requestState, inputResponses = {} }: Params,
-  ): Promise<Rounds> {
+  ): Promise<AskByResult> {
     if (!isObject(inputResponses))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "inputResponses" must be an object')
     const before = requestState === undefined ? undefined : await openState(situation, requestState)
-    return new Rounds(situation, before, inputResponses)
+    return new AskByResult(situation, before, inputResponses)
   }
 
   get suspended(): boolean {
@@ -94,7 +94,7 @@ export class Rounds implements Asking {
     questions: Readonly<Record<string, Question>>,
   ): Promise<Record<string, unknown> | undefined> {
     const answers = new Map<string, unknown>()
-    const missing = new Map<string, { request: Put; digest: string }>()
+    const missing = new Map<string, { request: QuestionRequest; digest: string }>()
     for (const [key, question] of Object.entries(questions)) {
       const request = this.#put(key, question)
       const mark = await digest([request.method, request.params])
@@ -114,7 +114,7 @@ export class Rounds implements Asking {
     throw new Suspended()
   }
 
-  #put(key: string, question: Question): Put {
+  #put(key: string, question: Question): QuestionRequest {
     const { revision, capabilities, binding } = this.#situation
     const request = MAY_ASK.has(binding.method)
       ? put(question, revision, capabilities)
@@ -145,7 +145,7 @@ export class Rounds implements Asking {
     return reading
   }
 
-  #miss(key: string, missing: { request: Put; digest: string }): void {
+  #miss(key: string, missing: { request: QuestionRequest; digest: string }): void {
     const other = this.#open.get(key)
     if (other !== undefined && other.digest !== missing.digest)
       throw new TypeError(`Two different questions are called "${key}"; give each its own key`)

@@ -4,11 +4,11 @@ import { truncate } from '../../jsonrpc/truncate.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../meta.js'
 import { LOG_LEVELS, type LogLevel } from '../model.js'
-import { bySelfDescription } from './index.js'
+import { statelessRevisions } from './index.js'
 import type { Revision } from './revision.js'
 
 /** What a request says about itself and its sender. */
-export interface Description {
+export interface RequestMeta {
   revision: Revision
   capabilities: Params
   info: Params | undefined
@@ -22,7 +22,7 @@ export interface Description {
  * then of a revision that is not served this way (−32022).
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning
  */
-export function identify(params: Params | undefined): Description | undefined {
+export function readRequestMeta(params: Params | undefined): RequestMeta | undefined {
   const meta = params?.['_meta']
   if (!isObject(meta)) return undefined
   const {
@@ -38,7 +38,7 @@ export function identify(params: Params | undefined): Description | undefined {
     throw incomplete(CLIENT_CAPABILITIES, 'an object, also when it is empty')
   if (info !== undefined && !isObject(info))
     throw incomplete(CLIENT_INFO, 'an object with name and version')
-  const revision = bySelfDescription.find(({ id }) => id === version)
+  const revision = statelessRevisions.find(({ id }) => id === version)
   if (revision === undefined) throw unsupported(version)
   const logLevel = LOG_LEVELS.find((each) => each === level)
   if (level !== undefined && logLevel === undefined)
@@ -47,7 +47,7 @@ export function identify(params: Params | undefined): Description | undefined {
 }
 
 /** A method that only exists where requests describe themselves, sent without a description. */
-export function undescribed(method: string): RpcError {
+export function missingRequestMeta(method: string): RpcError {
   return new RpcError(
     INVALID_PARAMS,
     `Invalid params: ${truncate(method)} needs "${PROTOCOL_VERSION}" and "${CLIENT_CAPABILITIES}" in _meta`,
@@ -59,7 +59,7 @@ function incomplete(key: string, what: string): RpcError {
 }
 
 function unsupported(requested: string): RpcError {
-  const supported = bySelfDescription.map(({ id }) => id)
+  const supported = statelessRevisions.map(({ id }) => id)
   return new RpcError(
     UNSUPPORTED_PROTOCOL_VERSION,
     `Unsupported protocol version: ${truncate(requested)}; requests may name ${supported.join(', ')}`,

@@ -1,9 +1,9 @@
 import { Deadline } from '../../jsonrpc/deadline.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { truncate } from '../../jsonrpc/truncate.js'
-import { type Asking, Declined, type Question, type Situation, type StepValue } from '../ask.js'
+import { type Asking, Declined, type Question, type AskContext, type StepValue } from '../ask.js'
 import { ToolError } from '../failure.js'
-import { type Put, type Reading, lacking, put, read } from './questions.js'
+import { type QuestionRequest, type Reading, lacking, put, read } from './questions.js'
 import { Steps } from './steps.js'
 
 /** How often a question is put before a client that answers wrongly is given up. */
@@ -13,14 +13,14 @@ const ATTEMPTS = 3
 const REFUSED = -1
 
 /** Asks by requests of the server's own, and waits for their answers. */
-export class Conversation implements Asking {
+export class AskByRequest implements Asking {
   readonly key: string
   readonly attempt = 1
   readonly suspended = false
-  readonly #situation: Situation
+  readonly #situation: AskContext
   readonly #steps: Steps
 
-  constructor(situation: Situation) {
+  constructor(situation: AskContext) {
     this.#situation = situation
     this.key = situation.key
     this.#steps = new Steps(situation.state.maxBytes, () => situation.signal)
@@ -53,7 +53,7 @@ export class Conversation implements Asking {
     }
   }
 
-  #prepare(key: string, question: Question): Put {
+  #prepare(key: string, question: Question): QuestionRequest {
     const { revision, capabilities } = this.#situation
     const request = put(question, revision, capabilities)
     if (typeof request === 'string')
@@ -67,7 +67,7 @@ export class Conversation implements Asking {
   async #put(
     key: string,
     question: Question,
-    { method, params }: Put,
+    { method, params }: QuestionRequest,
     signal: AbortSignal,
   ): Promise<unknown> {
     const { incoming, state } = this.#situation

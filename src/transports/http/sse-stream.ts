@@ -1,6 +1,6 @@
 import { KEEP_ALIVE, type StreamEvent, encodeEvent } from '../../framing/event-stream.js'
-import type { Beating, Pulse } from './pulse.js'
-import type { HeaderList, Sink, Visit } from './visit.js'
+import type { KeptAlive, KeepAlive } from './keep-alive.js'
+import type { HeaderList, Sink, HttpContext } from './http-context.js'
 
 /** Proxies neither keep it, nor change it, nor hold it back. */
 export const STREAM_HEADERS: HeaderList = [
@@ -12,9 +12,9 @@ export const STREAM_HEADERS: HeaderList = [
   'no',
 ]
 
-export interface OutletOptions {
+export interface SseStreamOptions {
   headers?: HeaderList
-  pulse: Pulse
+  pulse: KeepAlive
   /** How many bytes may wait for a client that does not read. */
   maxWaiting: number
   /** The client is gone, or was cut off. */
@@ -24,16 +24,16 @@ export interface OutletOptions {
 }
 
 /** An event stream on one connection. Who does not read is cut off, so that nothing piles up. */
-export class Outlet implements Beating {
+export class SseStream implements KeptAlive {
   readonly #sink: Sink
-  readonly #options: OutletOptions
+  readonly #options: SseStreamOptions
   #open = true
   #wrote = false
   #waited = false
   #taken = 0
   #expired = false
 
-  constructor(visit: Visit, options: OutletOptions) {
+  constructor(visit: HttpContext, options: SseStreamOptions) {
     this.#options = options
     this.#sink = visit.stream(200, [...STREAM_HEADERS, ...(options.headers ?? [])])
     visit.onGone(() => this.#close())

@@ -3,7 +3,7 @@ import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, type Request, isObject } from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import { HEADER_MISMATCH } from '../../protocol/errors.js'
-import type { Visit } from './visit.js'
+import type { HttpContext } from './http-context.js'
 
 /*
  * Headers that say what the body says, so that others can route a request
@@ -31,8 +31,8 @@ export function mismatch(problem: string): RpcError {
 }
 
 /** Throws, or rejects, where a header does not say what the body says. */
-export function checkMirrors(
-  visit: Visit,
+export function checkRoutingHeaders(
+  visit: HttpContext,
   { method, params }: Request,
   parametersOf: (tool: string) => readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>,
 ): void | Promise<void> {
@@ -50,8 +50,8 @@ export function checkMirrors(
     return andThen(parametersOf(name), (parameters) => checkParameters(visit, params, parameters))
 }
 
-/** The headers that say what the body of a request says: what `checkMirrors` asks for. */
-export function mirrorsOf(
+/** The headers that say what the body of a request says: what `checkRoutingHeaders` asks for. */
+export function routingHeadersOf(
   { method, params = {} }: Request,
   parametersOf: (tool: string) => readonly HeaderParameter[],
 ): Readonly<Record<string, string>> {
@@ -70,7 +70,7 @@ export function mirrorsOf(
 }
 
 function checkParameters(
-  visit: Visit,
+  visit: HttpContext,
   params: Params,
   parameters: readonly HeaderParameter[],
 ): void {

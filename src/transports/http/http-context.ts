@@ -8,7 +8,7 @@ export type HeaderList = readonly string[]
 export type Body = Uint8Array | 'too long' | 'too much' | 'too deep'
 
 /** One HTTP request and the way to answer it: all that is needed of a runtime. */
-export interface Visit {
+export interface HttpContext {
   readonly method: string
   readonly path: string
   /** The value of a header, whose name is given in small letters. */

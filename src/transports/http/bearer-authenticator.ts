@@ -2,11 +2,11 @@ import type { Authorization } from '../../auth/authorization.js'
 import { type Principal, checkPrincipal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { isObject, isThenable } from '../../jsonrpc/message.js'
-import type { Report } from '../../jsonrpc/report.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { INSUFFICIENT_SCOPE, UNAUTHORIZED } from '../../protocol/errors.js'
-import type { Gate } from './gate.js'
-import { Refusal, unavailable } from './refusal.js'
-import type { HeaderList, Visit } from './visit.js'
+import type { Authenticator } from './authenticator.js'
+import { HttpError, unavailable } from './http-error.js'
+import type { HeaderList, HttpContext } from './http-context.js'
 import { within } from './within.js'
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
@@ -19,14 +19,14 @@ const LATE = `"verify" did not decide within ${PATIENCE} ms`
  * get one. Tokens are neither logged nor handed on.
  * https://datatracker.ietf.org/doc/html/rfc6750, https://datatracker.ietf.org/doc/html/rfc9728
  */
-export class BearerGate implements Gate {
+export class BearerAuthenticator implements Authenticator {
   readonly #authorization: Authorization
-  readonly #report: (report: Report) => void
+  readonly #report: (report: LogEntry) => void
   readonly #documentPath: string | undefined
   readonly #document: string | undefined
   readonly #metadataUrl: string | undefined
 
-  constructor(authorization: Authorization, report: (report: Report) => void) {
+  constructor(authorization: Authorization, report: (report: LogEntry) => void) {
     this.#authorization = authorization
     this.#report = report
     const { resource, authorizationServers, scopesSupported, scopes } = authorization
@@ -47,7 +47,7 @@ export class BearerGate implements Gate {
     return path === this.#documentPath || path === WELL_KNOWN ? this.#document : undefined
   }
 
-  admit(visit: Visit): Principal | Refusal | Promise<Principal | Refusal> {
+  admit(visit: HttpContext): Principal | HttpError | Promise<Principal | HttpError> {
     const header = visit.header('authorization')
     const [, token] = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(header ?? '') ?? []
     if (token === undefined)
@@ -81,7 +81,7 @@ export class BearerGate implements Gate {
     return this.#challenge({ error: 'insufficient_scope', scope: [...all].join(' ') })
   }
 
-  #judge(principal: Principal | undefined): Principal | Refusal {
+  #judge(principal: Principal | undefined): Principal | HttpError {
     // Also null, or false: not every `verify` is checked by a compiler, and whoever is nobody must not come in.
     if (!principal)
       return this.#unauthorized('the token is not good, not for this server, or expired')
@@ -95,23 +95,23 @@ export class BearerGate implements Gate {
         requiredScopes: scopes,
       },
     )
-    return new Refusal(403, error, this.challenge(error))
+    return new HttpError(403, error, this.challenge(error))
   }
 
-  #unauthorized(problem: string | undefined): Refusal {
+  #unauthorized(problem: string | undefined): HttpError {
     const { scopes } = this.#authorization
     const challenge = this.#challenge({
       ...(problem === undefined ? {} : { error: 'invalid_token', error_description: problem }),
       ...(listed(scopes) === undefined ? {} : { scope: (scopes ?? []).join(' ') }),
     })
-    return new Refusal(
+    return new HttpError(
       401,
       new RpcError(UNAUTHORIZED, `Unauthorized: ${problem ?? 'send a bearer token'}`),
       challenge,
     )
   }
 
-  #unknown(error: unknown): Refusal {
+  #unknown(error: unknown): HttpError {
     this.#report({ level: 'error', message: 'A token could not be verified', error })
     return unavailable('tokens cannot be verified just now', [])
   }

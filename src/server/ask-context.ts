@@ -1,12 +1,12 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
 import type { Params } from '../jsonrpc/message.js'
-import type { Binding, Situation } from './ask.js'
+import type { Binding, AskContext } from './ask.js'
 import type { Connection } from './call.js'
 import { findResource } from './features/resources.js'
 import type { Server } from './server.js'
 
 /** All that a call needs to ask its client something. */
-export function situationOf(
+export function askContextOf(
   server: Server,
   incoming: Incoming,
   connection: Connection,
@@ -15,7 +15,7 @@ export function situationOf(
     readonly signal: AbortSignal
     waiting<Value>(promise: Promise<Value>): Promise<Value>
   },
-): Situation {
+): AskContext {
   const { revision, caller } = connection
   return {
     key: call.key,

@@ -1,28 +1,28 @@
 import { andThen } from '../../jsonrpc/hook.js'
 import { isObject, isThenable } from '../../jsonrpc/message.js'
-import type { Report } from '../../jsonrpc/report.js'
-import type { SessionStore } from '../../stores/sessions.js'
-import type { HttpSession, Past } from './session.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import type { SessionStore } from '../../stores/session-store.js'
+import type { HttpSession, StoredState } from './session.js'
 import { nameOf, secretDigest, secretOf } from './session-id.js'
 
 /** What a session can be made anew from. */
-export interface KeptSession extends Past {
+export interface StoredSession extends StoredState {
   readonly owner?: string | undefined
   /** What its id has beside its name; where others may read it, its digest: who reads the store has no session. */
   readonly secret: string
 }
 
 /** Keeps sessions in a store, where there is one. Of one session nothing overtakes what was asked before. */
-export class Keeping {
+export class SessionPersistence {
   readonly #store: SessionStore | undefined
   readonly #ttl: number
-  readonly #report: (report: Report) => void
+  readonly #report: (report: LogEntry) => void
   /** By name, the end of what is under way. */
   readonly #tails = new Map<string, Promise<void>>()
   readonly #queued = new Set<HttpSession>()
   readonly #dropped = new WeakSet<HttpSession>()
 
-  constructor(store: SessionStore | undefined, ttl: number, report: (report: Report) => void) {
+  constructor(store: SessionStore | undefined, ttl: number, report: (report: LogEntry) => void) {
     this.#store = store
     this.#ttl = ttl
     this.#report = report
@@ -46,12 +46,12 @@ export class Keeping {
   }
 
   /** Whether an id is the one that a kept session was opened with. */
-  async opens(id: string, { secret }: KeptSession): Promise<boolean> {
+  async opens(id: string, { secret }: StoredSession): Promise<boolean> {
     return secret === (await this.#secret(id))
   }
 
   /** Looks for what was kept. Rejects where the store cannot say. */
-  fetch(id: string): KeptSession | undefined | Promise<KeptSession | undefined> {
+  fetch(id: string): StoredSession | undefined | Promise<StoredSession | undefined> {
     const name = nameOf(id)
     if (name === '' || this.#store === undefined) return undefined
     const tail = this.#tails.get(name)
@@ -109,17 +109,17 @@ export class Keeping {
   }
 }
 
-function describe(session: HttpSession, secret: string): KeptSession | undefined {
+function describe(session: HttpSession, secret: string): StoredSession | undefined {
   const { owner, agreed, offers, told } = session
   return agreed === undefined || !told.complete
     ? undefined
     : { owner, secret, opening: told.opening, agreed, offers, told: told.frames }
 }
 
-function parse(text: string | undefined): KeptSession | undefined {
+function parse(text: string | undefined): StoredSession | undefined {
   try {
     const kept: unknown = text === undefined ? undefined : JSON.parse(text)
-    return isObject(kept) ? (kept as unknown as KeptSession) : undefined // only we write there
+    return isObject(kept) ? (kept as unknown as StoredSession) : undefined // only we write there
   } catch {
     // Whatever it was, it is no session any more.
     return undefined

@@ -30,7 +30,7 @@ export function openingOf(params: Params | undefined): string {
 }
 
 /** What a client has told its session that outlives a request: who it is, that it is ready, and what it wants to hear of. */
-export class Told {
+export class SessionState {
   readonly #budget: Budget
   #opening: string
   #initialized = false

@@ -1,7 +1,7 @@
 import type { Id } from './message.js'
 
 /** What a peer notices that concerns no caller: for the log. */
-export interface Report {
+export interface LogEntry {
   level: 'debug' | 'info' | 'warning' | 'error'
   message: string
   id?: Id
