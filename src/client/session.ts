@@ -82,7 +82,7 @@ export class ClientSession {
     this.peer = new Peer(
       options.tap === undefined ? channel : tap(channel, options.tap, tapFailed),
       {
-        request: ({ request, signal }) => {
+        onRequest: ({ request, signal }) => {
           const { method, params = {} } = request
           if (method === 'ping') return {}
           const revision = this.agreed ?? this.describes
@@ -93,7 +93,7 @@ export class ClientSession {
             this.#answering.delete(signal),
           )
         },
-        notification: (notification) => this.#notified(notification),
+        onNotification: (notification) => this.#notified(notification),
         // Garbage is reported, never answered.
         answersGarbage: false,
         batchLimit: () => (this.agreed?.batches === true ? Infinity : 0),

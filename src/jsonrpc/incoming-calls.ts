@@ -18,7 +18,7 @@ import { detached, weightOf } from './weight.js'
 
 export interface IncomingOptions {
   /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
-  request(call: Incoming): unknown
+  onRequest(call: Incoming): unknown
   /** Whether a request is served at once, also while others wait. */
   urgent?(request: Request): boolean
   /** The most calls under way or waiting; more are refused (default 10,000). */
@@ -229,7 +229,7 @@ export class IncomingCalls implements CallHost {
     let result: unknown
     let later: boolean
     try {
-      result = this.#options.request(call)
+      result = this.#options.onRequest(call)
       later = isThenable(result)
     } catch (error) {
       this.#letGo(call)

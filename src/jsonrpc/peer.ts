@@ -24,7 +24,7 @@ import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
 
 export interface PeerOptions extends IncomingOptions {
-  notification(notification: Notification): void
+  onNotification(notification: Notification): void
   /** Servers answer what they cannot understand. Clients never do: two confused peers would storm each other. */
   answersGarbage: boolean
   /** The most messages a batch may hold; 0 where there are no batches. Asked for each one. */
@@ -33,7 +33,7 @@ export interface PeerOptions extends IncomingOptions {
   /** Tells the other side that a request of ours is not wanted any more. */
   cancelled?(id: Id, reason: string, method: string, send: Send): void
   report(report: LogEntry): void
-  closed?(error?: Error): void
+  onClosed?(error?: Error): void
   maxDepth?: number
 }
 
@@ -90,7 +90,7 @@ export class Peer implements Receiver, PeerPort {
     )
     this.#outgoing?.drop(this.#closed)
     this.#incoming.drop(this.#closed)
-    this.#options.closed?.(error)
+    this.#options.onClosed?.(error)
   }
 
   #own(): Exchange {
@@ -200,7 +200,7 @@ export class Peer implements Receiver, PeerPort {
 
   #notified(notification: Notification): void {
     try {
-      this.#options.notification(notification)
+      this.#options.onNotification(notification)
     } catch (error) {
       this.tell({ level: 'error', message: `${truncate(notification.method)} failed`, error })
     }

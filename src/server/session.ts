@@ -123,7 +123,7 @@ export class ServerSession implements PeerOptions {
     return (this.#connection?.revision ?? this.#described)?.unreadableId ?? 'null'
   }
 
-  closed(error?: Error): void {
+  onClosed(error?: Error): void {
     this.#deaf?.()
     this.#watching?.stop()
     this.#ended(error)
@@ -159,11 +159,11 @@ export class ServerSession implements PeerOptions {
     return this.#peer.close()
   }
 
-  request(call: Incoming): unknown {
+  onRequest(call: Incoming): unknown {
     const { method, params } = call.request
     const description = readRequestMeta(params)
     if (description !== undefined) return this.#serve(call, this.#stateless(description, call))
-    if (this.#opening !== undefined) return this.#opening.then(() => this.request(call))
+    if (this.#opening !== undefined) return this.#opening.then(() => this.onRequest(call))
     if (this.#connection === undefined) return this.#before(call)
     if (method === 'initialize')
       throw new RpcError(INVALID_REQUEST, 'Invalid Request: this connection is initialized already')
@@ -305,12 +305,12 @@ export class ServerSession implements PeerOptions {
     })
   }
 
-  notification(notification: Notification): void {
+  onNotification(notification: Notification): void {
     const { method } = notification
     switch (method) {
       case 'notifications/initialized':
         if (this.#opening !== undefined)
-          return void this.#opening.then(() => this.notification(notification))
+          return void this.#opening.then(() => this.onNotification(notification))
         this.#initialized = this.#connection !== undefined
         if (this.#initialized) this.#listen()
         return

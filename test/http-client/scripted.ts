@@ -144,8 +144,8 @@ export async function peerTo(
     ...options,
   })
   const peer = new Peer(channel, {
-    request: ({ request }) => ({ echoed: request.method }),
-    notification: ({ method }) => void notifications.push(method),
+    onRequest: ({ request }) => ({ echoed: request.method }),
+    onNotification: ({ method }) => void notifications.push(method),
     answersGarbage: false,
     report: (report) => reports.push(report),
     cancelled: (requestId, reason, _method, send) => {

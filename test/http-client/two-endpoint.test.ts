@@ -17,11 +17,11 @@ function peerTo(url: string): { peer: Peer; closed: Promise<Error | undefined> }
     report: () => {},
   })
   const peer = new Peer(channel, {
-    request: ({ request }) => ({ echoed: request.method }),
-    notification: () => {},
+    onRequest: ({ request }) => ({ echoed: request.method }),
+    onNotification: () => {},
     answersGarbage: false,
     report: () => {},
-    closed: ended,
+    onClosed: ended,
   })
   closing.push(() => peer.close())
   return { peer, closed }

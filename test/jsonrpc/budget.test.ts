@@ -60,16 +60,16 @@ describe('calls in progress', () => {
     const pending = new Budget(250_000)
     const running: (() => void)[] = []
     const client = new Peer(left, {
-      request: () => ({}),
-      notification: () => {},
+      onRequest: () => ({}),
+      onNotification: () => {},
       answersGarbage: false,
       report: () => {},
     })
     const server = new Peer(Object.assign(right, { pending }), {
-      request: ({ request }) =>
+      onRequest: ({ request }) =>
         request.method === 'ping' ? {} : new Promise((resolve) => running.push(() => resolve({}))),
       urgent: ({ method }) => method === 'ping',
-      notification: () => {},
+      onNotification: () => {},
       answersGarbage: true,
       report: () => {},
     })

@@ -8,8 +8,8 @@ import { memoryChannels } from '../../src/transports/memory.js'
 
 function peerOn(channel: Channel, options: Partial<PeerOptions> = {}): Peer {
   return new Peer(channel, {
-    request: () => ({}),
-    notification: () => {},
+    onRequest: () => ({}),
+    onNotification: () => {},
     answersGarbage: false,
     report: () => {},
     ...options,
@@ -42,8 +42,8 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 describe('requests', () => {
   it('go in both directions at once', async () => {
     const { client, server } = pair(
-      { request: ({ request }) => `server got ${request.method}` },
-      { request: ({ request }) => `client got ${request.method}` },
+      { onRequest: ({ request }) => `server got ${request.method}` },
+      { onRequest: ({ request }) => `client got ${request.method}` },
     )
     expect(await Promise.all([client.request('a'), server.request('b')])).toEqual([
       'server got a',
@@ -52,7 +52,7 @@ describe('requests', () => {
   })
 
   it('fail as the other side says', async () => {
-    const { client } = pair({ request: () => Promise.reject(new RpcError(-5, 'no', { why: 1 })) })
+    const { client } = pair({ onRequest: () => Promise.reject(new RpcError(-5, 'no', { why: 1 })) })
     await expect(client.request('a')).rejects.toMatchObject({
       name: 'RpcError',
       code: -5,
@@ -64,7 +64,7 @@ describe('requests', () => {
   it('hide what went wrong within', async () => {
     const reports: LogEntry[] = []
     const { client } = pair({
-      request: () => Promise.reject(new Error('secret')),
+      onRequest: () => Promise.reject(new Error('secret')),
       report: (report) => reports.push(report),
     })
     await expect(client.request('a')).rejects.toMatchObject({
@@ -79,7 +79,7 @@ describe('requests', () => {
   it('are not held up by a slow one', async () => {
     let release = () => {}
     const { client } = pair({
-      request: ({ request }) =>
+      onRequest: ({ request }) =>
         request.method === 'slow'
           ? new Promise<string>((resolve) => (release = () => resolve('slow')))
           : 'fast',
@@ -91,7 +91,7 @@ describe('requests', () => {
   })
 
   it('end with ChannelClosed when the channel closes', async () => {
-    const { client, server } = pair({ request: () => new Promise(() => {}) })
+    const { client, server } = pair({ onRequest: () => new Promise(() => {}) })
     const pending = client.request('a')
     await turn()
     await server.close()
@@ -102,7 +102,7 @@ describe('requests', () => {
   it('are given up after their time, and the other side is told', async () => {
     const told: unknown[] = []
     const { client } = pair(
-      { request: () => new Promise(() => {}) },
+      { onRequest: () => new Promise(() => {}) },
       { cancelled: (id, reason) => told.push([id, reason]) },
     )
     await expect(client.request('a', {}, { deadline: new Deadline({ idle: 5 }) })).rejects.toThrow(
@@ -114,7 +114,7 @@ describe('requests', () => {
   it('are given up by a signal', async () => {
     const told: unknown[] = []
     const { client } = pair(
-      { request: () => new Promise(() => {}) },
+      { onRequest: () => new Promise(() => {}) },
       { cancelled: (id, reason) => told.push([id, reason]) },
     )
     const controller = new AbortController()
@@ -168,7 +168,7 @@ describe('serving', () => {
       doubleThen: () => ({ then: (resolve: (value: unknown) => void) => (resolve(1), resolve(2)) }),
       late: () => turn().then(() => Promise.reject(new Error('late'))),
     }
-    peerOn(right, { answersGarbage: true, request: ({ request }) => strange[request.method]?.() })
+    peerOn(right, { answersGarbage: true, onRequest: ({ request }) => strange[request.method]?.() })
     const frames = listen(left)
     for (const [id, method] of Object.keys(strange).entries())
       left.send(JSON.stringify({ jsonrpc: '2.0', id, method }))
@@ -181,7 +181,7 @@ describe('serving', () => {
   })
 
   it('refuses more calls than it can hold', async () => {
-    const { client } = pair({ maxInFlight: 2, request: () => new Promise(() => {}) })
+    const { client } = pair({ maxInFlight: 2, onRequest: () => new Promise(() => {}) })
     const held = [client.request('a'), client.request('a')].map((pending) =>
       expect(pending).rejects.toBeInstanceOf(ChannelClosed),
     )
@@ -198,7 +198,7 @@ describe('serving', () => {
     let aborted = false
     const [left, right] = memoryChannels()
     const server = peerOn(right, {
-      request: ({ signal }) => {
+      onRequest: ({ signal }) => {
         signal.addEventListener('abort', () => (aborted = true))
         return new Promise<string>((resolve) => (finish = resolve))
       },
@@ -220,7 +220,7 @@ describe('serving', () => {
     const [left, right] = memoryChannels()
     let look = (): AbortSignal | undefined => undefined
     const server = peerOn(right, {
-      request: (call) => {
+      onRequest: (call) => {
         look = () => call.signal
         return new Promise(() => {})
       },
@@ -234,7 +234,7 @@ describe('serving', () => {
 
   it('abandons what does not end, with an answer', async () => {
     const [left, right] = memoryChannels()
-    const server = peerOn(right, { request: () => new Promise(() => {}) })
+    const server = peerOn(right, { onRequest: () => new Promise(() => {}) })
     const frames = listen(left)
     left.send('{"jsonrpc":"2.0","id":1,"method":"a"}')
     await turn()
@@ -250,7 +250,7 @@ describe('serving', () => {
     const server = peerOn(right, {
       answersGarbage: true,
       batchLimit: () => 10,
-      request: ({ request }) =>
+      onRequest: ({ request }) =>
         request.method === 'now'
           ? 1
           : new Promise<number>((resolve) => {
@@ -306,7 +306,7 @@ describe('the tap', () => {
   it('sees every frame in both directions as it crosses', async () => {
     const [left, right] = memoryChannels()
     const seen: Tapped[] = []
-    peerOn(right, { answersGarbage: true, request: () => ({ a: 1 }) })
+    peerOn(right, { answersGarbage: true, onRequest: () => ({ a: 1 }) })
     const client = peerOn(tap(left, (tapped) => seen.push(tapped)))
     await client.request('x', { b: 2 })
     client.notify('y')
@@ -324,7 +324,7 @@ describe('a call that only waits', () => {
     let free = () => {}
     const held = new Promise<void>((resolve) => (free = resolve))
     const { client } = pair({
-      request: (call) =>
+      onRequest: (call) =>
         call.request.method === 'wait'
           ? Promise.all([call.parked(held), call.parked(held)])
           : (begun++, held),
@@ -344,7 +344,7 @@ describe('a call that only waits', () => {
 describe('a call that never ends', () => {
   it('keeps no other one out once it is cancelled', async () => {
     const { server, client } = pair({
-      request: ({ request }) =>
+      onRequest: ({ request }) =>
         request.method === 'hang' ? new Promise(() => {}) : Promise.resolve('done'),
     })
     const hung = Array.from({ length: 300 }, () => client.request('hang'))

@@ -24,8 +24,8 @@ function recorded(
     ...(cancel === undefined ? {} : { cancel }),
   }
   const peer = new Peer(tapped ? tap(channel, () => {}) : channel, {
-    request: () => ({}),
-    notification: () => {},
+    onRequest: () => ({}),
+    onNotification: () => {},
     answersGarbage: true,
     report: () => {},
     cancelled: (id, reason, _method, send) =>
@@ -81,7 +81,7 @@ describe.each([
   })
 
   it('a result', () => {
-    const { sent, receive } = recorded({ tapped }, { request: () => ({ protocolVersion: 'x' }) })
+    const { sent, receive } = recorded({ tapped }, { onRequest: () => ({ protocolVersion: 'x' }) })
     receive({ id: 7, method: 'initialize' })
     expect(sent[0]?.message).toEqual({ kind: 'response', id: 7, result: { protocolVersion: 'x' } })
   })
@@ -94,7 +94,7 @@ describe.each([
     const { sent, receive } = recorded(
       { tapped },
       {
-        request: () => {
+        onRequest: () => {
           throw new RpcError(-5, 'no')
         },
       },
