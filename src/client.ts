@@ -1,19 +1,12 @@
 import type { Target } from './client/target.js'
 import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
-import { checkNames } from './schema/names.js'
+import { checkNames, namesOf } from './schema/names.js'
 import { type Server, checkServer } from './server/server.js'
 import { ServerSession } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
 import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
 
-const PROCESS = {
-  cwd: true,
-  env: true,
-  stderr: true,
-  framing: true,
-  maxMessage: true,
-  patience: true,
-} as const satisfies Record<keyof ProcessOptions, true>
+const PROCESS = namesOf<ProcessOptions>()('cwd env stderr framing maxMessage patience')
 
 /** A server that is started as a child process. */
 export function stdio(
@@ -30,7 +23,7 @@ export interface MemoryOptions {
   principal?: Principal
 }
 
-const MEMORY = { principal: true } as const satisfies Record<keyof MemoryOptions, true>
+const MEMORY = namesOf<MemoryOptions>()('principal')
 
 /** A server of this same process. */
 export function memory(server: Server, options: MemoryOptions = {}): Target {

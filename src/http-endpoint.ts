@@ -3,7 +3,7 @@ import { type Tapped, tap } from './jsonrpc/channel.js'
 import { andThen } from './jsonrpc/hook.js'
 import type { LogEntry } from './jsonrpc/log-entry.js'
 import { readRequestMeta } from './protocol/revisions/request-meta.js'
-import { checkNames } from './schema/names.js'
+import { checkNames, namesOf } from './schema/names.js'
 import { isVisibleTo } from './server/features/definition.js'
 import { type Server, checkServer } from './server/server.js'
 import { callerOf } from './server/caller-context.js'
@@ -71,36 +71,12 @@ export interface HttpOptions {
   tap?: (tapped: Tapped) => void
 }
 
-const LIMITS = {
-  body: true,
-  bodies: true,
-  depth: true,
-  open: true,
-  waiting: true,
-  unread: true,
-  pending: true,
-  pendingPerClient: true,
-  retained: true,
-  retainedPerPrincipal: true,
-  retainedPerSession: true,
-  sessions: true,
-  idle: true,
-} as const satisfies Record<keyof HttpLimits, true>
-/** The options that every way of serving over HTTP has. */
-export const COMMON = {
-  hosts: true,
-  origins: true,
-  auth: true,
-  limits: true,
-  keepAlive: true,
-  retry: true,
-  node: true,
-  replay: true,
-  sessions: true,
-  log: true,
-  logLevel: true,
-  tap: true,
-} as const satisfies Record<keyof HttpOptions, true>
+const LIMITS = namesOf<HttpLimits>()(
+  'body bodies depth open waiting unread pending pendingPerClient retained retainedPerPrincipal retainedPerSession sessions idle',
+)
+export const COMMON = namesOf<HttpOptions>()(
+  'hosts origins auth limits keepAlive retry node replay sessions log logLevel tap',
+)
 
 /** How many bytes of answers may wait to be read. */
 export const UNREAD = 256 * 1024 * 1024

@@ -2,7 +2,8 @@ import { type Authorization, checkAuthorization } from './auth/authorization.js'
 import { isLoopback } from './auth/loopback.js'
 import { COMMON, type HttpLimits, type HttpOptions, UNREAD, endpointOf } from './http-endpoint.js'
 import type { Tapped } from './jsonrpc/channel.js'
-import { checkNames } from './schema/names.js'
+import { withCode } from './jsonrpc/errors.js'
+import { checkNames, namesOf } from './schema/names.js'
 import type { Server } from './server/server.js'
 import type { EventStore } from './stores/event-store.js'
 import type { SessionStore } from './stores/session-store.js'
@@ -12,19 +13,10 @@ import { UnsentResponses } from './transports/http/unsent-responses.js'
 import { type HttpHandler, webContext } from './transports/http/web-context.js'
 import { type ProcessLogLevel, type LogStream, standardError } from './transports/stdio-log.js'
 
-const HANDLER = { ...COMMON, path: true } as const satisfies Record<keyof HttpHandlerOptions, true>
-const LISTEN = {
-  ...COMMON,
-  port: true,
-  host: true,
-  path: true,
-  tls: true,
-  unauthenticated: true,
-  headTimeout: true,
-  requestTimeout: true,
-  stillTimeout: true,
-  signal: true,
-} as const satisfies Record<keyof ListenOptions, true>
+const HANDLER = namesOf<HttpHandlerOptions>()(`${COMMON} path`)
+const LISTEN = namesOf<ListenOptions>()(
+  `${COMMON} port host path tls unauthenticated headTimeout requestTimeout stillTimeout signal`,
+)
 
 /** What a client in flight has, after the server was told to close. */
 const DRAIN = 5000
@@ -100,8 +92,11 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   checkAuthorization(auth)
   const local = isLoopback(host)
   if (!local && auth === undefined && !unauthenticated) {
-    throw new TypeError(
-      `listen: on ${host} anybody who reaches this machine could call. Set "auth", or say "unauthenticated: true" if that is meant`,
+    throw withCode(
+      'UNAUTHENTICATED_BIND',
+      new TypeError(
+        `listen: on ${host}, anyone who can reach this machine could call the server. Set "auth", or "unauthenticated: true" to allow that`,
+      ),
     )
   }
   checkPath('listen', path)

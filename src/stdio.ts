@@ -1,6 +1,6 @@
 import type { Framing } from './framing/detect.js'
 import type { Tapped } from './jsonrpc/channel.js'
-import { checkNames } from './schema/names.js'
+import { checkNames, namesOf } from './schema/names.js'
 import type { Server } from './server/server.js'
 import { Serving, type ServingOptions } from './serving.js'
 import { type ProcessLogLevel, type LogStream, standardError } from './transports/stdio-log.js'
@@ -14,24 +14,10 @@ import type { Input, Output } from './transports/streams.js'
 /** How often a server looks whether its parent still lives. */
 const PARENT_CHECK = 2000
 
-const SERVING = {
-  framing: true,
-  maxMessage: true,
-  maxDepth: true,
-  maxPending: true,
-  maxRetained: true,
-  log: true,
-  logLevel: true,
-  tap: true,
-} as const
-const SERVE = { ...SERVING, input: true, output: true, signal: true } as const satisfies Record<
-  keyof ServeOptions,
-  true
->
-const STDIO = { ...SERVING, wire: true, greeting: true, exit: true } as const satisfies Record<
-  keyof StdioOptions,
-  true
->
+/** The options that `serve` and `serveStdio` have in common. */
+const SERVING = 'framing maxMessage maxDepth maxPending maxRetained log logLevel tap'
+const SERVE = namesOf<ServeOptions>()(`${SERVING} input output signal`)
+const STDIO = namesOf<StdioOptions>()(`${SERVING} wire greeting exit`)
 
 export interface ServeOptions extends ServingOptions {
   /** Ends serving: no new work is taken, what is in flight is finished. */

@@ -29,7 +29,7 @@ export function connectInMemory(
  * network is not there. It is for tests, and a column of a `matrix`.
  */
 export function inProcessHttp(server: Server, options: MemoryOptions = {}): Target {
-  checkNames('inProcessHttp', options, { principal: true })
+  checkNames('inProcessHttp', options, 'principal')
   const { principal } = options
   if (principal !== undefined) checkPrincipal('inProcessHttp: "principal" must be', principal)
   const settings: HttpOptions = {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type Authorization, type KnownToken, type ListenOptions, listen, tokens } from '../http.js'
 import type { Server } from '../index.js'
+import { faultPosition } from '../jsonrpc/scan.js'
 import { standardError } from '../transports/stdio-log.js'
 import { UsageError } from './options.js'
 
@@ -33,14 +34,15 @@ async function start(server: Server, options: ListenOptions) {
   try {
     return await listen(server, options)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    if (reason.includes('EADDRINUSE'))
+    if (!(error instanceof Error)) throw new UsageError(String(error))
+    const code = 'code' in error ? error.code : undefined
+    if (code === 'EADDRINUSE')
       throw new UsageError(`Port ${options.port ?? 3000} is in use; choose another with --port`)
-    if (reason.includes('"unauthenticated: true"'))
+    if (code === 'UNAUTHENTICATED_BIND')
       throw new UsageError(
-        `On ${options.host ?? ''} anybody who reaches this machine could call; add --tokens, or --unauthenticated if that is meant`,
+        `On ${options.host ?? ''}, anyone who can reach this machine could call the server; add --tokens, or --unauthenticated to allow that`,
       )
-    throw new UsageError(reason)
+    throw new UsageError(error.message)
   }
 }
 
@@ -89,15 +91,14 @@ function authOf(file: string): Authorization {
 }
 
 function tokensOf(file: string): KnownToken[] {
+  const text = contents(file, 'tokens')
   try {
-    const list: unknown = JSON.parse(contents(file, 'tokens'))
+    const list: unknown = JSON.parse(text)
     if (Array.isArray(list)) return list as KnownToken[] // `tokens` looks at each of them
   } catch (error) {
-    // The reason of a parser may quote the file, and with it a token.
+    // The parser's own message may quote the file, and with it a token.
     if (!(error instanceof SyntaxError)) throw error
-    throw new UsageError(
-      `--tokens: ${file} is no JSON${/ at position \d+/.exec(error.message)?.[0] ?? ''}`,
-    )
+    throw new UsageError(`--tokens: ${file} is not JSON at position ${faultPosition(text)}`)
   }
   throw new UsageError(`--tokens: ${file} must be a JSON list of { "token", "id", "scopes" }`)
 }

@@ -62,8 +62,8 @@ export class Attempt {
     // What the process does now counts, not what it does when it is ended.
     const diagnosis = this.#channel.diagnose?.() ?? ''
     await this.session.peer.close()
-    const said = diagnosis === '' || reason.includes(diagnosis)
-    return new ConnectionError(said ? reason : `${reason}\n${diagnosis}`, { cause: error })
+    const diagnosed = diagnosis === '' || isServerExit(error)
+    return new ConnectionError(diagnosed ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
 
   async #insist(wanted: Revision, { timeout, signal }: Times): Promise<ServerDetails> {
@@ -163,6 +163,12 @@ export class Attempt {
     this.#channel = openChannel(this.#target)
     this.session = new ClientSession(this.#channel, this.#options)
   }
+}
+
+/** Whether the error is that the server's process ended: its message has the diagnosis. */
+function isServerExit(error: unknown): boolean {
+  const cause: unknown = error instanceof ChannelClosed ? error.cause : undefined
+  return cause instanceof Error && 'code' in cause && cause.code === 'SERVER_EXITED'
 }
 
 function nothing(): undefined {

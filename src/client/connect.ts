@@ -3,7 +3,7 @@ import type { Params } from '../jsonrpc/message.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
-import { checkNames } from '../schema/names.js'
+import { checkNames, namesOf } from '../schema/names.js'
 import { VERSION } from '../version.js'
 import { type InputHandlers, capabilitiesOf } from './input-handlers.js'
 import { Attempt } from './attempt.js'
@@ -33,19 +33,9 @@ export interface ConnectOptions extends InputHandlers {
   tap?: (tapped: Tapped) => void
 }
 
-const OPTIONS = {
-  revision: true,
-  info: true,
-  capabilities: true,
-  timeout: true,
-  probeTimeout: true,
-  signal: true,
-  report: true,
-  tap: true,
-  sample: true,
-  elicit: true,
-  roots: true,
-} as const satisfies Record<keyof ConnectOptions, true>
+const OPTIONS = namesOf<ConnectOptions>()(
+  'revision info capabilities timeout probeTimeout signal report tap sample elicit roots',
+)
 
 /** How a target wanted to be opened last time. */
 const verdicts = new WeakMap<Target, Opening>()

@@ -1,4 +1,5 @@
 import type { Channel } from '../jsonrpc/channel.js'
+import type { ErrorCode } from '../jsonrpc/errors.js'
 
 /** A server that can be reached: each `open` gives a new channel to it. */
 export interface Target {
@@ -13,4 +14,5 @@ export interface TargetChannel extends Channel {
 /** A connection that could not be made, or broke: with its likely cause and what to do. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
+  readonly code: ErrorCode = 'CONNECTION_FAILED'
 }

@@ -11,8 +11,8 @@ export type Fault =
   | { kind: 'not-utf8'; offset: number }
   /** A header block that does not say how long its message is. */
   | { kind: 'bad-header'; reason: string }
-  /** Content-Length framing on a connection that speaks lines. */
-  | { kind: 'wrong-framing' }
+  /** Content-Length framing where one message per line is expected; `head` is the first header. */
+  | { kind: 'wrong-framing'; head: string }
   /** The input ended in the middle of a message. */
   | { kind: 'truncated'; missing: number }
 

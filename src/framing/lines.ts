@@ -28,7 +28,7 @@ export class LineReader implements FrameReader {
   #skipped: number | undefined
   #tail: Tail | undefined
   #first = true
-  #toldWrongFraming = false
+  #wrongFraming = false
 
   constructor({ maxBytes }: FrameLimits) {
     this.#maxBytes = maxBytes
@@ -135,8 +135,9 @@ export class LineReader implements FrameReader {
     if (line.charCodeAt(0) !== BRACE) {
       if (/^[ \t\r]*$/.test(line)) return
       if (/^content-(length|type)\s*:/i.test(line)) {
-        if (!this.#toldWrongFraming) this.#ready.push({ kind: 'wrong-framing' })
-        this.#toldWrongFraming = true
+        if (!this.#wrongFraming)
+          this.#ready.push({ kind: 'wrong-framing', head: line.slice(0, HEAD_BYTES).trim() })
+        this.#wrongFraming = true
         return
       }
     }

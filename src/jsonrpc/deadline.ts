@@ -1,6 +1,9 @@
-/** What a request ends with that was not answered in time. */
+import type { ErrorCode } from './errors.js'
+
+/** Rejects a request that got no response in time. */
 export class Timeout extends Error {
   override readonly name = 'Timeout'
+  readonly code: ErrorCode = 'TIMEOUT'
 }
 
 export interface DeadlineOptions {

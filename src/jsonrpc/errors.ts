@@ -7,7 +7,41 @@ export const INTERNAL_ERROR = -32603
 // A registered symbol: two copies of this package in one program understand each other.
 const branded = Symbol.for('ccmcp.RpcError')
 
-/** The one error that crosses the wire. */
+/*
+ * Errors that are not sent to the other side have a string as their `code`. Programs compare codes, never messages:
+ * the wording of a message may change. docs/errors.md lists the codes, and a test compares it with these types.
+ */
+
+/** Why a request got no response, though its channel is still open. */
+export type RequestFailure =
+  | 'HTTP_STATUS'
+  | 'NETWORK'
+  | 'TOO_LARGE'
+  | 'STREAM_ENDED'
+  | 'SESSION_EXPIRED'
+  | 'INVALID_RESPONSE'
+
+export type ErrorCode =
+  | RequestFailure
+  | 'CALL_ENDED'
+  | 'CANCELLED'
+  | 'CHANNEL_CLOSED'
+  | 'CONNECTION_FAILED'
+  | 'EADDRINUSE'
+  | 'SERVER_EXITED'
+  | 'TIMEOUT'
+  | 'UNAUTHENTICATED_BIND'
+  | 'UNKNOWN_OPTION'
+
+/** Adds a code to an error that has no class of its own. */
+export function withCode<Failure extends Error>(
+  code: ErrorCode,
+  error: Failure,
+): Failure & { readonly code: ErrorCode } {
+  return Object.assign(error, { code })
+}
+
+/** An error that is sent to the other side as the `error` of a JSON-RPC response, or was received as one. */
 export class RpcError extends Error {
   override readonly name = 'RpcError'
   readonly [branded] = true
@@ -25,30 +59,30 @@ export class RpcError extends Error {
   }
 }
 
-/** What a call ends with whose connection is gone. */
+/** Rejects the requests that are pending when their connection ends. Its `cause` is the error that broke the connection. */
 export class ChannelClosed extends Error {
   override readonly name = 'ChannelClosed'
+  readonly code: ErrorCode = 'CHANNEL_CLOSED'
 }
 
-/** The reason of an aborted signal, as an error. */
+/** The reason of an aborted signal as an error. */
 export function asError(reason: unknown): Error {
   return reason instanceof Error
     ? reason
     : new Error(typeof reason === 'string' ? reason : 'The request was aborted')
 }
 
-/** A request that was sent and gets no response, though the channel goes on. */
+/** Rejects a request that gets no response, though the channel is still open. */
 export class RequestFailed extends Error {
   override readonly name = 'RequestFailed'
-  /** `HTTP_STATUS`, `NETWORK`, `TOO_LARGE`, `STREAM_ENDED`, `SESSION_EXPIRED` or `INVALID_RESPONSE`. */
-  readonly code: string
+  readonly code: RequestFailure
   /** Whether the server may have executed it. Only a request that was not executed is safe to repeat. */
   readonly executed: 'no' | 'maybe'
   /** The HTTP status, where there was one. */
   readonly status: number | undefined
 
   constructor(
-    code: string,
+    code: RequestFailure,
     message: string,
     facts: { executed: 'no' | 'maybe'; status?: number; cause?: unknown },
   ) {

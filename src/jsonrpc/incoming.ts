@@ -1,5 +1,5 @@
 import type { Exchange, HttpRequest, Principal } from './channel.js'
-import type { RpcError } from './errors.js'
+import { type RpcError, withCode } from './errors.js'
 import type { Id, Request, SentMessage, SentResponse } from './message.js'
 import type { RequestOptions } from './outgoing.js'
 
@@ -91,7 +91,12 @@ export class Incoming implements SentResponse {
   /** Asks the caller something on the way its call came; ends when the call does. */
   ask(method: string, params: unknown, options: RequestOptions = {}): Promise<unknown> {
     if (this.#state === 'answered')
-      return Promise.reject(new Error('This call has been answered: it can ask nothing more'))
+      return Promise.reject(
+        withCode(
+          'CALL_ENDED',
+          new Error('The request has its response: nothing more can be asked'),
+        ),
+      )
     this.#questions ??= new AbortController()
     const signals = [this.signal, this.#questions.signal]
     if (options.signal !== undefined) signals.push(options.signal)

@@ -1,6 +1,6 @@
 import { Budget } from './budget.js'
 import { type Channel, ChannelExchange, type Exchange, type Receiver, rerouted } from './channel.js'
-import { ChannelClosed, INVALID_REQUEST, RpcError } from './errors.js'
+import { ChannelClosed, INVALID_REQUEST, RpcError, withCode } from './errors.js'
 import { callHook, ignore } from './hook.js'
 import { IncomingCalls, type IncomingOptions, type PeerPort } from './incoming-calls.js'
 import {
@@ -85,9 +85,10 @@ export class Peer implements Receiver, PeerPort {
 
   closed(error?: Error): void {
     if (this.#closed !== undefined) return
-    this.#closed = new ChannelClosed(
-      error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`,
-    )
+    this.#closed =
+      error === undefined
+        ? new ChannelClosed('The connection is closed')
+        : new ChannelClosed(`The connection broke: ${error.message}`, { cause: error })
     this.#outgoing?.drop(this.#closed)
     this.#incoming.drop(this.#closed)
     this.#options.onClosed?.(error)
@@ -153,7 +154,8 @@ export class Peer implements Receiver, PeerPort {
 
   /** The other side does not want this call's answer any more. */
   cancel(id: Id, reason: string | undefined): void {
-    this.#incoming.cancel(id, new Error(reason ?? 'The caller has cancelled the request'))
+    const message = reason ?? 'The request was cancelled'
+    this.#incoming.cancel(id, withCode('CANCELLED', new Error(message)))
   }
 
   /** Nothing more is received: what has been asked, or will be, stays without an answer. */
@@ -221,7 +223,10 @@ export class Peer implements Receiver, PeerPort {
     if (mute && id !== undefined)
       this.#outgoing?.fail(
         id,
-        new TypeError(`The answer cannot be read: ${error.message}`, { cause: error }),
+        withCode(
+          'INVALID_RESPONSE',
+          new TypeError(`Invalid response: ${error.message}`, { cause: error }),
+        ),
       )
     if (mute || !this.#options.answersGarbage) return exchange.reply()
     const frame = encodeError(id, error, this.#options.unreadableId?.() ?? 'null')

@@ -47,11 +47,9 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
 
 /** Why a value could not be checked to its end, where that is its own fault; rethrows anything else. */
 function notChecked(error: unknown): string {
-  const isRange = error instanceof RangeError
-  if (error instanceof TooDeep || (isRange && error.message.includes('call stack')))
-    return 'is nested too deeply to be checked'
-  // A Map has a largest size, and so has a string.
-  if (isRange) return 'is too large to be checked'
+  if (error instanceof TooDeep) return 'is nested too deeply to be checked'
+  // The stack is full, or a Map or a string has reached its maximum size: the engine gives no code for either.
+  if (error instanceof RangeError) return 'is nested too deeply or too large to be checked'
   throw error
 }
 

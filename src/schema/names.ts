@@ -1,33 +1,43 @@
-/** Throws where a member is given that there is not: most of these are slips of the pen. `known` has a member for each name. */
-export function checkNames(
-  where: string,
-  given: object,
-  known: Readonly<Record<string, true>>,
-): void {
+type Words<Text extends string> = Text extends `${infer First} ${infer Rest}`
+  ? First | Words<Rest>
+  : Text
+
+/**
+ * The members of an interface as one text: `namesOf<Options>()('host port')`. TypeScript types are gone at run time, so
+ * the names are written once more; this does not compile unless they are exactly those of the interface.
+ */
+export function namesOf<Options>() {
+  return <const Text extends string>(
+    names: Text &
+      ([keyof Options] extends [Words<Text>] ? unknown : Exclude<keyof Options, Words<Text>>) &
+      ([Words<Text>] extends [keyof Options] ? unknown : keyof Options),
+  ): Text => names
+}
+
+/** Throws if an option does not exist, with the name that was probably meant. JavaScript would ignore a typo silently. */
+export function checkNames(where: string, given: object, known: string): void {
+  const names = known.split(' ')
   for (const name of Object.keys(given)) {
-    if (Object.hasOwn(known, name)) continue
-    const names = Object.keys(known)
+    if (names.includes(name)) continue
     const meant = nearest(name, names)
-    throw new TypeError(
-      `${where}: there is no "${name}"; ${meant === undefined ? `there are ${names.join(', ')}` : `did you mean "${meant}"?`}`,
-    )
+    const advice =
+      meant === undefined ? `the options are ${names.join(', ')}` : `did you mean "${meant}"?`
+    const error = new TypeError(`${where}: unknown option "${name}"; ${advice}`)
+    throw Object.assign(error, { code: 'UNKNOWN_OPTION' })
   }
 }
 
-/** Throws where a member is probably meant to be another, which is not there; whoever wants to may have members of their own. */
-export function checkTypos(
-  given: object,
-  known: Readonly<Record<string, true>>,
-  fail: (problem: string) => Error,
-): void {
+/** Throws if a member of a definition is probably a typo of another one that is missing. Definitions may have members of their own. */
+export function checkTypos(given: object, known: string, fail: (problem: string) => Error): void {
+  const names = known.split(' ')
   for (const name of Object.keys(given)) {
-    if (Object.hasOwn(known, name)) continue
-    // Who slips begins with the right letter, or with the next: "beta" is not "meta".
-    const missing = Object.keys(known).filter(
+    if (names.includes(name)) continue
+    // A typo rarely changes the first letter: "beta" is not "meta".
+    const missing = names.filter(
       (word) => !Object.hasOwn(given, word) && word.slice(0, 2).includes(name.charAt(0)),
     )
     const meant = nearest(name, missing, ({ length }) => (length < 6 ? 1 : 2))
-    if (meant !== undefined) throw fail(`there is no "${name}"; did you mean "${meant}"?`)
+    if (meant !== undefined) throw fail(`unknown member "${name}"; did you mean "${meant}"?`)
   }
 }
 

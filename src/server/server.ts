@@ -6,7 +6,7 @@ import {
   type LogLevel,
 } from '../protocol/model.js'
 import { isObject } from '../jsonrpc/message.js'
-import { checkNames } from '../schema/names.js'
+import { checkNames, namesOf } from '../schema/names.js'
 import type { StateOptions } from './ask.js'
 import type { Call, Caller } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
@@ -93,27 +93,9 @@ export interface Server {
   readonly unexpectedErrors: 'result' | 'protocol'
 }
 
-const OPTIONS = {
-  name: true,
-  version: true,
-  title: true,
-  description: true,
-  websiteUrl: true,
-  icons: true,
-  instructions: true,
-  tools: true,
-  resources: true,
-  prompts: true,
-  handle: true,
-  onInitialized: true,
-  cache: true,
-  state: true,
-  pageSize: true,
-  logLevel: true,
-  unsupportedRevision: true,
-  invalidArguments: true,
-  unexpectedErrors: true,
-} as const satisfies Record<keyof ServerOptions, true>
+const OPTIONS = namesOf<ServerOptions>()(
+  'name version title description websiteUrl icons instructions tools resources prompts handle onInitialized cache state pageSize logLevel unsupportedRevision invalidArguments unexpectedErrors',
+)
 
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
   unsupportedRevision: ['negotiate', 'echo', 'reject'],

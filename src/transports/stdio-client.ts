@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Framing } from '../framing/detect.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
+import { withCode } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { detached } from '../jsonrpc/weight.js'
@@ -119,14 +120,15 @@ export class ProcessChannel implements Channel {
         receiver.frame(frame)
       },
       garbage: (error, head, tail) => {
-        if (error.message.includes('Content-Length framing'))
-          this.#ending.garbage ??= 'Content-Length: …'
         if (head !== '') note(head)
         receiver.garbage(error, head, tail)
       },
       closed: () => {}, // a broken pipe: what the process does next will say more
     })
-    const closed = () => receiver.closed(this.#closing ? undefined : new Error(this.diagnose()))
+    const closed = () =>
+      receiver.closed(
+        this.#closing ? undefined : withCode('SERVER_EXITED', new Error(this.diagnose())),
+      )
     void this.exited.then(closed)
     // A server that has closed its output will not answer any more, though it may live on.
     void this.#streams.ended.then(() => setTimeout(closed, GRACE).unref())

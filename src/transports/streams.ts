@@ -204,9 +204,11 @@ export class StreamChannel implements Channel {
 
   #hand(frame: Frame): void {
     if (typeof frame === 'string') this.#receiver?.frame(frame)
-    else if (frame.kind === 'too-long')
-      this.#receiver?.garbage(errorOf(frame), frame.head, frame.tail)
-    else this.#receiver?.garbage(errorOf(frame), '', '')
+    else {
+      const head = 'head' in frame ? frame.head : ''
+      const tail = 'tail' in frame ? frame.tail : ''
+      this.#receiver?.garbage(errorOf(frame), head, tail)
+    }
   }
 
   #flush(): void {

@@ -132,7 +132,7 @@ describe('ccmcp list', () => {
       ...node(server('lists'), 'long'),
     ])
     expect(stderr).toMatch(
-      /tools\/list failed: The answer cannot be read: .* bytes; at most 100000 are taken\n/,
+      /tools\/list failed: Invalid response: .* bytes; at most 100000 are taken\n/,
     )
     expect(code).toBe(1)
   })

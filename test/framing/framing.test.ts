@@ -119,7 +119,11 @@ describe('lines', () => {
 
   it('answers Content-Length framing once when lines are forced', () => {
     const stream = lsp('{"a":1}') + '\n' + lsp('{"b":2}') + '\n'
-    expect(one(stream, 'lines')).toEqual([{ kind: 'wrong-framing' }, '{"a":1}', '{"b":2}'])
+    expect(one(stream, 'lines')).toEqual([
+      { kind: 'wrong-framing', head: 'Content-Length: 7' },
+      '{"a":1}',
+      '{"b":2}',
+    ])
   })
 })
 

@@ -103,7 +103,7 @@ describe('ccmcp serve --http', () => {
     [
       'tokens that cannot be read',
       ['--tokens', file('broken.json', '[{"token":"secret"')],
-      'is no JSON',
+      'is not JSON at position',
     ],
     [
       'a program that serves by itself',
@@ -147,6 +147,9 @@ describe('ccmcp serve --http', () => {
       },
     )
     other.close()
-    expect([status, stderr]).toEqual([2, expect.stringContaining(`Port ${port} is in use`)])
+    expect([status, stderr]).toEqual([
+      2,
+      expect.stringContaining(`Port ${port} is in use; choose another with --port`),
+    ])
   })
 })

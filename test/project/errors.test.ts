@@ -31,6 +31,57 @@ const FOREIGN: Readonly<Record<string, string>> = {
   '-32042': 'ccmcp asks instead',
 }
 
+/** Codes of errors that are not sent: those of the union types in jsonrpc/errors.ts. */
+const typed = [
+  ...readFileSync(`${root}src/jsonrpc/errors.ts`, 'utf8').matchAll(/^  \| '([A-Z_]+)'$/gm),
+].map(([, code]) => code)
+const sources = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts') && name !== 'jsonrpc/errors.ts')
+  .map((name) => readFileSync(`${root}src/${name}`, 'utf8'))
+  .join('\n')
+
+describe('the string codes in docs/errors.md', () => {
+  const listed = [...page.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, code]) => code)
+
+  it('are those of ErrorCode, in alphabetical order', () => {
+    expect(typed).toContain('CHANNEL_CLOSED')
+    expect(listed).toEqual(typed.toSorted())
+  })
+
+  it('are all used', () => {
+    const used = `${sources}\n${readFileSync(`${root}src/jsonrpc/errors.ts`, 'utf8').replaceAll(/^  \| '.*$/gm, '')}`
+    expect(typed.filter((code) => !used.includes(`'${code}'`))).toEqual([])
+  })
+
+  it('include every code that an error is created with', () => {
+    const created = [
+      ...sources.matchAll(
+        /(?:withCode|new RequestFailed)\(\s*'(\w+)'|\bcode(?:: ErrorCode)?(?:: | = )'([A-Z_]+)'/g,
+      ),
+    ].map(([, first, second]) => first ?? second)
+    expect(created.length).toBeGreaterThan(15)
+    expect(created.filter((code) => !listed.includes(code))).toEqual([])
+  })
+})
+
+describe('the error handling of src', () => {
+  const SEARCH =
+    /\.message\s*(?:===|!==)(?!\s*(?:''|typeof))|\b(?:reason|message)\.(?:includes|match|search|endsWith)\(|\.(?:test|exec)\(\s*\w+\.message/g
+
+  it('tells errors apart by their codes, not by their messages', () => {
+    expect(sources.match(SEARCH) ?? []).toEqual([])
+  })
+
+  it.each([
+    "error.message.includes('in use')",
+    "reason.includes('EADDRINUSE')",
+    "error.message === 'x'",
+    '/ at position/.exec(error.message)',
+  ])('would be reported for %s', (code) => {
+    expect(code).toMatch(SEARCH)
+  })
+})
+
 describe('docs/errors.md', () => {
   it('has every code of the code', () => {
     const used = new Set([

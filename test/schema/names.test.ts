@@ -3,15 +3,27 @@ import { describe, expect, it } from 'vitest'
 import { connect, memory, stdio } from '../../src/client.js'
 import { httpHandler, listen } from '../../src/http.js'
 import { type ServerOptions, createServer, prompt, resource, tool } from '../../src/index.js'
-import { nearest } from '../../src/schema/names.js'
+import { namesOf, nearest } from '../../src/schema/names.js'
 import { serve, serveStdio } from '../../src/stdio.js'
 
-/* What JavaScript lets pass, and TypeScript does not always see: a name that means nothing. */
+/* Misspelt options and members: JavaScript ignores them silently, and TypeScript does not see all of them. */
 
 const server = createServer({ name: 's', version: '1' })
 const streams = { input: new PassThrough(), output: new PassThrough() }
 
-describe('an option that there is not', () => {
+it('does not compile a list of names that is not that of the interface', () => {
+  interface Options {
+    host: string
+    port?: number
+  }
+  expect(namesOf<Options>()('host port')).toBe('host port')
+  // @ts-expect-error: "port" is missing
+  namesOf<Options>()('host')
+  // @ts-expect-error: "path" is not an option
+  namesOf<Options>()('host port path')
+})
+
+describe('an unknown option', () => {
   it.each<[string, (options: object) => unknown, string, string]>([
     [
       'createServer',
@@ -31,18 +43,19 @@ describe('an option that there is not', () => {
     ['listen', (wrong) => listen(server, { port: 0, ...wrong }), 'prot', 'port'],
     ['connect', (wrong) => connect(memory(server), wrong), 'revison', 'revision'],
     ['stdio', (wrong) => stdio('node', [], wrong), 'environment', ''],
-  ])('is refused by %s', async (where, give, wrong, meant) => {
+  ])('is rejected by %s', async (where, give, wrong, meant) => {
     const refused = async () => await give({ [wrong]: 1 })
     await expect(refused()).rejects.toThrow(TypeError)
     await expect(refused()).rejects.toThrow(
       meant === ''
-        ? `${where}: there is no "${wrong}"; there are cwd, env, stderr, framing, maxMessage, patience`
-        : `${where}: there is no "${wrong}"; did you mean "${meant}"?`,
+        ? `${where}: unknown option "${wrong}"; the options are cwd, env, stderr, framing, maxMessage, patience`
+        : `${where}: unknown option "${wrong}"; did you mean "${meant}"?`,
     )
+    await expect(refused()).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
   })
 })
 
-it('compares only words of about the same length', () => {
+it('compares only words of about the same length: the cost is bounded', () => {
   // To compare these two letter by letter would take minutes.
   expect(nearest('x'.repeat(2000), ['y'.repeat(1_000_000)])).toBeUndefined()
   expect(nearest('helo', ['x'.repeat(1_000_000), 'hello'])).toBe('hello')
@@ -78,13 +91,13 @@ describe('a member of a definition', () => {
       'argument',
       'arguments',
     ],
-  ])('of %s is refused where another is meant', (where, give, wrong, meant) => {
+  ])('of %s is rejected if it is probably a typo', (where, give, wrong, meant) => {
     expect(() => give({ [wrong]: 'x' })).toThrow(
-      `${where}: there is no "${wrong}"; did you mean "${meant}"?`,
+      `${where}: unknown member "${wrong}"; did you mean "${meant}"?`,
     )
   })
 
-  it('may be of your own', () => {
+  it('may be one that ccmcp does not know', () => {
     const own = {
       data: 1,
       tags: ['a'],

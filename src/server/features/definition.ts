@@ -9,6 +9,8 @@ import { reference } from '../reference.js'
 
 /* What tools, resources and prompts have in common. */
 
+export const SHARED_MEMBERS = 'name title description icons meta visible scopes'
+
 interface Facts {
   title?: unknown
   description?: unknown

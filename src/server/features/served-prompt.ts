@@ -1,8 +1,8 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { PromptListing } from '../../protocol/model.js'
-import { checkTypos } from '../../schema/names.js'
+import { checkTypos, namesOf } from '../../schema/names.js'
 import type { Prompt, PromptArgument } from '../define.js'
-import { checkFacts, listable, present } from './definition.js'
+import { SHARED_MEMBERS, checkFacts, listable, present } from './definition.js'
 
 /** A prompt, ready to be listed and built. */
 export interface ServedPrompt {
@@ -10,17 +10,7 @@ export interface ServedPrompt {
   readonly listing: PromptListing
 }
 
-const MEMBERS = {
-  name: true,
-  title: true,
-  description: true,
-  icons: true,
-  meta: true,
-  visible: true,
-  scopes: true,
-  arguments: true,
-  build: true,
-} as const satisfies Record<keyof Prompt, true>
+const MEMBERS = namesOf<Prompt>()(`${SHARED_MEMBERS} arguments build`)
 
 type Fail = (problem: string) => Error
 

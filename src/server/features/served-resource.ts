@@ -1,10 +1,10 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
-import { checkTypos } from '../../schema/names.js'
+import { checkTypos, namesOf } from '../../schema/names.js'
 import type { Resource } from '../define.js'
 import { UriTemplate } from '../uri-template.js'
 import { foldUri, normalizeUri } from '../uri.js'
-import { checkFacts, listable, present } from './definition.js'
+import { SHARED_MEMBERS, checkFacts, listable, present } from './definition.js'
 
 /** A resource, or a template of resources, ready to be listed and read. */
 export interface ServedResource {
@@ -18,24 +18,9 @@ export interface ServedResource {
   readonly folded: string
 }
 
-const MEMBERS = {
-  uri: true,
-  name: true,
-  title: true,
-  description: true,
-  mimeType: true,
-  size: true,
-  annotations: true,
-  icons: true,
-  meta: true,
-  visible: true,
-  scopes: true,
-  cache: true,
-  anyPath: true,
-  read: true,
-  list: true,
-  complete: true,
-} as const satisfies Record<keyof Resource, true>
+const MEMBERS = namesOf<Resource>()(
+  `${SHARED_MEMBERS} uri mimeType size annotations cache anyPath read list complete`,
+)
 
 export function prepareResource(
   definition: Resource,

@@ -1,12 +1,12 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { ToolListing } from '../../protocol/model.js'
 import type { HeaderParameter } from '../../schema/headers.js'
-import { checkTypos } from '../../schema/names.js'
+import { checkTypos, namesOf } from '../../schema/names.js'
 import { type Checker, type Schema, checker, headersOf } from '../../schema/standard.js'
 import type { Call } from '../call.js'
 import type { Tool } from '../define.js'
 import { Semaphore } from '../semaphore.js'
-import { checkFacts, listable, present } from './definition.js'
+import { SHARED_MEMBERS, checkFacts, listable, present } from './definition.js'
 
 /** A tool, ready to be listed and called. */
 export interface ServedTool {
@@ -20,23 +20,9 @@ export interface ServedTool {
   readonly headers: readonly HeaderParameter[]
 }
 
-const MEMBERS = {
-  name: true,
-  title: true,
-  description: true,
-  annotations: true,
-  icons: true,
-  meta: true,
-  visible: true,
-  scopes: true,
-  timeout: true,
-  concurrency: true,
-  maxResult: true,
-  queue: true,
-  input: true,
-  output: true,
-  run: true,
-} as const satisfies Record<keyof Tool, true>
+const MEMBERS = namesOf<Tool>()(
+  `${SHARED_MEMBERS} annotations timeout concurrency maxResult queue input output run`,
+)
 
 /** What is called so on the wire, and otherwise in a definition. */
 const WIRE_NAMES = { inputSchema: 'input', outputSchema: 'output', _meta: 'meta' }

@@ -6,6 +6,7 @@ import {
 } from 'node:http'
 import { type ServerOptions, createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import { withCode } from '../../jsonrpc/errors.js'
 import { inTurn } from './node-turns.js'
 import { NodeContext } from './node-context.js'
 import { UnsentResponses } from './unsent-responses.js'
@@ -165,9 +166,8 @@ function createSecure(
 }
 
 function inUse(port: number, cause: Error): Error {
-  return new Error(`Port ${port} is in use; choose another one, or 0 for any that is free`, {
-    cause,
-  })
+  const message = `Port ${port} is in use; choose another one, or 0 for any that is free`
+  return withCode('EADDRINUSE', new Error(message, { cause }))
 }
 
 function text(pem: string | Uint8Array): string {
