@@ -17,6 +17,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { transformSync } from 'esbuild'
 import { rolldown } from 'rolldown'
+import { CHUNKS } from './layers.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const aside = join(root, `dist.${process.pid}`)
@@ -39,6 +40,11 @@ const minify = {
   compress: true,
   mangle: { keepNames: { function: true, class: true } },
   codegen: { removeWhitespace: true },
+}
+
+/** A pattern for paths within src as one for paths on disk, also those of Windows. */
+function onDisk({ source }) {
+  return new RegExp(source.replace('^', 'src\\/').replaceAll('\\/', '[\\\\/]'))
 }
 
 /** Breaks lines: Node prints the source line of an error, which must not be the whole file. */
@@ -86,17 +92,7 @@ async function bundles() {
     sourcemap: true,
     minifyInternalExports: false,
     codeSplitting: {
-      groups: [
-        {
-          name: 'core',
-          test: /src[\\/](framing[\\/](?!event-stream)|(jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!http|memory|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
-        },
-        { name: 'options', test: /src[\\/]cli[\\/](options|command|servers|settings)\.ts/ },
-        {
-          name: 'connecting',
-          test: /src[\\/](client[\\/]|client\.ts|transports[\\/]stdio-(client|diagnosis))/,
-        },
-      ],
+      groups: Object.entries(CHUNKS).map(([name, files]) => ({ name, test: onDisk(files) })),
     },
   })
   await bundle.close()

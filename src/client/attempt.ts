@@ -1,3 +1,4 @@
+import { within } from '../jsonrpc/deadline.js'
 import { ChannelClosed, RpcError } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import { isThenable } from '../jsonrpc/message.js'
@@ -98,14 +99,14 @@ export class Attempt {
     try {
       const probing = probe(this.session, newest, pending)
       let probed = await within(probeTimeout, probing)
-      if (probed === undefined) {
-        const alive = this.session.request('ping', undefined, pending).then(nothing, nothing)
+      if (probed === 'late') {
+        const alive = this.session.request('ping', undefined, pending).then(late, late)
         probed = await within(
           Math.min(STARTING * probeTimeout, timeout),
           Promise.race([probing, alive]),
         )
       }
-      if (probed === undefined)
+      if (probed === 'late')
         return await this.#initializeBesideProbe(probing, {
           ...times,
           probeTimeout,
@@ -136,7 +137,7 @@ export class Attempt {
     let problem: unknown
     try {
       const reached = await Promise.race([initializing, accepted])
-      if (reached !== undefined) return reached
+      if (reached !== 'late') return reached
     } catch (error) {
       if (!(error instanceof RpcError || error instanceof ChannelClosed)) throw error
       problem = error
@@ -145,12 +146,13 @@ export class Attempt {
     if (problem instanceof ChannelClosed) {
       // It has ended because of what it was sent.
       await this.#reopen()
-      return probed?.kind === 'modern'
+      return probed !== 'late' && probed.kind === 'modern'
         ? await this.#insist(probed.reached.revision, times)
         : await this.#initialize(undefined, times)
     }
-    if (probed?.kind === 'modern') return probed.reached
-    throw probed?.kind === 'failed' ? probed.error : problem
+    if (probed === 'late') throw problem
+    if (probed.kind === 'modern') return probed.reached
+    throw probed.kind === 'failed' ? probed.error : problem
   }
 
   #initialize(wanted: Revision | undefined, { timeout, signal }: Times): Promise<ServerDetails> {
@@ -171,22 +173,9 @@ function isServerExit(error: unknown): boolean {
   return cause instanceof Error && 'code' in cause && cause.code === 'SERVER_EXITED'
 }
 
-function nothing(): undefined {
-  return undefined
-}
-
-/** What the promise becomes, or undefined where that takes longer. */
-async function within<Value>(
-  milliseconds: number,
-  promise: Promise<Value>,
-): Promise<Value | undefined> {
-  // A timer would take it for none.
-  if (milliseconds >= 2 ** 31) return await promise
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<undefined>(
-    (resolve) => (timer = setTimeout(resolve, milliseconds, undefined)),
-  )
-  return await Promise.race([promise, late]).finally(() => clearTimeout(timer))
+/** The server responds, but not to `server/discover` in time. */
+function late(): 'late' {
+  return 'late'
 }
 
 function withSignal(timeout: number, signal: AbortSignal | undefined): CallOptions {

@@ -15,9 +15,22 @@ export interface DeadlineOptions {
   busy?: () => boolean
 }
 
-/** A longer time, or an endless one, a timer would take for none. */
+/** `setTimeout` fires immediately for 2^31 ms and more, and for Infinity: these mean no limit here. */
 function isTime(milliseconds: number | undefined): milliseconds is number {
   return milliseconds !== undefined && milliseconds < 2 ** 31
+}
+
+/** The value of a promise, or `late` if it takes longer than so many milliseconds. */
+export async function within<Value>(
+  milliseconds: number,
+  promise: Promise<Value>,
+): Promise<Value | 'late'> {
+  if (!isTime(milliseconds)) return promise
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(resolve, milliseconds, 'late')
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
 /** The time a request has. Signs of life begin it anew, up to a cap. */

@@ -6,6 +6,7 @@ import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { projectProgress } from '../protocol/revisions/project.js'
+import { nextTurn } from '../runtime.js'
 import type { Answers, Asking, Question, AskContext, StepValue } from './ask.js'
 import { type Log, isWanted, makeLog, logEntryOf, sendLog } from './log.js'
 import type { ToolSlot } from './tool-slot.js'
@@ -71,10 +72,6 @@ export interface Connection {
   readonly logLevel: LogLevel | undefined
   report(report: LogEntry): void
 }
-
-/** Not every runtime has turns of its own. */
-const nextTurn: (run: () => void) => unknown =
-  typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
 
 export class ServedCall implements Call {
   readonly #incoming: Incoming

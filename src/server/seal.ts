@@ -1,3 +1,5 @@
+import { toBase64Url } from '../jsonrpc/base64.js'
+
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
@@ -21,7 +23,7 @@ export class Seal {
       key,
       encoder.encode(text),
     )
-    return toText(iv) + toText(new Uint8Array(sealed))
+    return toBase64Url(iv) + toBase64Url(new Uint8Array(sealed))
   }
 
   /** The text, or undefined where it was not sealed here and for this purpose. One of more than `maxLength` characters is not looked at. */
@@ -78,17 +80,10 @@ async function keyOf(secret: string): Promise<Key> {
   return await crypto.subtle.importKey('raw', bits, 'AES-GCM', false, ['encrypt', 'decrypt'])
 }
 
-function toText(bytes: Uint8Array): string {
-  let binary = ''
-  for (let at = 0; at < bytes.length; at += 0x8000)
-    binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000))
-  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
-}
-
 function fromText(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
   const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
   // The last character has bits that say nothing: there is one way to write them.
-  if (toText(bytes) !== text) throw new TypeError('This is not how it was written')
+  if (toBase64Url(bytes) !== text) throw new TypeError('This is not how it was written')
   return bytes
 }

@@ -1,4 +1,5 @@
 import type { Channel, Principal } from '../jsonrpc/channel.js'
+import { within } from '../jsonrpc/deadline.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
 import type { Incoming } from '../jsonrpc/incoming.js'
@@ -13,6 +14,7 @@ import {
 } from '../jsonrpc/message.js'
 import { Peer, type PeerOptions } from '../jsonrpc/peer.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
+import { reference } from '../jsonrpc/reference.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
@@ -33,7 +35,6 @@ import { dispatch } from './dispatch.js'
 import { isWanted, makeLog, logEntryOf, sendLog } from './log.js'
 import { through } from './middleware.js'
 import { open } from './opening.js'
-import { reference } from './reference.js'
 import type { LogMessage } from './registry.js'
 import type { Server } from './server.js'
 import { askContextOf } from './ask-context.js'
@@ -143,12 +144,7 @@ export class ServerSession implements PeerOptions {
   async drain(deadline: number): Promise<void> {
     this.#peer.stopListening()
     this.#watching?.endStreams()
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, deadline)
-    })
-    await Promise.race([this.#peer.idle(), late])
-    clearTimeout(timer)
+    await within(deadline, this.#peer.idle())
     this.#watching?.closeStreams()
     this.#peer.abandon(
       new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'),

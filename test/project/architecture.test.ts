@@ -2,40 +2,15 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { CHUNKS, MAY_IMPORT, MAY_USE_NODE } from '../../scripts/layers.mjs'
 
-/* The house rules of ARCHITECTURE.md, read off the imports themselves. */
+/* The layers of ARCHITECTURE.md (scripts/layers.mjs), compared with the imports of src. */
 
 const src = fileURLToPath(new URL('../../src/', import.meta.url))
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .map((name) => name.replaceAll('\\', '/'))
   .toSorted()
-
-/** Folders, each with the folders (or modules) that it may import. */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  framing: [],
-  schema: [],
-  jsonrpc: [],
-  protocol: ['jsonrpc'],
-  server: ['protocol', 'schema', 'jsonrpc'],
-  client: ['protocol', 'schema', 'jsonrpc', 'version.ts'],
-  transports: [
-    'framing',
-    'jsonrpc',
-    'protocol/revisions',
-    'protocol/errors.ts',
-    'protocol/meta.ts',
-    'stores',
-    'auth',
-  ],
-  stores: [],
-  auth: ['jsonrpc', 'jose'],
-  bundled: ['index.ts', 'stdio.ts', 'version.ts'],
-  harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
-}
-/** Where Node's own modules may be used. */
-const MAY_USE_NODE =
-  /^(?:transports\/(?:stdio-|http\/(?:client\/)?node)|stdio\.ts$|cli|harness\/|bundled\/)/
 
 interface Import {
   from: string
@@ -65,21 +40,22 @@ const folderOf = (file: string) => file.split('/')[0] ?? ''
 
 export function forbidden({ from, to }: Import): boolean {
   if (to.startsWith('node:')) return !MAY_USE_NODE.test(from)
-  const allowed = MAY_IMPORT[folderOf(from)]
-  if (allowed === undefined || folderOf(to) === folderOf(from)) return false
+  if (!from.includes('/') || folderOf(to) === folderOf(from)) return false
+  const allowed = MAY_IMPORT[folderOf(from)] ?? []
+  if (allowed === 'any') return false
   return !allowed.some((name) => to === name || to.startsWith(`${name}/`))
 }
 
 describe('imports', () => {
-  it('are seen at all', () => {
+  it('are found in the sources', () => {
     expect(imports.length).toBeGreaterThan(80)
     expect(imports).toContainEqual({ from: 'serving.ts', to: 'server/session.ts' })
     expect(imports).toContainEqual({ from: 'cli/main.ts', to: 'cli/demo.ts' })
   })
-  it('obey the plan', () => {
+  it('are those that scripts/layers.mjs allows', () => {
     expect(imports.filter(forbidden).map(({ from, to }) => `${from} imports ${to}`)).toEqual([])
   })
-  it('would be caught if they did not', () => {
+  it('that are not allowed would be reported', () => {
     const bad: Import[] = [
       { from: 'framing/lines.ts', to: 'jsonrpc/message.ts' },
       { from: 'jsonrpc/peer.ts', to: 'protocol/model.ts' },
@@ -88,22 +64,27 @@ describe('imports', () => {
       { from: 'transports/memory.ts', to: 'server/server.ts' },
       { from: 'bundled/ccmcp.ts', to: 'server/server.ts' },
       { from: 'schema/lint.ts', to: 'zod' },
+      { from: 'unlisted/file.ts', to: 'jsonrpc/message.ts' },
     ]
     expect(bad.filter((each) => !forbidden(each))).toEqual([])
   })
-  it('exist', () => {
+  it('are listed for every folder of src, and for no other', () => {
+    const present = files.filter((file) => file.includes('/')).map(folderOf)
+    expect(Object.keys(MAY_IMPORT).toSorted()).toEqual([...new Set(present)].toSorted())
+  })
+  it('lead to files that exist', () => {
     const missing = imports.filter(({ to }) => to.endsWith('.ts') && !files.includes(to))
     expect(missing).toEqual([])
   })
-  it('make no circle', () => {
+  it('have no cycle', () => {
     const edges = new Map<string, string[]>()
-    // Types vanish at run time, but a circle of types is a muddle as well.
+    // Type imports count too, though they are gone at run time.
     for (const { from, to } of imports) edges.set(from, [...(edges.get(from) ?? []), to])
     const done = new Set<string>()
-    const circles: string[] = []
+    const cycles: string[] = []
     const visit = (file: string, path: readonly string[]) => {
       if (path.includes(file)) {
-        circles.push([...path.slice(path.indexOf(file)), file].join(' → '))
+        cycles.push([...path.slice(path.indexOf(file)), file].join(' → '))
         return
       }
       if (done.has(file)) return
@@ -111,12 +92,40 @@ describe('imports', () => {
       done.add(file)
     }
     for (const file of files) visit(file, [])
-    expect(circles).toEqual([])
+    expect(cycles).toEqual([])
   })
 })
 
-describe('words', () => {
-  it("keeps revisions' dates in protocol/revisions", () => {
+describe('Node', () => {
+  /** Ways to Node's modules and globals other than an import. */
+  const NODE = /\bgetBuiltinModule\b|\bprocess\s*(?:\?\.|\.|\[)|\brequire\(|\bcreateRequire\b/
+  const usesNode = (code: string) =>
+    NODE.test(code.replaceAll(/\/\*.*?\*\//gs, '').replaceAll(/\/\/.*/g, ''))
+
+  it('is not used by files that run in any runtime', () => {
+    const portable = files.filter((file) => !MAY_USE_NODE.test(file))
+    expect(portable.length).toBeGreaterThan(100)
+    expect(portable.filter((file) => usesNode(readFileSync(join(src, file), 'utf8')))).toEqual([])
+  })
+  it.each([
+    "globalThis.process?.getBuiltinModule?.('node:fs')",
+    'process.nextTick(run)',
+    "process['env']",
+    "require('fs')",
+  ])('would be noticed in %s', (code) => {
+    expect(usesNode(code)).toBe(true)
+  })
+})
+
+describe('the core bundle', () => {
+  it('imports no module of Node', () => {
+    const core = imports.filter(({ from, to }) => CHUNKS.core.test(from) && to.startsWith('node:'))
+    expect(core).toEqual([])
+  })
+})
+
+describe('the source files', () => {
+  it('name revision dates in protocol/revisions only', () => {
     const dated = files
       .filter((file) => !file.startsWith('protocol/revisions/'))
       .filter((file) => {
@@ -125,14 +134,14 @@ describe('words', () => {
       })
     expect(dated).toEqual([])
   })
-  it('has no drawers', () => {
+  it('are not called utils, helpers or the like', () => {
     expect(
       files.filter((file) =>
         /(?:^|\/)(?:utils?|helpers?|common|manager|base|types)\.ts$/.test(file),
       ),
     ).toEqual([])
   })
-  it('has at most 400 lines of code in a file', () => {
+  it('have at most 400 lines of code', () => {
     const isCode = (line: string) => !/^\s*(?:$|\/\/|\/\*|\*)/.test(line)
     const long = files.filter(
       (file) => readFileSync(join(src, file), 'utf8').split('\n').filter(isCode).length > 400,

@@ -66,7 +66,7 @@ describe('the string codes in docs/errors.md', () => {
 
 describe('the error handling of src', () => {
   const SEARCH =
-    /\.message\s*(?:===|!==)(?!\s*(?:''|typeof))|\b(?:reason|message)\.(?:includes|match|search|endsWith)\(|\.(?:test|exec)\(\s*\w+\.message/g
+    /(?<!typeof \w+)\.message\s*(?:===|!==)(?!\s*'')|\b(?:reason|message)\.(?:includes|match|search|endsWith)\(|\.(?:test|exec)\(\s*\w+\.message/g
 
   it('tells errors apart by their codes, not by their messages', () => {
     expect(sources.match(SEARCH) ?? []).toEqual([])

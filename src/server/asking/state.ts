@@ -1,3 +1,4 @@
+import { toBase64 } from '../../jsonrpc/base64.js'
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import type { AskContext } from '../ask.js'
 import type { Recorded } from './steps.js'
@@ -62,7 +63,7 @@ function refused(reason: string): RpcError {
 export async function digest(value: unknown): Promise<string> {
   const bytes = new TextEncoder().encode(canonical(value))
   const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
-  return btoa(String.fromCharCode(...hash))
+  return toBase64(hash)
 }
 
 function canonical(value: unknown): string {

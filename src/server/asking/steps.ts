@@ -1,22 +1,13 @@
 import { ignore } from '../../jsonrpc/hook.js'
+import { asyncStorage } from '../../runtime.js'
 import { type Json, type StepValue, Suspended } from '../ask.js'
 import { ToolError, isToolError } from '../failure.js'
 
 /** What a step came to: its value, or the words of its ToolError. */
 export type Recorded = { readonly value?: Json } | { readonly error: string }
 
-interface Storage {
-  run<Result>(store: Steps, run: () => Result): Result
-  getStore(): Steps | undefined
-}
-
-/** Tells whose step code runs within, also after it has waited; where the runtime cannot, it is not told. */
-const within: Storage | undefined = makeStorage()
-
-function makeStorage(): Storage | undefined {
-  const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
-  return hooks === undefined ? undefined : new hooks.AsyncLocalStorage<Steps>()
-}
+/** The steps of the call whose step is running; undefined if the runtime cannot tell. */
+const within = asyncStorage<Steps>()
 
 /** The steps of one call: each is run once, and remembered where the call is run again. */
 export class Steps {

@@ -5,7 +5,7 @@ import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { INSUFFICIENT_SCOPE } from '../../protocol/errors.js'
 import type { CacheHint } from '../../protocol/model.js'
 import type { Caller } from '../call.js'
-import { reference } from '../reference.js'
+import { reference } from '../../jsonrpc/reference.js'
 
 /* What tools, resources and prompts have in common. */
 

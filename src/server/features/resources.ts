@@ -1,3 +1,4 @@
+import { toBase64 } from '../../jsonrpc/base64.js'
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
@@ -218,7 +219,7 @@ function contentsOf(value: unknown, uri: string, mimeType: string | undefined): 
   const type = mimeType === undefined ? {} : { mimeType }
   return items.map((item, index) => {
     if (typeof item === 'string') return { uri, ...type, text: item }
-    if (item instanceof Uint8Array) return { uri, ...type, blob: base64(item) }
+    if (item instanceof Uint8Array) return { uri, ...type, blob: toBase64(item) }
     const { text, blob } = isObject(item) ? item : {}
     if (
       !isObject(item) ||
@@ -231,14 +232,7 @@ function contentsOf(value: unknown, uri: string, mimeType: string | undefined): 
       if (item[name] !== undefined && typeof item[name] !== 'string')
         throw new TypeError(`contents[${index}].${name} must be a string`)
     return blob instanceof Uint8Array
-      ? { uri, ...type, ...item, blob: base64(blob) }
+      ? { uri, ...type, ...item, blob: toBase64(blob) }
       : { uri, ...type, ...item }
   })
-}
-
-function base64(bytes: Uint8Array): string {
-  let binary = ''
-  for (let at = 0; at < bytes.length; at += 0x8000)
-    binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000))
-  return btoa(binary)
 }

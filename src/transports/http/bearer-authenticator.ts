@@ -7,7 +7,7 @@ import { INSUFFICIENT_SCOPE, UNAUTHORIZED } from '../../protocol/errors.js'
 import type { Authenticator } from './authenticator.js'
 import { HttpError, unavailable } from './http-error.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import { within } from './within.js'
+import { within } from '../../jsonrpc/deadline.js'
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
 /** How long a client waits for its token to be verified. */

@@ -1,6 +1,7 @@
 import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import type { Id, Message, Request, UnreadableId } from '../../jsonrpc/message.js'
+import { reference } from '../../jsonrpc/reference.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { AdmittedRequest } from './admitted-request.js'
 import { readBody } from './body.js'
@@ -109,13 +110,13 @@ export class Endpoint {
   }
 
   readonly #fail = (visit: HttpContext, error: unknown): void => {
-    const reference = crypto.randomUUID().slice(0, 8)
+    const id = reference()
     this.#options.report({
       level: 'error',
-      message: `An HTTP request failed (reference ${reference})`,
+      message: `An HTTP request failed (reference ${id})`,
       error,
     })
-    refuse(visit, new HttpError(500, `Internal error (reference ${reference})`))
+    refuse(visit, new HttpError(500, `Internal error (reference ${id})`))
   }
 
   #enter(visit: HttpContext): void {

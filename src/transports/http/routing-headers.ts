@@ -1,3 +1,4 @@
+import { toBase64 } from '../../jsonrpc/base64.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, type Request, isObject } from '../../jsonrpc/message.js'
@@ -146,5 +147,5 @@ function encode(value: string): string {
     !value.startsWith('=?base64?')
   )
     return value
-  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(value)))}?=`
+  return `=?base64?${toBase64(new TextEncoder().encode(value))}?=`
 }

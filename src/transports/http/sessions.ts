@@ -6,7 +6,7 @@ import type { Budgets } from './budgets.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
 import { newGeneration } from './session-id.js'
 import { type HttpSession, type SessionFacts, openingBytes } from './session.js'
-import { within } from './within.js'
+import { within } from '../../jsonrpc/deadline.js'
 
 export interface SessionsOptions {
   /** How many there may be. */

@@ -1,3 +1,5 @@
+import { toBase64 } from '../../../jsonrpc/base64.js'
+
 /* https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#value-encoding */
 
 const PLAIN = /^(?:[!-~](?:[ -~]*[!-~])?)?$/
@@ -7,7 +9,5 @@ const SENTINEL = /^=\?base64\?.*\?=$/
 export function encodeHeaderValue(value: string | number | boolean): string {
   const text = String(value)
   if (PLAIN.test(text) && !SENTINEL.test(text)) return text
-  let binary = ''
-  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte)
-  return `=?base64?${btoa(binary)}?=`
+  return `=?base64?${toBase64(new TextEncoder().encode(text))}?=`
 }

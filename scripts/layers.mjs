@@ -1,0 +1,43 @@
+// The layers of src/, in one place: test/project/architecture.test.ts checks the imports against them, and build.mjs
+// bundles by them. Paths are relative to src/ and written with "/".
+
+/**
+ * What each folder may import besides its own files: folders and files of src, and packages. `any`: everything.
+ * @type {Readonly<Record<string, readonly string[] | 'any'>>}
+ */
+export const MAY_IMPORT = {
+  framing: [],
+  schema: [],
+  jsonrpc: [],
+  protocol: ['jsonrpc'],
+  server: ['protocol', 'schema', 'jsonrpc', 'runtime.ts'],
+  client: ['protocol', 'schema', 'jsonrpc', 'version.ts'],
+  transports: [
+    'framing',
+    'jsonrpc',
+    'protocol/revisions',
+    'protocol/errors.ts',
+    'protocol/meta.ts',
+    'stores',
+    'auth',
+  ],
+  stores: [],
+  auth: ['jsonrpc', 'jose'],
+  bundled: ['index.ts', 'stdio.ts', 'version.ts'],
+  harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
+  cli: 'any',
+}
+
+/** Files that may use Node: its modules (`node:*`), `process` and what leads to them. All others run in any runtime. */
+export const MAY_USE_NODE =
+  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime)\.ts$|cli|harness\/|bundled\/)/
+
+/**
+ * Files that are bundled together. `core` is what a server loads before its first response: `ccmcp` and `ccmcp/stdio`
+ * are that one file. What is needed later, or by clients only, stays out of it.
+ */
+export const CHUNKS = {
+  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|protocol|schema)\/|server\/(?!asking)|transports\/(?!http|memory|stdio-(?:client|diagnosis|isolated))|(?:index|stdio|serving|runtime|version)\.ts)/,
+  options: /^cli\/(?:options|command|servers|settings)\.ts/,
+  connecting: /^(?:client\/|client\.ts|transports\/stdio-(?:client|diagnosis))/,
+}
