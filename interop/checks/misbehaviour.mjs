@@ -88,7 +88,7 @@ async function silent(t) {
   const server = observe(t, script('servers/silent.mjs'), { patience: PATIENCE })
   await t.step('error', async () => {
     const begin = Date.now()
-    await fails(server, IMPATIENT, /No answer within 1000 ms to initialize/, /does not answer/)
+    await fails(server, IMPATIENT, /No response within 1000 ms to initialize/, /does not answer/)
     const took = Date.now() - begin
     assert.ok(took >= 1300 && took < 4000, `it took ${took} ms`)
     return `after ${took} ms`
@@ -343,7 +343,7 @@ async function late(t) {
   })
   await t.step('late answer ignored', async () => {
     await until(
-      () => server.seen.reports.some(({ message }) => message.includes('answer to no request')),
+      () => server.seen.reports.some(({ message }) => message.includes('unknown id')),
       'the answer came',
       6000,
     )

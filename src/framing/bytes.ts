@@ -1,8 +1,8 @@
-// `ignoreBOM` keeps a byte order mark in the text: only the start of a stream may have one.
+// `ignoreBOM: true` keeps a byte order mark in the text: it is dropped only at the start of the stream, by the reader.
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const lenient = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** The text of the bytes, or undefined where they are not UTF-8. */
+/** The text of the bytes, or undefined if they are not UTF-8. */
 export function decode(bytes: Uint8Array): string | undefined {
   try {
     return strict.decode(bytes)
@@ -11,15 +11,12 @@ export function decode(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The readable part of the beginning of a message; only for diagnosis. */
+/** Decodes leniently, for diagnosis and ASCII headers: invalid bytes become U+FFFD. */
 export function decodeHead(bytes: Uint8Array): string {
   return lenient.decode(bytes)
 }
 
-/**
- * Where the first byte stands that is not UTF-8 (the decoder does not tell).
- * Runs only after `decode` has failed. Table 3-7 of the Unicode standard.
- */
+/** The offset of the first byte that is not UTF-8 (Unicode standard, table 3-7). TextDecoder does not report it; called only after `decode` failed. */
 export function invalidOffset(bytes: Uint8Array): number {
   let at = 0
   while (at < bytes.length) {
@@ -34,9 +31,11 @@ function characterSize(bytes: Uint8Array, at: number): number {
   const lead = bytes[at] ?? 0
   if (lead < 0x80) return 1
   if (lead < 0xc2 || lead > 0xf4) return 0
-  const size = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
+  let size = 4
+  if (lead < 0xe0) size = 2
+  else if (lead < 0xf0) size = 3
   for (let i = 1; i < size; i++) {
-    // Past the end the byte is missing: just as wrong as a bad one.
+    // A missing byte at the end counts as invalid.
     const byte = bytes[at + i] ?? 0
     let low = 0x80
     let high = 0xbf
@@ -51,14 +50,13 @@ function characterSize(bytes: Uint8Array, at: number): number {
   return size
 }
 
-/** Pieces of at least this size are kept as they are; smaller ones are copied together. */
+/** Chunks of at least LARGE bytes are stored as they are; smaller ones are copied into blocks of SMALL bytes. */
 const LARGE = 4096
 const SMALL = 16 * 1024
 
 /**
- * Bytes of one message that come in pieces. They are joined once, when all are
- * there, so that a message costs linear time and little more than its size,
- * however small the pieces are.
+ * Collects the chunks of one message and joins them once, when it is complete: time is linear, and memory little more
+ * than the size of the message, however small the chunks are.
  */
 export class ChunkBuffer {
   #parts: Uint8Array[] = []
@@ -90,7 +88,7 @@ export class ChunkBuffer {
     return whole
   }
 
-  /** Lets go of everything but the beginning; `tail` is shown what goes by. */
+  /** Drops everything but the first `size` bytes; `tail` gets all of it first. */
   keepHead(size: number, tail: Tail): void {
     this.#flush()
     const parts = this.#parts
@@ -120,7 +118,7 @@ export class ChunkBuffer {
   }
 }
 
-/** The last bytes of a message, whatever the size of its pieces. */
+/** Keeps the last bytes of a message, whatever the size of its chunks. */
 export class Tail {
   readonly #bytes: Uint8Array
   #length = 0
@@ -138,7 +136,7 @@ export class Tail {
     this.#length = kept + added.length
   }
 
-  /** A view of them, good until the next `add`. */
+  /** A view of these bytes, valid until the next `add`. */
   take(): Uint8Array {
     const bytes = this.#bytes.subarray(0, this.#length)
     this.#length = 0

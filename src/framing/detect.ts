@@ -10,8 +10,9 @@ const BRACE = 0x7b
 const WHITE_SPACE = new Set([0x20, 0x09, 0x0a, 0x0d])
 
 /**
- * Reads in the framing that was asked for, or in the one that the first bytes
- * show, and encodes in kind. Until they have shown it, lines are spoken.
+ * Reads and writes frames in the configured framing. With `auto`, the first bytes received decide, and until then lines
+ * are written. MCP has one JSON message per line; some clients send Content-Length headers, as in the Language Server
+ * Protocol.
  */
 export class Framer implements FrameReader {
   readonly #limits: FrameLimits
@@ -23,7 +24,7 @@ export class Framer implements FrameReader {
   constructor(framing: Framing, limits: FrameLimits) {
     this.#limits = limits
     if (framing === 'lines') this.#reader = new LineReader(limits)
-    if (framing === 'content-length') this.#speakHeaders()
+    if (framing === 'content-length') this.#useHeaders()
   }
 
   push(chunk: Uint8Array): void {
@@ -31,17 +32,17 @@ export class Framer implements FrameReader {
       this.#reader.push(chunk)
       return
     }
-    // Almost every client begins with a brace.
+    // Fast path: almost every client begins with a brace.
     if (chunk[0] === BRACE && this.#held.length === 0) {
       this.#held.push(chunk)
       this.#settle('lines')
       return
     }
-    // White space at the beginning is nothing to either reader.
+    // Both framings ignore white space at the start.
     const start = this.#held.length > 0 ? 0 : chunk.findIndex((byte) => !WHITE_SPACE.has(byte))
     if (start === -1) return
     this.#held.push(chunk.subarray(start))
-    // One byte is one character here: only ASCII is of interest.
+    // One character per byte: only ASCII matters here.
     for (const byte of chunk.subarray(start, start + ENOUGH - this.#seen.length))
       this.#seen += String.fromCharCode(byte)
     const framing = recognise(this.#seen)
@@ -59,20 +60,20 @@ export class Framer implements FrameReader {
 
   #settle(framing: 'lines' | 'content-length'): void {
     if (framing === 'lines') this.#reader = new LineReader(this.#limits)
-    else this.#speakHeaders()
+    else this.#useHeaders()
     for (const chunk of this.#held) this.#reader?.push(chunk)
     this.#held = []
   }
 
-  #speakHeaders(): void {
+  #useHeaders(): void {
     this.#reader = new HeaderReader(this.#limits)
     this.encode = encodeWithHeader
   }
 }
 
-/** Which framing a stream speaks that begins so; undefined while it could be either. */
+/** The framing of a stream that begins with these bytes; undefined while it could be either. */
 function recognise(bytes: string): 'lines' | 'content-length' | undefined {
-  // A byte order mark, as single bytes, and white space behind it.
+  // Skips a byte order mark (one character per byte) and the white space after it.
   const start = bytes.replace(/^\xef\xbb\xbf[ \t\r\n]*/, '').toLowerCase()
   if (HEADER_STARTS.some((header) => start.startsWith(header))) return 'content-length'
   const open =

@@ -1,19 +1,19 @@
 /*
- * Server-sent events, both ways.
+ * Server-sent events: encoding and parsing.
  * https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
  */
 
-/** One event. Without data it only carries an id or a time: nobody is told of it. */
+/** One event. Without data it only sets the last event id or the reconnection time. */
 export interface StreamEvent {
   data?: string
   id?: string
-  /** Its name; `message` where there is none. */
+  /** The event type; `message` if there is none. */
   event?: string
-  /** Milliseconds after which to come back. */
+  /** Reconnection time in milliseconds. */
   retry?: number
 }
 
-/** An event as text. A message of JSON is one line of data, which line-based readers rely upon. */
+/** Encodes an event. A JSON message is one `data` line, which simple line-based readers rely on. */
 export function encodeEvent({ id, event, retry, data }: StreamEvent): string {
   let text = ''
   if (id !== undefined) text += `id: ${id}\n`
@@ -23,7 +23,7 @@ export function encodeEvent({ id, event, retry, data }: StreamEvent): string {
   return `${text}\n`
 }
 
-/** A line that every reader ignores: it keeps the connection from looking idle. */
+/** A comment, which every reader ignores: keeps proxies from closing an idle connection. */
 export const KEEP_ALIVE = ':\n\n'
 
 function isOneLine(data: string): boolean {
@@ -37,12 +37,12 @@ function linesOf(data: string): string {
     .join('')
 }
 
-/** Told of an event that is longer than is taken in. */
+/** Thrown for an event beyond the maximum length. */
 export class EventTooLong extends Error {
   override readonly name = 'EventTooLong'
 }
 
-/** A push parser: `push(bytes)`, then `next()` until it gives nothing. Also events without data come out, if they have an id or a time. */
+/** A push parser: `push(bytes)`, then `next()` until it returns undefined. Also returns events without data if they have an id or a reconnection time. */
 export class EventStreamParser {
   readonly #maxLength: number
   readonly #decoder = new TextDecoder()
@@ -50,7 +50,7 @@ export class EventStreamParser {
   #queue: string[] = []
   #text = ''
   #at = 0
-  /** The parts of a line whose end has not come. */
+  /** The parts of a line that is not complete. */
   #parts: string[] = []
   #partial = 0
   #afterReturn = false
@@ -58,17 +58,17 @@ export class EventStreamParser {
   #length = 0
   #current: StreamEvent = {}
 
-  /** `maxLength`: the most characters of one event. */
+  /** `maxLength`: maximum characters of one event. */
   constructor(maxLength = 32 * 1024 * 1024) {
     this.#maxLength = maxLength
   }
 
   push(bytes: Uint8Array): void {
-    // The decoder drops a byte order mark at the start, as the standard says.
+    // The decoder drops a byte order mark at the start, as the standard demands.
     this.#queue.push(this.#decoder.decode(bytes, { stream: true }))
   }
 
-  /** The next event that is whole. Throws where one is too long. */
+  /** The next complete event. Throws EventTooLong. */
   next(): StreamEvent | undefined {
     for (let line = this.#line(); line !== undefined; line = this.#line()) {
       if (line === '') {
@@ -79,7 +79,7 @@ export class EventStreamParser {
     return undefined
   }
 
-  /** A line ends with LF, CR or CR LF, which may come in two pieces. */
+  /** The next complete line. It ends with LF, CR or CR LF, which may be split between two chunks. */
   #line(): string | undefined {
     for (;;) {
       if (this.#at >= this.#text.length) {

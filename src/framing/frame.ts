@@ -1,42 +1,39 @@
-/**
- * What a frame reader hands out: the text of one message, or the reason why
- * some bytes were not a message. Readers know bytes and UTF-8, nothing of JSON.
- */
+/** What a frame reader returns: the text of one message, or why some bytes are not one. Readers know bytes and UTF-8, not JSON. */
 export type Frame = string | Fault
 
 export type Fault =
-  /** A message longer than the limit; `head` and `tail` are its ends, what is between was skipped unseen. */
+  /** A message longer than the limit; only its first and last bytes were kept, as `head` and `tail`. */
   | { kind: 'too-long'; size: number; limit: number; head: string; tail: string }
   /** A message with a byte that is not UTF-8, at `offset` within the message. */
   | { kind: 'not-utf8'; offset: number }
-  /** A header block that does not say how long its message is. */
+  /** A header block without a valid Content-Length. */
   | { kind: 'bad-header'; reason: string }
   /** Content-Length framing where one message per line is expected; `head` is the first header. */
   | { kind: 'wrong-framing'; head: string }
   /** The input ended in the middle of a message. */
   | { kind: 'truncated'; missing: number }
 
-/** A push parser: bytes go in by `push`, frames come out by `next`. */
+/** A push parser without I/O: `push(bytes)`, then `next()` until it returns undefined. Memory is bounded by the limits. */
 export interface FrameReader {
   push(chunk: Uint8Array): void
-  /** No more bytes will come. */
+  /** The input has ended. */
   end(): void
-  /** The next frame, or undefined until more bytes come. */
+  /** The next frame, or undefined until more bytes are pushed. */
   next(): Frame | undefined
 }
 
 export interface FrameLimits {
-  /** The longest message in bytes that is taken in. */
+  /** Maximum bytes of a message. */
   maxBytes: number
 }
 
-/** How a message is put on the wire. */
+/** Adds the framing to a message. */
 export type Encoder = (message: string) => string
 
-/** How much of each end of an over-long message is kept, so that its id may be read. */
+/** Bytes kept of the start and of the end of a message beyond the limit: the request id is probably among them. */
 export const HEAD_BYTES = 4096
 
-/** Frames that are read but not yet taken. */
+/** Frames that were read and not yet returned. */
 export class FrameQueue {
   #frames: Frame[] = []
   #taken = 0

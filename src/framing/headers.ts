@@ -10,7 +10,7 @@ import {
 
 const NEWLINE = 0x0a
 const MAX_HEADER_BYTES = 8192
-/** A name, as HTTP has them, and a colon. */
+/** A field name as in HTTP, and a colon. */
 const HEADER = /^[\w!#$%&'*+.^`|~-]+[ \t]*:/
 const LENGTH = /^content-length$/i
 const RESTART = 'content-length:'
@@ -25,12 +25,12 @@ type State =
   | { at: 'header'; lines: number; bytes: number; length?: number; fault?: string }
   /** Reading `length` bytes of a message. */
   | { at: 'body'; length: number }
-  /** Passing over a message that is too long; its head is kept. */
+  /** Skipping a message beyond the limit; its head is kept. */
   | { at: 'skip'; length: number; left: number }
-  /** Passing over bytes of unknown meaning until the next Content-Length. */
+  /** Skipping bytes until the next Content-Length: the framing was lost. */
   | { at: 'lost'; matched: number }
 
-/** Messages behind `Content-Length: N` headers, as in the Language Server Protocol. */
+/** Reads messages with `Content-Length: N` headers, as in the Language Server Protocol. After an invalid header it continues at the next one. */
 export class HeaderReader implements FrameReader {
   readonly #maxBytes: number
   readonly #ready = new FrameQueue()
@@ -64,7 +64,7 @@ export class HeaderReader implements FrameReader {
     }
   }
 
-  /** Uses some bytes of the chunk and says how many. */
+  /** Consumes bytes of the chunk; returns how many. */
   #step(chunk: Uint8Array): number {
     const state = this.#state
     switch (state.at) {
@@ -93,10 +93,10 @@ export class HeaderReader implements FrameReader {
   #header(chunk: Uint8Array, state: State & { at: 'header' }): number {
     const newline = chunk.indexOf(NEWLINE)
     const end = newline === -1 ? chunk.length : newline
-    const room = MAX_HEADER_BYTES - state.bytes
-    if (end > room) {
+    const left = MAX_HEADER_BYTES - state.bytes
+    if (end > left) {
       this.#lose(`no message header within ${MAX_HEADER_BYTES} bytes`)
-      return room
+      return left
     }
     state.bytes += end
     this.#partial.add(chunk.subarray(0, end))
@@ -105,7 +105,8 @@ export class HeaderReader implements FrameReader {
       .replace(/^\ufeff/, '')
       .trim()
     if (line !== '' && !HEADER.test(line)) {
-      // At once: who speaks lines never sends the empty one behind a header. It may hold the start of one.
+      // Reported immediately: a client that sends JSON lines never sends the empty line that ends a header. The line may
+      // contain the start of the next header, so it is pushed again.
       this.#lose(`${JSON.stringify(line.slice(0, 60))} is not a header`)
       this.push(encoder.encode(`${line}\n`))
     } else if (line !== '') this.#headerLine(line, state)
@@ -116,7 +117,7 @@ export class HeaderReader implements FrameReader {
   #headerLine(line: string, state: State & { at: 'header' }): void {
     state.lines++
     const colon = line.indexOf(':')
-    if (!LENGTH.test(line.slice(0, colon).trim())) return // other headers mean nothing here
+    if (!LENGTH.test(line.slice(0, colon).trim())) return // other headers are ignored
     const value = line.slice(colon + 1).trim()
     const length = /^\d+$/.test(value) ? Number(value) : Number.NaN
     if (!Number.isSafeInteger(length))
@@ -158,7 +159,7 @@ export class HeaderReader implements FrameReader {
     this.#state = { at: 'lost', matched: 0 }
   }
 
-  /** Finds the next `Content-Length:`. Its only `c` is the first letter, so a mismatch never hides a match. */
+  /** Finds the next `Content-Length:`. It has only one `c`, its first letter, so after a mismatch no earlier start is missed. */
   #search(chunk: Uint8Array, state: State & { at: 'lost' }): number {
     for (let i = 0; i < chunk.length; i++) {
       const letter = (chunk[i] ?? 0) | 0x20

@@ -15,16 +15,15 @@ const BOM = '\ufeff'
 export const encodeLine: Encoder = (message) => message + '\n'
 
 /**
- * One message a line, as MCP has it: the only line end is `\n` (a `\r` before
- * it is white space to JSON), so U+2028 and its kin are ordinary characters.
- * Lines that begin and end in one chunk are decoded together.
+ * Reads one message per line, the framing of MCP's stdio transport. Only `\n` ends a line: a `\r` before it is white space
+ * in JSON, and U+2028 is an ordinary character. Lines that begin and end within one chunk are decoded together.
  */
 export class LineReader implements FrameReader {
   readonly #maxBytes: number
   readonly #ready = new FrameQueue()
-  /** The beginning of a line whose end has not come yet. */
+  /** The beginning of a line that is not complete. */
   readonly #partial = new ChunkBuffer()
-  /** The size so far of an over-long line that is being skipped; its head is in `#partial`. */
+  /** The size so far of a line beyond the limit that is being skipped; its head is in `#partial`. */
   #skipped: number | undefined
   #tail: Tail | undefined
   #first = true
@@ -59,11 +58,11 @@ export class LineReader implements FrameReader {
     if (this.#partial.length > 0 || this.#skipped !== undefined) this.#endLine()
   }
 
-  /** `bytes` holds whole lines, without the last newline. */
+  /** `bytes` has complete lines, without the last newline. */
   #wholeLines(bytes: Uint8Array): void {
     const text = bytes.length <= this.#maxBytes ? decode(bytes) : undefined
     if (text === undefined) {
-      // A line in here is not UTF-8 or may be too long: take them one by one.
+      // A line is not UTF-8 or may be too long: decode them one by one.
       let start = 0
       while (start <= bytes.length) {
         const newline = bytes.indexOf(NEWLINE, start)
@@ -131,7 +130,7 @@ export class LineReader implements FrameReader {
       this.#first = false
       if (line.startsWith(BOM)) line = line.slice(1)
     }
-    // Almost every line begins with a brace; look closer only at the others.
+    // Fast path: almost every line begins with a brace.
     if (line.charCodeAt(0) !== BRACE) {
       if (/^[ \t\r]*$/.test(line)) return
       if (/^content-(length|type)\s*:/i.test(line)) {

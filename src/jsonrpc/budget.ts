@@ -1,4 +1,4 @@
-/** A number of bytes that may be held at once. What is taken counts in the parent as well, such as the one that all sessions share. */
+/** A limit on the bytes held at a time. What is taken also counts in the parent, such as the budget that all sessions share. */
 export class Budget {
   readonly max: number
   #parent: Budget | undefined
@@ -13,19 +13,19 @@ export class Budget {
     return this.#used
   }
 
-  /** Whether nothing is left, here or in a parent. */
+  /** Whether this budget or a parent is used up. */
   get full(): boolean {
     return this.#used >= this.max || this.#parent?.full === true
   }
 
-  /** Takes some of it; false where there is not enough left, here or in a parent. */
+  /** Takes bytes if they fit here and in every parent; otherwise takes none and returns false. */
   take(bytes: number): boolean {
     if (!this.fits(bytes)) return false
     this.charge(bytes)
     return true
   }
 
-  /** Takes some of it, also where that is more than is left: for what is held already. */
+  /** Takes bytes even beyond the limit: for what is in memory already. */
   charge(bytes: number): void {
     this.#used += bytes
     this.#parent?.charge(bytes)
@@ -35,7 +35,7 @@ export class Budget {
     this.charge(-bytes)
   }
 
-  /** Gives everything back to the parent, and no longer counts there. */
+  /** Returns everything to the parent and detaches from it. */
   close(): void {
     this.#parent?.give(this.#used)
     this.#parent = undefined

@@ -3,43 +3,43 @@ import type { RpcError } from './errors.js'
 import { callHook, ignore } from './hook.js'
 import type { Id, Message, SentMessage, SentResponse } from './message.js'
 
-/** A pipe of messages between two peers. What crosses it is their text. */
+/** A bidirectional pipe of messages between two peers. What crosses it are frames: the text of each message. */
 export interface Channel {
   /**
-   * Sends one message: its text, and what it is where the sender knows (not for text that is relayed or made up by a
-   * test). A closed channel drops it.
+   * Sends one message: its text and, if the sender has it, the message itself (a relay has only the text). A closed
+   * channel drops it.
    */
   send(frame: string, message?: SentMessage): void
   /**
-   * Cancels a request that was sent, where the transport has a way of its own, such as closing the stream of an HTTP
-   * response. False: a notification is to be sent instead.
+   * Cancels a sent request in the transport's own way, such as closing the HTTP response stream. False: the transport
+   * has none, so `notifications/cancelled` must be sent.
    */
   cancel?(id: Id): boolean
-  /** Whether the other side does not read: what is sent now has to wait. */
+  /** Whether the other side is not reading, so that what is sent now is buffered. */
   readonly congested?: boolean
-  /** What the other side may make this one hold, in bytes: until a request is answered, and beyond that. */
+  /** Limits on the bytes that the other side can make this one hold: for requests in progress, and beyond them (subscriptions). */
   readonly pending?: Budget | undefined
   readonly retained?: Budget | undefined
   /** Starts delivery; called once. */
   receive(receiver: Receiver): void
-  /** Sends what is queued, then closes. */
+  /** Sends what is buffered, then closes. */
   close(): Promise<void>
 }
 
 /**
- * Where one message came from, on a channel on which answers have a way of
- * their own: an HTTP request. All that belongs to the message goes there.
+ * The return path of one received message. On most transports it is the channel itself (`ChannelExchange`); over HTTP it
+ * is the response to the POST. Everything that belongs to the message is sent through it.
  */
 export interface Exchange {
-  /** Sends what belongs to a request before its answer: progress, a log message, a question. */
+  /** Sends what belongs to a request before its response: progress, a log message, an elicitation request. */
   send(frame: string, message?: SentMessage): void
-  /** Called once, at the end: with the response, or without one where there is none. A batch has only a frame. */
+  /** Called once, at the end: with the response, or with nothing for a notification or a cancelled request. A batch has only a frame. */
   reply(frame?: string, response?: SentResponse): void
-  /** Whether the other side does not read. */
+  /** Whether the other side is not reading. */
   readonly congested?: boolean
-  /** Lets go of the connection before the answer: the other side will come back for the rest. Where that is not possible, nothing happens. */
+  /** Closes the connection before the response; the client reconnects for the rest. Does nothing on transports that cannot resume. */
   release?(): void
-  /** On whose behalf the message was sent, as far as the transport has made sure of it. */
+  /** The authenticated sender, if the transport has authenticated one. */
   readonly principal?: Principal
   /** The HTTP request that carried the message; undefined on other transports. */
   readonly http?: HttpRequest | undefined
@@ -47,23 +47,23 @@ export interface Exchange {
 
 /** The HTTP request that carried a message, without its credentials. */
 export interface HttpRequest {
-  /** Names in lower case. A header that was sent several times has its values joined by a comma. */
+  /** By lower-case name. The values of a repeated header are joined by a comma. */
   readonly headers: HttpHeaders
 }
 
 export type HttpHeaders = Readonly<Partial<Record<string, string>>>
 
-/** Somebody whose identity has been verified. */
+/** An authenticated caller. */
 export interface Principal {
-  /** Unique among all who may call. */
+  /** Unique among all callers. */
   readonly id: string
   readonly scopes: readonly string[]
-  /** When this is not so any more, in milliseconds since 1970. */
+  /** When the authentication expires, in milliseconds since 1970. */
   readonly expires?: number
   readonly claims?: Readonly<Record<string, unknown>>
 }
 
-/** Throws where a value is no principal: not everything that makes one was checked by a compiler. */
+/** Throws if a value is not a principal: verifiers may be written in JavaScript. */
 export function checkPrincipal(source: string, principal: Principal): void {
   const { id, scopes } = Object(principal) as Partial<Principal>
   if (
@@ -77,15 +77,15 @@ export function checkPrincipal(source: string, principal: Principal): void {
 }
 
 export interface Receiver {
-  /** With what was read of it, where the channel had to look into it already. */
+  /** One received message; `message` is given by channels that had to parse it already. */
   frame(frame: string, exchange?: Exchange, message?: Message): void
-  /** Resolves when more messages can be taken in; undefined where they can be now. Where it is not heeded, requests are refused instead. */
+  /** Backpressure: a promise that resolves when more messages can be accepted; undefined if they can be now. A channel that does not wait gets requests rejected instead. */
   ready?(): Promise<void> | undefined
-  /** Bytes that were no message: why, and the ends of them where they may tell more. */
+  /** Bytes that are not a message: why, and their first and last characters, from which the request id may be read. */
   garbage(error: RpcError, head: string, tail: string): void
-  /** A request that was sent gets no response; the channel goes on. HTTP: a status of 401, 404 or 5xx, a broken stream. */
+  /** A sent request gets no response, though the channel stays open. HTTP: status 401, 404 or 5xx, a broken stream. */
   failed?(id: Id, error: Error): void
-  /** Nothing more will come. With an error, the channel broke. */
+  /** Nothing more will be received; with an error if the channel broke. */
   closed(error?: Error): void
 }
 
@@ -95,9 +95,8 @@ export interface Tapped {
 }
 
 /**
- * The same channel, with every frame shown to `observe` as it passes. Where that
- * fails, the frame passes all the same, and `failed` is told. A channel that
- * nobody taps has no trace of this.
+ * Wraps a channel so that `observe` sees every frame in both directions. An exception in `observe` goes to `failed` and
+ * never stops the frame. A channel without a tap has no overhead.
  */
 export function tap(
   channel: Channel,
@@ -154,7 +153,7 @@ function tapExchange(exchange: Exchange, watch: (tapped: Tapped) => void): Excha
   })
 }
 
-/** The same exchange, by other ways. */
+/** The same exchange with another `send` and `reply`. */
 export function rerouted(
   exchange: Exchange,
   send: Exchange['send'],
@@ -163,7 +162,7 @@ export function rerouted(
   return new Rerouted(exchange, send, reply)
 }
 
-/* Classes, not literals with getters: each of those would be a shape of its own, which costs more than all the rest of a call. */
+/* Classes instead of object literals with getters: V8 gives each such literal its own hidden class, which costs more than the rest of a call. */
 
 class Rerouted implements Exchange {
   readonly send: Exchange['send']
@@ -191,7 +190,7 @@ class Rerouted implements Exchange {
   }
 }
 
-/** Most channels have one way for everything. */
+/** The exchange of channels that carry everything on one connection, such as stdio. */
 export class ChannelExchange implements Exchange {
   readonly principal?: Principal
   readonly #channel: Channel

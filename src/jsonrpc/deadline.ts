@@ -7,11 +7,11 @@ export class Timeout extends Error {
 }
 
 export interface DeadlineOptions {
-  /** Milliseconds without a sign of life. */
+  /** Milliseconds without progress. */
   idle: number
-  /** Milliseconds in all, however many signs of life there are. */
+  /** Milliseconds in total, regardless of progress. */
   total?: number
-  /** Whether it is ourselves who keep the other side waiting: then silence is no fault of its. */
+  /** Whether this side is still handling a request of the other side, which then cannot make progress. */
   busy?: () => boolean
 }
 
@@ -33,7 +33,7 @@ export async function within<Value>(
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
-/** The time a request has. Signs of life begin it anew, up to a cap. */
+/** The timeout of a request. Progress notifications restart it, up to a maximum in total (specification: basic/lifecycle, Timeouts). */
 export class Deadline {
   readonly #options: DeadlineOptions
   #idle: ReturnType<typeof setTimeout> | undefined
@@ -50,10 +50,10 @@ export class Deadline {
     this.#expired = expired
     this.#wait()
     if (isTime(total))
-      this.#total = setTimeout(() => this.#expire(`within ${total} ms in all`), total)
+      this.#total = setTimeout(() => this.#expire(`within ${total} ms in total`), total)
   }
 
-  /** A sign of life. */
+  /** Restarts the idle timeout: the other side has made progress. */
   extend(): void {
     if (this.#expired === undefined) return
     this.#extended = true
@@ -82,6 +82,6 @@ export class Deadline {
   #expire(when: string): void {
     const expired = this.#expired
     this.stop()
-    expired?.(new Timeout(`No answer ${when}`))
+    expired?.(new Timeout(`No response ${when}`))
   }
 }

@@ -1,8 +1,8 @@
 import { isThenable } from './message.js'
 
 /**
- * Calls user code whose result is not waited for. What it throws, now or later, goes to `failed`;
- * it never reaches the caller, and never ends the process as an unhandled rejection.
+ * Calls user code whose result is not awaited: a tap, a listener, a log. What it throws or rejects with goes to `failed`;
+ * it never reaches the caller and never becomes an unhandled rejection, which would end the process.
  */
 export function callHook(hook: () => unknown, failed: (error: unknown) => void): void {
   try {
@@ -12,18 +12,18 @@ export function callHook(hook: () => unknown, failed: (error: unknown) => void):
     try {
       failed(error)
     } catch {
-      // There is nobody left to tell.
+      // The error handler fails too: nothing is left to report to.
     }
   }
 }
 
-/** The same promise; a rejection that nobody handles does not end the process. */
+/** The same promise, marked as handled: if it rejects and nobody awaits it, the process lives. */
 export function handled<Value>(promise: Promise<Value>): Promise<Value> {
   promise.catch(ignore)
   return promise
 }
 
-/** Goes on with a value: at once where it is there, otherwise when it comes. */
+/** Continues with a value: immediately if it is there, otherwise when its promise resolves. Saves a microtask on the hot path. */
 export function andThen<Value, Next>(
   value: Value | Promise<Value>,
   use: (value: Value) => Next | Promise<Next>,

@@ -17,49 +17,49 @@ import { truncate } from './truncate.js'
 import { detached, weightOf } from './weight.js'
 
 export interface IncomingOptions {
-  /** Serves one request: a result, or a promise of one. What it throws is answered as an error. */
+  /** Handles a received request: returns its result, or a promise of it. An exception becomes an error response. */
   onRequest(call: Incoming): unknown
-  /** Whether a request is served at once, also while others wait. */
+  /** Whether a request is served even while others are queued (`ping`). */
   urgent?(request: Request): boolean
-  /** The most calls under way or waiting; more are refused (default 10,000). */
+  /** Maximum calls in progress or queued; more get an error (default 10,000). */
   maxInFlight?: number
-  /** A name for a failure that is told instead of its reason, and stands in the log beside it. */
+  /** Creates the reference that an internal error and its log line share, where callers must not see the reason. */
   reference?(): string
 }
 
-/** The end of the conversation that calls come in at. */
+/** What `IncomingCalls` needs of its peer. */
 export interface PeerPort {
-  /** Whether answers have to wait, because the other side does not read. */
+  /** Whether responses are buffered because the other side is not reading. */
   readonly congested: boolean
   /** The bytes that calls in progress may hold. */
   readonly pending: Budget
-  /** Whether a request of our own has not been answered. */
+  /** Whether a request of our own is pending. */
   readonly asking: boolean
   /** Sends a request of our own. */
   request(method: string, params: unknown, options: RequestOptions): Promise<unknown>
-  /** Takes what concerns no caller. */
+  /** Writes to the log. */
   tell(report: LogEntry): void
 }
 
-/** The most handlers that run at once; other calls wait their turn. */
+/** Maximum handlers running at a time; other calls are queued. */
 const MAX_RUNNING = 256
-/** How many milliseconds nothing is read because too much is in progress, unless a call ends. */
+/** Maximum milliseconds for which reading pauses while the pending budget is used up and no call ends. */
 const PATIENCE = 1000
 
-/** Every request that this side is serving: each gets exactly one answer, unless it is cancelled. */
+/** All received requests in progress. Each gets exactly one response, unless it is cancelled. */
 export class IncomingCalls implements CallHost {
   readonly #options: IncomingOptions
   readonly #side: PeerPort
-  /** Calls without an answer, by their ids. Made when there is one: most are answered at once. */
+  /** Calls without a response, by id. Created on first use: most calls get their response synchronously. */
   #open: Map<Id, Incoming> | undefined
-  /** Those of them whose handlers have not been started. */
+  /** Queued calls: their handlers have not been started. */
   #waiting: Set<Incoming> | undefined
-  /** Calls whose handlers have not returned, unless they only wait or were cancelled: what nobody waits for keeps nobody out. */
+  /** Handlers that have not returned, except those that are parked or whose call was cancelled. */
   #running = 0
   #idle: (() => void)[] = []
-  /** Resolves `ready`; starts its timeout anew. */
+  /** Resolves the promise of `ready`; restarts its timeout. */
   #paused: { resume(): void; extend(): void } | undefined
-  /** Whether it was waited in vain for calls to end. */
+  /** Whether a pause has timed out: until the budget has room again, requests are rejected instead. */
   #impatient = false
 
   constructor(options: IncomingOptions, side: PeerPort) {
@@ -77,7 +77,7 @@ export class IncomingCalls implements CallHost {
         error: refusal,
       })
     const call = new Incoming(request, exchange, inBatch, this)
-    // Calls start in the order in which they came: behind one that waits, all wait.
+    // Calls start in the order of arrival: after a queued call, all others are queued.
     if (((this.#waiting?.size ?? 0) === 0 && this.#hasRoom()) || urgent) return this.#start(call)
     this.#hold(call)
     this.#keep(call)
@@ -86,8 +86,8 @@ export class IncomingCalls implements CallHost {
   }
 
   /**
-   * Resolves when more calls can be taken in. What is not read cannot be answered either: therefore it is not waited for
-   * long unless calls end, and not at all while a question to the client is open, whose answer may be the next message.
+   * Resolves when more calls can be accepted. While reading pauses, neither cancellations nor responses arrive: the pause
+   * is short unless calls end, and there is none while a request of our own is pending, whose response may be next.
    */
   ready(): Promise<void> | undefined {
     if (!this.#side.pending.full) this.#impatient = false
@@ -111,7 +111,7 @@ export class IncomingCalls implements CallHost {
     })
   }
 
-  /** A call that is not answered at once counts, until its handler has returned: also one that was cancelled. */
+  /** Charges a call that did not end synchronously to the pending budget, until its handler returns: even if it is cancelled. */
   #hold(call: Incoming): void {
     if (call.bytes > 0) return
     call.bytes = weightOf(call.request.frame)
@@ -119,7 +119,7 @@ export class IncomingCalls implements CallHost {
     call.request.frame = detached(call.request.frame)
   }
 
-  #letGo(call: Incoming): void {
+  #release(call: Incoming): void {
     if (call.bytes === 0) return
     this.#side.pending.give(call.bytes)
     call.bytes = 0
@@ -132,11 +132,11 @@ export class IncomingCalls implements CallHost {
     this.#open.set(call.id, call)
   }
 
-  /** The caller does not want this answer any more. Unknown and finished calls are ignored. */
+  /** `notifications/cancelled` was received. Unknown and finished calls are ignored, as the specification demands. */
   cancel(id: Id, reason: Error): void {
     const call = this.#open?.get(id)
     if (call === undefined) return
-    if (this.#waiting?.delete(call) === true) this.#letGo(call)
+    if (this.#waiting?.delete(call) === true) this.#release(call)
     call.cancel(reason)
     this.#end(call)
     this.#place(call, false)
@@ -170,13 +170,13 @@ export class IncomingCalls implements CallHost {
     this.#end(call)
   }
 
-  /** Resolves when every call that was taken has been answered. */
+  /** Resolves when no call is in progress. */
   idle(): Promise<void> {
     if ((this.#open?.size ?? 0) === 0) return Promise.resolve()
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  /** Answers everything still under way with an error and tells the handlers to stop. */
+  /** Ends all calls in progress with an error response and aborts their handlers. */
   abandon(error: RpcError): void {
     this.#forgetWaiting()
     for (const call of this.#open?.values() ?? []) {
@@ -186,7 +186,7 @@ export class IncomingCalls implements CallHost {
     }
   }
 
-  /** Nobody is left to answer. */
+  /** The connection has ended: aborts all calls, without responses. */
   drop(reason: Error): void {
     this.#forgetWaiting()
     for (const call of this.#open?.values() ?? []) {
@@ -197,7 +197,7 @@ export class IncomingCalls implements CallHost {
   }
 
   #forgetWaiting(): void {
-    for (const call of this.#waiting ?? []) this.#letGo(call)
+    for (const call of this.#waiting ?? []) this.#release(call)
     this.#waiting?.clear()
   }
 
@@ -206,21 +206,21 @@ export class IncomingCalls implements CallHost {
     if (this.#open?.has(id) === true)
       return new RpcError(
         INVALID_REQUEST,
-        'Invalid Request: a request with this id is still being served',
+        'Invalid Request: a request with this id is still in progress',
       )
     if ((this.#open?.size ?? 0) >= maxInFlight)
       return new RpcError(
         INTERNAL_ERROR,
-        `Too many requests at once: ${maxInFlight} are being served. Try again later`,
+        `Too many requests: ${maxInFlight} are in progress. Try again later`,
       )
     if (urgent || !this.#side.pending.full) return undefined
     return new RpcError(
       INTERNAL_ERROR,
-      'Too many requests at once: those in progress take all the memory that they may. Try again later',
+      'Too many requests: those in progress use up the memory limit. Try again later',
     )
   }
 
-  /** Whether one more may run: not too many at once, and none beside others while answers pile up. */
+  /** Whether one more handler may run; while responses are buffered, only one at a time. */
   #hasRoom(): boolean {
     return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#side.congested)
   }
@@ -232,13 +232,13 @@ export class IncomingCalls implements CallHost {
       result = this.#options.onRequest(call)
       later = isThenable(result)
     } catch (error) {
-      this.#letGo(call)
+      this.#release(call)
       this.#fail(call, error)
       return this.#end(call)
     }
-    // No promise, no bookkeeping: the answer goes out before the next message is looked at.
+    // The hot path: without a promise the response is sent before the next message is read, without bookkeeping.
     if (!later) {
-      this.#letGo(call)
+      this.#release(call)
       this.#answer(call, result)
       return this.#end(call)
     }
@@ -251,7 +251,7 @@ export class IncomingCalls implements CallHost {
       .then((value) => this.#answer(call, value))
       .catch((error: unknown) => this.#fail(call, error))
       .finally(() => {
-        this.#letGo(call)
+        this.#release(call)
         this.#place(call, false)
         this.#end(call)
         this.#startWaiting()
@@ -267,7 +267,7 @@ export class IncomingCalls implements CallHost {
   }
 
   #end(call: Incoming): void {
-    // A cancelled id may be in use again by the time its handler returns.
+    // The id of a cancelled call may be in use again by the time its handler returns.
     if (this.#open?.get(call.id) === call) this.#open.delete(call.id)
     if (this.#idle.length === 0 || (this.#open?.size ?? 0) > 0) return
     const waiting = this.#idle
@@ -297,14 +297,14 @@ export class IncomingCalls implements CallHost {
     call.answer(frame, result)
   }
 
-  /** Answers a call whose handler has thrown. Whatever it threw, there is an answer. */
+  /** Sends the error response of a handler that has thrown: an RpcError as it is, anything else as Internal error. */
   #fail(call: Incoming, thrown: unknown): void {
     if (!call.open) return
     try {
       if (thrown instanceof RpcError && Number.isInteger(thrown.code))
         return call.answer(encodeThrown(call.id, thrown), undefined, thrown)
     } catch {
-      // Not even that can be asked of it.
+      // What was thrown has getters that throw as well.
     }
     const reference = this.#options.reference?.()
     const known = reference === undefined ? '' : ` (reference ${reference})`

@@ -3,7 +3,7 @@ import { type RpcError, withCode } from './errors.js'
 import type { Id, Request, SentMessage, SentResponse } from './message.js'
 import type { RequestOptions } from './outgoing.js'
 
-/** What a call needs of those it is among. */
+/** What a call needs of `IncomingCalls`, which owns it. */
 export interface CallHost {
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown>
   park(call: Incoming): void
@@ -11,16 +11,16 @@ export interface CallHost {
   settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void
 }
 
-/** One request that this side is serving. Once answered, it also says what the response was. */
+/** One received request, until its response is sent. While the transport sends the response, this object also describes it (`SentResponse`). */
 export class Incoming implements SentResponse {
   readonly kind = 'response'
   request: Request
-  /** How many bytes it is charged with. */
+  /** The bytes that it takes of the pending budget. */
   bytes = 0
   readonly inBatch: boolean
-  /** Whether it takes the place of another one. */
+  /** Whether it counts as a running handler. */
   running = false
-  /** What it was answered with. */
+  /** The response, while it is sent. */
   result: unknown
   error: RpcError | undefined
   readonly #exchange: Exchange
@@ -29,9 +29,9 @@ export class Incoming implements SentResponse {
   #aborted: Error | undefined
   #last: (() => void) | undefined
   #next: (() => void) | undefined
-  /** Ends what has been asked for it. */
+  /** Cancels the requests that were sent for it (`ask`). */
   #questions: AbortController | undefined
-  /** How many things it waits for at once. */
+  /** How many promises it is parked on. */
   #parked = 0
   #state: 'open' | 'answered' | 'cancelled' = 'open'
 
@@ -54,17 +54,17 @@ export class Incoming implements SentResponse {
     return this.#exchange.http
   }
 
-  /** Whether the caller does not read what it is sent. */
+  /** Whether the caller is not reading. */
   get congested(): boolean {
     return this.#exchange.congested ?? false
   }
 
-  /** Neither answered nor cancelled. */
+  /** Neither responded to nor cancelled. */
   get open(): boolean {
     return this.#state === 'open'
   }
 
-  /** Fires when the caller has cancelled, or is gone. Made when somebody looks. */
+  /** Aborted when the caller cancels or disconnects. Created on first use: most handlers never look. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
@@ -73,39 +73,36 @@ export class Incoming implements SentResponse {
     return this.#controller.signal
   }
 
-  /** Has something done just before the answer leaves. */
+  /** Runs a function just before the response is sent. */
   beforeAnswer(last: () => void): void {
     this.#last = last
   }
 
-  /** Sends what belongs to this call. After its answer there is no such thing. */
+  /** Sends a message that belongs to this call; nothing after its response. */
   send(frame: string, message: SentMessage): void {
     if (this.open) this.#exchange.send(frame, message)
   }
 
-  /** Lets go of the connection it came over, where the caller can come back for the answer. */
+  /** Closes the connection it came over if the caller can reconnect for the response. */
   release(): void {
     if (this.open) this.#exchange.release?.()
   }
 
-  /** Asks the caller something on the way its call came; ends when the call does. */
+  /** Sends a request to the caller along the path of its own request; it is cancelled when the call ends. */
   ask(method: string, params: unknown, options: RequestOptions = {}): Promise<unknown> {
     if (this.#state === 'answered')
       return Promise.reject(
-        withCode(
-          'CALL_ENDED',
-          new Error('The request has its response: nothing more can be asked'),
-        ),
+        withCode('CALL_ENDED', new Error('The request has ended: it can send no more requests')),
       )
     this.#questions ??= new AbortController()
     const signals = [this.signal, this.#questions.signal]
     if (options.signal !== undefined) signals.push(options.signal)
-    // Not `send`: a question is cancelled after its call was.
+    // Not `this.send`: when the call is cancelled, the cancellation of its requests must still be sent.
     const send = (frame: string, message: SentMessage) => this.#exchange.send(frame, message)
     return this.#calls.ask(method, params, { ...options, signal: AbortSignal.any(signals), send })
   }
 
-  /** Lets go of what it was called with: a call that lasts for hours needs it no more. */
+  /** Frees the params: a call that lasts for hours does not need them. */
   forgetParams(): void {
     const { kind, id, method } = this.request
     this.request = { kind, id, method, params: undefined, frame: '' }
@@ -115,7 +112,7 @@ export class Incoming implements SentResponse {
     return this.#parked > 0
   }
 
-  /** While it only waits, another one may run in its place. */
+  /** While the call only waits for this promise, another handler may run in its place. */
   async parked<Value>(waiting: Promise<Value>): Promise<Value> {
     if (this.#parked++ === 0) this.#calls.park(this)
     try {
@@ -125,31 +122,31 @@ export class Incoming implements SentResponse {
     }
   }
 
-  /** Answers at once, whatever the handler is doing: what it returns later is not heard. */
+  /** Sends the response immediately, whatever the handler is doing; what it returns later is ignored. */
   settle(outcome: { result: unknown } | { error: RpcError }): void {
     this.#calls.settle(this, outcome)
   }
 
-  /** Has something done just behind the answer; not where there is none. */
+  /** Runs a function just after the response is sent; not if there is none. */
   afterAnswer(next: () => void): void {
     this.#next = next
   }
 
-  /** Sends the response: `result`, or `error` where there is one. */
+  /** Sends the response: `error` if there is one, otherwise `result`. */
   answer(frame: string, result: unknown, error?: RpcError): void {
     if (!this.open) return
     this.result = result
     this.error = error
     this.#last?.()
-    this.#questions?.abort(new Error('The call has been answered'))
+    this.#questions?.abort(new Error('The request has ended'))
     this.#state = 'answered'
     this.#exchange.reply(frame, this)
-    // Its handler may never return, and would keep it.
+    // A handler that never returns would keep the result in memory.
     this.result = undefined
     this.#next?.()
   }
 
-  /** Ends it without an answer. */
+  /** Ends the call without a response: the specification forbids one for a cancelled request. */
   cancel(reason: Error): void {
     if (!this.open) return
     this.#state = 'cancelled'
@@ -157,7 +154,7 @@ export class Incoming implements SentResponse {
     this.#exchange.reply()
   }
 
-  /** Tells the handler to stop, whether or not an answer was given. */
+  /** Aborts the signal of the handler. */
   abort(reason: Error): void {
     this.#aborted ??= reason
     this.#controller?.abort(reason)

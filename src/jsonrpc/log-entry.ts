@@ -1,6 +1,6 @@
 import type { Id } from './message.js'
 
-/** What a peer notices that concerns no caller: for the log. */
+/** A line for the operator's log: what a peer notices and does not report to the other side. */
 export interface LogEntry {
   level: 'debug' | 'info' | 'warning' | 'error'
   message: string

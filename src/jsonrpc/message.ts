@@ -9,7 +9,7 @@ import {
   valueAt,
 } from './scan.js'
 
-/** An integer beyond 2^53 is a bigint, so that its digits survive. */
+/** An integer beyond 2^53 is a bigint: the response must repeat the id exactly. */
 export type Id = string | number | bigint
 export type Params = Readonly<Record<string, unknown>>
 
@@ -18,7 +18,7 @@ export interface Request {
   id: Id
   method: string
   params: Params | undefined
-  /** The text it came as. */
+  /** The received text. */
   frame: string
 }
 export interface Notification {
@@ -31,37 +31,37 @@ export interface Response {
   kind: 'response'
   id: Id
   outcome: { result: unknown } | { error: RpcError }
-  /** The text it came as: a relay forwards large numbers and unknown members untouched. */
+  /** The received text: a relay forwards large numbers and unknown members unchanged. */
   frame: string
 }
-/** The texts of its messages: each is read by itself. Of more than MAX_BATCH, only one more. */
+/** The texts of its messages, each to be read on its own; at most MAX_BATCH + 1 of them. */
 export interface Batch {
   kind: 'batch'
   frames: string[]
 }
-/** What cannot be understood, and what a server answers to it. */
+/** A frame that is not a valid message, with the error response for it. */
 export interface Invalid {
   kind: 'invalid'
-  /** The id of the request that it was meant to be, where it can be read. */
+  /** The id of the request, if it can be read. */
   id: Id | undefined
   error: RpcError
-  /** An answer, or a notification: nothing that one may answer. */
+  /** It is a response or a notification: these never get a response. */
   mute: boolean
 }
 export type Message = Request | Notification | Response | Batch | Invalid
 
 /*
- * What a frame that is sent contains. A transport is given it beside the frame, so that none has to parse what was
- * encoded just before: HTTP needs it for headers and for the choice of a stream.
+ * The message that a sent frame contains. Transports get it together with the frame, so that none parses what was just
+ * encoded: HTTP needs it for headers and to choose the stream.
  */
 export interface SentRequest {
   readonly kind: 'request'
   readonly id: Id
   readonly method: string
   readonly params: unknown
-  /** The protocol version that the request is sent in, where the sender has one. */
+  /** The protocol version of the request, if the sender has one. */
   readonly protocolVersion?: string | undefined
-  /** Arguments that HTTP repeats in headers `Mcp-Param-…`, by the name of the header. */
+  /** Arguments that HTTP repeats in `Mcp-Param-…` headers, by header name. */
   readonly headerParams?: Readonly<Record<string, string | number | boolean>> | undefined
 }
 interface SentNotification {
@@ -70,9 +70,9 @@ interface SentNotification {
   readonly params?: unknown
 }
 export interface SentResponse {
-  /** What follows holds until it was sent: the result is not kept for the channel. */
+  /** Valid only during `send` or `reply`: the result is released afterwards. */
   readonly kind: 'response'
-  /** None where the id of the request could not be read. */
+  /** Undefined if the id of the request could not be read. */
   readonly id: Id | undefined
   readonly result?: unknown
   readonly error?: RpcError | undefined
@@ -81,13 +81,16 @@ export type SentMessage = SentRequest | SentNotification | SentResponse
 export type Send = (frame: string, message: SentMessage) => void
 
 const MAX_DEPTH = 512
-/** Whoever serves batches takes fewer. */
+/** More are never parsed; servers have a lower limit. */
 export const MAX_BATCH = 1000
 const MAX_ID_LENGTH = 1024
 
-/** Reads one frame. Never throws: what is wrong comes back as `invalid`. */
+/**
+ * Reads one frame and classifies it by its members, as JSON-RPC 2.0 does: `method` and `id` is a request, `method` alone
+ * a notification, `result` or `error` a response. Never throws: anything else is `invalid`, with its error response.
+ */
 export function read(frame: string, maxDepth = MAX_DEPTH): Message {
-  // Nobody takes so many, whatever they are: to parse them would cost a hundred times what was sent.
+  // An oversized batch is rejected unparsed: parsing it would cost a hundred times what it cost to send.
   if (isArray(frame)) {
     const frames = elements(frame, MAX_BATCH + 1)
     if (frames.length > MAX_BATCH) return { kind: 'batch', frames }
@@ -111,18 +114,18 @@ export function read(frame: string, maxDepth = MAX_DEPTH): Message {
   return classify(value, frame)
 }
 
-/** A message that was too large or too deep to be parsed: its ends may still tell whose it is. */
+/** A message that is too large or too deep to parse: its first and last characters may still have the id. */
 export function unread(head: string, tail: string, error: RpcError): Invalid {
   const written = valueAt(head, ['id']) ?? ID_AT_END.exec(tail)?.[1]
   const id = written === undefined ? undefined : readId(written)
   const names = memberNames(head)
   if (names.has('method')) return invalid(id, error)
-  // An answer is never answered; whoever waits for it is told.
+  // A response gets no response, but with its id the pending request can be rejected.
   const mute = names.has('result') || names.has('error')
   return { kind: 'invalid', id: mute || names.has('params') ? id : undefined, error, mute }
 }
 
-/** Many clients write the id last. */
+/** The id as the last member, where many clients write it. */
 const ID_AT_END =
   /,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/
 
@@ -152,7 +155,7 @@ function response(value: Params, id: Id | undefined, frame: string): Message {
   const { result, error } = value
   const both = 'result' in value && 'error' in value
   if (id === undefined || both || value['jsonrpc'] !== '2.0') {
-    return { kind: 'invalid', id, error: refusal('this is not a valid answer'), mute: true }
+    return { kind: 'invalid', id, error: refusal('not a valid response'), mute: true }
   }
   if (!('error' in value)) return { kind: 'response', id, outcome: { result }, frame }
   const { code, message, data } = isObject(error) ? error : {}
@@ -161,13 +164,13 @@ function response(value: Params, id: Id | undefined, frame: string): Message {
     return {
       kind: 'invalid',
       id,
-      error: refusal('an error needs a code and a message'),
+      error: refusal('an error must have a code and a message'),
       mute: true,
     }
   return { kind: 'response', id, outcome: { error: new RpcError(code, message, data) }, frame }
 }
 
-/** The id as it is to be echoed, or undefined where no answer could carry it. */
+/** The id for the response, or undefined if it is not a string or an integer, or too long. */
 function usableId(value: unknown, frame: string): Id | undefined {
   if (typeof value === 'string') return value.length <= MAX_ID_LENGTH ? value : undefined
   if (typeof value !== 'number') return undefined
@@ -175,8 +178,8 @@ function usableId(value: unknown, frame: string): Id | undefined {
 }
 
 /**
- * The integer that stands at a path of the frame, digit for digit. JSON.parse
- * has rounded it if it is beyond 2^53; only then is the text asked again.
+ * The exact integer at a path of the frame. JSON.parse rounds integers beyond 2^53; only then are the digits read from
+ * the text again.
  */
 export function exactInteger(
   value: number,
@@ -222,7 +225,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Whether `await` would wait for it. Throws where reading its `then` does. */
+/** Whether `await` would wait for it. Throws if its `then` is a getter that throws. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
     ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
@@ -231,19 +234,19 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   )
 }
 
-// Encoding. The id is written by hand, since JSON.stringify knows no bigint.
+// Encoding. The id is written separately, because JSON.stringify cannot write a bigint.
 
 export function encodeId(id: Id): string {
   return typeof id === 'string' ? JSON.stringify(id) : String(id)
 }
 
-/** Throws where the result cannot be written as JSON. */
+/** Throws if the result cannot be written as JSON. */
 export function encodeResult(id: Id, result: unknown): string {
   const written = typeof id === 'bigint' ? stringifyWithId(id, result) : JSON.stringify(result)
   return `{"jsonrpc":"2.0","id":${encodeId(id)},"result":${written ?? '{}'}}`
 }
 
-/** A result may name the id of its request, which JSON.stringify cannot write where it is a bigint. */
+/** A result may contain the id of its request, which JSON.stringify cannot write if it is a bigint. */
 function stringifyWithId(id: bigint, result: unknown): string | undefined {
   const mark = crypto.randomUUID()
   return JSON.stringify(result, (_, value: unknown) => (value === id ? mark : value))?.replaceAll(
@@ -252,7 +255,7 @@ function stringifyWithId(id: bigint, result: unknown): string | undefined {
   )
 }
 
-/** How an error is written whose request's id could not be read. */
+/** How the `id` of an error response is written if that of the request could not be read. */
 export type UnreadableId = 'null' | 'omitted'
 
 export function encodeError(
@@ -267,7 +270,7 @@ export function encodeError(
     : `{"jsonrpc":"2.0","error":${error}}`
 }
 
-/** An error as it was meant; without its `data` where that cannot be written as JSON. */
+/** The response for a thrown RpcError; without its `data` if that cannot be written as JSON. */
 export function encodeThrown(id: Id, error: RpcError): string {
   try {
     return encodeError(id, error, 'null')

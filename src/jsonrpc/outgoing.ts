@@ -4,21 +4,21 @@ import { type Id, type Response, type Send, type SentRequest, encodeRequest } fr
 
 export interface RequestOptions {
   signal?: AbortSignal
-  /** When the request is given up. */
+  /** The timeouts of the request. */
   deadline?: Deadline
-  /** The way to send it, where that is not the channel's own. */
+  /** Sends the request along another path than the channel, such as the HTTP response of the call it belongs to. */
   send?: Send
-  /** The protocol version that the request is sent in, for the transport. */
+  /** The protocol version of the request, for the transport. */
   protocolVersion?: string
-  /** Arguments that HTTP repeats in headers. */
+  /** Arguments that HTTP repeats in `Mcp-Param-…` headers. */
   headerParams?: SentRequest['headerParams']
-  /** Shown the response as it came, before the promise settles. */
+  /** Called with the response as received, before the promise settles. */
   onResponse?: (response: Response) => void
 }
 
 export interface OutgoingOptions {
   send: Send
-  /** Tells the other side that a request is not wanted any more. */
+  /** Tells the other side that a request was cancelled. */
   cancelled(id: Id, reason: string, method: string, send: Send): void
 }
 
@@ -28,7 +28,7 @@ interface Waiting {
   readonly onResponse: RequestOptions['onResponse']
 }
 
-/** Every request that this side has sent and waits for: each ends, by an answer or by an error. */
+/** All sent requests that wait for a response. Each settles: with its result, an error response, a timeout or a closed channel. */
 export class OutgoingCalls {
   readonly #options: OutgoingOptions
   readonly #waiting = new Map<Id, Waiting>()
@@ -43,7 +43,7 @@ export class OutgoingCalls {
     return this.#nextId
   }
 
-  /** How many have not been answered. */
+  /** How many are pending. */
   get size(): number {
     return this.#waiting.size
   }
@@ -83,7 +83,7 @@ export class OutgoingCalls {
     })
   }
 
-  /** Ends the request that a response belongs to; false where there is none. */
+  /** Settles the request that a response belongs to; false if there is none. */
   respond(response: Response): boolean {
     const waiting = this.#waiting.get(response.id)
     if (waiting === undefined) return false
@@ -94,12 +94,12 @@ export class OutgoingCalls {
     return true
   }
 
-  /** Ends a request that gets no response. */
+  /** Rejects a request that gets no response. */
   fail(id: Id, error: Error): void {
     this.#waiting.get(id)?.reject(error)
   }
 
-  /** No answer will come any more. */
+  /** Rejects all: no response can arrive any more. */
   drop(error: Error): void {
     for (const waiting of this.#waiting.values()) waiting.reject(error)
   }

@@ -24,38 +24,42 @@ import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
 
 export interface PeerOptions extends IncomingOptions {
+  /** Handles a received notification. */
   onNotification(notification: Notification): void
-  /** Servers answer what they cannot understand. Clients never do: two confused peers would storm each other. */
+  /** Whether garbage gets an error response. Servers send one, clients never do: two peers would send errors to each other forever. */
   answersGarbage: boolean
-  /** The most messages a batch may hold; 0 where there are no batches. Asked for each one. */
+  /** Maximum messages in a batch; 0 if the negotiated revision has no batches. Called for each batch. */
   batchLimit?(): number
+  /** How an error response is written if the id of the request is unknown: differs between revisions. */
   unreadableId?(): UnreadableId
-  /** Tells the other side that a request of ours is not wanted any more. */
+  /** Sends the notification that a request of ours was cancelled. */
   cancelled?(id: Id, reason: string, method: string, send: Send): void
   report(report: LogEntry): void
+  /** The connection has ended, with an error if it broke. */
   onClosed?(error?: Error): void
   maxDepth?: number
 }
 
-/** Where a channel has no budgets: the bytes of requests in progress, and of what is kept beyond them. */
+/** Default budgets in bytes, for channels without their own: requests in progress, and what is held beyond them. */
 const MAX_PENDING = 128 * 1024 * 1024
 const MAX_RETAINED = 8 * 1024 * 1024
 
 /**
- * One end of a JSON-RPC conversation: requests in both directions over one
- * channel. It is what its parts need of it, and makes what is seldom needed when
- * it is: over HTTP there is one for each request.
+ * One end of a JSON-RPC connection: requests and notifications in both directions over one channel. It knows nothing of
+ * MCP. A received frame takes this path: `frame` reads it (message.ts), `#receive` routes it by kind, `IncomingCalls`
+ * runs the handler (`onRequest`) and sends the response through the exchange; a response goes to `OutgoingCalls`, which
+ * settles the promise of `request`. Parts are created on first use, since over HTTP each request may have its own peer.
  */
 export class Peer implements Receiver, PeerPort {
   readonly #channel: Channel
   readonly #options: PeerOptions
   readonly #incoming: IncomingCalls
-  /** Made when something is asked. */
+  /** Created when the first request is sent. */
   #outgoing: OutgoingCalls | undefined
-  /** For what came over the channel itself. */
+  /** The exchange of messages that arrive without one. */
   #exchange: Exchange | undefined
   #closed: Error | undefined
-  /** Why no answer can come any more. */
+  /** Why no response can arrive any more. */
   #deaf: Error | undefined
   #pending: Budget | undefined
   #retained: Budget | undefined
@@ -120,13 +124,13 @@ export class Peer implements Receiver, PeerPort {
     return this.#pending
   }
 
-  /** The bytes that may be kept for the other side beyond its requests. */
+  /** Budget for what is held for the other side beyond its requests, such as subscriptions. */
   get retained(): Budget {
     this.#retained ??= this.#channel.retained ?? new Budget(MAX_RETAINED)
     return this.#retained
   }
 
-  /** Whether a request of ours has not been answered. */
+  /** Whether a request of ours is pending. */
   get asking(): boolean {
     return (this.#outgoing?.size ?? 0) > 0
   }
@@ -147,29 +151,29 @@ export class Peer implements Receiver, PeerPort {
     sendNotification((frame, message) => this.#channel.send(frame, message), method, params)
   }
 
-  /** Sends a message that is already encoded. */
+  /** Sends a message that is encoded already. */
   sendFrame(frame: string, message: SentMessage): void {
     this.#channel.send(frame, message)
   }
 
-  /** The other side does not want this call's answer any more. */
+  /** Cancels a call: the other side has sent `notifications/cancelled`. */
   cancel(id: Id, reason: string | undefined): void {
     const message = reason ?? 'The request was cancelled'
     this.#incoming.cancel(id, withCode('CANCELLED', new Error(message)))
   }
 
-  /** Nothing more is received: what has been asked, or will be, stays without an answer. */
+  /** The input has ended: pending and later requests of ours are rejected, while calls in progress still get their responses. */
   stopListening(): void {
-    this.#deaf ??= new ChannelClosed('The connection is closing: no answer can come any more')
+    this.#deaf ??= new ChannelClosed('The connection is closing: no response can arrive any more')
     this.#outgoing?.drop(this.#deaf)
   }
 
-  /** Resolves when every call that was taken has been answered. */
+  /** Resolves when no call is in progress. */
   idle(): Promise<void> {
     return this.#incoming.idle()
   }
 
-  /** Answers everything still under way with an error and tells the handlers to stop. */
+  /** Ends all calls in progress with an error response and aborts their handlers. */
   abandon(error: RpcError): void {
     this.#incoming.abandon(error)
   }
@@ -191,7 +195,7 @@ export class Peer implements Receiver, PeerPort {
         this.#notified(message)
         return exchange.reply()
       case 'response':
-        this.#answered(message)
+        this.#responded(message)
         return exchange.reply()
       case 'batch':
         return this.#batch(message, exchange, inBatch)
@@ -208,11 +212,11 @@ export class Peer implements Receiver, PeerPort {
     }
   }
 
-  #answered(response: Response): void {
+  #responded(response: Response): void {
     if (this.#outgoing?.respond(response) === true) return
     this.tell({
       level: 'debug',
-      message: 'An answer to no request of ours was ignored',
+      message: 'A response with an unknown id was ignored',
       id: response.id,
     })
   }
@@ -242,23 +246,25 @@ export class Peer implements Receiver, PeerPort {
       problem = 'batches are not part of this protocol revision; send one message at a time'
     else if (frames.length > limit) {
       const count = frames.length > MAX_BATCH ? `more than ${MAX_BATCH}` : frames.length
-      problem = `a batch of ${count} messages; at most ${limit} are taken`
+      problem = `a batch of ${count} messages; the limit is ${limit}`
     }
     if (problem !== undefined) {
       const error = new RpcError(INVALID_REQUEST, `Invalid Request: ${problem}`)
       return this.#invalid({ kind: 'invalid', id: undefined, error, mute: false }, exchange)
     }
-    const answers: string[] = []
+    const responses: string[] = []
     let owed = frames.length
-    const collect = (answer?: string) => {
-      if (answer !== undefined) answers.push(answer)
-      if (--owed === 0) exchange.reply(answers.length === 0 ? undefined : `[${answers.join(',')}]`)
+    // Notifications and cancelled requests have no response; a batch of only such messages gets none at all.
+    const collect = (response?: string) => {
+      if (response !== undefined) responses.push(response)
+      if (--owed === 0)
+        exchange.reply(responses.length === 0 ? undefined : `[${responses.join(',')}]`)
     }
     const each = rerouted(exchange, (frame, part) => exchange.send(frame, part), collect)
     for (const frame of frames) this.#receive(this.#read(frame), each, true)
   }
 
-  /** A log that fails must not fail the call. */
+  /** Writes to the log. An exception in the log must not fail the call. */
   tell(report: LogEntry): void {
     callHook(() => this.#options.report(report), ignore)
   }

@@ -1,8 +1,6 @@
 /*
- * Questions to the text of a message that JSON.parse does not answer: is it
- * nested too deeply to be parsed, where does it stop being JSON, and which
- * digits stood there before they became a number. None of them recurses, and
- * each is linear in the text.
+ * What JSON.parse does not tell about the text of a message: whether it is nested too deeply to parse, where the first
+ * syntax error is, and the exact digits of a number. No function recurses, and each is linear in the text.
  */
 
 const QUOTE = 0x22
@@ -14,17 +12,16 @@ const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** So many objects and arrays are always parsed; more of them only in a text with this many characters for each. */
+/** Up to so many objects and arrays are always parsed; more only if the text has this many characters for each. */
 export const MAX_CONTAINERS = 1_000_000
 const CHARACTERS_PER_CONTAINER = 16
 
 /**
- * Why a text should not be parsed: its objects and arrays are nested in each
- * other more than `maxDepth` times, or there are too many of them. An empty
- * object takes three characters of text and about a hundred bytes of memory.
+ * Why a text must not be parsed: it is nested deeper than `maxDepth`, or has too many objects and arrays. An empty object
+ * is three characters of text with its comma and about a hundred bytes of memory.
  */
 export function tooComplex(text: string, maxDepth: number): 'depth' | 'containers' | undefined {
-  // Whatever opens must close: a shorter text is either shallow or no JSON.
+  // Each level has two brackets, so a shorter text is either shallow enough or not JSON.
   if (text.length <= 2 * maxDepth) return undefined
   const most = Math.max(MAX_CONTAINERS, text.length / CHARACTERS_PER_CONTAINER)
   let depth = 0
@@ -40,7 +37,7 @@ export function tooComplex(text: string, maxDepth: number): 'depth' | 'container
   return undefined
 }
 
-/** The index of the quote that ends the string beginning at `start`, or the end of the text. */
+/** The index of the closing quote of the string that begins at `start`, or the length of the text. */
 function stringEnd(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end !== -1) {
@@ -53,9 +50,8 @@ function stringEnd(text: string, start: number): number {
 }
 
 /**
- * The text of the value at a path of object keys, as it was written, or
- * undefined. Of a repeated key the last counts, as for JSON.parse. The text may
- * be cut off: what stands before the cut is found.
+ * The text of the value at a path of object keys, or undefined. The last of repeated keys counts, as for JSON.parse. The
+ * text may be truncated: values before that point are found.
  */
 export function valueAt(text: string, path: readonly string[]): string | undefined {
   let found: string | undefined
@@ -67,19 +63,19 @@ export function valueAt(text: string, path: readonly string[]): string | undefin
   return found
 }
 
-/** The names of the members of the object that the text begins with; the last may be cut off. */
+/** The member names of the object that the text begins with; its last value may be truncated. */
 export function memberNames(text: string): Set<string> {
   const names = new Set<string>()
   for (const [name] of members(text, true)) names.add(name)
   return names
 }
 
-/** Whether a text begins as an array does. */
+/** Whether the text begins like an array. */
 export function isArray(text: string): boolean {
   return text.charCodeAt(skipSpace(text, 0)) === OPEN_ARRAY
 }
 
-/** The texts of the first elements of the array that the text is. What is no JSON may have any. */
+/** The texts of the first elements of an array. For invalid JSON the result is arbitrary. */
 export function elements(text: string, most = Infinity): string[] {
   const found: string[] = []
   let i = skipSpace(text, skipSpace(text, 0) + 1)
@@ -93,10 +89,10 @@ export function elements(text: string, most = Infinity): string[] {
   return found
 }
 
-/** The members of the object that the text begins with: key, start and end of each value. */
+/** The members of the object that the text begins with: key, and start and end of each value. */
 function* members(
   text: string,
-  cutOff = false,
+  truncated = false,
 ): Generator<[key: string, start: number, end: number]> {
   let i = skipSpace(text, 0)
   if (text.charCodeAt(i) !== OPEN_OBJECT) return
@@ -109,8 +105,8 @@ function* members(
     if (text.charCodeAt(colon) !== COLON) return
     const start = skipSpace(text, colon + 1)
     const end = valueEnd(text, start)
-    // A value that runs into the end of the text may be cut off.
-    if (end >= text.length && !cutOff) return
+    // A value that reaches the end of the text may be truncated.
+    if (end >= text.length && !truncated) return
     yield [unquote(text.slice(keyStart, keyEnd + 1)), start, end]
     const next = skipSpace(text, end)
     if (text.charCodeAt(next) !== COMMA) return
@@ -154,7 +150,7 @@ function skipSpace(text: string, start: number): number {
 
 const LITERAL = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 
-/** Where the text stops being JSON. Asked only of a text that JSON.parse has refused. */
+/** The position of the first syntax error. Only for a text that JSON.parse has rejected. */
 export function faultPosition(text: string): number {
   const open: number[] = []
   let i = skipSpace(text, 0)
@@ -202,7 +198,7 @@ export function faultPosition(text: string): number {
 
 const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 
-/** The index behind the string that begins at `start`; negative: where it goes wrong. */
+/** The index after the string that begins at `start`; if the string is invalid, the negated position of the error. */
 function checkedStringEnd(text: string, start: number): number {
   if (text.charCodeAt(start) !== QUOTE) return -start
   let i = start + 1

@@ -1,9 +1,9 @@
-/** How many characters of a peer's text an error message or a log line repeats. */
+/** Maximum characters of received text that an error message or a log line repeats. */
 const LENGTH = 200
 
 /**
- * Text of a peer as it may stand in an error message or a log line: at most `length` characters,
- * never half of a surrogate pair, and the full length where something is left out.
+ * Received text for an error message or a log line: at most `length` characters, never half a surrogate pair, and the
+ * original length if something was omitted.
  */
 export function truncate(text: string, length = LENGTH): string {
   if (text.length <= length) return text
@@ -12,9 +12,9 @@ export function truncate(text: string, length = LENGTH): string {
   return `${text.slice(0, end)}… (${text.length} characters)`
 }
 
-/** Any JSON value of a peer, written as JSON. */
+/** A received JSON value as truncated JSON. */
 export function truncateJson(value: unknown, length = LENGTH): string {
-  // A long string is cut first: to write all of it as JSON would cost as much as the message did.
+  // Truncated before it is serialized: serializing a long string costs as much as parsing the message did.
   const short = typeof value === 'string' && value.length > length ? truncate(value, length) : value
   return truncate(JSON.stringify(short) ?? 'undefined', 2 * length)
 }

@@ -1,18 +1,18 @@
 /*
- * How much memory a text takes, and what JSON.parse makes of it: an empty object
- * of two characters takes some sixty bytes. An estimate that errs on the high side.
+ * Estimates the memory of a message: its text and the objects that JSON.parse makes of it. An empty object is two
+ * characters of text and some sixty bytes of heap. The estimate errs on the high side.
  */
 
-/** The objects that every call in progress needs, whatever it says. */
+/** The bookkeeping of any call in progress, in bytes. */
 const CALL = 2048
-/** Messages of up to this length are not looked at: there is a limit to the number of calls as well. */
+/** Shorter messages are not scanned: the number of calls is limited too. */
 const SHORT = 512
-/** Bytes for what begins with these characters: an object or array, an element, a member. */
+/** Bytes per `{` or `[`, per `,` and per `:`. */
 const CONTAINER = 64
 const ELEMENT = 32
 const MEMBER = 48
 
-/** The bytes that a call in progress holds: its text, and the parameters that were read from it. */
+/** The bytes that a call in progress holds: its text and its parsed params. */
 export function weightOf(frame: string): number {
   if (frame.length <= SHORT) return CALL
   let structure = 0
@@ -28,8 +28,8 @@ export function weightOf(frame: string): number {
 }
 
 /**
- * A copy that holds nothing but itself. V8 lets a slice of a string keep all of
- * that string in memory: a short message the whole chunk or batch it came in.
+ * A copy that does not share memory. In V8, a slice of a string keeps the whole string alive: a short message would keep
+ * the chunk or batch it arrived in.
  */
 export function detached(text: string): string {
   return ` ${text}`.slice(1)

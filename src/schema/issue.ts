@@ -161,13 +161,10 @@ export function sameJson(one: unknown, other: unknown): boolean {
 
 /** `a string`, `an integer`, `null`; several with `or`. */
 export function listTypes(types: readonly unknown[]): string {
-  return types
-    .map((type) =>
-      type === 'null'
-        ? type
-        : /^[aeio]/.test(String(type))
-          ? `an ${String(type)}`
-          : `a ${String(type)}`,
-    )
-    .join(' or ')
+  return types.map((type) => withArticle(String(type))).join(' or ')
+}
+
+function withArticle(type: string): string {
+  if (type === 'null') return type
+  return /^[aeio]/.test(type) ? `an ${type}` : `a ${type}`
 }

@@ -13,7 +13,7 @@ import {
 } from './issue.js'
 import { Identities, bounds, isOfType, numbers, strings, unique } from './assertions.js'
 import { matches } from './pattern.js'
-import { Coverage, Scope, type Opening } from './scope.js'
+import { Coverage, Scope, type Verdict } from './scope.js'
 import { type AnySchema, SchemaIndex, isSchema } from './walk.js'
 
 /*
@@ -121,7 +121,7 @@ class Walk {
     if (verdict.covered !== undefined) covered?.addAll(verdict.covered)
   }
 
-  #verdict(schema: JsonSchema, value: unknown, limit: number, covering: boolean): Opening {
+  #verdict(schema: JsonSchema, value: unknown, limit: number, covering: boolean): Verdict {
     const known = this.#scope.verdictsOf(schema)
     const isContainer = typeof value === 'object' && value !== null
     // Of strings and numbers there may be millions: only those of this place are remembered.
@@ -223,8 +223,12 @@ class Walk {
     if (schema['uniqueItems'] === true && value.length > 1) unique(value, this.#identities, issues)
     const { draft7 } = this.#index
     const { items, additionalItems, prefixItems, unevaluatedItems } = schema
-    const first = list(draft7 ? (Array.isArray(items) ? items : undefined) : prefixItems)
-    const rest = draft7 && Array.isArray(items) ? additionalItems : items
+    // A tuple is an array of `items` in draft-07, and `prefixItems` since 2020-12.
+    const isTuple = draft7 && Array.isArray(items)
+    const rest = isTuple ? additionalItems : items
+    let first: AnySchema[] = []
+    if (isTuple) first = list(items)
+    else if (!draft7) first = list(prefixItems)
     const count = isSchema(rest) ? value.length : Math.min(first.length, value.length)
     for (let index = 0; index < count && !issues.full; index++) {
       const part = first[index] ?? rest
@@ -345,10 +349,10 @@ class Walk {
 }
 
 /** Nothing wrong, and nothing more to tell. */
-const FIT: Opening = { issues: new Issues(), covered: undefined }
+const FIT: Verdict = { issues: new Issues(), covered: undefined }
 
 /** Whether a verdict tells all that is asked: as many issues, and what was evaluated. */
-function isEnough({ issues, covered }: Opening, limit: number, covering: boolean): boolean {
+function isEnough({ issues, covered }: Verdict, limit: number, covering: boolean): boolean {
   if (issues.count > 0) return issues.limit >= limit
   return !covering || covered !== undefined
 }

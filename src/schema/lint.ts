@@ -133,9 +133,8 @@ function faults(root: JsonSchema, patterns: boolean): string[] {
       if (schema[keyword] !== undefined && !holds(schema[keyword]))
         report(keyword, `must be ${what}`)
     for (const [keyword, pattern] of patternsOf(schema)) {
-      const problem = patternProblem(pattern)
-      if (problem !== undefined && (patterns || problem.endsWith('is not a regular expression')))
-        report(keyword, problem)
+      const problem = patternProblem(pattern, patterns)
+      if (problem !== undefined) report(keyword, problem)
     }
     for (const keyword of ['$ref', '$dynamicRef']) {
       const reference = schema[keyword]

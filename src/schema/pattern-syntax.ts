@@ -64,14 +64,13 @@ export class Parser {
     // Lazy or not, the same texts match.
     const quantifier = this.#take(/(?:[*+?]|\{\d+(?:,\d*)?\})\??/)
     if (quantifier === undefined) return part
+    // {2}, {2,} or {2,4}
     const [, low, comma, high] = /^\{(\d+)(,?)(\d*)\}/.exec(quantifier) ?? []
-    if (low !== undefined)
-      return {
-        kind: 'repeat',
-        part,
-        min: Number(low),
-        max: comma === '' ? Number(low) : high === '' ? Infinity : Number(high),
-      }
+    if (low !== undefined) {
+      const atMost = high === '' ? Infinity : Number(high)
+      const max = comma === '' ? Number(low) : atMost
+      return { kind: 'repeat', part, min: Number(low), max }
+    }
     return {
       kind: 'repeat',
       part,

@@ -65,8 +65,8 @@ function makeMatcher(pattern: string): (text: string) => boolean {
   }
 }
 
-/** What is wrong with a pattern, as part of a sentence. */
-export function patternProblem(pattern: string): string | undefined {
+/** What is wrong with a pattern, as part of a sentence: it is invalid, or (if `linear`) its cost is not bounded. */
+export function patternProblem(pattern: string, linear = true): string | undefined {
   try {
     RegExp(pattern, 'u')
   } catch {
@@ -77,7 +77,7 @@ export function patternProblem(pattern: string): string | undefined {
     return undefined
   } catch (error) {
     if (!(error instanceof Unsupported)) throw error
-    if (isHarmless(pattern)) return undefined
+    if (!linear || isHarmless(pattern)) return undefined
     return `${JSON.stringify(pattern)} ${error.message} and could take very long for some texts; write it more simply`
   }
 }

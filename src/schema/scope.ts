@@ -42,7 +42,7 @@ export class Coverage {
 }
 
 /** What a schema has found in a value. */
-export interface Opening {
+export interface Verdict {
   readonly issues: Issues
   /** Only where it was asked for. */
   readonly covered: Coverage | undefined
@@ -50,9 +50,9 @@ export interface Opening {
 
 /** The verdicts of one schema within one scope. */
 export interface Verdicts {
-  readonly ofContainers: Map<object, Opening>
+  readonly ofContainers: Map<object, Verdict>
   /** Of the last string, number, boolean or null, and at which place of the value it was. */
-  ofPrimitive?: { readonly place: number; readonly verdict: Opening }
+  ofPrimitive?: { readonly place: number; readonly verdict: Verdict }
 }
 
 /**

@@ -150,11 +150,8 @@ function pathOf(segments: readonly PathSegment[], root: unknown): string {
     const key = typeof segment === 'object' ? segment.key : segment
     path +=
       Array.isArray(value) || typeof key === 'number' ? `[${String(key)}]` : member(String(key))
-    value = Array.isArray(value)
-      ? (value as unknown[])[Number(key)]
-      : isRecord(value)
-        ? value[String(key)]
-        : undefined
+    if (Array.isArray(value)) value = (value as unknown[])[Number(key)]
+    else value = isRecord(value) ? value[String(key)] : undefined
   }
   return shownPath(path)
 }

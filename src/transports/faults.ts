@@ -8,7 +8,7 @@ export function errorOf(fault: Fault): RpcError {
       const { size, limit } = fault
       return new RpcError(
         INVALID_REQUEST,
-        `Invalid Request: the message has ${size} bytes; at most ${limit} are taken`,
+        `Invalid Request: the message has ${size} bytes; the limit is ${limit}`,
         { size, limit },
       )
     }

@@ -56,10 +56,10 @@ describe('the servers', () => {
   })
   it('takes in 1 MiB where its document says so, and more elsewhere', async () => {
     const long = lines(call(1, 'x', { text: 'x'.repeat(1_100_000) }))
-    expect((await ccmcp([], long, quiet)).stdout).toContain('at most 1048576 are taken')
+    expect((await ccmcp([], long, quiet)).stdout).toContain('the limit is 1048576')
     expect((await ccmcp(['serve', 'text'], long, quiet)).stdout).toContain('-32002')
     expect((await ccmcp(['serve', 'text', '--max-message', '100'], long, quiet)).stdout).toContain(
-      'at most 100 are taken',
+      'the limit is 100',
     )
   })
   it.runIf(process.platform === 'linux')('says in words why its files cannot be used', async () => {

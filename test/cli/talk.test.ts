@@ -367,7 +367,7 @@ describe('no connection', () => {
       'a server that prints and is silent',
       ['--timeout', '2', ...node(server('garbage'))],
       [
-        'No answer within 2000 ms to initialize',
+        'No response within 2000 ms to initialize',
         'First line on stdout that is not JSON: "Listening on \\u001b[31mstdio…"',
         '  ready\n',
       ],
@@ -392,7 +392,7 @@ describe('no connection', () => {
     expect(await ccmcp(['call', 'hang', OFFER, '--timeout', '2'])).toEqual({
       code: 3,
       stdout: '',
-      stderr: 'ccmcp: No answer within 2000 ms to tools/call\n',
+      stderr: 'ccmcp: No response within 2000 ms to tools/call\n',
     })
   })
 })

@@ -131,9 +131,7 @@ describe('ccmcp list', () => {
       '100000',
       ...node(server('lists'), 'long'),
     ])
-    expect(stderr).toMatch(
-      /tools\/list failed: Invalid response: .* bytes; at most 100000 are taken\n/,
-    )
+    expect(stderr).toMatch(/tools\/list failed: Invalid response: .* bytes; the limit is 100000\n/)
     expect(code).toBe(1)
   })
 })

@@ -165,7 +165,7 @@ describe('several questions at once', () => {
     })
     expect((await client.callTool('ask')).isError).toBe(true)
     await expect(client.callTool('silent', {}, { timeout: 20, maxTimeout: 5000 })).rejects.toThrow(
-      'No answer within 20 ms',
+      'No response within 20 ms',
     )
   })
 })

@@ -190,7 +190,7 @@ describe('finding the revision', () => {
     await client.request('tools/list')
     expect(client.revision).toBe('2025-11-25')
     expect(reports).toMatchObject([
-      { level: 'debug', message: 'An answer to no request of ours was ignored' },
+      { level: 'debug', message: 'A response with an unknown id was ignored' },
     ])
     await client.close()
   })
@@ -285,7 +285,7 @@ describe('finding the revision', () => {
     ).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(ConnectionError)
     expect(error).toMatchObject({
-      message: 'No answer within 10 ms to initialize',
+      message: 'No response within 10 ms to initialize',
       cause: expect.any(Timeout) as unknown,
     })
   })
@@ -553,18 +553,18 @@ describe('a connected client', () => {
         { timeout: 200, maxTimeout: 400, onProgress: ({ progress }) => seen.push(progress) },
       )
       await Promise.all([
-        expect(capped).rejects.toThrow('No answer within 400 ms in all to tools/call'),
+        expect(capped).rejects.toThrow('No response within 400 ms in total to tools/call'),
         pass(400),
       ])
       expect(seen.length).toBeGreaterThan(2)
       expect(working.asked.at(-1)).toMatchObject({
         method: 'notifications/cancelled',
-        params: { requestId: 3, reason: 'No answer within 400 ms in all to tools/call' },
+        params: { requestId: 3, reason: 'No response within 400 ms in total to tools/call' },
       })
       timers.forEach(clearInterval)
       const unheard = client.callTool('x', {}, { timeout: 20 })
       await Promise.all([
-        expect(unheard).rejects.toThrow('No answer within 20 ms to tools/call'),
+        expect(unheard).rejects.toThrow('No response within 20 ms to tools/call'),
         pass(20),
       ])
       timers.forEach(clearInterval)
@@ -578,7 +578,7 @@ describe('a connected client', () => {
       )
       await Promise.all([
         expect(stopping).rejects.toThrow(
-          'No answer within 100 ms of its last progress to tools/call',
+          'No response within 100 ms of its last progress to tools/call',
         ),
         pass(120),
       ])
@@ -599,7 +599,7 @@ describe('a connected client', () => {
     expect(reports.map(({ message }) => message)).toEqual([
       'Parse error: unexpected "L" at position 0',
       'Invalid Request: "jsonrpc" must be "2.0"',
-      'An answer to no request of ours was ignored',
+      'A response with an unknown id was ignored',
     ])
     expect(target.asked.at(-1)?.method).toBe('tools/list')
     await client.close()

@@ -106,9 +106,9 @@ describe('requests', () => {
       { cancelled: (id, reason) => told.push([id, reason]) },
     )
     await expect(client.request('a', {}, { deadline: new Deadline({ idle: 5 }) })).rejects.toThrow(
-      'No answer within 5 ms to a',
+      'No response within 5 ms to a',
     )
-    expect(told).toEqual([[1, 'No answer within 5 ms to a']])
+    expect(told).toEqual([[1, 'No response within 5 ms to a']])
   })
 
   it('are given up by a signal', async () => {
@@ -146,7 +146,7 @@ describe('requests', () => {
     listen(right)
     const pending = client.request('a')
     right.send('{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}')
-    await expect(pending).rejects.toThrow('this is not a valid answer')
+    await expect(pending).rejects.toThrow('not a valid response')
   })
 })
 
@@ -187,7 +187,7 @@ describe('serving', () => {
     )
     await expect(client.request('a')).rejects.toMatchObject({
       code: -32603,
-      message: 'Too many requests at once: 2 are being served. Try again later',
+      message: 'Too many requests: 2 are in progress. Try again later',
     })
     await client.close()
     await Promise.all(held)

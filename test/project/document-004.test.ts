@@ -442,7 +442,7 @@ describe('Q11: errors', () => {
         id: null,
         error: {
           code: -32600,
-          message: 'Invalid Request: the message has 1048577 bytes; at most 1048576 are taken',
+          message: 'Invalid Request: the message has 1048577 bytes; the limit is 1048576',
         },
       },
       { id: 1, result: {} },

@@ -34,7 +34,7 @@ const FOREIGN: Readonly<Record<string, string>> = {
 /** Codes of errors that are not sent: those of the union types in jsonrpc/errors.ts. */
 const typed = [
   ...readFileSync(`${root}src/jsonrpc/errors.ts`, 'utf8').matchAll(/^  \| '([A-Z_]+)'$/gm),
-].map(([, code]) => code)
+].map(([, code = '']) => code)
 const sources = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts') && name !== 'jsonrpc/errors.ts')
   .map((name) => readFileSync(`${root}src/${name}`, 'utf8'))
@@ -66,7 +66,7 @@ describe('the string codes in docs/errors.md', () => {
 
 describe('the error handling of src', () => {
   const SEARCH =
-    /(?<!typeof \w+)\.message\s*(?:===|!==)(?!\s*'')|\b(?:reason|message)\.(?:includes|match|search|endsWith)\(|\.(?:test|exec)\(\s*\w+\.message/g
+    /(?<!typeof \w+)\.message\s*(?:===|!==)(?!\s*'')|\b(?:reason|message|problem)\.(?:includes|match|search|endsWith)\(|\.(?:test|exec)\(\s*\w+\.message/g
 
   it('tells errors apart by their codes, not by their messages', () => {
     expect(sources.match(SEARCH) ?? []).toEqual([])

@@ -14,13 +14,10 @@ import { compileSimple } from '../../src/schema/simple.js'
 const run = () => 'ok'
 const serve = (tools: readonly Tool[], more: Partial<ServerOptions> = {}) =>
   createServer({ name: 'x', version: '1', tools, ...more })
-/** A tool as a program without types would write it. */
-const untyped = (definition: object) => serve([definition as Tool])
 
 /** An input schema with one property of the given schema. */
 const holding = (part: unknown): JsonSchema => ({ type: 'object', properties: { p: part } })
 const serveInput = (input: JsonSchema) => serve([tool({ name: 't', input, run })])
-const serveOutput = (output: JsonSchema) => serve([tool({ name: 't', output, run: () => ({}) })])
 
 function serves(make: () => unknown): boolean {
   try {
@@ -35,134 +32,6 @@ function serves(make: () => unknown): boolean {
 function refuses(make: () => unknown, message: string): void {
   expect(make).toThrow(new TypeError(message))
 }
-
-describe('names of tools', () => {
-  it.each(['a', 'Z9', 'a_b-c.d', '-', '.', 'x'.repeat(128)])('takes %j', (name) => {
-    expect([...serve([tool({ name, run })]).tools.keys()]).toEqual([name])
-  })
-
-  it.each(['', 'a b', 'a/b', 'ä', 'a\n', '\na', 'a:b', '😀', 'a\u0000', 'x'.repeat(129)])(
-    'refuses %j',
-    (name) => {
-      refuses(
-        () => serve([tool({ name, run })]),
-        `Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`,
-      )
-    },
-  )
-
-  it.each([[undefined], [null], [5], [['a']], [{}]])('refuses %j, which is no string', (name) => {
-    refuses(
-      () => untyped({ name, input: { type: 'object' }, run }),
-      `Tool name ${JSON.stringify(name)} is not allowed: use 1 to 128 of the characters A-Z a-z 0-9 _ - .`,
-    )
-  })
-
-  it('refuses a name that is used twice', () => {
-    const twice = [tool({ name: 'a', run }), tool({ name: 'b', run }), tool({ name: 'a', run })]
-    refuses(() => serve(twice), 'Tool "a" is defined twice; give one of them another name')
-    expect(serve([tool({ name: 'a', run }), tool({ name: 'A', run })]).tools.size).toBe(2)
-  })
-
-  it.each(['__proto__', 'constructor', 'toString'])(
-    'takes %s for a name like any other',
-    (name) => {
-      expect(serve([]).tools.has(name)).toBe(false)
-      expect([...serve([tool({ name, run })]).tools.keys()]).toEqual([name])
-    },
-  )
-})
-
-describe('the rest of a tool', () => {
-  it.each([0, -1, Number.NaN, -Infinity])('refuses the timeout %d', (timeout) => {
-    refuses(
-      () => serve([tool({ name: 't', timeout, run })]),
-      'Tool "t": "timeout" must be a number of milliseconds above 0 and below 2147483648',
-    )
-  })
-
-  it.each([0, -1, 1.5, Number.NaN, Infinity])('refuses the concurrency %d', (concurrency) => {
-    refuses(
-      () => serve([tool({ name: 't', concurrency, run })]),
-      'Tool "t": "concurrency" must be a whole number above 0',
-    )
-  })
-
-  it('takes good limits', () => {
-    expect(serve([tool({ name: 't', timeout: 0.5, concurrency: 1, run })]).tools.size).toBe(1)
-  })
-
-  it('refuses a timeout that no timer can wait', () => {
-    const taken = [Infinity, 2 ** 31].filter((timeout) =>
-      serves(() => serve([tool({ name: 't', timeout, run })])),
-    )
-    expect(taken).toEqual([])
-    expect(serves(() => serve([tool({ name: 't', timeout: 2 ** 31 - 1, run })]))).toBe(true)
-  })
-
-  it('refuses a timeout that is no number', () => {
-    const taken = ['5', true, [5], {}, null].filter((timeout) =>
-      serves(() => untyped({ name: 't', input: { type: 'object' }, timeout, run })),
-    )
-    expect(taken).toEqual([])
-  })
-
-  it('wants a run or a handle', () => {
-    refuses(
-      () => untyped({ name: 't', input: { type: 'object' } }),
-      'Tool "t": it has no "run", and the server has no "handle" for it',
-    )
-    expect(serve([{ name: 't', input: { type: 'object' } }], { handle: run }).tools.size).toBe(1)
-  })
-})
-
-describe('the top of a schema', () => {
-  const NOT_OBJECT =
-    'Tool "t": its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise'
-  it.each<[string, JsonSchema]>([
-    ['no type', {}],
-    ['another type', { type: 'string' }],
-    ['several types', { type: ['object', 'null'] }],
-    ['a list with object', { type: ['object'] }],
-    ['only properties', { properties: { a: { type: 'string' } } }],
-    ['a oneOf of objects', { oneOf: [{ type: 'object' }, { type: 'object' }] }],
-    ['a $ref to an object', { $ref: '#/$defs/o', $defs: { o: { type: 'object' } } }],
-  ])('refuses an input with %s', (_, input) => {
-    refuses(() => serveInput(input), NOT_OBJECT)
-  })
-
-  it('takes an output of any type', () => {
-    for (const output of [
-      { type: 'string' },
-      {},
-      { oneOf: [{ type: 'string' }, { type: 'array' }] },
-    ])
-      expect(serveOutput(output).tools.size).toBe(1)
-  })
-
-  it('refuses an array', () => {
-    refuses(
-      () => untyped({ name: 't', input: [], run }),
-      'Tool "t": its input schema is not valid: a JSON Schema must be an object',
-    )
-  })
-
-  it('refuses what is no object in words of its own', () => {
-    for (const input of [null, 'object', 5, true])
-      refuses(
-        () => untyped({ name: 't', input, run }),
-        'Tool "t": its input schema is not valid: a JSON Schema must be an object',
-      )
-  })
-
-  it('says which side is wrong', () => {
-    const bad = holding({ type: 'text' })
-    const problem =
-      'schema is not valid: properties/p/type: must be one of string, number, integer, boolean, null, array, object, or a list of them'
-    refuses(() => serveInput(bad), `Tool "t": its input ${problem}`)
-    refuses(() => serveOutput(bad), `Tool "t": its output ${problem}`)
-  })
-})
 
 const TYPES = 'one of string, number, integer, boolean, null, array, object, or a list of them'
 

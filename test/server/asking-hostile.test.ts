@@ -259,7 +259,7 @@ describe('a question', () => {
     await using client = await connect(memory(server), { revision, elicit: () => (asked++, ada) })
     expect(text(await client.callTool('it'))).toBe('done')
     goOn()
-    await expect(late).rejects.toThrow('has been answered')
+    await expect(late).rejects.toMatchObject({ code: 'CALL_ENDED' })
     await client.request('ping')
     expect(asked).toBe(0)
   })

@@ -534,18 +534,18 @@ const limit = 5 << 20
 const sizes: Record<string, Case> = {
   'a message too long keeps its id': [
     call({ name: 'echo', arguments: { message: 'x'.repeat(limit) } }),
-    refuse(`the message has ${limit + 98} bytes; at most ${limit} are taken`, 1),
+    refuse(`the message has ${limit + 98} bytes; the limit is ${limit}`, 1),
   ],
   'garbage too long': [
     'x'.repeat(limit + 1),
-    refuse(`the message has ${limit + 1} bytes; at most ${limit} are taken`),
+    refuse(`the message has ${limit + 1} bytes; the limit is ${limit}`),
   ],
   'an answer too long is not answered': [
     `{"jsonrpc":"2.0","id":4,"result":{"a":"${'x'.repeat(limit)}"}}`,
   ],
   'a notification too long is answered without an id': [
     `{"jsonrpc":"2.0","method":"x","params":{"a":"${'x'.repeat(limit)}"}}`,
-    refuse(`the message has ${limit + 48} bytes; at most ${limit} are taken`),
+    refuse(`the message has ${limit + 48} bytes; the limit is ${limit}`),
   ],
 }
 
@@ -693,7 +693,7 @@ describe('batches in 2025-03-26', () => {
       JSON.stringify(
         Array.from({ length: 101 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' })),
       ),
-      refuse('a batch of 101 messages; at most 100 are taken'),
+      refuse('a batch of 101 messages; the limit is 100'),
     ))
   it('does not initialize in one', () =>
     batch(`[${initialize('2025-03-26')[0]}]`, [

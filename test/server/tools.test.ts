@@ -532,7 +532,7 @@ describe('limits', () => {
         id: 5,
         error: {
           code: -32600,
-          message: 'Invalid Request: a request with this id is still being served',
+          message: 'Invalid Request: a request with this id is still in progress',
         },
       },
       { id: 5, result: text('done') },

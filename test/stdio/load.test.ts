@@ -192,7 +192,7 @@ describe('a host that does not read stderr', () => {
 
 describe('a message over the limit', () => {
   const tooLong = (id: string, size: number, limit: number) =>
-    `{"jsonrpc":"2.0","id":${id},"error":{"code":-32600,"message":"Invalid Request: the message has ${size} bytes; at most ${limit} are taken","data":{"size":${size},"limit":${limit}}}}`
+    `{"jsonrpc":"2.0","id":${id},"error":{"code":-32600,"message":"Invalid Request: the message has ${size} bytes; the limit is ${limit}","data":{"size":${size},"limit":${limit}}}}`
 
   it('is refused with its id, and the next one is served', async () => {
     const server = new Child(process.execPath, [TOOLS], { env: { OPTIONS: '{"maxMessage":200}' } })
