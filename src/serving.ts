@@ -7,34 +7,34 @@ import { ServerSession } from './server/session.js'
 import { type ProcessLogLevel, type LogStream, logTo } from './transports/stdio-log.js'
 import { type Input, type Output, StreamChannel } from './transports/streams.js'
 
-/** After end of input, what is in flight has this long to finish. */
+/** Milliseconds for requests in progress to finish after the end of the input. */
 const DRAIN_AFTER_END = 5000
-/** After a signal it has less: hosts kill after about two seconds. */
+/** The same after a signal: hosts kill after about two seconds. */
 const DRAIN_AFTER_SIGNAL = 1000
 
 export interface ServingOptions {
-  /** Where messages come from, and go to. */
+  /** The streams that messages are read from and written to. */
   input: Input
   output: Output
-  /** How messages are told apart; by default the first bytes of the client decide. */
+  /** The framing of messages; by default the first bytes of the client decide. */
   framing?: Framing
-  /** The longest message that is taken in, in bytes (default 32 MiB). */
+  /** Maximum bytes of a message (default 32 MiB). */
   maxMessage?: number
-  /** The deepest nesting of a message (default 512). */
+  /** Maximum nesting depth of a message (default 512). */
   maxDepth?: number
-  /** How much memory requests in progress may hold, in bytes (default 128 MiB). Then reading pauses until one has ended; where none ends within a second, further requests are refused. */
+  /** Maximum bytes of memory held by requests in progress (default 128 MiB). Beyond it reading pauses until one ends; if none ends within a second, further requests get an error. */
   maxPending?: number
-  /** How much memory subscriptions may hold, in bytes (default 8 MiB); more are refused. */
+  /** Maximum bytes of memory held by subscriptions (default 8 MiB); more are rejected. */
   maxRetained?: number
-  /** Where log lines go (default: of `serveStdio` to stderr, of `serve` nowhere). */
+  /** Where log lines are written (default: stderr for `serveStdio`, nowhere for `serve`). */
   log?: LogStream
-  /** The lowest level that is logged (default `warning`). */
+  /** The minimum level that is logged (default `warning`). */
   logLevel?: ProcessLogLevel
-  /** Sees every message in both directions. */
+  /** Called with every message in both directions. */
   tap?: (tapped: Tapped) => void
 }
 
-/** One client being served over two byte streams, until its input ends or it is told to stop. */
+/** Serves one client over two byte streams, until its input ends or `stop` is called. */
 export class Serving {
   readonly #channel: StreamChannel
   readonly #session: ServerSession
@@ -44,9 +44,9 @@ export class Serving {
   readonly #ended = new Promise<void>((resolve) => {
     this.#end = resolve
   })
-  #cutOff: () => void = () => {}
-  readonly #cut = new Promise<void>((resolve) => {
-    this.#cutOff = resolve
+  #abandon: () => void = () => {}
+  readonly #abandoned = new Promise<void>((resolve) => {
+    this.#abandon = resolve
   })
 
   constructor(server: Server, options: ServingOptions) {
@@ -76,24 +76,24 @@ export class Serving {
   }
 
   /**
-   * Takes no new work. What is in flight has a little time; also if it had more before. Told again, it has none: what
-   * was written still leaves.
+   * Accepts no new requests; those in progress have a second to finish. Called again, they are ended immediately;
+   * responses that are buffered are still written.
    */
   stop(): void {
     const patience = this.stopped ? 0 : DRAIN_AFTER_SIGNAL
-    this.#stopped ??= setTimeout(this.#cutOff, 2 * DRAIN_AFTER_SIGNAL)
+    this.#stopped ??= setTimeout(this.#abandon, 2 * DRAIN_AFTER_SIGNAL)
     this.#channel.stop()
     this.#end()
     void this.#session.drain(patience)
   }
 
-  /** Resolves when all is answered, or given up, and has left. */
+  /** Resolves when every request has its response, or was ended, and everything is written. */
   async finished(): Promise<void> {
     await this.#ended
     this.#channel.stop()
     await this.#session.drain(DRAIN_AFTER_END)
-    // What was written must leave, however slowly it is read; only being stopped cuts it off.
-    await Promise.race([this.#session.close(), this.#cut])
+    // A slow reader gets everything, unless `stop` was called: then the output is abandoned after two seconds.
+    await Promise.race([this.#session.close(), this.#abandoned])
     clearTimeout(this.#stopped)
     if (this.#broken !== undefined) throw this.#broken
   }
@@ -104,7 +104,7 @@ const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
   logLevel: ['debug', 'info', 'warning', 'error'],
 }
 
-/** A limit that is none would be no limit at all. */
+/** Throws for values that TypeScript would reject: an invalid limit would mean no limit. */
 function checkOptions({
   framing,
   logLevel,

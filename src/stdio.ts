@@ -11,7 +11,7 @@ import {
 } from './transports/stdio-wire.js'
 import type { Input, Output } from './transports/streams.js'
 
-/** How often a server looks whether its parent still lives. */
+/** Milliseconds between checks whether the parent process still runs. */
 const PARENT_CHECK = 2000
 
 /** The options that `serve` and `serveStdio` have in common. */
@@ -20,14 +20,13 @@ const SERVE = namesOf<ServeOptions>()(`${SERVING} input output signal`)
 const STDIO = namesOf<StdioOptions>()(`${SERVING} wire greeting exit`)
 
 export interface ServeOptions extends ServingOptions {
-  /** Ends serving: no new work is taken, what is in flight is finished. */
+  /** Stops serving: no new requests are accepted, those in progress are finished. */
   signal?: AbortSignal
 }
 
 /**
- * Serves one client on two byte streams. Resolves when the input has ended (or
- * the signal fired) and everything received has been answered; rejects where
- * the output cannot be written.
+ * Serves one client on two byte streams. Resolves when the input has ended or the signal was aborted, and every request
+ * has its response; rejects if the output cannot be written.
  */
 export async function serve(server: Server, options: ServeOptions): Promise<void> {
   checkNames('serve', options, SERVE)
@@ -44,32 +43,31 @@ export async function serve(server: Server, options: ServeOptions): Promise<void
 }
 
 export interface StdioOptions extends Omit<ServingOptions, 'input' | 'output'> {
-  /** The wire on descriptors other than stdin and stdout; the launcher names them in CCMCP_WIRE. */
+  /** File descriptors to use instead of stdin and stdout; a launcher can name them in CCMCP_WIRE. */
   wire?: Descriptors
-  /** What a person at a terminal is told who has started the server by hand. */
+  /** Written to stderr if the server is started by hand at a terminal. */
   greeting?: string
-  /** Whether the process ends when serving does (default true). Without it, what still runs keeps it alive. */
+  /** Whether the process exits when serving ends (default true). Otherwise open timers and sockets keep it running. */
   exit?: boolean
 }
 
 /**
- * Serves the client that started this process, on its stdin and stdout.
- * SIGTERM, SIGINT, end of input and the death of the parent all end it
- * cleanly: what is in flight is answered, then the process exits with 0.
+ * Serves the client that started this process, on its stdin and stdout. SIGTERM, SIGINT, the end of stdin and the exit of
+ * the parent process shut it down gracefully: requests in progress get their responses, then the process exits with 0.
  */
 export async function serveStdio(server: Server, options: StdioOptions = {}): Promise<void> {
   checkNames('serveStdio', options, STDIO)
   const { log = standardError, exit = true, wire: asked, greeting, ...common } = options
   const named = descriptorsFromEnvironment()
   const descriptors = asked ?? named
-  // Loaded only where it is needed: what comes before the first answer counts.
+  // Loaded only if needed: less to load before the first response.
   const wire =
     descriptors === undefined
       ? standardWire()
       : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
   if (wire.interactive && greeting !== undefined) standardError.write(`${greeting}\n`)
   const serving = new Serving(server, { ...common, log, input: wire.input, output: wire.output })
-  // The second signal means now.
+  // A second signal ends it immediately.
   const stop = () => serving.stop()
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
@@ -82,7 +80,7 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   try {
     await serving.finished()
   } catch (error) {
-    // The client has closed its end: nobody is left to tell.
+    // The client has closed its end: no error to report.
     if (!isClosedPipe(error)) throw error
   } finally {
     unwatch()
@@ -93,7 +91,7 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   if (exit) process.exit()
 }
 
-/** Begins something that can wait for the first answer; returns how to end it. */
+/** Starts something after the current turn of the event loop, so that it does not delay the first response; returns a function that ends it. */
 function afterFirstTurn(begin: () => () => void): () => void {
   let end = () => {}
   const later = setImmediate(() => {
@@ -105,11 +103,11 @@ function afterFirstTurn(begin: () => () => void): () => void {
   }
 }
 
-/** Calls when the process that started this one is gone; returns how to stop looking. */
-function watchParent(gone: () => void): () => void {
+/** Calls `exited` when the parent process has exited; returns a function that stops the checks. */
+function watchParent(exited: () => void): () => void {
   const parent = process.ppid
   const timer = setInterval(() => {
-    if (process.ppid !== parent) gone()
+    if (process.ppid !== parent) exited()
   }, PARENT_CHECK).unref()
   return () => clearInterval(timer)
 }

@@ -218,7 +218,7 @@ async function forbiddenCommand(t) {
 
 async function missingFolder(t) {
   const server = observe(t, script('servers/silent.mjs'), { cwd: '/nowhere/at/all' })
-  await t.step('error', () => fails(server, {}, /ENOENT/, /working folder/))
+  await t.step('error', () => fails(server, {}, /ENOENT/, /working directory/))
 }
 
 async function missingModule(t) {

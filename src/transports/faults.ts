@@ -1,7 +1,7 @@
 import type { Fault } from '../framing/frame.js'
 import { INVALID_REQUEST, PARSE_ERROR, RpcError } from '../jsonrpc/errors.js'
 
-/** What a peer is told whose bytes were no message. */
+/** The JSON-RPC error for bytes that are not a message. */
 export function errorOf(fault: Fault): RpcError {
   switch (fault.kind) {
     case 'too-long': {
@@ -26,7 +26,7 @@ export function errorOf(fault: Fault): RpcError {
     case 'wrong-framing':
       return new RpcError(
         PARSE_ERROR,
-        'Parse error: this is Content-Length framing, but one JSON message a line is expected. Send lines, or let the server read the other (framing "auto" or "content-length")',
+        'Parse error: received Content-Length framing, expected one JSON message per line. Send lines, or set framing "auto" or "content-length"',
       )
     case 'truncated':
       return new RpcError(

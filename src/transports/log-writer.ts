@@ -1,26 +1,26 @@
 import { ignore } from '../jsonrpc/hook.js'
 import { isThenable } from '../jsonrpc/message.js'
 
-/** Where log lines go: a stream such as process.stderr, or anything that takes lines. */
+/** Where log lines are written: a stream such as process.stderr, or any object with `write`. */
 export interface LogStream {
   write(line: string): unknown
   readonly isTTY?: boolean
 }
 
-/** What is needed of a Node stream. */
+/** The part of a Node stream that is used. */
 interface NodeStream extends LogStream {
   write(text: string | Uint8Array, done?: () => void): boolean
   on(event: 'error', listener: () => void): unknown
 }
 
-/** How many bytes may wait for a reader; what comes then is dropped. */
+/** Maximum bytes that are buffered for a slow reader; lines beyond are dropped. */
 const MAX_WAITING = 1_048_576
 
 const writers = new WeakMap<LogStream, LogWriter>()
 
 /**
- * Writes to a stream whose reader may be slow or gone. Neither ends the process, and no more than MAX_WAITING bytes wait:
- * what is dropped is counted, and told when there is room again.
+ * Writes to a stream whose reader may be slow or disconnected. Neither ends the process, and at most MAX_WAITING bytes are
+ * buffered. Dropped lines are counted, and the count is written when the reader has caught up.
  */
 export class LogWriter {
   readonly #stream: LogStream
@@ -32,11 +32,11 @@ export class LogWriter {
   private constructor(stream: LogStream, note: (dropped: number) => string) {
     this.#stream = stream
     this.#note = note
-    // Without a listener, the loss of a pipe ends the process.
+    // Without a listener, an error of the stream (EPIPE) ends the process.
     if (isNodeStream(stream)) stream.on('error', ignore)
   }
 
-  /** The one writer of a stream: all that write to it share its limit. `note` says how many writes were dropped. */
+  /** The writer of a stream: all users of the stream share it and its limit. `note` formats the count of dropped lines. */
   static of(stream: LogStream, note: (dropped: number) => string): LogWriter {
     const known = writers.get(stream)
     if (known !== undefined) return known
@@ -45,25 +45,25 @@ export class LogWriter {
     return made
   }
 
-  /** Writes, or drops; never throws. False where the reader is behind, as a stream says it. */
+  /** Writes or drops the text; never throws. Returns false if the reader is slow, like `stream.write`. */
   write(text: string | Uint8Array, done: () => void = ignore): boolean {
-    this.#tellDropped()
+    this.#reportDropped()
     const size = sizeOf(text)
     if (this.#waiting === 0 || this.#waiting + size <= MAX_WAITING)
-      return this.#put(text, size, done)
+      return this.#send(text, size, done)
     this.#dropped++
     queueMicrotask(done)
     return false
   }
 
-  #put(text: string | Uint8Array, size: number, done: () => void): boolean {
+  #send(text: string | Uint8Array, size: number, done: () => void): boolean {
     let pending = true
     const settled = () => {
       if (!pending) return
       pending = false
       this.#waiting -= size
       done()
-      if (this.#waiting <= MAX_WAITING / 2) this.#tellDropped()
+      if (this.#waiting <= MAX_WAITING / 2) this.#reportDropped()
     }
     this.#waiting += size
     try {
@@ -75,7 +75,7 @@ export class LogWriter {
       else Promise.resolve(written).then(settled, settled)
       return !pending
     } catch {
-      // It is lost: a stream that fails must not fail whoever logs.
+      // The line is lost: an exception of the stream must not reach the code that logs.
       this.#dropped++
       pending = false
       this.#waiting -= size
@@ -84,18 +84,18 @@ export class LogWriter {
     }
   }
 
-  #tellDropped(): void {
+  #reportDropped(): void {
     const dropped = this.#dropped
     if (dropped === 0 || this.#waiting > MAX_WAITING / 2) return
     this.#dropped = 0
     const note = this.#note(dropped)
-    this.#put(note, sizeOf(note), ignore)
-    // Where that was lost as well, it counts no line of its own.
+    this.#send(note, sizeOf(note), ignore)
+    // If the note was dropped too, the count stays as it was.
     if (this.#dropped > 0) this.#dropped = dropped
   }
 }
 
-/** In bytes. Not every runtime has a Buffer, which counts without encoding. */
+/** In bytes where the runtime has Buffer, which counts without encoding; otherwise in UTF-16 units. */
 function sizeOf(text: string | Uint8Array): number {
   return typeof text === 'string'
     ? (globalThis.Buffer?.byteLength(text) ?? text.length)

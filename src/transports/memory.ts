@@ -1,8 +1,8 @@
 import { type Channel, ChannelExchange, type Principal, type Receiver } from '../jsonrpc/channel.js'
 
 /**
- * Two ends of one pipe in memory. What crosses it is text, as on any other channel. With a principal, the second end
- * receives every message on its behalf.
+ * The two ends of a channel within this process. Messages cross it as text, as on any other transport. With a principal,
+ * every message that the second end receives has it as its authenticated sender.
  */
 export function memoryChannels(principal?: Principal): [Channel, Channel] {
   const left = new MemoryChannel()
@@ -25,7 +25,7 @@ export class MemoryChannel implements Channel {
 
   send(frame: string): void {
     const { other } = this
-    // Never in the sender's own turn: a real peer is not that close either.
+    // Always asynchronous, like any other transport.
     if (!this.#closed) queueMicrotask(() => other?.deliver(frame))
   }
 

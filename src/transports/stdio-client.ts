@@ -9,27 +9,27 @@ import { type Ending, explain } from './stdio-diagnosis.js'
 import { StreamChannel } from './streams.js'
 
 export interface ProcessOptions {
-  /** The folder that it is started in. */
+  /** The working directory of the server. */
   cwd?: string
-  /** Added to the few variables that a server is given (`PATH`, `HOME` and the like). */
+  /** Added to the few variables that a server inherits (`PATH`, `HOME` and the like). */
   env?: Readonly<Record<string, string | undefined>>
-  /** Shows what the server writes to stderr. It is read in any case. */
+  /** Called with what the server writes to stderr, which is read in any case. */
   stderr?: (text: string) => unknown
-  /** How messages are told apart (default `lines`). */
+  /** The framing of messages (default `lines`). */
   framing?: Framing
-  /** The longest message that is taken in, in bytes (default 32 MiB). */
+  /** Maximum bytes of a message (default 32 MiB). */
   maxMessage?: number
-  /** Milliseconds that the server has to exit, after its input has ended and after SIGTERM (default 2 s each). */
+  /** Milliseconds for the server to exit after its stdin is closed, and again after SIGTERM (default 2 s each). */
   patience?: number
 }
 
 const MAX_MESSAGE = 32 * 1024 * 1024
 const PATIENCE = 2000
 const TAIL = 8192
-/** Milliseconds for what a process has written before its end. */
+/** Milliseconds to read what a process has written before it exited. */
 const GRACE = 500
 const WINDOWS = process.platform === 'win32'
-/** A server gets no secrets of its host unless they are given to it. */
+/** Other variables may be secrets of the host; a server gets them only through `env`. */
 const INHERITED = WINDOWS
   ? [
       'APPDATA',
@@ -47,18 +47,18 @@ const INHERITED = WINDOWS
     ]
   : ['HOME', 'LANG', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'TMPDIR', 'USER']
 
-/** Process groups that must not outlive this process. */
+/** Process groups to be killed when this process exits. */
 const groups = new Set<number>()
 let watching = false
 
-/** A server started as a child process, as a channel. It leads a group of its own, so that its children end with it. */
+/** The channel to a server that is started as a child process. It leads its own process group, so that its children end with it. */
 export class ProcessChannel implements Channel {
   readonly #child: ChildProcess
   readonly #streams: StreamChannel
   readonly #patience: number
   readonly #ending: Ending
   #closing = false
-  /** Resolves when the process has ended and all of its output is read: with its exit code, or null. */
+  /** Resolves when the process has exited and its output is read: with the exit code, or null. */
   readonly exited: Promise<number | null>
 
   constructor(command: string, args: readonly string[], options: ProcessOptions = {}) {
@@ -83,7 +83,7 @@ export class ProcessChannel implements Channel {
     })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#ending.stderr = (this.#ending.stderr + text).slice(-TAIL)
-      // Whoever shows it must not keep it from being read.
+      // An exception in the callback must not stop the reading.
       callHook(() => options.stderr?.(text), ignore)
     })
     if (child.pid !== undefined) watch(child.pid)
@@ -95,11 +95,11 @@ export class ProcessChannel implements Channel {
       const ended = (code: number | null, signal: NodeJS.Signals | null) => {
         this.#ending.code = code
         this.#ending.signal = signal
-        // Whoever is left of its group has lost its reason to be.
+        // Ends the children that the server has left behind.
         if (child.pid !== undefined) endGroup(child.pid)
         resolve(code)
       }
-      // A child of it may hold its pipes open: then they are not waited for much longer.
+      // A child of the server may keep its pipes open, so that `close` never fires.
       let grace: ReturnType<typeof setTimeout> | undefined
       child.on('exit', (code, signal) => (grace = setTimeout(ended, GRACE, code, signal)))
       child.on('close', (code, signal) => {
@@ -123,14 +123,14 @@ export class ProcessChannel implements Channel {
         if (head !== '') note(head)
         receiver.garbage(error, head, tail)
       },
-      closed: () => {}, // a broken pipe: what the process does next will say more
+      closed: () => {}, // a broken pipe: the exit of the process is reported instead, which says more
     })
     const closed = () =>
       receiver.closed(
         this.#closing ? undefined : withCode('SERVER_EXITED', new Error(this.diagnose())),
       )
     void this.exited.then(closed)
-    // A server that has closed its output will not answer any more, though it may live on.
+    // A server that has closed its stdout can send no more responses, even if it keeps running.
     void this.#streams.ended.then(() => setTimeout(closed, GRACE).unref())
   }
 
@@ -142,7 +142,7 @@ export class ProcessChannel implements Channel {
     return explain(this.#ending)
   }
 
-  /** Ends the input, then asks, then kills: the whole group, each after its time. */
+  /** Shuts the server down as the specification says: closes its stdin, then sends SIGTERM, then SIGKILL to the whole group. */
   async close(): Promise<void> {
     if (this.#closing) {
       await this.exited
@@ -151,15 +151,15 @@ export class ProcessChannel implements Channel {
     this.#closing = true
     const { pid } = this.#child
     if (pid === undefined) return
-    const asked = setTimeout(() => signalGroup(pid, 'SIGTERM'), this.#patience)
-    const killed = setTimeout(() => signalGroup(pid, 'SIGKILL'), 2 * this.#patience)
-    // A server that does not read would keep us from ending its input.
+    const terminating = setTimeout(() => signalGroup(pid, 'SIGTERM'), this.#patience)
+    const killing = setTimeout(() => signalGroup(pid, 'SIGKILL'), 2 * this.#patience)
+    // A server that does not read its stdin would block this forever.
     await Promise.race([this.#streams.close(), this.exited])
     this.#child.stdin?.end()
-    this.#child.stdout?.resume() // it must be able to finish what it writes
+    this.#child.stdout?.resume() // so that the server can finish writing
     await this.exited
-    clearTimeout(asked)
-    clearTimeout(killed)
+    clearTimeout(terminating)
+    clearTimeout(killing)
   }
 }
 
@@ -169,7 +169,7 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
       spawn('taskkill', ['/pid', String(pid), '/T', '/F'], { stdio: 'ignore', windowsHide: true })
     else process.kill(-pid, signal)
   } catch {
-    // It is gone already.
+    // The process has exited already.
   }
 }
 

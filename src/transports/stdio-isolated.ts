@@ -4,7 +4,7 @@ import { ReadStream, WriteStream, isatty } from 'node:tty'
 import type { Input, Output } from './streams.js'
 import type { Descriptors, Wire } from './stdio-wire.js'
 
-/** The wire on descriptors of its own: nothing that writes to stdout can reach it. */
+/** Messages on other file descriptors than stdin and stdout: nothing that is written to stdout can break them. */
 export function isolatedWire([input, output]: Descriptors): Wire {
   const stream = openInput(input)
   return {
@@ -36,13 +36,13 @@ function statOf(descriptor: number): Stats {
   try {
     stat = fstatSync(descriptor)
   } catch {}
-  // Where it was not open, Node may have taken it for its event loop, which is none of these.
+  // If the descriptor was not open, Node may use its number internally (epoll), which is none of these types.
   if (
     stat !== undefined &&
     (stat.isFIFO() || stat.isSocket() || stat.isFile() || stat.isCharacterDevice())
   )
     return stat
   throw new Error(
-    `The wire is to be on descriptor ${descriptor}, but that is not open; start the server through the launcher line of the documentation`,
+    `File descriptor ${descriptor} is not open, though CCMCP_WIRE or "wire" names it; let the launcher of the server open it`,
   )
 }

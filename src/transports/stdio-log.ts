@@ -5,11 +5,11 @@ import { type LogStream, LogWriter } from './log-writer.js'
 export type ProcessLogLevel = LogEntry['level']
 const LEVELS: readonly ProcessLogLevel[] = ['debug', 'info', 'warning', 'error']
 
-/** The most characters of a message, and of an error with its stack. */
+/** Maximum characters of a message, and of an error with its stack. */
 const MAX_MESSAGE = 8192
 const MAX_ERROR = 16_384
 
-/** Writes reports as JSON, one a line, or as readable text for a person at a terminal. */
+/** Writes log entries as JSON lines, or as readable text to a terminal. */
 export function logTo(stream: LogStream, lowest: ProcessLogLevel): (report: LogEntry) => void {
   const from = LEVELS.indexOf(lowest)
   return (report) => {
@@ -17,12 +17,12 @@ export function logTo(stream: LogStream, lowest: ProcessLogLevel): (report: LogE
     try {
       writerOf(stream).write(lineOf(report, stream))
     } catch {
-      // Who cannot be told is not told; the client is served all the same.
+      // A log that fails must not affect the client.
     }
   }
 }
 
-/** The stderr of this process. A host may close it, or never read it: neither ends the process, nor fills its memory. */
+/** The stderr of this process. If the host closes it or never reads it, the process neither ends nor runs out of memory. */
 class StandardError implements LogStream {
   get isTTY(): boolean {
     return process.stderr.isTTY
@@ -32,7 +32,7 @@ class StandardError implements LogStream {
     return writerOf(this).write(text, done)
   }
 
-  /** From here on its loss does not end the process. Making the stream costs, so it is not made before it is needed. */
+  /** Creates the stream with an error handler. That takes time, so it is not done before the first response. */
   open(): void {
     writerOf(this)
   }
@@ -46,7 +46,7 @@ function writerOf(stream: LogStream): LogWriter {
     lineOf(
       {
         level: 'warning',
-        message: `${dropped} log lines were dropped, because those before them were not read in time`,
+        message: `${dropped} log lines were dropped: the reader of the log is too slow`,
       },
       real,
     ),
@@ -76,7 +76,7 @@ function readable({ level, message, id, error }: LogEntry): string {
   )
 }
 
-/** Control characters as escapes: what a client calls itself must not steer the terminal. */
+/** Escapes control characters: text of a client must not control the terminal. */
 function visible(text: string): string {
   return text.replaceAll(
     /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g,
@@ -84,7 +84,7 @@ function visible(text: string): string {
   )
 }
 
-/** How many causes of causes are told. */
+/** Maximum depth of `cause` chains. */
 const MAX_CAUSES = 5
 
 function stackOf(error: unknown, depth = 0): string {
@@ -95,7 +95,7 @@ function stackOf(error: unknown, depth = 0): string {
       ? text
       : `${text}\ncaused by ${stackOf(error.cause, depth + 1)}`
   } catch {
-    return 'something that has no text'
+    return 'a thrown value that cannot be converted to text'
   }
 }
 

@@ -1,22 +1,22 @@
 import { standardError } from './stdio-log.js'
 import type { Input, Output } from './streams.js'
 
-/** Where the messages of a stdio server come in and go out. */
+/** The byte streams of a stdio server. */
 export interface Wire {
   input: Input
   output: Output
-  /** Whether a person sits at the other end. */
+  /** Whether the input is a terminal. */
   interactive: boolean
-  /** Gives stdout back to its owner. */
+  /** Restores stdout. */
   release(): void
 }
 
-/** File descriptors of the wire: for reading, for writing. */
+/** File descriptors for reading and for writing. */
 export type Descriptors = readonly [input: number, output: number]
 
 /**
- * The descriptors that the launcher has put the wire on, from `CCMCP_WIRE=3,4`;
- * taken out of the environment, so that no child process believes it too.
+ * The file descriptors that the launcher names in `CCMCP_WIRE=3,4`. The variable is deleted, so that child processes do
+ * not use them as well.
  */
 export function descriptorsFromEnvironment(): Descriptors | undefined {
   const named = process.env['CCMCP_WIRE']
@@ -25,12 +25,12 @@ export function descriptorsFromEnvironment(): Descriptors | undefined {
   const match = /^(\d{1,4}),(\d{1,4})$/.exec(named)
   if (match === null)
     throw new Error(
-      `CCMCP_WIRE must name two descriptors, such as 3,4, not ${JSON.stringify(named)}`,
+      `CCMCP_WIRE must be two file descriptors, such as 3,4, not ${JSON.stringify(named)}`,
     )
   return [Number(match[1]), Number(match[2])]
 }
 
-// A registered symbol: two copies of this package in one process understand each other.
+// A registered symbol: shared by several copies of this package in one process.
 const real = Symbol.for('ccmcp.stdout')
 
 type Write = typeof process.stdout.write
@@ -40,18 +40,18 @@ interface Guarded extends Write {
 }
 
 /**
- * Sends what user code writes to stdout to stderr, with one warning: a stray
- * line would break the stream. Returns what gives stdout back to its owner.
+ * Redirects what user code writes to stdout to stderr, with one warning: the specification allows nothing but messages on
+ * stdout. Returns a function that restores stdout.
  */
 export function guardStdout(): () => void {
   const { stdout } = process
   const { write: ownWrite, end: ownEnd } = stdout
-  if ((ownWrite as Guarded)[real] !== undefined) return () => {} // it is guarded already, by whoever gives it back
+  if ((ownWrite as Guarded)[real] !== undefined) return () => {} // guarded already, by the caller that will restore it
   let warned = false
   const divert = (...[text, ...rest]: unknown[]): boolean => {
     if (!warned)
       standardError.write(
-        'ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n',
+        'ccmcp: output to stdout was redirected to stderr, because stdout carries the protocol. Use console.error for logs.\n',
       )
     warned = true
     const encoding = rest.find((arg) => typeof arg === 'string') as BufferEncoding | undefined // what stdout.write takes
@@ -75,7 +75,7 @@ export function guardStdout(): () => void {
   }
 }
 
-/** The wire on stdin and stdout; stdout is guarded until it is released. */
+/** Messages on stdin and stdout; stdout is guarded until `release`. */
 export function standardWire(): Wire {
   const { stdin, stdout } = process
   const release = guardStdout()

@@ -4,7 +4,7 @@ import { Budget } from '../jsonrpc/budget.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
 import { errorOf } from './faults.js'
 
-/** What is needed of a readable stream; Node's own fit. */
+/** The part of a readable stream that is used; Node's streams have it. */
 export interface Input {
   on(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown
   on(event: 'end' | 'close' | 'error', listener: () => void): unknown
@@ -18,7 +18,7 @@ export interface Input {
   readonly destroyed?: boolean
 }
 
-/** What is needed of a writable stream; Node's own fit. */
+/** The part of a writable stream that is used; Node's streams have it. */
 export interface Output {
   write(text: string, done: (error?: Error | null) => void): boolean
   on(event: 'drain', listener: () => void): unknown
@@ -33,27 +33,26 @@ export interface StreamOptions {
   input: Input
   output: Output
   framing?: Framing
-  /** The longest message that is taken in, in bytes. */
+  /** Maximum bytes of a message. */
   maxMessage?: number
-  /** How many bytes of requests that are not answered may be held, and of what is kept beyond them. */
+  /** Maximum bytes held for requests in progress, and beyond them (subscriptions). */
   maxPending?: number
   maxRetained?: number
-  /** Reads on when nothing can be written any more: what the other side said last may tell why. */
+  /** Continues to read after writing has failed: the last messages of the other side may say why. */
   readsOn?: boolean
 }
 
 const MAX_MESSAGE = 32 * 1024 * 1024
-/** How much text may wait in one turn before it is handed to the stream. */
+/** Characters that are buffered in one turn of the event loop before they are written to the stream. */
 const HIGH_WATER = 256 * 1024
-/** How many messages may wait for their answers before the answers get a turn. */
+/** Messages that are delivered in one turn before pending responses get a turn. */
 const UNANSWERED = 64
 
 const encoder = new TextEncoder()
 
 /**
- * A channel over two byte streams. What is sent in one turn of the event loop
- * leaves in one write. While the far side does not read, nothing is read from
- * it either, so that its answers cannot pile up.
+ * A channel over two byte streams, such as stdin and stdout. All messages sent in one turn of the event loop are one
+ * write. While the other side does not read, nothing is read from it, so that its responses cannot fill the memory.
  */
 export class StreamChannel implements Channel {
   readonly pending: Budget | undefined
@@ -62,11 +61,11 @@ export class StreamChannel implements Channel {
   readonly #output: Output
   readonly #framer: Framer
   #receiver: Receiver | undefined
-  /** Leaves the streams as they were found. */
+  /** Removes the listeners. */
   #detach: () => void = () => {}
   #queue: string[] = []
   #queued = 0
-  #resting = false
+  #paused = false
   #unanswered = 0
   #scheduled = false
   /** Writes that the stream has not confirmed. */
@@ -137,13 +136,13 @@ export class StreamChannel implements Channel {
     return this.#blocked
   }
 
-  /** Takes no more input; what was received and not yet delivered is dropped. */
+  /** Stops reading; what was received and not yet delivered is dropped. */
   stop(): void {
     this.#reading = 'no'
     this.#input.pause()
   }
 
-  /** Resolves when everything that was sent has left, or cannot leave. */
+  /** Resolves when everything sent was written, or cannot be. */
   close(): Promise<void> {
     this.stop()
     this.#flush()
@@ -158,7 +157,7 @@ export class StreamChannel implements Channel {
     if (this.#reading !== 'yes') return
     this.#framer.push(chunk)
     this.#deliver()
-    if (this.#blocked || this.#resting) this.#input.pause()
+    if (this.#blocked || this.#paused) this.#input.pause()
   }
 
   #end(): void {
@@ -169,40 +168,40 @@ export class StreamChannel implements Channel {
   }
 
   #deliver(): void {
-    while (!this.#blocked && !this.#resting && this.#reading !== 'no') {
+    while (!this.#blocked && !this.#paused && this.#reading !== 'no') {
       const frame = this.#framer.next()
       if (frame === undefined) {
         if (this.#reading === 'ending') this.#resolveEnded()
         return
       }
       this.#unanswered++
-      this.#hand(frame)
+      this.#dispatch(frame)
       if (this.#queued > HIGH_WATER) this.#flush()
       const ready = this.#receiver?.ready?.()
-      if (ready !== undefined) void this.#rest(ready)
-      else if (this.#unanswered >= UNANSWERED) void this.#rest(new Promise(setImmediate))
+      if (ready !== undefined) void this.#pause(ready)
+      else if (this.#unanswered >= UNANSWERED) void this.#pause(new Promise(setImmediate))
     }
   }
 
   /**
-   * Lets answers go out before more is taken in: what is answered in a later
-   * turn would pile up otherwise, with a whole chunk of requests begun at once.
+   * Pauses delivery so that responses are written first. Otherwise a whole chunk of requests would be started in one
+   * turn, and their responses would accumulate.
    */
-  async #rest(until: Promise<void>): Promise<void> {
-    this.#resting = true
+  async #pause(until: Promise<void>): Promise<void> {
+    this.#paused = true
     await until
-    this.#resting = false
+    this.#paused = false
     this.#unanswered = 0
     this.#deliver()
-    this.#more()
+    this.#resume()
   }
 
-  /** Reads on where nothing is in the way. */
-  #more(): void {
-    if (!this.#blocked && !this.#resting && this.#reading === 'yes') this.#input.resume()
+  /** Resumes reading unless something blocks it. */
+  #resume(): void {
+    if (!this.#blocked && !this.#paused && this.#reading === 'yes') this.#input.resume()
   }
 
-  #hand(frame: Frame): void {
+  #dispatch(frame: Frame): void {
     if (typeof frame === 'string') this.#receiver?.frame(frame)
     else {
       const head = 'head' in frame ? frame.head : ''
@@ -216,7 +215,7 @@ export class StreamChannel implements Channel {
       this.#write(this.#slice())
   }
 
-  /** The next piece of what is queued: whole messages, of a size that can be handed over at once. */
+  /** The next part of the queue: complete messages of about HIGH_WATER characters. */
   #slice(): string {
     let size = 0
     let count = 0
@@ -245,7 +244,7 @@ export class StreamChannel implements Channel {
     this.#blocked = false
     this.#flush()
     this.#deliver()
-    this.#more()
+    this.#resume()
   }
 
   #fail(error: Error): void {
@@ -255,7 +254,7 @@ export class StreamChannel implements Channel {
     if (this.#readsOn) {
       this.#blocked = false
       this.#deliver()
-      this.#more()
+      this.#resume()
     } else this.stop()
     this.#release()
     this.#receiver?.closed(error)

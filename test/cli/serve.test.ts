@@ -127,7 +127,7 @@ describe('variables', () => {
       'add',
     ])
     const framed = `Content-Length: ${ping(1).length}\r\n\r\n${ping(1)}`
-    expect((await ccmcp([], framed, { env })).stdout).toContain('this is Content-Length framing')
+    expect((await ccmcp([], framed, { env })).stdout).toContain('received Content-Length framing')
     expect((await ccmcp(['--framing', 'auto'], framed, { env })).stdout).toBe(
       `Content-Length: ${pong(1).length}\r\n\r\n${pong(1)}`,
     )

@@ -4,7 +4,7 @@ import { HTTP_ROWS } from './http-rows.js'
 import { MODES, type Mode, hookOf, turn } from './modes.js'
 import { SERVER_ROWS } from './server-rows.js'
 
-/* Every function that users hand in, in every way in which it can fail: the request is answered, and the process lives. */
+/* Every kind of user function, failing in every way: the request ends, and the process lives. */
 
 const lost: unknown[] = []
 const lose = (error: unknown) => void lost.push(error)

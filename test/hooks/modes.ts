@@ -1,15 +1,15 @@
-/** The ways in which a function that a user hands in can fail. */
+/** The ways in which a user's function can fail. */
 export const MODES = {
   throws: () => {
     throw new Error('boom')
   },
   rejects: () => Promise.reject(new Error('boom')),
-  'gives a thenable that throws': () => ({
+  'returns a thenable that throws': () => ({
     then() {
       throw new Error('boom')
     },
   }),
-  'gives a `then` that cannot be read': () => ({
+  'returns an object whose `then` getter throws': () => ({
     get then(): never {
       throw new Error('boom')
     },
@@ -19,7 +19,7 @@ export const MODES = {
 
 export type Mode = keyof typeof MODES
 
-/** Stands for any function of a user: whatever its type says, it does what its mode says. */
+/** A user's function of any type, which fails as its mode says. */
 export interface Hook {
   (...args: readonly unknown[]): never
   /** Resolves when it has been called. */
@@ -39,13 +39,13 @@ export function hookOf(mode: Mode): Hook {
   return Object.assign(hook, { called, mode })
 }
 
-/** One function that users hand in: what its caller gets when it fails. */
+/** One kind of user function, and the outcome of a request when it fails. */
 export interface Row {
   readonly name: string
-  /** Uses it, and tells what came of the request in a few words. */
+  /** Uses the function; resolves with the outcome of the request. */
   run(hook: Hook): Promise<string>
   readonly fails: string
-  /** Where it never settles. */
+  /** The outcome if the function never settles. */
   readonly never: string
 }
 
@@ -58,7 +58,7 @@ export const row = (name: string, fails: string, never: string, run: Row['run'])
 
 export const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** What came of a request. Where its hook never settles, and no answer comes without it, `free` is to bring it about. */
+/** The outcome of a request. If the hook never settles and the request does not end without it, `free` must end the request. */
 export async function outcome(
   promise: Promise<unknown>,
   hook: Hook,
@@ -76,7 +76,7 @@ export async function outcome(
 
 function wordsOf(value: unknown): string {
   if (value instanceof Error)
-    return 'code' in value
+    return 'code' in value && typeof value.code === 'number'
       ? `error ${String(value.code)}`
       : `${value.name}: ${value.message.split('\n', 1)[0]}`
   if (typeof value === 'object' && value !== null && 'status' in value)

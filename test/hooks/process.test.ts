@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { Handshaken } from '../http/caller.js'
 
-/* A process of its own, which an unhandled rejection would end. */
+/* In a child process, which an unhandled rejection would end. */
 
 it.each(['throws', 'rejects', 'thenable'])(
-  'a process lives in which every hook fails: %s',
+  'the process survives failing hooks: %s',
   async (mode) => {
     const script = fileURLToPath(new URL('servers/failing.mjs', import.meta.url))
     const child = spawn(process.execPath, ['--unhandled-rejections=throw', script, mode], {

@@ -57,7 +57,7 @@ describe('a log', () => {
     expect(kept).toBeGreaterThan(800)
     expect(kept).toBeLessThan(1100)
     expect(notes).toEqual([
-      `${5000 - kept} log lines were dropped, because those before them were not read in time`,
+      `${5000 - kept} log lines were dropped: the reader of the log is too slow`,
     ])
     expect(came.at(-1)).toBe('the last')
   })
@@ -93,7 +93,7 @@ describe('a log', () => {
     full = false
     write('written')
     expect(came.map(messageOf)).toEqual([
-      '3 log lines were dropped, because those before them were not read in time',
+      '3 log lines were dropped: the reader of the log is too slow',
       'written',
     ])
   })

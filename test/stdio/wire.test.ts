@@ -18,7 +18,7 @@ import {
 import { proves } from '../requirements/proves.js'
 
 const WARNING =
-  'ccmcp: something wrote to stdout, which carries the protocol; such output goes to stderr. Use console.error for logs.\n'
+  'ccmcp: output to stdout was redirected to stderr, because stdout carries the protocol. Use console.error for logs.\n'
 
 const folders: string[] = []
 afterEach(async () => {
@@ -142,7 +142,7 @@ describe('an isolated wire', () => {
     const server = new Child(process.execPath, [TOOLS], { env: { CCMCP_WIRE: '93,94' } })
     await server.closed()
     expect(server.stderr).toContain(
-      'Error: The wire is to be on descriptor 93, but that is not open; start the server through the launcher line of the documentation\n',
+      'Error: File descriptor 93 is not open, though CCMCP_WIRE or "wire" names it; let the launcher of the server open it\n',
     )
     expect(server.stdout.toString()).toBe('')
     expect(server.code).toBe(1)
@@ -153,7 +153,7 @@ describe('an isolated wire', () => {
     server.send(ping(1))
     await server.closed()
     expect(server.stderr).toContain(
-      'Error: The wire is to be on descriptor 3, but that is not open; start the server through the launcher line of the documentation\n',
+      'Error: File descriptor 3 is not open, though CCMCP_WIRE or "wire" names it; let the launcher of the server open it\n',
     )
     expect(server.code).toBe(1)
   })
@@ -163,7 +163,7 @@ describe('an isolated wire', () => {
     server.send(ping(1))
     await server.closed()
     expect(server.stderr).toContain(
-      'Error: The wire is to be on descriptor 4, but that is not open; start the server through the launcher line of the documentation\n',
+      'Error: File descriptor 4 is not open, though CCMCP_WIRE or "wire" names it; let the launcher of the server open it\n',
     )
     expect(server.code).toBe(1)
   })
@@ -172,7 +172,7 @@ describe('an isolated wire', () => {
     const server = new Child(process.execPath, [TOOLS], { env: { CCMCP_WIRE: '3;4' } })
     await server.closed()
     expect(server.stderr).toContain(
-      'Error: CCMCP_WIRE must name two descriptors, such as 3,4, not "3;4"\n',
+      'Error: CCMCP_WIRE must be two file descriptors, such as 3,4, not "3;4"\n',
     )
     expect(server.code).toBe(1)
   })
