@@ -12,7 +12,7 @@ const sampling = (anchor: string, dates: readonly string[]) => ({
 })
 const roots = (anchor: string, dates: readonly string[]) => ({ [`client/roots#${anchor}`]: dates })
 
-/** What a server may ask its client. */
+/** Elicitation, sampling, roots and multi round-trip requests. */
 export const asking: readonly Row[] = [
   {
     id: 'elicitation.sensitive',

@@ -11,7 +11,7 @@ const lifecycle = (anchor: string, dates: readonly string[] = handshake) => ({
 })
 const basic = (anchor: string, dates: readonly string[]) => ({ [`basic#${anchor}`]: dates })
 
-/** Messages, metadata, schemas and the opening of a conversation. */
+/** Messages, metadata, schemas, lifecycle and versioning. */
 export const base: readonly Row[] = [
   {
     id: 'spec.keywords',

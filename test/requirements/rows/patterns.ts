@@ -13,7 +13,7 @@ const ping = (anchor: string) => ({ [`basic/utilities/ping#${anchor}`]: handshak
 const mrtr = (anchor: string) => ({ [`basic/patterns/mrtr#${anchor}`]: modern })
 const subscriptions = (anchor: string) => ({ [`basic/patterns/subscriptions#${anchor}`]: modern })
 
-/** How messages belong together: cancelling, progress, pings, streams of changes, several round trips. */
+/** Cancellation, progress, ping, subscriptions, multi round-trip requests. */
 export const patterns: readonly Row[] = [
   {
     id: 'patterns.no-server-requests',
