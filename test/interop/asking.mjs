@@ -1,4 +1,4 @@
-// A server that asks its client for everything that can be asked, on the built package.
+// A server that uses elicitation, sampling and roots, from the built package.
 import { createServer, form, prompt, resource, roots, sample, tool } from '../../dist/index.js'
 
 const Color = {

@@ -1,4 +1,4 @@
-// A server for clients of all kinds, on the built package.
+// A server for interoperability tests, from the built package.
 import { ToolError, createServer, tool } from '../../dist/index.js'
 
 const number = { type: 'number' }
@@ -41,7 +41,7 @@ const tools = [
     async run(_, call) {
       for (let step = 1; step <= 3; step++) {
         call.progress(step, 3, `step ${step}`)
-        // Some clients forget about progress that comes in one chunk with the answer, as it does where they are slow to read.
+        // Some clients lose progress notifications that arrive in the same chunk as the response.
         await new Promise((resolve) => setTimeout(resolve, 250))
       }
       return 'done'

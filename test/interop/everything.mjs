@@ -1,4 +1,4 @@
-// A server with everything that a server can offer, on the built package. It changes when it is told to.
+// A server with every feature, from the built package. Its tools trigger changes.
 import { ToolError, createServer, prompt, resource, tool } from '../../dist/index.js'
 
 const number = { type: 'number' }

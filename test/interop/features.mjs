@@ -1,4 +1,4 @@
-// A server with every kind of definition, which changes when it is told to, on the built package.
+// A server with every kind of definition, from the built package. Its tools trigger changes.
 import { createServer, prompt, resource, tool } from '../../dist/index.js'
 import { serveStdio } from '../../dist/stdio.js'
 

@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-/* The official SDK 1.x client uses what a server can offer. */
+/* The official SDK 1.x client with resources, prompts, completion, changes and logging. */
 
 describe('SDK 1.x client', () => {
   const client = new Client({ name: 'sdk-1', version: '1.0.0' })
@@ -69,7 +69,7 @@ describe('SDK 1.x client', () => {
     ).toEqual({ values: ['a', 'b'], total: 2, hasMore: false })
   })
 
-  it('hears of changes and logs', async () => {
+  it('receives change notifications and log messages', async () => {
     await client.setLoggingLevel('debug')
     await client.subscribeResource({ uri: 'config://app' })
     await client.callTool({ name: 'change' })

@@ -45,7 +45,7 @@ afterEach(async () => {
 })
 
 describe('SDK 1.x client over HTTP', () => {
-  it('calls, and is told of progress', async () => {
+  it('calls a tool and receives progress', async () => {
     expect(transport.sessionId).toBeDefined()
     expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({
       content: [{ text: 'hi' }],
@@ -59,7 +59,7 @@ describe('SDK 1.x client over HTTP', () => {
     expect(seen).toEqual([1, 2])
   })
 
-  it('hears of changes on the stream that it opens by itself', async () => {
+  it('receives change notifications on its GET stream', async () => {
     await expect.poll(() => listening.open).toBe(1)
     await client.subscribeResource({ uri: 'note://one' })
     served.server.updated('note://one')
@@ -67,14 +67,14 @@ describe('SDK 1.x client over HTTP', () => {
     await expect.poll(() => heard.toSorted()).toEqual(['tools changed', 'updated note://one'])
   })
 
-  it('does not notice that the server was started anew', async () => {
+  it('keeps its session across a restart of the server', async () => {
     await client.subscribeResource({ uri: 'note://one' })
     const { sessionId } = transport
     const { port } = listening
     await listening.close()
     served = servedOverHttp()
     listening = await listen(served.server, { port, retry: 20, sessions })
-    // It comes back for its own stream by itself.
+    // The client reopens its GET stream by itself.
     await expect.poll(() => listening.open).toBe(1)
     expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({
       content: [{ text: 'hi' }],
@@ -84,19 +84,19 @@ describe('SDK 1.x client over HTTP', () => {
     await expect.poll(() => heard).toEqual(['updated note://one'])
   })
 
-  it('answers questions', async () => {
+  it('responds to elicitation requests', async () => {
     expect(await client.callTool({ name: 'ask' })).toMatchObject({
       content: [{ text: 'It is Ada' }],
     })
   })
 
-  it('comes back for an answer whose connection was let go', async () => {
+  it('reconnects for a response after call.releaseStream()', async () => {
     const pending = client.callTool({ name: 'polled', arguments: { gate: 'p' } })
     setImmediate(() => served.gate.open('p'))
     expect(await pending).toMatchObject({ content: [{ text: 'polled p' }] })
   })
 
-  it('cancels', async () => {
+  it('cancels a call', async () => {
     const controller = new AbortController()
     const pending = client.callTool({ name: 'steps', arguments: { gate: 'never' } }, undefined, {
       signal: controller.signal,

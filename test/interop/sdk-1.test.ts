@@ -27,7 +27,7 @@ afterEach(async () => {
 })
 
 describe('SDK 1.x client', () => {
-  it('connects and lists', async () => {
+  it('connects and lists tools', async () => {
     const { client } = await connect()
     expect(client.getServerVersion()).toEqual({
       name: 'interop',
@@ -40,7 +40,7 @@ describe('SDK 1.x client', () => {
     expect(tools[1]).toMatchObject({ outputSchema: { type: 'object', required: ['sum'] } })
   })
 
-  it('calls', async () => {
+  it('calls tools', async () => {
     const { client } = await connect()
     expect(await client.callTool({ name: 'echo', arguments: { message: 'Grüße 👋' } })).toEqual({
       content: [{ type: 'text', text: 'Grüße 👋' }],
@@ -60,7 +60,7 @@ describe('SDK 1.x client', () => {
     await client.ping()
   })
 
-  it('gets errors', async () => {
+  it('receives errors', async () => {
     const { client, stderr } = await connect()
     expect(await client.callTool({ name: 'fail' })).toEqual({
       content: [{ type: 'text', text: 'As planned.' }],
@@ -80,11 +80,11 @@ describe('SDK 1.x client', () => {
     expect(stderr()).toBe('')
   })
 
-  it('cancels', async () => {
+  it('cancels a call', async () => {
     const { client, stderr } = await connect()
     const controller = new AbortController()
     const pending = client.callTool({ name: 'wait' }, undefined, { signal: controller.signal })
-    // The tool says on stderr when it has begun, and when its signal has fired.
+    // The tool writes to stderr when it starts and when its signal fires.
     await expect.poll(stderr).toContain('waiting')
     controller.abort('enough')
     await expect(pending).rejects.toThrow('enough')
@@ -96,7 +96,7 @@ describe('SDK 1.x client', () => {
     })
   })
 
-  it('follows progress', async () => {
+  it('receives progress', async () => {
     const { client } = await connect()
     const seen: unknown[] = []
     await client.callTool({ name: 'work' }, undefined, {

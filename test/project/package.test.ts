@@ -231,11 +231,11 @@ describe('the package', () => {
   })
 })
 
-describe('the README', () => {
+describe('README.md', () => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8')
   const folder = mkdtempSync(join(tmpdir(), 'ccmcp-readme-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
-  const [server = '', client = '', scenario = ''] = [
+  const [server = '', client = '', asking = '', scenario = ''] = [
     ...readme.matchAll(/```js\n([\s\S]*?)```/g),
   ].map(([, code]) => code ?? '')
   const run = (file: string, code: string, input = '') => {
@@ -270,6 +270,29 @@ describe('the README', () => {
     const output = run('client.mjs', client)
     expect(output).toContain("2026-07-28 { name: 'calculator', version: '1.0.0' }\nadd\n")
     expect(output).toContain('structuredContent: { sum: 42 }')
+  })
+  it('has a tool that asks the user, and it runs as pasted in every revision with forms', () => {
+    const rest = `
+import { createServer } from 'ccmcp'
+import { connect, memory } from 'ccmcp/client'
+const server = createServer({ name: 'files', version: '1.0.0', tools: [remove] })
+for (const revision of ['2025-06-18', '2025-11-25', '2026-07-28'])
+  for (const ok of [true, false]) {
+    const elicit = () => ({ action: 'accept', content: { ok } })
+    const client = await connect(memory(server), { revision, elicit })
+    console.log((await client.callTool('remove')).content[0].text)
+    await client.close()
+  }`
+    expect(run('asking.mjs', `${asking}\n${rest}`)).toBe(
+      'Removed.\nNothing was removed.\n'.repeat(3),
+    )
+  })
+  it('has at most 120 lines', () => {
+    expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(120)
+  })
+  it('links only to files that exist', () => {
+    for (const [, target = ''] of readme.matchAll(/\]\((?!https:)([^)#]+)/g))
+      expect(existsSync(join(root, target)), target).toBe(true)
   })
   it('has a scenario for every revision that runs as pasted', () => {
     const definition = server.replace('await serveStdio(server)', '')

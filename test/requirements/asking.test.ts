@@ -18,7 +18,7 @@ import {
 import { proves } from './proves.js'
 import { type Answer, type Heard, Wire, handshakes, ids, modern } from './wire.js'
 
-/* https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr and the pages of what a client can be asked */
+/* https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr and the client features pages */
 
 const EVERYTHING = {
   elicitation: { form: {}, url: {} },
@@ -53,11 +53,11 @@ interface Asked {
   method: string
   params: Record<string, unknown>
 }
-/** The questions of an `input_required` result. */
+/** The `inputRequests` of an `input_required` result. */
 const inputs = ({ result }: Answer) =>
   result?.['inputRequests'] as Record<string, Asked> | undefined
 
-/** What a client is asked by one question, in either way; nothing where the call has ended without. */
+/** The elicitation, sampling or roots request that a client receives for one question; undefined if the call ended without one. */
 async function put(
   revision: string,
   question: Question,
@@ -70,8 +70,8 @@ async function put(
   return asked as Asked | undefined
 }
 
-describe(`asking in ${modern}`, () => {
-  it('is done in results, never by requests', async () => {
+describe(`multi round-trip requests in ${modern}`, () => {
+  it('sends input requests in results, never as requests', async () => {
     proves('mrtr.only-way', 'mrtr.kinds', 'mrtr.keys', 'mrtr.something')
     const server = serverOf(async (one) => {
       const { a, b } = await one.ask({ a: color(), b: model })
@@ -101,7 +101,7 @@ describe(`asking in ${modern}`, () => {
     expect(await wire.settle()).toEqual([])
   })
 
-  it('is possible in tools, prompts and reads, and nowhere else', async () => {
+  it('allows input_required for tools/call, prompts/get and resources/read only', async () => {
     proves('mrtr.methods')
     const ask = async (one: Call) => (await one.ask({ it: color() })).it.color
     const server = serverOf(ask, {
@@ -133,7 +133,7 @@ describe(`asking in ${modern}`, () => {
     expect((await wire.request('tools/list')).error?.code).toBe(-32603)
   })
 
-  it('takes states for what anybody may have written', async () => {
+  it('rejects a request state that was forged, modified or made for another request', async () => {
     proves('mrtr.state', 'mrtr.security', 'mrtr.replay', 'mrtr.once')
     const used = new Set<string>()
     const consume = (id: string) => !used.has(id) && used.add(id).size > 0
@@ -151,14 +151,14 @@ describe(`asking in ${modern}`, () => {
     const flipped = state.slice(0, 40) + (state[40] === 'A' ? 'B' : 'A') + state.slice(41)
     for (const wrong of ['', 'x', 5, null, {}, flipped, state.slice(0, -4), btoa('{"answers":{}}')])
       expect([wrong, (await retry(wrong)).error?.code]).toEqual([wrong, -32602])
-    // Of another tool, of another server, and with other arguments.
+    // A state of another tool, of another server, and with other arguments.
     expect((await retry(state, { name: 'other' })).error?.code).toBe(-32602)
     const foreign = (
       await call(await Wire.open(asking(color()), modern, { capabilities: EVERYTHING }))
     ).result?.['requestState']
     expect((await retry(foreign)).error?.code).toBe(-32602)
     expect((await retry(state, { arguments: { more: 1 } })).error?.code).toBe(-32602)
-    // Once, and then no more.
+    // A state can be used once.
     expect((await retry(await fresh())).result?.['content']).toEqual([
       { type: 'text', text: 'green' },
     ])
@@ -167,7 +167,7 @@ describe(`asking in ${modern}`, () => {
     expect((await retry(twice)).error?.code).toBe(-32602)
   })
 
-  it('refuses a state whose time is over', async () => {
+  it('rejects an expired request state', async () => {
     proves('mrtr.replay')
     const wire = await Wire.open(asking(color(), { state: { ttl: 1 } }), modern, {
       capabilities: EVERYTHING,
@@ -181,7 +181,7 @@ describe(`asking in ${modern}`, () => {
     ).toBe(-32602)
   })
 
-  it('asks a client only for what it has declared, and says what is missing', async () => {
+  it('sends only input requests whose capability the client declared, else an error that names it', async () => {
     proves('mrtr.declared', 'meta.undeclared', 'roots.check')
     const cases: [Question, Record<string, unknown>, object][] = [
       [color(), {}, { elicitation: { form: {} } }],
@@ -202,7 +202,7 @@ describe(`asking in ${modern}`, () => {
     }
   })
 
-  it('counts on nobody to come back', async () => {
+  it('keeps no call running for a client that does not retry', async () => {
     proves('mrtr.no-answer')
     let running = 0
     const server = serverOf(async (one) => {
@@ -220,7 +220,7 @@ describe(`asking in ${modern}`, () => {
     expect((await wire.request('tools/list')).result).toBeDefined()
   })
 
-  it('checks what comes back, passes over what was not asked, and asks again for what is missing', async () => {
+  it('validates input responses, ignores unexpected ones and requests missing ones again', async () => {
     proves('mrtr.validate', 'mrtr.unexpected', 'mrtr.missing')
     const server = serverOf(async (one) => {
       const { a, b } = await one.ask({ a: color('A?'), b: color('B?') })
@@ -246,8 +246,8 @@ describe(`asking in ${modern}`, () => {
   })
 })
 
-describe.each(ids.slice(2))('a form in %s', (revision) => {
-  it('has a message and a schema, and its answer is checked', async () => {
+describe.each(ids.slice(2))('form elicitation in %s', (revision) => {
+  it('has a message and a requested schema, and the content is validated', async () => {
     proves(
       'elicitation.params',
       'elicitation.form',
@@ -274,7 +274,7 @@ describe.each(ids.slice(2))('a form in %s', (revision) => {
   })
 
   it.each(['decline', 'cancel'] as const)(
-    'may be answered by %s, and the handler is told',
+    'reports the action %s to the handler',
     async (action) => {
       proves('elicitation.refusals')
       let thrown: unknown
@@ -292,7 +292,7 @@ describe.each(ids.slice(2))('a form in %s', (revision) => {
     },
   )
 
-  it('is not sent to a client that knows only URLs', async () => {
+  it('is not sent to a client that declared URL mode only', async () => {
     proves('elicitation.declared-modes')
     expect(await put(revision, color(), { elicitation: { url: {} } })).toBeUndefined()
     expect(await put(revision, color(), {})).toBeUndefined()
@@ -300,8 +300,8 @@ describe.each(ids.slice(2))('a form in %s', (revision) => {
   })
 })
 
-describe.each(ids.slice(3))('a URL in %s', (revision) => {
-  it('has its mode, a message and a URL, and an id where the revision has one', async () => {
+describe.each(ids.slice(3))('URL elicitation in %s', (revision) => {
+  it('has a mode, a message and a URL, and an elicitationId where the revision has one', async () => {
     proves('elicitation.url', 'elicitation.params', 'elicitation.declared-modes')
     const { elicitationId, ...params } = (await put(revision, page))?.params ?? {}
     expect(params).toEqual({ mode: 'url', message: 'Open it.', url: 'https://example.com/' })
@@ -312,7 +312,7 @@ describe.each(ids.slice(3))('a URL in %s', (revision) => {
 })
 
 describe.each(ids)('sampling in %s', (revision) => {
-  it('is asked in messages of roles and content, of clients that have declared it', async () => {
+  it('sends messages with role and content, to clients that declared sampling', async () => {
     proves('sampling.messages', 'sampling.validate', 'sampling.context')
     const asked = await put(
       revision,
@@ -326,7 +326,7 @@ describe.each(ids)('sampling in %s', (revision) => {
         maxTokens: 10,
       },
     })
-    // Where there is a capability for it, the context of servers is asked for only of those who have it.
+    // If the revision has a capability for it, `includeContext` is sent only to clients that declared it.
     expect('includeContext' in (asked?.params ?? {})).toBe(revision < '2025-11-25')
     expect(await put(revision, model, {})).toBeUndefined()
     await using client = await connect(memory(asking(model)), {
@@ -354,7 +354,7 @@ describe.each(ids.slice(3))('sampling with tools in %s', (revision) => {
       sampling: { tools: {} },
     })
 
-  it('is asked only of clients that have declared it', async () => {
+  it('is sent only to clients that declared sampling.tools', async () => {
     proves('sampling.tools')
     expect(
       await put(revision, sample({ messages: [said('x')], maxTokens: 1, tools }), { sampling: {} }),
@@ -362,7 +362,7 @@ describe.each(ids.slice(3))('sampling with tools in %s', (revision) => {
     expect(await asked(said('x'))).toBeDefined()
   })
 
-  it('has a result for every use, in a message of its own', async () => {
+  it('requires a tool result for every tool use, in a message of its own', async () => {
     proves('sampling.tool-results', 'sampling.tool-balance', 'sampling.tool-replies')
     expect(await asked(said('x'), use, { role: 'user', content: [done] })).toBeDefined()
     expect(await asked(said('x'), use, said('and now?'))).toBeUndefined()
@@ -379,9 +379,9 @@ describe.each(ids.slice(3))('sampling with tools in %s', (revision) => {
   })
 })
 
-describe('time', () => {
+describe('timeouts', () => {
   it.each(handshakes)(
-    'is limited for what the server asks in %s, and the question is cancelled',
+    'end a request of the server in %s, which is then cancelled',
     async (revision) => {
       proves('lifecycle.timeouts-first', 'lifecycle.timeouts')
       const wire = await Wire.open(asking(roots(), { state: { ttl: 20 } }), revision, {
@@ -398,7 +398,7 @@ describe('time', () => {
   )
 
   it.each(ids)(
-    'can be set for each request of the client in %s, and progress does not extend it for ever',
+    'can be set for each request of the client in %s; progress extends them up to the maximum',
     (revision) =>
       onStillClock(async (pass) => {
         proves('lifecycle.timeouts-configurable', 'lifecycle.timeouts-maximum')

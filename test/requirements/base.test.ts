@@ -6,7 +6,7 @@ import { answers, drive, initialize } from '../drive.js'
 import { proves } from './proves.js'
 import { type Answer, Wire, handshakes, ids, listOf, modern } from './wire.js'
 
-/* https://modelcontextprotocol.io/specification/2026-07-28/basic and the opening of a conversation */
+/* https://modelcontextprotocol.io/specification/2026-07-28/basic and the lifecycle pages */
 
 const thrown: Record<string, unknown> = {
   integer: new RpcError(-5, 'own'),
@@ -47,7 +47,7 @@ const call = (wire: Wire, name: string, id?: unknown) =>
 const textOf = (answer: Answer) => listOf<{ text: string }>(answer, 'content')[0]?.text
 
 describe.each(ids)('messages in %s', (revision) => {
-  it('are those of JSON-RPC 2.0', async () => {
+  it('follow JSON-RPC 2.0', async () => {
     proves(
       'base.json-rpc',
       'base.components',
@@ -83,7 +83,7 @@ describe.each(ids)('messages in %s', (revision) => {
     ])
   })
 
-  it('are answered with the id of the request, digit for digit', async () => {
+  it('get a response with exactly the id of the request', async () => {
     proves('base.response-id', 'base.error-id', 'base.request-id')
     const wire = await Wire.open(server(), revision)
     for (const id of [0, -1, 7, '7', '', 'ä', 2 ** 53 - 1]) {
@@ -100,7 +100,7 @@ describe.each(ids)('messages in %s', (revision) => {
     expect(wire.frames.at(-1)).toContain('"id":9007199254740993,')
   })
 
-  it('whose id is null, a fraction or no id at all are refused', async () => {
+  it('with an id that is null, a fraction or of another type are invalid requests', async () => {
     proves('base.request-id', 'base.request-id-null')
     const wire = await Wire.open(server(), revision)
     const method = 'tools/list'
@@ -115,7 +115,7 @@ describe.each(ids)('messages in %s', (revision) => {
     }
   })
 
-  it('of the client that are notifications are never answered', async () => {
+  it('that are notifications get no response', async () => {
     proves('base.notification-unanswered')
     const wire = await Wire.open(server(), revision)
     await wire.settle()
@@ -135,7 +135,7 @@ describe.each(ids)('messages in %s', (revision) => {
     expect(wire.frames).toEqual([])
   })
 
-  it('of the server that are notifications have no id, and it sends no requests', async () => {
+  it('that the server sends on its own are notifications without an id', async () => {
     proves(
       'base.notification-id',
       'patterns.no-server-requests',
@@ -160,7 +160,7 @@ describe.each(ids)('messages in %s', (revision) => {
     for (const message of heard) expect(message).not.toHaveProperty('id')
   })
 
-  it('may use an id again once it is answered, and not before', async () => {
+  it('may reuse an id after the response, not before', async () => {
     proves('base.request-id-free')
     const wire = await Wire.open(server(), revision)
     void call(wire, 'wait', 'same')
@@ -170,7 +170,7 @@ describe.each(ids)('messages in %s', (revision) => {
     expect((await call(wire, 'echo', 'same')).result).toBeDefined()
   })
 
-  it('may have anything in _meta where the protocol reserves a key', async () => {
+  it('get a response also with invalid values of reserved _meta keys', async () => {
     proves('base.meta-values')
     const wire = await Wire.open(server(), revision, { judged: false })
     for (const token of [1.5, null, {}, [], true]) {
@@ -194,7 +194,7 @@ describe.each(ids)('messages in %s', (revision) => {
   })
 })
 
-it('batches are taken where the revision has them', async () => {
+it('batches are accepted where the revision has them', async () => {
   proves('base.batches')
   const batch =
     '[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"tools/list"}]'
@@ -230,9 +230,9 @@ describe('schemas', () => {
   }
   const draft7 = { $schema: 'http://json-schema.org/draft-07/schema#', type: 'object' } as const
 
-  it('are those of 2020-12 unless they say otherwise, and draft-07 where they do', async () => {
+  it('are JSON Schema 2020-12 by default, and draft-07 by $schema', async () => {
     proves('schemas.supported-dialects', 'schemas.default-dialect', 'schemas.dialects')
-    // The same schema means different things: `prefixItems` is of 2020-12, a list of `items` of draft-07.
+    // The dialects differ: `prefixItems` is 2020-12, an array of `items` is draft-07.
     const properties = { a: { type: 'array', prefixItems: [{ type: 'string' }] } }
     expect(await served({ type: 'object', properties }, { a: [5] })).toBe(true)
     expect(
@@ -262,7 +262,7 @@ describe('schemas', () => {
     expect(readme).toMatch(/2020-12.*draft-07/)
   })
 
-  it('are valid, or refused', () => {
+  it('are rejected when they are invalid', () => {
     proves('schemas.valid')
     for (const part of [
       { type: 'nope' },
@@ -278,7 +278,7 @@ describe('schemas', () => {
       )
   })
 
-  it('never lead into the network, nor nowhere', async () => {
+  it('never cause a network request, and reject a $ref that cannot be resolved', async () => {
     proves('schemas.no-fetching', 'schemas.fetching-off', 'schemas.unresolved')
     const fetched: unknown[] = []
     const { fetch } = globalThis
@@ -305,7 +305,7 @@ describe('schemas', () => {
     expect(fetched).toEqual([])
   })
 
-  it('are bounded in depth and size, and so is the time that they take', async () => {
+  it('are limited in depth, size and validation time', async () => {
     proves('schemas.bounds')
     let deep: JsonSchema = {}
     for (let level = 0; level < 100; level++) deep = { anyOf: [deep] }
@@ -320,7 +320,7 @@ describe('schemas', () => {
         { a: `${'a'.repeat(50_000)}!` },
       ),
     ).toBe(true)
-    // Not a measure of speed: without the bound it would be longer than the age of the universe.
+    // Not a measure of speed: without the limit, validation would never end.
     expect(Number(process.hrtime.bigint() - before) / 1e9).toBeLessThan(20)
   })
 })
@@ -338,7 +338,7 @@ describe(`results in ${modern}`, () => {
   }
 
   it.each(Object.entries(requests))(
-    '%s says what it is and who made it',
+    '%s has a resultType and serverInfo',
     async (method, params) => {
       proves('base.result-type', 'base.result-types', 'meta.server-info')
       const { result } = await (await Wire.open(server(), modern)).request(method, params)
@@ -351,7 +351,7 @@ describe(`results in ${modern}`, () => {
 })
 
 describe(`errors in ${modern}`, () => {
-  it('have no codes of earlier revisions and none of reserved ranges that mean something else', async () => {
+  it('use no codes of earlier revisions and none from reserved ranges for other purposes', async () => {
     proves('errors.legacy-range', 'errors.reserved-range', 'errors.retired')
     const wire = await Wire.open(server(), modern)
     const requests: [string, Record<string, unknown>][] = [
@@ -381,7 +381,7 @@ describe(`errors in ${modern}`, () => {
   })
 })
 
-describe(`requests in ${modern}`, () => {
+describe(`stateless requests in ${modern}`, () => {
   const describing = (name: string, capabilities: object, more = {}) => ({
     'io.modelcontextprotocol/protocolVersion': modern,
     'io.modelcontextprotocol/clientCapabilities': capabilities,
@@ -395,7 +395,7 @@ describe(`requests in ${modern}`, () => {
     params: { name: 'who', arguments: {}, _meta: meta },
   })
 
-  it('are served by what they say of themselves, whatever came before', async () => {
+  it('are served by their own metadata, whatever came before', async () => {
     proves('stateless.no-context', 'stateless.many-conversations', 'stateless.any-connection')
     const one = server()
     const wire = await Wire.open(one, '2025-06-18')
@@ -413,7 +413,7 @@ describe(`requests in ${modern}`, () => {
     expect(await ask(describing('d', {}), 'r5', new Wire(one, modern))).toEqual(['d', {}, modern])
   })
 
-  it('carry what lasts from one to the next themselves', async () => {
+  it('carry all state between requests themselves', async () => {
     proves('stateless.handles')
     const many = createServer({
       name: 's',
@@ -428,7 +428,7 @@ describe(`requests in ${modern}`, () => {
     expect(next.result?.['tools']).toMatchObject([{ name: 'b' }])
   })
 
-  it('without a part of their description are refused', async () => {
+  it('with incomplete metadata are rejected', async () => {
     proves('meta.incomplete')
     const wire = new Wire(server(), modern)
     const whole = describing('a', {})
@@ -439,13 +439,13 @@ describe(`requests in ${modern}`, () => {
       const { [key]: _, ...rest } = whole
       expect((await wire.raw(who(rest, key), key)).error?.code).toBe(-32602)
     }
-    // A method that exists only where requests describe themselves, without any description.
+    // A method that only the stateless revision has, without metadata.
     expect(
       (await wire.raw({ jsonrpc: '2.0', id: 'd', method: 'server/discover' }, 'd')).error?.code,
     ).toBe(-32602)
   })
 
-  it('are served alike, whatever the client calls itself', async () => {
+  it('are served alike, whatever clientInfo says', async () => {
     proves('meta.not-for-behaviour')
     const one = server()
     const [a, b] = [
@@ -456,7 +456,7 @@ describe(`requests in ${modern}`, () => {
       expect((await a.request(method)).result).toEqual((await b.request(method)).result)
   })
 
-  it('of a revision that is not served are refused with those that are', async () => {
+  it('with an unsupported protocol version are rejected with the supported ones', async () => {
     proves('versioning.unsupported')
     const wire = await Wire.open(server(), modern)
     for (const requested of ['2099-01-01', '2025-11-25', '', 'draft']) {
@@ -467,7 +467,7 @@ describe(`requests in ${modern}`, () => {
     }
   })
 
-  it('has no extensions: it names none, and a client that has some is served by the core protocol', async () => {
+  it('get no extensions by default: the server declares none, and serves clients that declare some by the core protocol', async () => {
     proves('versioning.extension-names', 'versioning.extension-fallback')
     const wire = await Wire.open(server(), modern, {
       capabilities: { extensions: { 'com.example/fancy': { level: 9 } } },
@@ -479,7 +479,7 @@ describe(`requests in ${modern}`, () => {
     expect(textOf(answer)).toContain('com.example/fancy')
   })
 
-  it('may ask what the server is', async () => {
+  it('include server/discover', async () => {
     proves('versioning.discover')
     const { result } = await (await Wire.open(server(), modern)).request('server/discover')
     expect(result).toMatchObject({
@@ -489,8 +489,8 @@ describe(`requests in ${modern}`, () => {
   })
 })
 
-describe.each(handshakes)('the handshake of %s', (revision) => {
-  it('comes first', async () => {
+describe.each(handshakes)('the initialize handshake in %s', (revision) => {
+  it('comes before any other request except ping', async () => {
     proves('lifecycle.first')
     const wire = new Wire(server(), revision)
     for (const method of [
@@ -510,7 +510,7 @@ describe.each(handshakes)('the handshake of %s', (revision) => {
     expect((await wire.initialize()).error?.code).toBe(-32600)
   })
 
-  it('is answered with the revision, what the server can do and who it is', async () => {
+  it('returns protocolVersion, capabilities and serverInfo', async () => {
     proves('lifecycle.answer', 'lifecycle.version')
     const { result } = await new Wire(server(), revision).initialize()
     expect(result).toMatchObject({
@@ -520,7 +520,7 @@ describe.each(handshakes)('the handshake of %s', (revision) => {
     })
   })
 
-  it('binds both sides to the revision and to what was declared', async () => {
+  it('fixes the revision and the capabilities for the session', async () => {
     proves('lifecycle.operation', 'lifecycle.operation-strict')
     const one = createServer({
       name: 's',
@@ -542,15 +542,15 @@ describe.each(handshakes)('the handshake of %s', (revision) => {
       expect((await wire.request(method)).error?.code).toBe(-32601)
     const [content] = listOf<{ type: string }>(await call(wire, 'audio'), 'content')
     expect(content?.type).toBe(revision === '2024-11-05' ? 'text' : 'audio')
-    // Prompts were not declared to this client: it is not told of them later either.
+    // The capability `prompts` was not declared to this client: it gets no list_changed for prompts either.
     one.prompts.add(prompt({ name: 'new', build: () => '' }))
     expect(await wire.settle()).toEqual([])
   })
 })
 
-describe('the revision', () => {
+describe('version negotiation', () => {
   it.each(['2099-01-01', '2024-10-07', modern, 'latest', ''])(
-    'is the newest that is known where a client proposes %j',
+    'returns the newest handshake revision when a client proposes %j',
     async (proposed) => {
       proves('lifecycle.version', 'lifecycle.errors', 'versioning.name-versions')
       const { result } = await new Wire(server(), newestHandshakeRevision.id).initialize(proposed)
@@ -558,7 +558,7 @@ describe('the revision', () => {
     },
   )
 
-  it('may be refused instead, with those that are known', async () => {
+  it('can reject an unknown version instead, with the supported ones', async () => {
     proves('lifecycle.errors')
     const strict = createServer({ name: 's', version: '1', unsupportedRevision: 'reject' })
     const wire = new Wire(strict, '2025-11-25')
@@ -566,12 +566,12 @@ describe('the revision', () => {
       code: -32602,
       data: { supported: handshakes, requested: '2099-01-01' },
     })
-    // Nothing is lost: it can be tried again.
+    // The client can try again.
     expect((await wire.initialize()).result).toBeDefined()
   })
 })
 
-it('initialize does not come in a batch', async () => {
+it('initialize is rejected in a batch', async () => {
   proves('lifecycle.not-in-batch')
   const [opening = ''] = initialize('2025-03-26')
   const { output } = await drive(server(), `[${opening}]\n${opening}\n`)

@@ -1,7 +1,7 @@
 /*
- * How many capitalised keywords each page of the specification has, revision
- * by revision. The rows that point to a page must add up to its number; so a
- * demand that was overlooked shows.
+ * The number of capitalised keywords of each page of the specification, per
+ * revision. The rows of a page must add up to its number, so that a missing
+ * requirement is noticed.
  */
 export const pages: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   basic: {
@@ -103,7 +103,7 @@ export const pages: Readonly<Record<string, Readonly<Record<string, number>>>> =
   'server/utilities/caching': { '2026-07-28': 20 },
 }
 
-/** Pages that have no rows, and why. */
+/** Pages without rows, and why. */
 export const leftOut: Readonly<Record<string, string>> = {
   'basic/authorization':
     'it binds HTTP only, and is proved as a whole by test/http/authorization.test.ts; its rows come with a later version',

@@ -12,7 +12,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation */
 describe.each(ids)('cancellation in %s', (revision) => {
-  it('stops the work, frees its place, and nothing more is sent for it', async () => {
+  it('fires call.signal, frees the concurrency slot and sends nothing more for the request', async () => {
     proves('cancellation.stop', 'stdio.cancel')
     const ended: string[] = []
     const talk = async (_: unknown, call: Call) => {
@@ -37,14 +37,14 @@ describe.each(ids)('cancellation in %s', (revision) => {
     wire.frames.length = 0
     wire.notify('notifications/cancelled', { requestId: 'one', reason: 'enough' })
     await wire.settle()
-    // The second has its place now.
+    // The second call has the slot now.
     wire.notify('notifications/cancelled', { requestId: 'two', reason: 'enough again' })
     await wire.settle()
     expect(ended).toEqual(['enough', 'enough again'])
     expect(wire.frames).toEqual([])
   })
 
-  it('of what is unknown, done or malformed is ignored', async () => {
+  it('is ignored for unknown or completed requests, and when malformed', async () => {
     proves('cancellation.invalid', 'cancellation.races')
     const wire = await Wire.open(serverOf(tool({ name: 'quick', run: () => 'done' })), revision)
     expect(
@@ -63,7 +63,7 @@ describe.each(ids)('cancellation in %s', (revision) => {
     ).toBeDefined()
   })
 
-  it('may cross the answer on its way', async () => {
+  it('may cross the response', async () => {
     proves('cancellation.races')
     let finish: () => void = () => {}
     const slow = tool({
@@ -76,15 +76,15 @@ describe.each(ids)('cancellation in %s', (revision) => {
     finish()
     wire.notify('notifications/cancelled', { requestId: 'x' })
     await wire.settle()
-    // Answered or not, but once at most, and the connection lives.
+    // At most one response, and the connection still works.
     expect(wire.frames.filter((frame) => frame.includes('"id":"x"')).length).toBeLessThanOrEqual(1)
     expect((await wire.request('tools/list')).result).toBeDefined()
     void answer
   })
 })
 
-describe('a cancellation', () => {
-  it.each(handshakes)('of initialize changes nothing in %s', async (revision) => {
+describe('notifications/cancelled', () => {
+  it.each(handshakes)('for initialize is ignored in %s', async (revision) => {
     proves('cancellation.initialize')
     const [opening = '', ready = ''] = initialize(revision)
     const cancel =
@@ -123,7 +123,7 @@ describe('a cancellation', () => {
     ])
   })
 
-  it(`is sent by a server of ${modern} for streams that it ends, after their results, and for nothing else`, async () => {
+  it(`is sent by a server of ${modern} for subscription streams that it closes, after their results, and for nothing else`, async () => {
     proves(
       'cancellation.teardown',
       'cancellation.by-servers',
@@ -179,7 +179,7 @@ describe.each(ids)('progress in %s', (revision) => {
   const run = (wire: Wire, token: unknown) =>
     wire.request('tools/call', { name: 'work', arguments: {}, _meta: { progressToken: token } })
 
-  it('grows, at most once a turn, and ends with the answer', async () => {
+  it('increases, is sent at most once per turn of the event loop, and ends with the response', async () => {
     proves('progress.increases', 'progress.rate', 'progress.stops')
     const wire = await Wire.open(serverOf(work), revision)
     await run(wire, 0)
@@ -188,7 +188,7 @@ describe.each(ids)('progress in %s', (revision) => {
     expect(wire.frames.length).toBe(answered)
   })
 
-  it('of a handler that does not wait is not sent after its answer', async () => {
+  it('of a synchronous handler is not sent after its response', async () => {
     proves('progress.stops')
     const quick = tool({
       name: 'quick',
@@ -203,7 +203,7 @@ describe.each(ids)('progress in %s', (revision) => {
     expect(wire.frames.at(-1)).toContain('"result"')
   })
 
-  it('goes to the request that asked for it, by its own token', async () => {
+  it('carries the progress token of its request', async () => {
     proves('progress.token', 'progress.active', 'progress.track')
     const wire = await Wire.open(serverOf(work), revision)
     await Promise.all([
@@ -224,18 +224,21 @@ describe.each(ids)('progress in %s', (revision) => {
 })
 
 /* https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping */
-it.each(handshakes)('a ping is answered at once in %s', async (revision) => {
-  proves('ping.answer')
-  const stuck = tool({ name: 'stuck', run: () => new Promise(() => {}) })
-  const wire = await Wire.open(serverOf(stuck), revision)
-  // More than run at once: the last ones wait.
-  for (let many = 0; many < 500; many++)
-    void wire.request('tools/call', { name: 'stuck', arguments: {} })
-  expect(await wire.request('ping', {}, 'p')).toEqual({ jsonrpc: '2.0', id: 'p', result: {} })
-})
+it.each(handshakes)(
+  'ping gets a response immediately in %s, also while other requests wait',
+  async (revision) => {
+    proves('ping.answer')
+    const stuck = tool({ name: 'stuck', run: () => new Promise(() => {}) })
+    const wire = await Wire.open(serverOf(stuck), revision)
+    // More than the concurrency limit: the last ones wait.
+    for (let many = 0; many < 500; many++)
+      void wire.request('tools/call', { name: 'stuck', arguments: {} })
+    expect(await wire.request('ping', {}, 'p')).toEqual({ jsonrpc: '2.0', id: 'p', result: {} })
+  },
+)
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions */
-describe('a stream of changes', () => {
+describe('subscriptions/listen', () => {
   const server = () =>
     createServer({
       name: 'changes',
@@ -260,7 +263,7 @@ describe('a stream of changes', () => {
     one.updated('a://c')
   }
 
-  it('carries what it was opened for, after its acknowledgment, each message with its id', async () => {
+  it('sends the requested notifications after the acknowledgment, each with the subscription id', async () => {
     proves('listen.only-requested', 'listen.acknowledged', 'meta.subscription-id')
     const one = server()
     const wire = await Wire.open(one, modern)
@@ -295,7 +298,7 @@ describe('a stream of changes', () => {
     expect(of('s2').some(({ params }) => params?.['uri'] === 'a://c')).toBe(false)
   })
 
-  it('acknowledges only what the server has', async () => {
+  it('acknowledges only what the server supports', async () => {
     proves('listen.acknowledged', 'listen.only-requested')
     const one = server()
     const wire = await Wire.open(one, modern)
@@ -311,7 +314,7 @@ describe('a stream of changes', () => {
     expect((await bare.settle())[0]?.params?.['notifications']).toEqual({})
   })
 
-  it('leaves room for requests, however many are opened', async () => {
+  it('does not block other requests, however many streams are open', async () => {
     const wire = await Wire.open(server(), modern)
     const streams = Array.from({ length: 300 }, (_, id) =>
       wire.request('subscriptions/listen', { notifications: {} }, `s${id}`),
@@ -324,7 +327,7 @@ describe('a stream of changes', () => {
     })
   })
 
-  it('is refused where it does not say what for', async () => {
+  it('is rejected without valid notifications', async () => {
     const wire = await Wire.open(server(), modern)
     for (const notifications of [
       undefined,
@@ -340,7 +343,7 @@ describe('a stream of changes', () => {
     expect(await wire.settle()).toEqual([])
   })
 
-  it('ends when the client cancels it, without an answer', async () => {
+  it('ends without a response when the client cancels it', async () => {
     proves('cancellation.stop')
     const one = server()
     const wire = await Wire.open(one, modern)

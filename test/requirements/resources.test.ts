@@ -12,10 +12,10 @@ const plain = (uri: string, more: Partial<Resource> = {}) =>
 const urisOf = async (wire: Wire) =>
   (await wire.list<{ uri: string }>('resources/list', 'resources')).map(({ uri }) => uri)
 
-describe.each(ids)('%s', (revision) => {
+describe.each(ids)('resources in %s', (revision) => {
   const notFound = revision === modern ? -32602 : -32002
 
-  it('declares resources where there are any', async () => {
+  it('are declared as a capability if there are any', async () => {
     proves('resources.capability')
     const capabilities = async (resources: Resource[]) => {
       const wire = new Wire(serverOf(...resources), revision)
@@ -29,7 +29,7 @@ describe.each(ids)('%s', (revision) => {
     expect(await capabilities([])).not.toHaveProperty('resources')
   })
 
-  it('lists the same resources on every connection, whatever was asked before', async () => {
+  it('are listed alike on every connection', async () => {
     proves('resources.list')
     const server = serverOf(
       plain('b://1'),
@@ -46,7 +46,7 @@ describe.each(ids)('%s', (revision) => {
       expect(await urisOf(wire)).toEqual(['b://1', 'a://1', 'note://x'])
   })
 
-  it('names each resource once, also when a template lists a fixed one', async () => {
+  it('are listed once, also when a template lists a fixed URI', async () => {
     const server = createServer({
       name: 'resources',
       version: '1',
@@ -71,7 +71,7 @@ describe.each(ids)('%s', (revision) => {
     expect(found).toEqual(['note://a', 'note://b', 'note://c'])
   })
 
-  it('says that a resource is not there, and never sends nothing instead', async () => {
+  it('give the error not found, never empty contents, if they do not exist', async () => {
     proves('resources.errors', 'resources.not-found', 'resources.never-empty')
     const notes: Record<string, string> = { here: 'text' }
     const server = serverOf(
@@ -96,7 +96,7 @@ describe.each(ids)('%s', (revision) => {
     expect(error).toEqual({ code: -32603, message: 'Internal error' })
   })
 
-  it('checks URIs, so that no value walks out of its path', async () => {
+  it('reject URIs whose variables lead out of the path', async () => {
     proves('resources.validate-uris', 'resources.traversal')
     const seen: string[] = []
     const server = serverOf(
@@ -136,7 +136,7 @@ describe.each(ids)('%s', (revision) => {
     ).toBeDefined()
   })
 
-  it('shows a resource only to who may see it, and checks before it is read', async () => {
+  it('check visible and scopes before read is called', async () => {
     proves('resources.access', 'resources.permissions')
     let read = 0
     const server = serverOf(
@@ -166,7 +166,7 @@ describe.each(ids)('%s', (revision) => {
     expect((await friend.request('resources/read', { uri: 'secret://x' })).result).toBeDefined()
   })
 
-  it('encodes bytes as base64', async () => {
+  it('encode bytes as base64', async () => {
     proves('resources.binary')
     const bytes = Uint8Array.from({ length: 100_000 }, (_, i) => (i * 7) % 256)
     const server = serverOf(
@@ -181,7 +181,7 @@ describe.each(ids)('%s', (revision) => {
     })
   })
 
-  it('tells that the resources have changed', async () => {
+  it('send notifications/resources/list_changed', async () => {
     proves('resources.list-changed')
     const server = serverOf(plain('a://1'))
     const wire = await Wire.open(server, revision)
@@ -193,7 +193,7 @@ describe.each(ids)('%s', (revision) => {
   })
 })
 
-it('a resource has a scheme as RFC 3986 wants it', () => {
+it('a resource URI needs a scheme as of RFC 3986', () => {
   proves('resources.custom-schemes')
   for (const uri of ['x', '/a', '1a://x', 'a_b://x', '://x', 'ä://x', '{scheme}://x'])
     expect(() => serverOf(plain(uri))).toThrow('begin with a scheme')

@@ -6,9 +6,9 @@ import { table } from './table.js'
 import { ids } from './wire.js'
 
 /*
- * The rows against the specification itself, keyword by keyword under every
- * heading. Its text is not part of this project; with a checkout of
- * https://github.com/modelcontextprotocol/modelcontextprotocol at hand:
+ * Compares the rows with the keywords under every heading of the specification.
+ * Its text is not part of this project; this test needs a checkout of
+ * https://github.com/modelcontextprotocol/modelcontextprotocol:
  *
  *   SPECIFICATION=…/docs/specification npx vitest run test/requirements/specification.test.ts
  */
@@ -21,7 +21,7 @@ const SAME: Readonly<Record<string, string>> = {
   'SHALL NOT': 'MUST NOT',
   'NOT RECOMMENDED': 'RECOMMENDED',
 }
-/** Headings whose anchors are not what the others would lead one to expect. */
+/** Headings with irregular anchors. */
 const ANCHORS: Readonly<Record<string, string>> = { _meta: 'meta', https: 'https%3A%2F%2F' }
 
 function anchorOf(heading: string): string {
@@ -33,7 +33,7 @@ function anchorOf(heading: string): string {
   return ANCHORS[plain] ?? plain
 }
 
-/** `page#anchor` and the keywords that stand there. */
+/** By `page#anchor`: its keywords. */
 function* keywords(revision: string): Generator<[place: string, keyword: string]> {
   for (const name of readdirSync(join(folder, revision), { recursive: true, encoding: 'utf8' })) {
     const page = name.replaceAll('\\', '/').replace(/(?:^|\/)?(?:index)?\.mdx$/, '')
@@ -62,8 +62,8 @@ function counted(
   return counts
 }
 
-describe.runIf(existsSync(folder))('the specification', () => {
-  it.each(ids)('of %s has the keywords of the rows', (revision) => {
+describe.runIf(existsSync(folder))('the text of the specification', () => {
+  it.each(ids)('of %s has the keywords that the rows list', (revision) => {
     const rows = table.flatMap(({ at, levels }) =>
       Object.entries(at).flatMap(([place, dates]) =>
         dates.includes(revision) ? levels.map((level): [string, string] => [place, level]) : [],

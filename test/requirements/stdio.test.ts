@@ -23,7 +23,7 @@ const server = createServer({
 })
 
 describe.each(handshakes)('stdio in %s', (revision) => {
-  it('has one message a line, also where text has newlines', async () => {
+  it('writes one message per line, also when a text contains newlines', async () => {
     proves('stdio.newlines', 'stdio.stdout')
     const text = 'one\ntwo\r\nthree\r\u2028\u2029\u0085\u000b\u000c\0'
     const { output } = await drive(
@@ -44,7 +44,7 @@ describe.each(handshakes)('stdio in %s', (revision) => {
     expect(output).not.toContain('\r')
   })
 
-  it('is UTF-8 in both directions; other bytes are refused and the next message is served', async () => {
+  it('is UTF-8 in both directions; invalid bytes are a parse error and the next message is served', async () => {
     proves('transports.utf8')
     const text = 'Grüße, 世界 👋'
     const chunks: Buffer[] = []

@@ -6,7 +6,7 @@ import { leftOut, pages } from './pages.js'
 import { UNBOUND, linksOf } from './row.js'
 import { table } from './table.js'
 
-/* Every demand of the specification on a server is cited by a test that would fail without it. */
+/* Every requirement of the specification on a server is cited by a test that fails without it. */
 
 const folder = fileURLToPath(new URL('../', import.meta.url))
 const own = fileURLToPath(import.meta.url)
@@ -27,23 +27,23 @@ const bound = table.filter(({ unbound }) => unbound === undefined)
 const pending = bound.filter((row) => row.pending !== undefined)
 
 describe('the requirements', () => {
-  it('are cited by a test each', () => {
+  it('are each cited by a test', () => {
     const missing = bound.filter(
       ({ id, pending: feature }) => feature === undefined && !everything.has(id),
     )
     expect(missing.map(({ id, says }) => `${id}: ${says}`)).toEqual([])
   })
 
-  it('are all there that a test cites, and ask something of a server', () => {
+  it('exist and bind a server if a test cites them', () => {
     const ids = new Set(bound.map(({ id }) => id))
     expect([...everything].filter((id) => !ids.has(id))).toEqual([])
   })
 
-  it('are not pending any more once they are cited', () => {
+  it('are not marked pending if a test cites them', () => {
     expect(pending.filter(({ id }) => everything.has(id)).map(({ id }) => id)).toEqual([])
   })
 
-  it('are cited by tests that run', () => {
+  it('are not cited by skipped tests', () => {
     const idle = files.filter(
       ({ path, text }) =>
         citations.get(path)?.length !== 0 &&
@@ -52,7 +52,7 @@ describe('the requirements', () => {
     expect(idle.map(({ path }) => path)).toEqual([])
   })
 
-  it('have one id each, a reason where they bind no server, and a sentence', () => {
+  it('have a unique id, a sentence, and a reason if they do not bind a server', () => {
     expect(new Set(table.map(({ id }) => id)).size).toBe(table.length)
     for (const { id, unbound, pending: feature, says } of table) {
       if (unbound !== undefined)
@@ -61,7 +61,7 @@ describe('the requirements', () => {
     }
   })
 
-  it('point into revisions that are served', () => {
+  it('refer to supported revisions', () => {
     const served = new Set(revisions.map(({ id }) => id))
     for (const row of table) {
       expect(linksOf(row).length).toBeGreaterThan(0)
@@ -70,7 +70,7 @@ describe('the requirements', () => {
     }
   })
 
-  it('add up to the keywords of every page in every revision', () => {
+  it('add up to the number of keywords of every page in every revision', () => {
     const counted: Record<string, Record<string, number>> = {}
     for (const { at, levels } of table) {
       for (const [place, dates] of Object.entries(at)) {

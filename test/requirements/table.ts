@@ -8,7 +8,7 @@ import { transports } from './rows/transports.js'
 import { utilities } from './rows/utilities.js'
 import type { Row } from './row.js'
 
-/** Every demand of the specification that concerns a server, or why it does not. */
+/** Every requirement of the specification, or why it does not bind a server. */
 export const table: readonly Row[] = [
   ...base,
   ...patterns,

@@ -10,7 +10,7 @@ const namesOf = async (wire: Wire) =>
 const make = (name: string, more: Partial<Tool> = {}) => tool({ name, run: () => name, ...more })
 const serverOf = (...tools: Tool[]) => createServer({ name: 'tools', version: '1', tools })
 
-describe.each(ids)('%s', (revision) => {
+describe.each(ids)('tools in %s', (revision) => {
   const capabilities = async (tools: Tool[]) => {
     const wire = new Wire(serverOf(...tools), revision)
     const { result } =
@@ -18,7 +18,7 @@ describe.each(ids)('%s', (revision) => {
     return result?.['capabilities']
   }
 
-  it('declares tools where there are any, and answers nothing of the kind where there are none', async () => {
+  it('are declared as a capability if there are any; otherwise their methods are not found', async () => {
     proves('tools.capability', 'prompts.respect-capabilities')
     expect(await capabilities([make('one')])).toMatchObject({ tools: { listChanged: true } })
     expect(await capabilities([])).not.toHaveProperty('tools')
@@ -34,7 +34,7 @@ describe.each(ids)('%s', (revision) => {
       expect((await wire.request(method)).error?.code).toBe(-32601)
   })
 
-  it('lists the same tools in the same order, whatever was asked before and on whichever connection', async () => {
+  it('are listed in the same order on every connection', async () => {
     proves('tools.list', 'tools.order')
     const server = serverOf(
       make('zeta'),
@@ -50,7 +50,7 @@ describe.each(ids)('%s', (revision) => {
     for (const wire of [one, other, one]) expect(await namesOf(wire)).toEqual(before)
   })
 
-  it('checks input, hides what a caller may not use, and sends only what content may have', async () => {
+  it('validate input, respect visible, limit calls and drop unknown members of content', async () => {
     proves('tools.security')
     let running = 0
     let most = 0
@@ -89,15 +89,15 @@ describe.each(ids)('%s', (revision) => {
       { type: 'text', text: 'psst' },
     ])
     expect((await call(friend, 'leaky')).result?.['content']).toEqual([{ type: 'text', text: 'x' }])
-    // No more than two run at a time, and none longer than it may.
+    // At most two calls run at a time, each within its timeout.
     await Promise.all(Array.from({ length: 10 }, () => call(friend, 'narrow')))
     expect(most).toBe(2)
     expect((await call(friend, 'never')).result).toMatchObject({ isError: true })
   })
 })
 
-describe.each(handshakes)('%s', (revision) => {
-  it('tells clients that the tools have changed', async () => {
+describe.each(handshakes)('tools in %s', (revision) => {
+  it('send notifications/tools/list_changed', async () => {
     proves('tools.list-changed')
     const server = serverOf(make('one'))
     const wire = await Wire.open(server, revision)
@@ -111,14 +111,14 @@ describe.each(handshakes)('%s', (revision) => {
   })
 })
 
-describe.each(ids.slice(2))('%s', (revision) => {
+describe.each(ids.slice(2))('structured content in %s', (revision) => {
   const output = {
     type: 'object',
     properties: { sum: { type: 'number' } },
     required: ['sum'],
   } as const
 
-  it('sends a structured result as text too, and none that does not conform', async () => {
+  it('is also sent as text, and never when it does not conform to the output schema', async () => {
     proves('tools.structured-as-text', 'tools.output-conforms')
     const server = createServer({
       name: 'tools',
@@ -141,8 +141,8 @@ describe.each(ids.slice(2))('%s', (revision) => {
   })
 })
 
-describe(modern, () => {
-  it('tells the streams that asked for it', async () => {
+describe(`tools in ${modern}`, () => {
+  it('send notifications/tools/list_changed on streams that requested it', async () => {
     proves('tools.list-changed-stream')
     const server = serverOf(make('one'))
     const wire = await Wire.open(server, modern)
@@ -163,7 +163,7 @@ describe(modern, () => {
 })
 
 describe('a tool', () => {
-  it('has a name of 1 to 128 letters, digits and _ - . that is used once', () => {
+  it('has a unique name of 1 to 128 letters, digits, _, - and .', () => {
     proves(
       'tools.name-length',
       'tools.name-characters',
@@ -177,7 +177,7 @@ describe('a tool', () => {
     expect(() => serverOf(make('twice'), make('twice'))).toThrow('defined twice')
   })
 
-  it('is told from another by case', async () => {
+  it('has a case-sensitive name', async () => {
     proves('tools.name-case')
     const wire = await Wire.open(serverOf(make('add'), make('Add')), '2025-11-25')
     for (const name of ['add', 'Add'])
@@ -189,7 +189,7 @@ describe('a tool', () => {
     )
   })
 
-  it('has an input schema that is a valid one, an object also where none was given', async () => {
+  it('has a valid input schema of type object, also when none was given', async () => {
     proves('tools.schema-valid')
     for (const input of [
       null,
@@ -220,7 +220,7 @@ describe('x-mcp-header', () => {
   }
   const at = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name })
 
-  it('is a token that is not empty and has no control characters', () => {
+  it('must be a non-empty token without control characters', () => {
     proves('tools.header-empty', 'tools.header-token', 'tools.header-control')
     for (const name of ['Region', 'x-1', "!#$%&'*+-.^_`|~09az"])
       expect(refused({ a: at(name) })).toBe('taken')
@@ -241,7 +241,7 @@ describe('x-mcp-header', () => {
       expect(refused({ a: at(name) })).toContain('Tool "x"')
   })
 
-  it('occurs once, whatever its case', () => {
+  it('must be unique regardless of case', () => {
     proves('tools.header-unique')
     expect(refused({ a: at('A'), b: at('B') })).toBe('taken')
     expect(refused({ a: at('Aa'), b: { type: 'object', properties: { c: at('aA') } } })).toContain(
@@ -249,7 +249,7 @@ describe('x-mcp-header', () => {
     )
   })
 
-  it('stands on a string, a boolean or a safe integer', () => {
+  it('is allowed on strings, booleans and safe integers', () => {
     proves('tools.header-primitive')
     for (const type of ['string', 'boolean', 'integer'])
       expect(refused({ a: at('A', type) })).toBe('taken')
@@ -258,7 +258,7 @@ describe('x-mcp-header', () => {
     expect(refused({ a: { 'x-mcp-header': 'A' } })).toContain('Tool "x"')
   })
 
-  it('stands where properties lead, and nowhere else', () => {
+  it('is allowed only on paths of properties', () => {
     proves('tools.header-reachable', 'tools.header-reachable-http')
     expect(refused({ a: { type: 'object', properties: { b: at('B') } } })).toBe('taken')
     const within = { type: 'object', properties: { b: at('B') } }

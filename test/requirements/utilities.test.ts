@@ -17,7 +17,7 @@ const serverOf = (options: Partial<ServerOptions>) =>
   createServer({ name: 'utilities', version: '1', ...options })
 const LEVEL = 'io.modelcontextprotocol/logLevel'
 
-/** A client that may stop reading. */
+/** A channel whose client can stop reading. */
 function slowReader(server: Server) {
   const [channel, other] = memoryChannels()
   const came: string[] = []
@@ -84,7 +84,7 @@ describe.each(ids)('completion in %s', (revision) => {
     argument: { name: argument, value },
   })
 
-  it('is declared where something completes, and is no method where nothing does', async () => {
+  it('is declared if a definition has completions; otherwise the method is not found', async () => {
     proves('completion.capability', 'completion.errors')
     const capabilities = async (options: Partial<ServerOptions>) => {
       const wire = new Wire(serverOf(options), revision)
@@ -101,7 +101,7 @@ describe.each(ids)('completion in %s', (revision) => {
         }),
       ],
     })
-    // 2024-11-05 had completion, and no name for the capability.
+    // 2024-11-05 has completion without a capability.
     expect((await capabilities(prompts(['x']))).includes('completions')).toBe(
       revision !== '2024-11-05',
     )
@@ -110,7 +110,7 @@ describe.each(ids)('completion in %s', (revision) => {
     expect((await wire.request('completion/complete', of('p', 'a'))).error?.code).toBe(-32601)
   })
 
-  it('refuses what it does not know', async () => {
+  it('rejects unknown references and arguments', async () => {
     proves('completion.errors', 'completion.security')
     const wire = await Wire.open(server(), revision)
     const refused = [
@@ -135,7 +135,7 @@ describe.each(ids)('completion in %s', (revision) => {
     })
   })
 
-  it('gives what fits, in the order of the author, and never more than a hundred', async () => {
+  it('returns matching values in the order of the author, at most 100', async () => {
     proves('completion.servers')
     const wire = await Wire.open(server(), revision)
     expect(
@@ -154,7 +154,7 @@ describe.each(ids)('completion in %s', (revision) => {
     })
   })
 
-  it('completes nothing that the caller may not see', async () => {
+  it('rejects definitions that are hidden from the caller', async () => {
     proves('completion.security')
     const vault = {
       ref: { type: 'ref/resource', uri: 'vault://{key}' },
@@ -208,7 +208,7 @@ describe('logging', () => {
     expect(result?.['capabilities']).toMatchObject({ logging: {} })
   })
 
-  it.each(handshakes)('refuses a level that does not exist in %s', async (revision) => {
+  it.each(handshakes)('rejects an unknown level in %s', async (revision) => {
     proves('logging.errors')
     const wire = await Wire.open(talkative(), revision)
     for (const level of ['loud', 5, null, undefined, 'toString'])
@@ -221,28 +221,25 @@ describe('logging', () => {
     ])
   })
 
-  it.each(ids)(
-    'carries what the author has said, and nothing of the system, in %s',
-    async (revision) => {
-      proves('logging.secrets', 'logging.servers', 'logging.security')
-      const wire = await Wire.open(talkative(), revision)
-      const other = await Wire.open(talkative(), revision)
-      const meta = revision === modern ? { [LEVEL]: 'info' } : {}
-      await call(wire, 'talk', meta)
-      await call(wire, 'fail', meta)
-      expect(await wire.settle()).toEqual([
-        {
-          jsonrpc: '2.0',
-          method: 'notifications/message',
-          params: { level: 'error', logger: 'db', data: { failed: true } },
-        },
-      ])
-      expect(wire.frames.join()).not.toContain('utilities.test.ts')
-      expect(await other.settle()).toEqual([])
-    },
-  )
+  it.each(ids)('contains only what the author logged in %s', async (revision) => {
+    proves('logging.secrets', 'logging.servers', 'logging.security')
+    const wire = await Wire.open(talkative(), revision)
+    const other = await Wire.open(talkative(), revision)
+    const meta = revision === modern ? { [LEVEL]: 'info' } : {}
+    await call(wire, 'talk', meta)
+    await call(wire, 'fail', meta)
+    expect(await wire.settle()).toEqual([
+      {
+        jsonrpc: '2.0',
+        method: 'notifications/message',
+        params: { level: 'error', logger: 'db', data: { failed: true } },
+      },
+    ])
+    expect(wire.frames.join()).not.toContain('utilities.test.ts')
+    expect(await other.settle()).toEqual([])
+  })
 
-  it('does not bury a client that does not read', async () => {
+  it('drops messages while the client is not reading', async () => {
     proves('logging.servers', 'logging.security')
     const server = talkative()
     const slow = slowReader(server)
@@ -263,7 +260,7 @@ describe('logging', () => {
     expect(await say(talk(2))).toBe(0)
   })
 
-  it(`is silent in ${modern} unless the request asks for it`, async () => {
+  it(`sends messages in ${modern} only if the request names a level`, async () => {
     proves('logging.only-if-asked', 'logging.own-stream')
     const server = talkative()
     const wire = await Wire.open(server, modern)
@@ -281,11 +278,11 @@ describe('logging', () => {
     const heard = await wire.settle()
     expect(heard).toMatchObject([{ method: 'notifications/message', params: { level: 'error' } }])
     expect(heard[0]?.params).not.toHaveProperty('_meta')
-    // It came before the answer to its request.
+    // It came before the response to its request.
     expect(wire.frames.at(-1)).toContain('"result"')
   })
 
-  it(`refuses a request of ${modern} whose level does not exist`, async () => {
+  it(`rejects a request of ${modern} with an unknown level`, async () => {
     proves('logging.level-errors')
     const wire = await Wire.open(talkative(), modern)
     for (const level of ['loud', 5, null, ['debug']])
@@ -294,7 +291,7 @@ describe('logging', () => {
   })
 })
 
-it('changes wait for a client that does not read, and are told once', async () => {
+it('change notifications are merged while the client is not reading', async () => {
   const server = serverOf({
     tools: [tool({ name: 'one', run: () => '' })],
     resources: [resource({ uri: 'a://b', read: () => '' })],
@@ -320,7 +317,7 @@ it('changes wait for a client that does not read, and are told once', async () =
 })
 
 /* https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination */
-describe.each(ids)('pages in %s', (revision) => {
+describe.each(ids)('pagination in %s', (revision) => {
   const named = (count: number) => Array.from({ length: count }, (_, i) => `n${i}`)
   const server = () =>
     serverOf({
@@ -340,7 +337,7 @@ describe.each(ids)('pages in %s', (revision) => {
   }
 
   it.each(Object.entries(lists))(
-    '%s is turned to its end by cursors that last',
+    '%s returns all items by cursors that stay valid',
     async (method, member) => {
       proves('pagination.servers')
       const one = server()
@@ -355,11 +352,11 @@ describe.each(ids)('pages in %s', (revision) => {
         cursors.push(cursor)
       } while (cursor !== undefined)
       expect(found).toEqual(named(7))
-      // A cursor works again, and for another connection: there is no state behind it.
+      // A cursor can be reused, also on another connection: the server keeps no state for it.
       const other = await Wire.open(one, revision)
       const again = await other.request(method, { cursor: cursors[0] })
       expect(listOf(again, member)).toHaveLength(3)
-      // One that was added meanwhile moves nothing.
+      // Items added meanwhile do not shift the page.
       one.tools.add(tool({ name: 'added', run: () => '' }))
       expect((await other.request(method, { cursor: cursors[0] })).result?.[member]).toEqual(
         again.result?.[member],
@@ -367,7 +364,7 @@ describe.each(ids)('pages in %s', (revision) => {
     },
   )
 
-  it.each(Object.entries(lists))('%s refuses a wrong cursor', async (method) => {
+  it.each(Object.entries(lists))('%s rejects an invalid cursor', async (method) => {
     proves('pagination.invalid', 'pagination.servers')
     const wire = await Wire.open(server(), revision)
     const cursor = String((await wire.request(method)).result?.['nextCursor'])
@@ -410,7 +407,7 @@ describe('caching hints', () => {
   }
 
   it.each(Object.entries(cacheable))(
-    'are on %s, private and not negative unless its author says otherwise',
+    'of %s are private and 0 by default, never negative',
     async (method, params) => {
       proves('caching.hints', 'caching.ttl', 'caching.public')
       const wire = await Wire.open(server, modern)
@@ -428,13 +425,13 @@ describe('caching hints', () => {
     expect([first?.['cacheScope'], second?.['cacheScope']]).toEqual(['private', 'private'])
   })
 
-  it('do not decide who sees what', async () => {
+  it('do not affect visibility', async () => {
     proves('caching.access')
     const wire = await Wire.open(server, modern)
     expect((await wire.request('prompts/get', { name: 'secret' })).error?.code).toBe(-32602)
   })
 
-  it.each(handshakes)('are not in %s, which has none', async (revision) => {
+  it.each(handshakes)('are not sent in %s', async (revision) => {
     const wire = await Wire.open(server, revision)
     for (const method of ['tools/list', 'resources/list'])
       expect((await wire.request(method)).result).not.toHaveProperty('ttlMs')

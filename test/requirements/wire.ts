@@ -20,9 +20,9 @@ interface Options {
   /** Whether `notifications/initialized` is sent (default true). */
   ready?: boolean
   name?: string
-  /** What the client says that it can do (default nothing). */
+  /** The client's capabilities (default none). */
   capabilities?: Record<string, unknown>
-  /** Whether the official schemas judge what is said (default true); a client that breaks the rules is not to be judged. */
+  /** Whether messages are validated by the official schemas (default true); set to false to send invalid messages. */
   judged?: boolean
 }
 
@@ -45,16 +45,16 @@ export const ids = revisions.map(({ id }) => id)
 export const modern = '2026-07-28'
 export const handshakes = ids.filter((id) => id !== modern)
 
-/** A client by hand: it says what it is told to, and keeps everything that it hears. */
+/** A client that sends what a test gives it and records everything it receives. */
 export class Wire {
   readonly revision: string
   readonly #channel: Channel
   readonly #name: string
   readonly #capabilities: Record<string, unknown>
   readonly #waiting = new Map<unknown, (answer: Answer) => void>()
-  /** Everything that came, as it was written. */
+  /** Every frame received. */
   readonly frames: string[] = []
-  /** Notifications and requests of the server. */
+  /** Notifications and requests received from the server. */
   heard: Heard[] = []
   #next = 1
 
@@ -95,7 +95,7 @@ export class Wire {
     return this.raw({ jsonrpc: '2.0', id: 'init', method: 'initialize', params }, 'init')
   }
 
-  /** What a request of the newest revision says of itself. */
+  /** The `_meta` of a stateless request. */
   get description(): Record<string, unknown> {
     return {
       'io.modelcontextprotocol/protocolVersion': modern,
@@ -115,7 +115,7 @@ export class Wire {
     return this.raw({ jsonrpc: '2.0', id, method, params: described }, id)
   }
 
-  /** A list in the result of a request, as it came. */
+  /** The list in the result of a request. */
   async list<Item>(
     method: string,
     member: string,
@@ -130,7 +130,7 @@ export class Wire {
     )
   }
 
-  /** Answers a request of the server. */
+  /** Responds to a request of the server. */
   answer({ id }: Heard, result: object): void {
     this.#channel.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
   }
@@ -140,7 +140,7 @@ export class Wire {
     return new Promise((resolve) => this.#waiting.set(id, resolve))
   }
 
-  /** Resolves when everything that is on its way has come. */
+  /** Resolves when all messages under way have arrived. */
   async settle(): Promise<Heard[]> {
     for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
     return this.heard.splice(0)
