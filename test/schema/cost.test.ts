@@ -233,7 +233,7 @@ describe('back-references', () => {
     '%s is quadratic and refused',
     (pattern) => {
       expect(patternProblem(pattern)).toBe(
-        `${JSON.stringify(pattern)} refers back and could take very long for some texts; write it more simply`,
+        `${JSON.stringify(pattern)} has a back-reference and may be very slow for some texts; simplify it`,
       )
     },
   )

@@ -260,7 +260,7 @@ describe('references', () => {
       () => serveInput({ type: 'object', ...input }),
       `Tool "t": its input schema is not valid: ${problem}`,
     )
-  const OUTSIDE = 'points outside the schema; nothing is fetched, put the part into $defs'
+  const OUTSIDE = 'points outside the schema, and nothing is fetched; put the target into $defs'
 
   it.each([
     'https://example.com/schema.json',
@@ -293,14 +293,14 @@ describe('references', () => {
   ])('refuses %s, which points to nothing', (reference) => {
     tell(
       { $defs: { a: {} }, allOf: [{}], properties: { p: { $ref: reference } } },
-      `properties/p/$ref: ${JSON.stringify(reference)} points to nothing in this schema`,
+      `properties/p/$ref: ${JSON.stringify(reference)} does not exist in this schema`,
     )
   })
 
   it.each(['#a', '#missing', '#toString'])('refuses %s, which is no anchor', (reference) => {
     tell(
       { $defs: { a: { $anchor: 'A' } }, $ref: reference },
-      `$ref: ${JSON.stringify(reference)} names no anchor of this schema`,
+      `$ref: ${JSON.stringify(reference)} is not an anchor of this schema`,
     )
   })
 
@@ -327,7 +327,7 @@ describe('references', () => {
   ])('refuses %s, which leads back to itself', (reference, schema) => {
     tell(
       schema,
-      `$ref: ${JSON.stringify(reference)} leads back to itself, so that no value could ever be checked`,
+      `$ref: ${JSON.stringify(reference)} refers to itself, so that checking a value would never end`,
     )
   })
 
@@ -565,7 +565,7 @@ describe('patterns', () => {
     tell(
       { pattern },
       'pattern',
-      `${JSON.stringify(pattern)} refers back and could take very long for some texts; write it more simply`,
+      `${JSON.stringify(pattern)} has a back-reference and may be very slow for some texts; simplify it`,
     )
   })
 
@@ -586,7 +586,7 @@ describe('patterns', () => {
   it('looks at the names of members too', () => {
     const pattern = '^(b+)+\\1$'
     expect(() => serveInput(holding({ patternProperties: { [pattern]: true } }))).toThrow(
-      'refers back and could take very long',
+      'has a back-reference and may be very slow',
     )
     expect(() => serveInput(holding({ patternProperties: { '(': true } }))).toThrow(
       '"(" is not a regular expression',

@@ -152,13 +152,13 @@ describe('patterns', () => {
     '^(?:(?=(a))\\1)+$',
   ])('%s might never end', (pattern) => {
     expect(patternProblem(pattern)).toBe(
-      `${JSON.stringify(pattern)} refers back and could take very long for some texts; write it more simply`,
+      `${JSON.stringify(pattern)} has a back-reference and may be very slow for some texts; simplify it`,
     )
   })
 
   it('must not be enormous', () => {
     expect(patternProblem('((a{100}){100}){100}')).toContain(
-      'is too large and could take very long for some texts',
+      'is too large and may be very slow for some texts',
     )
     expect(patternProblem('(')).toBe('"(" is not a regular expression')
   })

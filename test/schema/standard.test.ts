@@ -482,11 +482,11 @@ describe('zod that gives no JSON Schema by itself', () => {
       [4, 1, 13],
     ])
       expect(refusal(older(input, version))).toBe(
-        `Tool "t": its input schema is of zod ${version.join('.')}, which does not give a JSON Schema by itself; ` +
+        `Tool "t": its input schema is of zod ${version.join('.')}, which does not provide a JSON Schema by itself; ` +
           'install zod 4.2 or later, or wrap it: withJsonSchema(schema, z.toJSONSchema), with withJsonSchema from ccmcp',
       )
     expect(refusal(mini.object({ city: mini.string() }))).toMatch(
-      /is of zod\/mini 4\.\d+\.\d+, which does not give a JSON Schema by itself; import z from zod \(4\.2 or later\), or wrap it: /,
+      /is of zod\/mini 4\.\d+\.\d+, which does not provide a JSON Schema by itself; import z from zod \(4\.2 or later\), or wrap it: /,
     )
     expect(refusal(zod3.object({ city: zod3.string() }))).toMatch(
       /is of zod 3, .*; install zod 4\.2 or later, or use .*zod-to-json-schema/,
@@ -551,7 +551,7 @@ describe('a raw shape', () => {
     ['valibot', { city: v.string() }, 'city', 'toStandardJsonSchema(v.object({ … }))'],
     ['arktype', { city: type('string') }, 'city', 'type({ … })'],
   ])('of %s is told to be wrapped', (vendor, shape, member, wrapped) => {
-    const says = `schema is a raw shape, and no schema: its member "${member}" is a schema of ${vendor}; wrap the shape: ${wrapped}`
+    const says = `schema is a raw shape, not a schema: its member "${member}" is a schema of ${vendor}; wrap the shape: ${wrapped}`
     expect(refusal({ name: 't', input: shape, run: () => '' })).toThrow(
       `Tool "t": its input ${says}`,
     )
@@ -564,7 +564,7 @@ describe('a raw shape', () => {
 describe('valibot', () => {
   it('without toStandardJsonSchema is refused with advice', () => {
     const ADVICE =
-      /^Tool "t": its (input|output) schema\b.*valibot.* does not give a JSON Schema by itself; wrap it: toStandardJsonSchema\(schema\) from @valibot\/to-json-schema$/
+      /^Tool "t": its (input|output) schema\b.*valibot.* does not provide a JSON Schema by itself; wrap it: toStandardJsonSchema\(schema\) from @valibot\/to-json-schema$/
     expect(make(tool({ name: 't', input: v.object({ a: v.string() }), run: () => '' }))).toThrow(
       ADVICE,
     )
@@ -664,7 +664,7 @@ describe('any other library', () => {
 
   it('without a JSON Schema is refused with advice', () => {
     expect(make(tool({ name: 't', input: custom('homemade'), run: () => '' }))).toThrow(
-      /^Tool "t": its input schema\b.*homemade.* does not give a JSON Schema by itself; use a version that implements Standard JSON Schema, or write a JSON Schema$/,
+      /^Tool "t": its input schema\b.*homemade.* does not provide a JSON Schema by itself; use a version that implements Standard JSON Schema, or write a JSON Schema$/,
     )
   })
 
