@@ -1,7 +1,7 @@
 import { type Issues, type JsonSchema, describeValue, isRecord, sizeOf } from './issue.js'
 import { matches } from './pattern.js'
 
-/* What can be said of a value by itself, without a look at its parts. */
+/* The keywords that look at a value as a whole, not at its members or items. */
 
 export function isOfType(type: unknown, value: unknown): boolean {
   switch (type) {
@@ -34,7 +34,7 @@ export function numbers(schema: JsonSchema, value: number, issues: Issues): void
     issues.add(`must be a multiple of ${multipleOf}, not ${value}`)
 }
 
-/** In decimals, as the numbers are written: 0.3 is a multiple of 0.1. */
+/** Computed in decimal: 0.3 is a multiple of 0.1, which binary floating point denies. */
 function isMultiple(value: number, of: number): boolean {
   const [one, other] = [decimal(value), decimal(of)]
   const places = Math.min(one.exponent, other.exponent)
@@ -88,8 +88,8 @@ export function unique(value: readonly unknown[], identities: Identities, issues
 }
 
 /**
- * Gives equal values the same number. A container is known by the numbers of its parts, and looked at once: the cost
- * is linear in the value, also where arrays of unique items are nested.
+ * Assigns the same number to equal values. A container is identified by the numbers of its parts and visited once, so the
+ * cost is linear in the value, even for nested arrays with `uniqueItems`.
  */
 export class Identities {
   readonly #primitives = new Map<unknown, number>()

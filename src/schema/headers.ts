@@ -1,11 +1,11 @@
 import { type JsonSchema, isRecord } from './issue.js'
 import { subschemas } from './walk.js'
 
-/** A tool's parameter that clients mirror into an HTTP header. */
+/** A tool parameter that clients repeat in an HTTP header. */
 export interface HeaderParameter {
-  /** As annotated; the header is `Mcp-Param-` and this. */
+  /** The annotation's value; the header is `Mcp-Param-` and this name. */
   readonly name: string
-  /** Where the value is in the arguments. */
+  /** The path of the value within the arguments. */
   readonly path: readonly string[]
   readonly type: 'string' | 'integer' | 'boolean'
 }
@@ -15,8 +15,7 @@ const ANNOTATION = 'x-mcp-header'
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
 /**
- * The annotated parameters of an input schema; throws where clients would
- * refuse the tool because of one.
+ * The annotated parameters of an input schema. Throws for an annotation that clients must reject the tool for.
  * https://modelcontextprotocol.io/specification/2026-07-28/server/tools#x-mcp-header
  */
 export function headerParameters(schema: JsonSchema): HeaderParameter[] {
@@ -31,7 +30,7 @@ export function headerParameters(schema: JsonSchema): HeaderParameter[] {
   return found
 }
 
-/** Where `path` is undefined, no chain of properties leads to the schema. */
+/** `path` is undefined if the schema is not reached by `properties` alone. */
 function collect(
   schema: JsonSchema,
   path: readonly string[] | undefined,
@@ -50,14 +49,16 @@ function collect(
 function parameterOf(schema: JsonSchema, path: readonly string[] | undefined): HeaderParameter {
   const { [ANNOTATION]: name, type } = schema
   if (typeof name !== 'string' || !TOKEN.test(name))
-    throw new TypeError(`has an ${ANNOTATION} that is no name of a header: ${JSON.stringify(name)}`)
+    throw new TypeError(
+      `has an ${ANNOTATION} that is not a valid header name: ${JSON.stringify(name)}`,
+    )
   if (path === undefined || path.length === 0)
     throw new TypeError(
-      `has the ${ANNOTATION} ${JSON.stringify(name)} where no chain of "properties" leads`,
+      `has the ${ANNOTATION} ${JSON.stringify(name)} at a place that is not reached by "properties" alone`,
     )
   if (type !== 'string' && type !== 'integer' && type !== 'boolean')
     throw new TypeError(
-      `has the ${ANNOTATION} ${JSON.stringify(name)} on a parameter that is neither a string, an integer nor a boolean`,
+      `has the ${ANNOTATION} ${JSON.stringify(name)} on a parameter whose type is not string, integer or boolean`,
     )
   return { name, path, type }
 }

@@ -1,14 +1,14 @@
 import type { StandardSchema } from './standard.js'
 
-/** The value that a schema describes: by its own types, or by reading a JSON Schema written in place. */
+/** The type of a valid value: the output type of a Standard Schema, or read from a literal JSON Schema. */
 export type Infer<Schema> =
   Schema extends StandardSchema<unknown, infer Output> ? Output : FromJson<Schema, Schema>
 
-/** What must be given for a value of that schema, before the schema's own conversions. */
+/** The type before the schema's own conversions: the input type of a Standard Schema. */
 export type InferInput<Schema> =
   Schema extends StandardSchema<infer Input, unknown> ? Input : FromJson<Schema, Schema>
 
-/** `Root` is the whole schema, in which references are looked up. Forms beside a `type` are looked at for objects only. */
+/** `Root` is the whole schema, in which references are resolved. `anyOf` and `oneOf` next to a `type` count for objects only. */
 type FromJson<Schema, Root> = Schema extends { const: infer Value }
   ? Value
   : Schema extends { enum: readonly (infer Value)[] }
@@ -21,7 +21,7 @@ type FromJson<Schema, Root> = Schema extends { const: infer Value }
 
 type Composed = { $ref: unknown } | { anyOf: unknown } | { oneOf: unknown }
 
-/** Of references, those to the root and to a definition at the top are followed. */
+/** Resolves references to the root and to a top-level definition; others are `unknown`. */
 type FromReference<Schema, Root> = Schema extends { $ref: infer Reference }
   ? Reference extends '#'
     ? FromJson<Root, Root>
@@ -67,7 +67,7 @@ type FromObject<Schema, Root> = Schema extends { properties: infer Properties }
     : { -readonly [Key in keyof Properties]?: FromJson<Properties[Key], Root> }
   : Record<string, unknown>
 
-/** With the type of all other members, which in TypeScript must fit those that are known as well. */
+/** With an index signature for additional properties, which in TypeScript must include the types of the known ones. */
 type FromOpen<Schema, Root> = Schema extends {
   additionalProperties: infer Additional extends object
 }

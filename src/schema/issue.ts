@@ -6,19 +6,19 @@ export interface Issue {
   message: string
 }
 
-/** The value, or what is wrong with it: the first issues only, of which the last tells that there may be more. */
+/** The value, or the first issues: one more than MAX_ISSUES if there are more than that. */
 export type Outcome = { value: unknown; issues?: undefined } | { issues: readonly Issue[] }
 
-/** How many issues are shown: a refusal must not be larger than what it refuses. */
+/** Maximum issues in an error: it must not be larger than the value it rejects. */
 export const MAX_ISSUES = 20
-/** How much of a caller's own names is repeated. */
+/** Maximum characters of a member name, a path and a message. */
 const MAX_NAME = 100
 const MAX_PATH = 1000
 const MAX_MESSAGE = 1000
 
 /**
- * Collects issues up to a limit. Their paths are put together on the way out of a value, so that what is valid costs
- * nothing. Until `result()` a path has a dot before each name: `.items[2].name`.
+ * Collects issues up to a limit. Paths are built on the way out of the recursion, so that a valid value costs nothing.
+ * Until `result()` a path has a dot before each name: `.items[2].name`.
  */
 export class Issues {
   readonly limit: number
@@ -48,7 +48,7 @@ export class Issues {
     for (const { path, message } of other.#list) this.add(message, path)
   }
 
-  /** Puts a step before the paths of all issues after the first `count`: they were found within a part of the value. */
+  /** Prefixes the paths of all issues after the first `count`: they were found in this member or item. */
   prefix(count: number, step: string | number): void {
     for (let index = count; index < this.#list.length; index++) {
       const issue = this.#list[index]
@@ -62,7 +62,7 @@ export class Issues {
   }
 }
 
-/** A member as a step of a path. */
+/** A member name as a path segment. */
 export function member(name: string): string {
   return `.${clip(name, MAX_NAME)}`
 }
@@ -71,13 +71,13 @@ export function clip(text: string, length = MAX_MESSAGE): string {
   return text.length > length ? `${text.slice(0, boundary(text, length))}…` : text
 }
 
-/** The same index, or one before it where that is within a surrogate pair. */
+/** The index, or the one before it if it is within a surrogate pair. */
 function boundary(text: string, index: number): number {
   const code = text.charCodeAt(index)
   return code >= 0xdc00 && code <= 0xdfff ? index - 1 : index
 }
 
-/** Of a path that is too long, the beginning and the end are shown. */
+/** A path that is too long is shortened in the middle. */
 function joined(step: string, path: string): string {
   return step.length + path.length > MAX_PATH
     ? `${step}…${path.slice(boundary(path, path.length - MAX_PATH / 2))}`
@@ -106,12 +106,12 @@ const DIALECTS = new Set([
   'http://json-schema.org/draft-07/schema',
 ])
 
-/** Whether a `$schema` names a dialect that is understood here. */
+/** Whether `$schema` is a supported dialect. */
 export function isDialect(value: unknown): boolean {
   return typeof value === 'string' && DIALECTS.has(value.replace(/#$/, ''))
 }
 
-/** A value in a few words, for a model or a person to recognise. */
+/** A short description of a value, for error messages. */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string')
     return value.length <= 40 ? JSON.stringify(value) : `a string of ${sizeOf(value)} characters`
@@ -120,14 +120,14 @@ export function describeValue(value: unknown): string {
   return String(value)
 }
 
-/** What a value may be, where that can be counted. */
+/** The values of an `enum`, for error messages. */
 export function listValues(values: readonly unknown[]): string {
   const shown = values.slice(0, 50).map((value) => JSON.stringify(value))
   const more = values.length > shown.length ? ` and ${values.length - shown.length} more` : ''
   return values.length === 1 ? shown.join('') : `one of ${shown.join(', ')}${more}`
 }
 
-/** The length of a text in characters, as JSON Schema counts them, not in UTF-16 units. */
+/** The length of a text in code points, as JSON Schema counts it, not in UTF-16 units. */
 export function sizeOf(text: string): number {
   let size = text.length
   for (let i = 0; i < text.length - 1; i++) {
@@ -142,7 +142,7 @@ export function sizeOf(text: string): number {
   return size
 }
 
-/** Whether two JSON values are equal, whatever the order of their keys. */
+/** Whether two JSON values are equal, regardless of the order of keys. */
 export function sameJson(one: unknown, other: unknown): boolean {
   if (one === other) return true
   if (Array.isArray(one))

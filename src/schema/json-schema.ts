@@ -17,22 +17,19 @@ import { Coverage, Scope, type Verdict } from './scope.js'
 import { type AnySchema, SchemaIndex, isSchema } from './walk.js'
 
 /*
- * The whole of JSON Schema 2020-12 and draft-07, for schemas that are not
- * everyday ones (`simple.ts`). It walks over schema and value together, makes no
- * code, fetches nothing, and matches patterns in linear time. `format` and
- * `default` are annotations: the value is checked, never changed.
+ * A complete validator for JSON Schema 2020-12 and draft-07, for schemas that `simple.ts` does not compile. It interprets
+ * the schema recursively, generates no code, fetches nothing, and matches patterns in linear time. `format` and `default`
+ * are annotations: the value is checked, never changed.
  */
 
 const indexes = new WeakMap<JsonSchema, SchemaIndex>()
-/** How far schemas may be within each other, each applied to a part of the value: the stack has an end. */
+/** Maximum depth of the recursion, which is limited by the stack. */
 const MAX_DEPTH = 2000
-
-class TooDeep extends Error {}
 
 export function check(schema: JsonSchema, value: unknown): Outcome {
   let index = indexes.get(schema)
   if (index === undefined) {
-    // A copy, in which no two parts are the same object: how often a part is reached can then be told from the references.
+    // A copy in which each subschema is a distinct object: the index counts how often each one is referenced.
     index = new SchemaIndex(JSON.parse(JSON.stringify(schema)) as JsonSchema)
     indexes.set(schema, index)
   }
@@ -45,10 +42,9 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
   return issues.count === 0 ? { value } : { issues: issues.result() }
 }
 
-/** Why a value could not be checked to its end, where that is its own fault; rethrows anything else. */
+/** Why a value could not be checked, if the value is the reason; rethrows anything else. */
 function notChecked(error: unknown): string {
-  if (error instanceof TooDeep) return 'is nested too deeply to be checked'
-  // The stack is full, or a Map or a string has reached its maximum size: the engine gives no code for either.
+  // MAX_DEPTH or the stack is exceeded, or a Map or a string has reached its maximum size.
   if (error instanceof RangeError) return 'is nested too deeply or too large to be checked'
   throw error
 }
@@ -58,7 +54,7 @@ class Walk {
   readonly #identities = new Identities()
   #scope: Scope
   #depth = 0
-  /** The number of the place in the value that is being looked at, and of the last one that was. */
+  /** The number of the current location in the value, and the highest number so far. */
   #place = 0
   #places = 0
 
@@ -67,14 +63,14 @@ class Walk {
     this.#scope = new Scope(index)
   }
 
-  /** Adds to `outer` which parts were evaluated, where somebody asks for that. */
+  /** Applies a schema to a value. If `outer` is given, adds to it which members and items were evaluated. */
   apply(schema: AnySchema, value: unknown, issues: Issues, outer: Coverage | undefined): void {
     if (schema === true || issues.full) return
     if (schema === false) return issues.add('is not allowed here')
-    if (++this.#depth > MAX_DEPTH) throw new TooDeep()
+    if (++this.#depth > MAX_DEPTH) throw new RangeError()
     const scope = this.#scope
     this.#scope = scope.enter(this.#index.baseOf(schema))
-    // A schema sees what it and its own parts have evaluated, not what stands beside it.
+    // `unevaluated…` sees what its own schema object and subschemas have evaluated, not what sibling schemas have.
     const covered =
       'unevaluatedProperties' in schema || 'unevaluatedItems' in schema ? new Coverage() : outer
     if (!this.#references(schema, value, issues, covered)) {
@@ -90,7 +86,7 @@ class Walk {
     this.#depth--
   }
 
-  /** Applies a schema to a member or an item. */
+  /** Applies a schema to a member or an item of the value. */
   #part(schema: AnySchema, value: unknown, step: string | number, issues: Issues): void {
     const before = issues.count
     const place = this.#place
@@ -100,7 +96,7 @@ class Walk {
     if (issues.count > before) issues.prefix(before, step)
   }
 
-  /** Whether a value has the form that a schema describes; where it has none, one reason is enough. */
+  /** Tries a schema (`anyOf`, `not`, `if`): stops at the first issue. */
   #try(schema: AnySchema, value: unknown, covered?: Coverage): Issues {
     const issues = new Issues(1)
     const own = covered && new Coverage()
@@ -110,8 +106,8 @@ class Walk {
   }
 
   /**
-   * Applies what a reference leads to. Where several lead to the same schema, it is applied to each part of a value
-   * once: forms that refer to each other would double the work at every level otherwise.
+   * Applies the target of a reference. If several references have the same target, it is applied only once to each part
+   * of the value: alternatives that refer to each other would otherwise double the work at every level.
    */
   #follow(schema: AnySchema, value: unknown, issues: Issues, covered: Coverage | undefined): void {
     if (typeof schema === 'boolean' || !this.#index.isShared(schema))
@@ -124,7 +120,7 @@ class Walk {
   #verdict(schema: JsonSchema, value: unknown, limit: number, covering: boolean): Verdict {
     const known = this.#scope.verdictsOf(schema)
     const isContainer = typeof value === 'object' && value !== null
-    // Of strings and numbers there may be millions: only those of this place are remembered.
+    // Primitive values may be millions: only the verdict for the current location is remembered.
     const last = known.ofPrimitive?.place === this.#place ? known.ofPrimitive.verdict : undefined
     const before = isContainer ? known.ofContainers.get(value) : last
     if (before !== undefined && isEnough(before, limit, covering)) return before
@@ -137,7 +133,7 @@ class Walk {
     return verdict
   }
 
-  /** Follows references. True where, as in draft-07, nothing beside one counts. */
+  /** Follows references. Returns true if other keywords are ignored: those next to a `$ref` in draft-07. */
   #references(
     schema: JsonSchema,
     value: unknown,
@@ -205,7 +201,7 @@ class Walk {
       if (fitting === 1 && !exactly && covered === undefined) return
     }
     if (fitting === 0) {
-      // Forms within forms have reasons within reasons: at each level there might be twice as many words.
+      // Clipped: with nested alternatives the reasons would double at every level.
       issues.add(
         `fits none of the ${parts.length} allowed forms (${clip([...reasons].join('; or '))})`,
       )
@@ -348,10 +344,10 @@ class Walk {
   }
 }
 
-/** Nothing wrong, and nothing more to tell. */
+/** The verdict for a valid value without coverage: shared, since it is by far the most frequent. */
 const FIT: Verdict = { issues: new Issues(), covered: undefined }
 
-/** Whether a verdict tells all that is asked: as many issues, and what was evaluated. */
+/** Whether a remembered verdict is detailed enough: as many issues, and the coverage if needed. */
 function isEnough({ issues, covered }: Verdict, limit: number, covering: boolean): boolean {
   if (issues.count > 0) return issues.limit >= limit
   return !covering || covered !== undefined

@@ -3,9 +3,8 @@ import { patternProblem } from './pattern.js'
 import { SchemaIndex, subschemas } from './walk.js'
 
 /*
- * What is wrong with a JSON Schema before any value is checked. Hosts drop a
- * server's whole tool list for one bad schema and say nothing, so it is said
- * here, when the server is made.
+ * Finds the faults of a JSON Schema when the server is created. Hosts silently drop the whole tool list of a server for
+ * one invalid schema.
  */
 
 const MAX_DEPTH = 64
@@ -29,7 +28,7 @@ const COUNT: Rule = [isCount, 'a whole number of 0 or more']
 const NUMBER: Rule = [isNumber, 'a number']
 const STRING: Rule = [isString, 'a string']
 
-/** What the value of a keyword must be, where it is not a schema. */
+/** What the value of a keyword must be, except for keywords whose value is one schema. */
 const RULES: Readonly<Record<string, Rule>> = {
   type: [
     (type) => (Array.isArray(type) ? type.length > 0 && type.every(isType) : isType(type)),
@@ -79,11 +78,11 @@ const RULES: Readonly<Record<string, Rule>> = {
 }
 
 export interface LintOptions {
-  /** Whether patterns must be harmless (default true). */
+  /** Whether the cost of patterns must be bounded (default true). */
   patterns?: boolean
 }
 
-/** The problems of a schema, each as a sentence that begins with where it is. */
+/** The problems of a schema, each beginning with its path. */
 export function lint(schema: unknown, { patterns = true }: LintOptions = {}): string[] {
   if (!isRecord(schema)) return ['a JSON Schema must be an object']
   const { $schema: dialect } = schema
@@ -96,7 +95,7 @@ export function lint(schema: unknown, { patterns = true }: LintOptions = {}): st
   return shape === undefined ? faults(schema, patterns) : [shape]
 }
 
-/** Looks at size first: nothing else may meet a schema that has no end. */
+/** Checked before anything else, because an object that contains itself has no end. */
 function tooLarge(root: JsonSchema): string | undefined {
   const open: { schema: JsonSchema; path: string; depth: number }[] = [
     { schema: root, path: '', depth: 0 },
@@ -149,14 +148,14 @@ function faults(root: JsonSchema, patterns: boolean): string[] {
   return circular === undefined
     ? []
     : [
-        `$ref: ${JSON.stringify(circular)} leads back to itself, so that no value could ever be checked`,
+        `$ref: ${JSON.stringify(circular)} refers to itself, so that checking a value would never end`,
       ]
 }
 
-/** Whether a part is applied to the same value as the schema it stands in. */
+/** Keywords that apply their subschemas to the same value. */
 const IN_PLACE = /^(?:(?:allOf|anyOf|oneOf|dependentSchemas|dependencies)\/|(?:not|if|then|else)$)/
 
-/** A reference that leads back to where it stands without going into the value. All of them lead somewhere. */
+/** A reference that leads back to itself without descending into the value. All references have been resolved before. */
 function circularReference(index: SchemaIndex): string | undefined {
   const done = new Set<JsonSchema>()
   const under = new Set<JsonSchema>()
@@ -170,7 +169,7 @@ function circularReference(index: SchemaIndex): string | undefined {
       const found = visit(target)
       if (found !== undefined) return found
     }
-    // In draft-07 nothing beside a $ref counts.
+    // In draft-07 other keywords next to a $ref are ignored.
     if (typeof reference !== 'string' || !index.draft7) {
       for (const [place, part] of subschemas(schema)) {
         const found = IN_PLACE.test(place) ? visit(part) : undefined
@@ -198,8 +197,8 @@ function* patternsOf(schema: JsonSchema): Generator<[keyword: string, pattern: s
 function unresolved(reference: string): string {
   const written = JSON.stringify(reference)
   if (!reference.startsWith('#'))
-    return `${written} points outside the schema; nothing is fetched, put the part into $defs`
+    return `${written} points outside the schema, and nothing is fetched; put the target into $defs`
   return reference.startsWith('#/')
-    ? `${written} points to nothing in this schema`
-    : `${written} names no anchor of this schema`
+    ? `${written} does not exist in this schema`
+    : `${written} is not an anchor of this schema`
 }

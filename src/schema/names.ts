@@ -41,21 +41,21 @@ export function checkTypos(given: object, known: string, fail: (problem: string)
   }
 }
 
-/** The known word that was probably meant; `most` says how far from it one may be. */
+/** The known word that was probably meant; `most` is the maximum edit distance for a word. */
 export function nearest(
   typed: string,
   known: readonly string[],
   most = ({ length }: string) => Math.max(2, length / 3),
 ): string | undefined {
   const [found] = known
-    // A word of another length is never near; that of a stranger may have megabytes.
+    // Compared by length first: a received word may have megabytes.
     .filter((word) => Math.abs(word.length - typed.length) <= most(word))
     .map((word) => ({ word, distance: distance(typed, word) }))
     .toSorted((one, other) => one.distance - other.distance)
   return found !== undefined && found.distance <= most(found.word) ? found.word : undefined
 }
 
-/** How many letters must be changed, added, removed or swapped with the next to turn one word into the other. */
+/** The edit distance: letters changed, added, removed or swapped with the next (Damerau-Levenshtein). */
 function distance(one: string, other: string): number {
   let before: number[] = []
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)

@@ -1,12 +1,12 @@
-/** A text that is being matched: an object, so that what is known of it can be kept beside it. */
+/** The text that is being matched; an object, so that it can be a key of a WeakMap. */
 export interface Subject {
   readonly text: string
 }
 
-/** Whether something is true between two characters of a text. */
+/** A zero-width assertion at a position of the text. */
 export type Holds = (subject: Subject, at: number) => boolean
 
-/** Whether a character, given by its code point, is of a class. */
+/** Whether a code point belongs to a character class. */
 export type Test = (character: number) => boolean
 
 export type Node =
@@ -17,14 +17,14 @@ export type Node =
   | { kind: 'choice'; parts: Node[] }
   | { kind: 'repeat'; part: Node; min: number; max: number }
 
-/** Why a pattern cannot be matched in linear time; it may still be harmless. */
+/** The pattern cannot be compiled to the linear-time matcher; its cost may still be bounded. */
 export class Unsupported extends Error {}
 
 const WORD = /\w/
 const atBoundary: Holds = ({ text }, at) =>
   WORD.test(text.charAt(at - 1)) !== WORD.test(text.charAt(at))
 
-/** Reads a pattern that the runtime has found valid. */
+/** Parses a pattern that `RegExp` has accepted. */
 export class Parser {
   readonly #pattern: string
   #at = 0
@@ -61,7 +61,7 @@ export class Parser {
 
   #repeated(): Node {
     const part = this.#atom()
-    // Lazy or not, the same texts match.
+    // Lazy quantifiers match the same texts.
     const quantifier = this.#take(/(?:[*+?]|\{\d+(?:,\d*)?\})\??/)
     if (quantifier === undefined) return part
     // {2}, {2,} or {2,4}
@@ -94,20 +94,20 @@ export class Parser {
         ahead: !look.includes('<'),
         negative: look.endsWith('!'),
       }
-    if (this.#take(/\\(?:[1-9]|k<)/) !== undefined) throw new Unsupported('refers back')
-    if (this.#take(/\(\?[^:<]/) !== undefined) throw new Unsupported('changes its own flags')
+    if (this.#take(/\\(?:[1-9]|k<)/) !== undefined) throw new Unsupported('has a back-reference')
+    if (this.#take(/\(\?[^:<]/) !== undefined) throw new Unsupported('has inline flags')
     if (this.#take(/\((?:\?:|\?<[^>]*>)?/) !== undefined) return this.#group()
     return { kind: 'one', test: this.#character() }
   }
 
-  /** What is within a group that has been opened. */
+  /** The content of a group, after its opening parenthesis. */
   #group(): Node {
     const inside = this.#choice()
     this.#take(/\)/)
     return inside
   }
 
-  /** One character of the text: a class, an escape, a dot, or itself. */
+  /** What matches one character: a class, an escape, a dot or a literal. */
   #character(): Test {
     const written =
       this.#take(/\[(?:[^\]\\]|\\[^])*\]/) ??
@@ -124,7 +124,7 @@ export class Parser {
   }
 }
 
-/** Asks the expression once for each ASCII character: a call of the runtime's engine costs more than the rest of a step. */
+/** Caches the result for ASCII: a call of `RegExp` costs more than the rest of a step. */
 function classTest(expression: RegExp): Test {
   const isMatch = (character: number) => expression.test(String.fromCodePoint(character))
   const ascii: (boolean | undefined)[] = Array.from({ length: 128 })

@@ -8,11 +8,10 @@ import {
 } from './pattern-syntax.js'
 
 /*
- * Regular expressions in linear time. The runtime's own engine backtracks: a
- * pattern such as ^(a+)+$ and forty characters keep it busy for years. Here a
- * pattern becomes a small machine that walks over the text once, with all its
- * possible states at a time (Thompson, 1968). What one character may be (a
- * class, an escape) is left to the runtime, so that it means the same.
+ * Regular expressions in linear time. `RegExp` backtracks: for ^(a+)+$ and a text of forty characters it runs for years.
+ * Here a pattern is compiled to a nondeterministic finite automaton that reads the text once and follows all possible
+ * states at a time (Thompson, 1968). Whether a character belongs to a class is left to `RegExp`, so that it means the
+ * same.
  */
 
 type Instruction =
@@ -22,16 +21,16 @@ type Instruction =
   | { do: 'match' }
 
 const MAX_INSTRUCTIONS = 10_000
-/** How many steps a walk may take: about half a second, and more only for a text that is itself long. */
+/** Maximum steps of a match: about half a second, and more only for a long text. */
 const MAX_STEPS = 20_000_000
-const MAX_STEPS_A_CHARACTER = 16
+const MAX_STEPS_PER_CHARACTER = 16
 
-/** A text is too long for what its pattern has to try at each place. */
+/** The match has exceeded its maximum steps. */
 class TooLong extends Error {}
 
 const matchers = new Map<string, (text: string) => boolean>()
 
-/** Whether a text holds what the pattern describes; undefined where it would take too long to say. */
+/** Whether the pattern matches somewhere in the text; undefined if that would take too long to find out. */
 export function matches(pattern: string, text: string): boolean | undefined {
   let matcher = matchers.get(pattern)
   if (matcher === undefined) {
@@ -49,7 +48,7 @@ export function matches(pattern: string, text: string): boolean | undefined {
 
 function makeMatcher(pattern: string): (text: string) => boolean {
   const native = new RegExp(pattern, 'u')
-  // At the start of the text and with one place to choose from, no engine can go wrong.
+  // Anchored at the start and with at most one quantifier at the end, backtracking is linear too.
   const simple =
     /^\^(?:[^()|*+?{}[\]\\]|\[(?:[^\]\\]|\\.)*\]|\\[^bBk1-9])*(?:[*+?]|\{\d+(?:,\d*)?\})?\$?$/u.test(
       pattern,
@@ -59,7 +58,7 @@ function makeMatcher(pattern: string): (text: string) => boolean {
     const program = compile(pattern)
     return (text) => walk(program, { text }, false, () => true)
   } catch (error) {
-    // `patternProblem` has seen to it that such a one is harmless.
+    // `patternProblem` has rejected those whose cost is not bounded.
     if (error instanceof Unsupported) return (text) => native.test(text)
     throw error
   }
@@ -78,13 +77,13 @@ export function patternProblem(pattern: string, linear = true): string | undefin
   } catch (error) {
     if (!(error instanceof Unsupported)) throw error
     if (!linear || isHarmless(pattern)) return undefined
-    return `${JSON.stringify(pattern)} ${error.message} and could take very long for some texts; write it more simply`
+    return `${JSON.stringify(pattern)} ${error.message} and may be very slow for some texts; simplify it`
   }
 }
 
 /**
- * Whether even an engine that backtracks is soon done: there is at most one choice, and none about what a
- * back-reference repeats, because each way of choosing would be followed by another look at all of it.
+ * Whether backtracking is cheap for a pattern: it has at most one choice (quantifier or alternative), and none within a
+ * group if there is a back-reference, which would compare the captured text again for each way to choose.
  */
 function isHarmless(pattern: string): boolean {
   const bare = pattern
@@ -109,7 +108,7 @@ function hasRepeatInGroup(bare: string): boolean {
 
 interface Writing {
   program: Instruction[]
-  /** Whether the text will be read from its end. */
+  /** Whether the text is read from its end. */
   backwards: boolean
   room: { left: number }
 }
@@ -149,7 +148,7 @@ function emit(node: Node, writing: Writing): void {
   }
 }
 
-/** Looks around: where the part begins (ahead) or ends (behind) is found for all places of a text in one walk. */
+/** Lookahead and lookbehind: one pass over the text finds all positions where the part matches. */
 function around(
   program: readonly Instruction[],
   { ahead, negative }: Node & { kind: 'around' },
@@ -206,7 +205,7 @@ function emitRepeat({ part, min, max }: Node & { kind: 'repeat' }, writing: Writ
   for (const fork of forks) fork.to.push(program.length)
 }
 
-/** Walks over the text once, from one end to the other; `now` holds every state that the machine can be in. */
+/** Reads the text once from one end to the other; `now` has all states that the automaton can be in. */
 function walk(
   program: readonly Instruction[],
   subject: Subject,
@@ -215,13 +214,13 @@ function walk(
 ): boolean {
   const { text } = subject
   const marks = new Int32Array(program.length).fill(-1)
-  let left = Math.max(MAX_STEPS, MAX_STEPS_A_CHARACTER * text.length)
+  let left = Math.max(MAX_STEPS, MAX_STEPS_PER_CHARACTER * text.length)
   let now: number[] = []
   for (let at = backwards ? text.length : 0; ;) {
     const character = backwards ? codePointBefore(text, at) : text.codePointAt(at)
     const open = [...now, 0]
     const next: number[] = []
-    // The pattern may begin at any place, so state 0 is always among them.
+    // The pattern may begin anywhere, so state 0 is always one of them.
     for (let state = open.pop(); state !== undefined; state = open.pop()) {
       if (marks[state] === at) continue
       marks[state] = at

@@ -1,12 +1,12 @@
 import type { Issues, JsonSchema } from './issue.js'
 import type { SchemaIndex } from './walk.js'
 
-/** Which members and items of a value have been evaluated, for `unevaluatedProperties` and `unevaluatedItems`. */
+/** The evaluated members and items of a value, for `unevaluatedProperties` and `unevaluatedItems`. */
 export class Coverage {
   readonly #members = new Set<string>()
   readonly #items = new Set<number>()
   #allMembers = false
-  /** So many items from the first on. */
+  /** How many items from the start are evaluated. */
   #first = 0
 
   addMember(name: string): void {
@@ -41,23 +41,23 @@ export class Coverage {
   }
 }
 
-/** What a schema has found in a value. */
+/** The result of applying a schema to a value. */
 export interface Verdict {
   readonly issues: Issues
-  /** Only where it was asked for. */
+  /** Only if it is needed. */
   readonly covered: Coverage | undefined
 }
 
-/** The verdicts of one schema within one scope. */
+/** Remembered verdicts of one schema within one dynamic scope. */
 export interface Verdicts {
   readonly ofContainers: Map<object, Verdict>
-  /** Of the last string, number, boolean or null, and at which place of the value it was. */
+  /** For the last primitive value, with its location in the value. */
   ofPrimitive?: { readonly place: number; readonly verdict: Verdict }
 }
 
 /**
- * The dynamic scope: for each name of a dynamic anchor, the outermost resource that has it. There is one object for
- * all ways that lead to the same scope, so that verdicts are found again.
+ * The dynamic scope: for each `$dynamicAnchor` name, the outermost schema resource that has it. Equal scopes are the same
+ * object, so that verdicts are found again.
  * https://json-schema.org/draft/2020-12/json-schema-core#name-dynamic-references-with-dyn
  */
 export class Scope {
@@ -76,7 +76,7 @@ export class Scope {
     this.#scopes = scopes
   }
 
-  /** The scope within a resource. */
+  /** The scope inside a schema resource. */
   enter(base: string): Scope {
     const names = this.#index.dynamicNames(base).filter((name) => !this.#anchors.has(name))
     if (names.length === 0) return this
@@ -90,7 +90,7 @@ export class Scope {
     return scope
   }
 
-  /** What a name means here. */
+  /** The schema that a `$dynamicAnchor` name refers to in this scope. */
   anchor(name: string): JsonSchema | undefined {
     const base = this.#anchors.get(name)
     return base === undefined ? undefined : this.#index.dynamicAnchor(base, name)

@@ -11,20 +11,19 @@ import {
 } from './issue.js'
 
 /*
- * Everyday JSON Schemas as closures: objects of typed properties, enums,
- * bounds, arrays. They need no library and check a small object in well under
- * a microsecond. A schema that compiles is also free of faults: a keyword with
- * a value of the wrong kind does not. Every keyword here means the same in draft-07 and 2020-12; a
- * schema with any other keyword is left to the full validator.
+ * Compiles common JSON Schemas to closures: objects with typed properties, enums, bounds, arrays. A small object is checked
+ * in well under a microsecond. A schema that compiles has no faults, since a keyword with a value of the wrong type does
+ * not compile. All these keywords mean the same in draft-07 and 2020-12; a schema with any other keyword is left to
+ * `json-schema.ts`.
  */
 
 type Check = (value: unknown, issues: Issues) => void
 
-/** As large as a compiled schema may be; `lint` allows no more. */
+/** Maximum size of a compiled schema, the same as in `lint`. */
 const MAX_DEPTH = 64
 const MAX_PARTS = 10_000
 
-interface Room {
+interface Remaining {
   levels: number
   parts: { left: number }
 }
@@ -42,7 +41,7 @@ const ANNOTATIONS = new Set([
 ])
 const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   string: (value) => typeof value === 'string',
-  // What JSON cannot say is no number, wherever it comes from.
+  // NaN and Infinity are not JSON numbers.
   number: Number.isFinite,
   integer: (value) => Number.isInteger(value),
   boolean: (value) => typeof value === 'boolean',
@@ -51,13 +50,13 @@ const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   object: isRecord,
 }
 
-/** The closure for a schema, or undefined where it takes more than that. */
+/** The closure for a schema, or undefined if it needs the full validator. */
 export function compileSimple(
   schema: unknown,
-  room: Room = { levels: MAX_DEPTH, parts: { left: MAX_PARTS } },
+  remaining: Remaining = { levels: MAX_DEPTH, parts: { left: MAX_PARTS } },
 ): Check | undefined {
-  // Larger ones are for the lint to judge.
-  if (room.levels < 0 || room.parts.left-- <= 0) return undefined
+  // `lint` reports what is too large.
+  if (remaining.levels < 0 || remaining.parts.left-- <= 0) return undefined
   if (schema === true) return () => {}
   if (!isRecord(schema)) return undefined
   const checks: Check[] = []
@@ -65,7 +64,10 @@ export function compileSimple(
   for (const keyword of Object.keys(schema)) {
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue
     const make = Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined
-    const check = make?.(schema[keyword], schema, { levels: room.levels - 1, parts: room.parts })
+    const check = make?.(schema[keyword], schema, {
+      levels: remaining.levels - 1,
+      parts: remaining.parts,
+    })
     if (check === undefined) return undefined
     if (keyword === 'type') type = check
     else checks.push(check)
@@ -74,13 +76,13 @@ export function compileSimple(
   return (value, issues) => {
     const before = issues.count
     type(value, issues)
-    // Of a value of the wrong type nothing else is worth saying.
+    // For a value of the wrong type, other issues would only distract.
     if (issues.count > before) return
     for (const check of checks) check(value, issues)
   }
 }
 
-type Keyword = (value: unknown, schema: JsonSchema, within: Room) => Check | undefined
+type Keyword = (value: unknown, schema: JsonSchema, within: Remaining) => Check | undefined
 
 const KEYWORDS: Readonly<Record<string, Keyword>> = {
   $schema: (value) => (isDialect(value) ? () => {} : undefined),
@@ -129,7 +131,7 @@ function enumCheck(value: unknown): Check | undefined {
   }
 }
 
-function propertiesCheck(value: unknown, _: JsonSchema, within: Room): Check | undefined {
+function propertiesCheck(value: unknown, _: JsonSchema, within: Remaining): Check | undefined {
   if (!isRecord(value)) return undefined
   const checks: [string, Check][] = []
   for (const name of Object.keys(value)) {
@@ -160,7 +162,7 @@ function requiredCheck(value: unknown): Check | undefined {
   }
 }
 
-function additionalCheck(value: unknown, schema: JsonSchema, within: Room): Check | undefined {
+function additionalCheck(value: unknown, schema: JsonSchema, within: Remaining): Check | undefined {
   const known = new Set(isRecord(schema['properties']) ? Object.keys(schema['properties']) : [])
   const check = value === false ? undefined : compileSimple(value, within)
   if (value !== false && check === undefined) return undefined
@@ -175,7 +177,7 @@ function additionalCheck(value: unknown, schema: JsonSchema, within: Room): Chec
   }
 }
 
-function itemsCheck(value: unknown, _: JsonSchema, within: Room): Check | undefined {
+function itemsCheck(value: unknown, _: JsonSchema, within: Remaining): Check | undefined {
   if (Array.isArray(value)) return undefined
   const check = compileSimple(value, within)
   if (check === undefined) return undefined

@@ -14,7 +14,7 @@ import { lint } from './lint.js'
 import { notJsonSchema, withoutJsonSchema } from './vendor.js'
 import { compileSimple } from './simple.js'
 
-/** A schema library's own schema, by the common interface of https://standardschema.dev */
+/** The common interface of schema libraries: https://standardschema.dev */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
     readonly version: 1
@@ -40,7 +40,7 @@ type PathSegment = PropertyKey | { readonly key: PropertyKey }
 /** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
 export type Schema = StandardSchema | JsonSchema
 
-/** A schema that is ready for use: what clients are shown, and how values are checked. */
+/** A prepared schema: the JSON Schema for clients, and the check of values. */
 export interface Checker {
   json: JsonSchema
   check(value: unknown): Outcome | Promise<Outcome>
@@ -55,13 +55,12 @@ function isStandard(schema: unknown): schema is StandardSchema {
 }
 
 /**
- * The JSON Schema that stands for a schema, on the side of a value before
- * (`input`) or after (`output`) it was checked. Throws with advice where a
- * library cannot say.
+ * The JSON Schema of a schema, for values before (`input`) or after (`output`) the library's own conversions. Throws with
+ * advice if the library cannot provide it.
  */
 function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
   if (!isStandard(schema)) {
-    // What has a type in words is a JSON Schema.
+    // An object with a string as its `type` is a JSON Schema.
     const problem = typeof schema?.['type'] === 'string' ? undefined : notJsonSchema(schema)
     if (problem !== undefined) throw new TypeError(problem)
     return schema
@@ -78,10 +77,10 @@ function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
     )
   }
   if (!isThenable(json)) return json as JsonSchema // looked at by `checker`
-  // Nobody waits for it: where it rejects, that must not end the process.
+  // Nobody awaits the promise: its rejection must not end the process.
   Promise.resolve(json).catch(() => {})
   throw new TypeError(
-    `is of ${schema['~standard'].vendor}, which gives a promise of a JSON Schema; it must be there at once`,
+    `is of ${schema['~standard'].vendor}, which returns a promise of its JSON Schema; it must be available synchronously`,
   )
 }
 
@@ -89,18 +88,17 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return isRecord(value) && typeof value['then'] === 'function'
 }
 
-/** The parameters that an input schema has clients mirror into headers; throws where they would refuse that. */
+/** The parameters of an input schema that clients repeat in HTTP headers; throws for an invalid annotation. */
 export function headersOf(json: JsonSchema): readonly HeaderParameter[] {
   return JSON.stringify(json).includes('"x-mcp-header"') ? headerParameters(json) : []
 }
 
-/** Makes a schema ready; throws what is wrong with it. */
+/** Prepares a schema; throws if it is invalid. */
 export function checker(schema: Schema, side: 'input' | 'output'): Checker {
   const json = toJsonSchema(schema, side)
   if (!isRecord(json)) throw new TypeError('is not valid: a JSON Schema must be an object')
   const simple = compileSimple(json)
-  // What compiles has no faults; of anything else, they are looked for. How fast
-  // a library's own patterns are is its own affair.
+  // A schema that compiles has no faults. The patterns of a library are not checked for cost: it matches them itself.
   const [problem] = simple === undefined ? lint(json, { patterns: !isStandard(schema) }) : []
   if (problem !== undefined) throw new TypeError(`is not valid: ${problem}`)
   if (isStandard(schema)) return { json, check: (value) => checkStandard(schema, value) }
@@ -117,7 +115,7 @@ export function checker(schema: Schema, side: 'input' | 'output'): Checker {
 
 function checkStandard(schema: StandardSchema, value: unknown): Outcome | Promise<Outcome> {
   const result = schema['~standard'].validate(value)
-  // A promise of whatever make, not just the runtime's own.
+  // Any thenable, not only a native promise.
   return 'then' in result
     ? Promise.resolve(result).then((later) => outcomeOf(later, value))
     : outcomeOf(result, value)
@@ -129,7 +127,7 @@ function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
   return {
     issues: first.map(({ message, path = [] }) => {
       const place = pathOf(path, value)
-      // Some libraries begin their messages with the path themselves.
+      // Some libraries begin the message with the path.
       return {
         path: clip(place),
         message: clip(
@@ -142,7 +140,7 @@ function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
   }
 }
 
-/** A path in words. Whether `"0"` is an index only the value can tell; a number is one. */
+/** A path as text. A number is an index; for `"0"` the value decides. */
 function pathOf(segments: readonly PathSegment[], root: unknown): string {
   let path = ''
   let value = root

@@ -1,6 +1,6 @@
 import { isRecord } from './issue.js'
 
-/* Advice for schemas of libraries that give no JSON Schema by themselves. */
+/* Advice for schemas of libraries that do not provide a JSON Schema. */
 
 interface Zod {
   readonly _zod: {
@@ -13,16 +13,16 @@ function isZod4(schema: object): schema is Zod {
   return '_zod' in schema && isRecord(schema._zod)
 }
 
-/** A schema of zod before 3.24, which does not know of Standard Schema. */
+/** A schema of zod before 3.24, which does not implement Standard Schema. */
 function isOldZod(schema: unknown): boolean {
   return isRecord(schema) && '_def' in schema && typeof schema['safeParse'] === 'function'
 }
 
 const WRAP = 'wrap it: withJsonSchema(schema, z.toJSONSchema), with withJsonSchema from ccmcp'
 const ZOD_3 =
-  'is of zod 3, which does not give a JSON Schema; install zod 4.2 or later, or use the package zod-to-json-schema: withJsonSchema(schema, (schema) => zodToJsonSchema(schema)), with withJsonSchema from ccmcp'
+  'is of zod 3, which does not provide a JSON Schema; install zod 4.2 or later, or use the package zod-to-json-schema: withJsonSchema(schema, (schema) => zodToJsonSchema(schema)), with withJsonSchema from ccmcp'
 
-/** What is wrong with a Standard Schema that does not say its JSON Schema, and what to do. */
+/** The problem and the advice for a Standard Schema without a JSON Schema. */
 export function withoutJsonSchema(schema: {
   readonly '~standard': { readonly vendor: string }
 }): string {
@@ -33,17 +33,17 @@ export function withoutJsonSchema(schema: {
     const number =
       version === undefined ? '' : ` ${version.major}.${version.minor}.${version.patch}`
     if (traits?.has('ZodMiniType') === true)
-      return `is of zod/mini${number}, which does not give a JSON Schema by itself; import z from zod (4.2 or later), or ${WRAP}`
-    return `is of zod${number}, which does not give a JSON Schema by itself; install zod 4.2 or later, or ${WRAP}`
+      return `is of zod/mini${number}, which does not provide a JSON Schema by itself; import z from zod (4.2 or later), or ${WRAP}`
+    return `is of zod${number}, which does not provide a JSON Schema by itself; install zod 4.2 or later, or ${WRAP}`
   }
   const advice =
     vendor === 'valibot'
       ? 'wrap it: toStandardJsonSchema(schema) from @valibot/to-json-schema'
       : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
-  return `is of ${vendor}, which does not give a JSON Schema by itself; ${advice}`
+  return `is of ${vendor}, which does not provide a JSON Schema by itself; ${advice}`
 }
 
-/** What is wrong with an object that is taken for a JSON Schema and looks like something else. */
+/** The problem of an object that is not a JSON Schema, such as a raw shape of zod schemas. */
 export function notJsonSchema(schema: unknown): string | undefined {
   if (!isRecord(schema)) return undefined
   if (isOldZod(schema)) return ZOD_3
@@ -51,7 +51,7 @@ export function notJsonSchema(schema: unknown): string | undefined {
     const vendor = vendorOf(part)
     if (vendor === undefined) continue
     const wrapped = OBJECTS[vendor] ?? 'an object schema of that library'
-    return `is a raw shape, and no schema: its member "${name}" is a schema of ${vendor}; wrap the shape: ${wrapped}`
+    return `is a raw shape, not a schema: its member "${name}" is a schema of ${vendor}; wrap the shape: ${wrapped}`
   }
   return undefined
 }

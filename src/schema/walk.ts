@@ -18,7 +18,7 @@ const SCHEMA = [
 const SCHEMA_LIST = ['allOf', 'anyOf', 'oneOf', 'prefixItems']
 const SCHEMA_MAP = ['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties']
 
-/** Every schema that stands directly within a schema, with where it stands; also what is none, for the lint to see. */
+/** The direct subschemas of a schema with their paths; includes invalid ones, which `lint` reports. */
 export function* subschemas(schema: JsonSchema): Generator<[place: string, part: unknown]> {
   for (const keyword of SCHEMA) {
     const part = schema[keyword]
@@ -46,7 +46,7 @@ function* listed(keyword: string, parts: readonly unknown[]): Generator<[string,
   for (const [index, part] of parts.entries()) yield [`${keyword}/${index}`, part]
 }
 
-/** A schema that may be any: the value of `true` and `false` too. */
+/** Any schema, including `true` and `false`. */
 export type AnySchema = JsonSchema | boolean
 
 export function isSchema(value: unknown): value is AnySchema {
@@ -54,10 +54,10 @@ export function isSchema(value: unknown): value is AnySchema {
 }
 
 const NO_BASE = 'schema:/'
-/** Where schemas stand that are applied only by reference. */
+/** Places of schemas that are applied only by reference. */
 const NOT_APPLIED = /^(?:\$defs|definitions)\/|^contentSchema$/
 
-/** Where the parts of one schema can be found by name. Nothing outside of it is ever looked at. */
+/** Resolves references within one schema (`$id`, `$anchor`, JSON pointers). Nothing outside the schema is ever fetched. */
 export class SchemaIndex {
   readonly root: JsonSchema
   readonly draft7: boolean
@@ -85,7 +85,7 @@ export class SchemaIndex {
     this.#findShared()
   }
 
-  /** Notes which schemas can be reached in more than one way. */
+  /** Finds the schemas that can be reached in more than one way. */
   #findShared(): void {
     const reached = new Set<JsonSchema>()
     const reach = (schema: unknown) => {
@@ -97,16 +97,16 @@ export class SchemaIndex {
       for (const [place, part] of subschemas(schema)) if (!NOT_APPLIED.test(place)) reach(part)
       const { $ref: reference, $dynamicAnchor: dynamic } = schema
       if (typeof reference === 'string') reach(this.target(schema, reference))
-      // How often it is reached depends on where one comes from.
+      // How often it is reached depends on the dynamic scope.
       if (typeof dynamic === 'string') this.#shared.add(schema)
     }
   }
 
-  /** Notes the names that a schema gives itself; returns the base of what is within it. */
+  /** Registers the `$id` and anchors of a schema; returns the base URI of its subschemas. */
   #name(schema: JsonSchema, outer: string): string {
     const { $id: id, $anchor: anchor, $dynamicAnchor: dynamic, $ref: reference } = schema
     let base = outer
-    // In draft-07 everything beside a $ref is ignored, and an anchor is an $id of its own kind.
+    // In draft-07 keywords next to a $ref are ignored, and an anchor is an $id that begins with #.
     if (typeof id === 'string' && !(this.draft7 && reference !== undefined)) {
       const whole = absolute(id, outer)
       if (this.draft7 && id.startsWith('#')) this.#anchors.set(whole, schema)
@@ -132,7 +132,7 @@ export class SchemaIndex {
     return this.#bases.get(schema) ?? NO_BASE
   }
 
-  /** What the $ref of a schema leads to; `false` where that is nothing. */
+  /** The target of a schema's $ref; `false`, which rejects any value, if there is none. */
   target(schema: JsonSchema, reference: string): AnySchema {
     let target = this.#targets.get(schema)
     if (target === undefined) {
@@ -142,7 +142,7 @@ export class SchemaIndex {
     return target
   }
 
-  /** Whether a schema may meet the same part of a value again. Of one that stands in an unknown keyword, that is not known. */
+  /** Whether a schema may be applied to the same part of a value several times. Schemas within unknown keywords are not indexed, so for them it is assumed. */
   isShared(schema: JsonSchema): boolean {
     return this.#shared.has(schema) || !this.#bases.has(schema)
   }
@@ -151,7 +151,7 @@ export class SchemaIndex {
     return this.#dynamicNames.get(base) ?? []
   }
 
-  /** The schema that a reference leads to; undefined where it leads out, or to nothing. */
+  /** The target of a reference; undefined if it is outside the schema or does not exist. */
   resolve(reference: string, from: JsonSchema): AnySchema | undefined {
     const [base = '', fragment = ''] = absolute(reference, this.baseOf(from)).split('#', 2)
     const anchored = this.#anchors.get(`${base}#${fragment}`)
@@ -161,7 +161,7 @@ export class SchemaIndex {
     return fragment.startsWith('/') ? pointed(resource, fragment) : undefined
   }
 
-  /** Whether a reference names a dynamic anchor: then the outermost one of that name counts. */
+  /** The name of the dynamic anchor that a reference points to, if it does: then the outermost anchor of that name is the target. */
   dynamicName(reference: string, from: JsonSchema): string | undefined {
     const whole = absolute(reference, this.baseOf(from))
     return this.#dynamic.has(whole) ? whole.split('#', 2)[1] : undefined
@@ -180,7 +180,7 @@ function absolute(reference: string, base: string): string {
   }
 }
 
-/** Follows a JSON pointer; it must end at a schema. */
+/** Resolves a JSON pointer; undefined unless the target is a schema. */
 function pointed(root: unknown, pointer: string): AnySchema | undefined {
   let target: unknown = root
   for (const segment of pointer.split('/').slice(1)) {

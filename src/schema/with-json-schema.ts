@@ -2,8 +2,8 @@ import type { Infer, InferInput } from './infer.js'
 import type { StandardSchema } from './standard.js'
 
 /**
- * Gives a schema the JSON Schema that its library makes by a function of its own: `withJsonSchema(schema, z.toJSONSchema)`
- * for zod/mini, and for zod before 4.2.
+ * Adds a JSON Schema to a schema whose library creates it by a separate function: `withJsonSchema(schema, z.toJSONSchema)`
+ * for zod/mini and for zod before 4.2.
  */
 export function withJsonSchema<Given extends StandardSchema>(
   schema: Given,

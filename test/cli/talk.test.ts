@@ -344,7 +344,7 @@ describe('no connection', () => {
     [
       'a command that is not there',
       ['--', 'no-such-command'],
-      ['It could not be started: spawn no-such-command ENOENT', 'Give an absolute path'],
+      ['It could not be started: spawn no-such-command ENOENT', 'Use an absolute path'],
     ],
     ['a command that cannot be', ['--', 'a\u0001b'], ['It could not be started']],
     ['a folder', ['--', ROOT], ['It could not be started', 'EACCES']],
@@ -356,7 +356,7 @@ describe('no connection', () => {
     [
       'a command that ends',
       node('-e', '0'),
-      ['It exited with code 0', 'the command ends by itself'],
+      ['It exited with code 0', 'the command exits immediately'],
     ],
     [
       'a module that throws',

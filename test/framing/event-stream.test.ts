@@ -58,7 +58,7 @@ describe('events', () => {
     expect(encodeEvent(event)).toBe(text)
   })
 
-  it('come out of a stream as they went in', () => {
+  it('are parsed as they were encoded', () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ id: fc.stringMatching(/^[a-z0-9.]+$/), data: fc.json() })),
@@ -101,7 +101,7 @@ describe('streams', () => {
         .join('') + '\n\n',
   )
 
-  it('are read as another parser reads them', () => {
+  it('are parsed as by another parser', () => {
     fc.assert(
       fc.property(stream, (text) => {
         expect(withData(parse(text)).map(comparable)).toEqual(oracle(text).map(comparable))
@@ -110,7 +110,7 @@ describe('streams', () => {
     )
   })
 
-  it('mean the same however they are cut', () => {
+  it('give the same events for any chunking', () => {
     fc.assert(
       fc.property(stream, fc.array(fc.nat(7)), (text, sizes) => {
         expect(parse(text, sizes)).toEqual(parse(text))
@@ -119,7 +119,7 @@ describe('streams', () => {
     )
   })
 
-  it('give events without data that carry an id or a time', () => {
+  it('return events without data that have an id or a retry time', () => {
     expect(parse('id: 7\n\nretry: 10\n\n:\n\nretry: x\n\n')).toEqual([{ id: '7' }, { retry: 10 }])
   })
 
@@ -127,7 +127,7 @@ describe('streams', () => {
     expect(parse('\uFEFFdata: a\n\n')).toEqual([{ data: 'a' }])
   })
 
-  it('that do not end an event are bounded', () => {
+  it('with an endless event throw EventTooLong', () => {
     const endless = new EventStreamParser(1000)
     const piece = encoder.encode('x'.repeat(100))
     endless.push(encoder.encode('data: '))

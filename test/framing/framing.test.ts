@@ -84,13 +84,13 @@ describe('lines', () => {
     expect(one(lines.join('\n') + '\n')).toEqual(lines)
   })
 
-  it('puts characters together that were split between chunks', () => {
+  it('joins characters that are split between chunks', () => {
     const text = '{"a":"Grüße 世界 👋"}'
     const whole = encode(text + '\n')
     for (let at = 0; at <= whole.length; at++) expect(frames(cut(whole, [at]))).toEqual([text])
   })
 
-  it('skips a message that is too long and serves the next', () => {
+  it('skips a message beyond the limit and returns the next', () => {
     const long = `{"id":7,"method":"x","params":{"a":"${'x'.repeat(200)}"}}`
     const expected = [
       { kind: 'too-long', size: long.length, limit: 100, head: long, tail: long },
@@ -106,7 +106,7 @@ describe('lines', () => {
     expect(one(`${'x'.repeat(100)}\n`, 'lines', 100)).toEqual(['x'.repeat(100)])
   })
 
-  it('holds constant memory for an endless line', () => {
+  it('uses constant memory for an endless line', () => {
     const framer = new Framer('lines', { maxBytes: 1 << 20 })
     const chunk = new Uint8Array(1 << 16).fill(0x78)
     const before = process.memoryUsage().arrayBuffers
@@ -117,7 +117,7 @@ describe('lines', () => {
     expect(framer.next()).toBe('{"b":2}')
   })
 
-  it('answers Content-Length framing once when lines are forced', () => {
+  it('reports Content-Length framing once if lines are expected', () => {
     const stream = lsp('{"a":1}') + '\n' + lsp('{"b":2}') + '\n'
     expect(one(stream, 'lines')).toEqual([
       { kind: 'wrong-framing', head: 'Content-Length: 7' },
@@ -211,7 +211,7 @@ describe('content-length', () => {
     expect(frames(cut(whole, Array(whole.length).fill(1)), 'content-length')).toEqual(expected)
   })
 
-  it('tells at once who speaks lines, and waits for a header', () => {
+  it('reports JSON lines immediately and waits for a header', () => {
     const framer = new Framer('content-length', { maxBytes: 1000 })
     framer.push(encode('{"a":1}\n'))
     expect(framer.next()).toEqual({ kind: 'bad-header', reason: '"{\\"a\\":1}" is not a header' })
@@ -219,7 +219,7 @@ describe('content-length', () => {
     expect([framer.next(), framer.next()]).toEqual(['{"c":3}', undefined])
   })
 
-  it('reports text without any header and finds the way back', () => {
+  it('reports text without a header and continues at the next header', () => {
     expect(one(`hello\r\n\r\n${lsp('{"b":2}')}`, 'content-length')).toEqual([
       { kind: 'bad-header', reason: '"hello" is not a header' },
       '{"b":2}',
@@ -230,7 +230,7 @@ describe('content-length', () => {
     ])
   })
 
-  it('skips a message that is too long and serves the next', () => {
+  it('skips a message beyond the limit and returns the next', () => {
     const long = `{"id":7,"a":"${'x'.repeat(9000)}"}`
     const expected = [
       {
@@ -252,7 +252,7 @@ describe('content-length', () => {
   })
 })
 
-describe('recognition', () => {
+describe('detection of the framing', () => {
   const cases: [string, string, Frame[]][] = [
     ['a brace', '{"a":1}\n', ['{"a":1}']],
     ['a header', lsp('{"a":1}'), ['{"a":1}']],
@@ -282,7 +282,7 @@ describe('recognition', () => {
     expect(frames(cut(whole, Array(whole.length).fill(1)))).toEqual(expected)
   })
 
-  it('encodes in kind', () => {
+  it('encodes in the detected framing', () => {
     const framer = new Framer('auto', { maxBytes: 100 })
     expect(framer.encode('{}')).toBe('{}\n')
     framer.push(encode(lsp('{"a":1}')))

@@ -5,7 +5,7 @@ import { Peer } from '../../src/jsonrpc/peer.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 
 describe('a budget', () => {
-  it('gives no more than it has, and no more than its parent has', () => {
+  it('allows no more than its limit and that of its parent', () => {
     const all = new Budget(100)
     const [one, other] = [new Budget(60, all), new Budget(60, all)]
     expect([one.take(61), one.take(60), one.full, all.used]).toEqual([false, true, true, 60])
@@ -19,13 +19,13 @@ describe('a budget', () => {
     expect([one.full, other.take(10), all.used]).toEqual([false, true, 100])
   })
 
-  it('counts what is held already, also where that is too much', () => {
+  it('charges what is held already, even beyond the limit', () => {
     const budget = new Budget(10)
     budget.charge(20)
     expect([budget.used, budget.full, budget.take(0)]).toEqual([20, true, false])
   })
 
-  it('that is closed gives everything back, once', () => {
+  it('returns everything to its parent once when closed', () => {
     const all = new Budget(100)
     const one = new Budget(100, all)
     one.charge(30)
@@ -37,7 +37,7 @@ describe('a budget', () => {
 })
 
 describe('the weight of a message', () => {
-  it('has what JSON.parse makes of it', () => {
+  it('includes the objects that JSON.parse creates', () => {
     const objects = '{},'.repeat(10_000)
     const latin = 'ü'.repeat(10_000)
     expect(weightOf(objects)).toBeGreaterThan(10_000 * 60)
@@ -46,7 +46,7 @@ describe('the weight of a message', () => {
     expect(weightOf('{}')).toBeGreaterThan(1000)
   })
 
-  it('is the same text when it is detached', () => {
+  it('does not change the text (detached)', () => {
     for (const text of ['', 'x', `${'ab'.repeat(1000)}語`]) expect(detached(text)).toBe(text)
   })
 })
@@ -77,7 +77,7 @@ describe('calls in progress', () => {
   }
   const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-  it('are limited in bytes; a ping is answered all the same', async () => {
+  it('are limited in bytes; a ping gets its response nevertheless', async () => {
     const { client, pending, running } = small()
     const [first, second] = [client.request('a', LARGE), client.request('b', LARGE)]
     await expect(client.request('c')).rejects.toMatchObject({
@@ -96,7 +96,7 @@ describe('calls in progress', () => {
     await third
   })
 
-  it('count until their handlers have returned, also where they were cancelled', async () => {
+  it('count until their handlers return, even if cancelled', async () => {
     const { client, server, pending, running } = small()
     client.request('a', LARGE).catch(() => {})
     await turn()
@@ -107,7 +107,7 @@ describe('calls in progress', () => {
     expect(pending.used).toBe(0)
   })
 
-  it('that wait for their turn count, until the connection is closed', async () => {
+  it('count while queued, until the connection closes', async () => {
     const { client, server, pending } = small()
     // As many as may run at once, and a few that wait.
     for (let i = 0; i < 260 && !pending.full; i++) client.request('a').catch(() => {})

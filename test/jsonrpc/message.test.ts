@@ -53,14 +53,14 @@ describe('read', () => {
     ['1.0', 1],
     ['""', ''],
     ['"\\u0000\\ud800"', '\u0000\ud800'],
-  ])('keeps the id %s', (written, id) => {
+  ])('preserves the id %s', (written, id) => {
     expect(read(`{"jsonrpc":"2.0","id": ${written} ,"method":"x"}`)).toMatchObject({
       kind: 'request',
       id,
     })
   })
 
-  it('echoes large ids digit for digit', () => {
+  it('preserves every digit of a large id', () => {
     expect(encodeResult(9007199254740993n, { a: 1 })).toBe(
       '{"jsonrpc":"2.0","id":9007199254740993,"result":{"a":1}}',
     )
@@ -72,7 +72,7 @@ describe('read', () => {
     ).toBe(9007199254740993n)
   })
 
-  it('says of an id that is too long how long it may be', () => {
+  it('reports the maximum length of an id', () => {
     const idOf = (size: number) => read(`{"jsonrpc":"2.0","id":"${'x'.repeat(size)}","method":"x"}`)
     expect(idOf(1024)).toMatchObject({ kind: 'request' })
     expect(idOf(1025)).toMatchObject({
@@ -84,13 +84,13 @@ describe('read', () => {
     })
   })
 
-  it('takes the last of two ids, as JSON.parse does', () => {
+  it('uses the last of two ids, as JSON.parse does', () => {
     expect(
       read('{"jsonrpc":"2.0","id":9007199254740995,"id":9007199254740993,"method":"x"}'),
     ).toMatchObject({ id: 9007199254740993n })
   })
 
-  it('never throws, and says something about everything', () => {
+  it('never throws and classifies every text', () => {
     const member = fc.oneof(
       fc.constantFrom(
         'jsonrpc',
@@ -129,7 +129,7 @@ describe('read', () => {
   })
 })
 
-describe('unread: what the beginning of a message tells', () => {
+describe('unread: classifies a message by its first and last characters', () => {
   const error = new RpcError(-32600, 'too long')
   it.each([
     ['{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"xxxx', { id: 7, mute: false }],
@@ -163,14 +163,14 @@ describe('encode', () => {
     )
   })
 
-  it('writes undefined as an empty result and refuses what is no JSON', () => {
+  it('writes undefined as an empty result and throws for what is not JSON', () => {
     expect(encodeResult(1, undefined)).toBe('{"jsonrpc":"2.0","id":1,"result":{}}')
     expect(() => encodeResult(1, { a: 1n })).toThrow(TypeError)
   })
 })
 
 describe('scan', () => {
-  it('measures depth without being fooled by strings', () => {
+  it('ignores brackets within strings for the depth', () => {
     expect(tooComplex('['.repeat(10) + ']'.repeat(10), 9)).toBe('depth')
     expect(tooComplex('['.repeat(10) + ']'.repeat(10), 10)).toBeUndefined()
     expect(tooComplex(`["${'['.repeat(100)}"]`, 9)).toBeUndefined()
@@ -179,7 +179,7 @@ describe('scan', () => {
     expect(tooComplex('[{"a":[]},{"a":[]},{"a":[]},{"a":[]}]', 3)).toBeUndefined()
   })
 
-  it('counts objects and arrays, and takes more of them in a longer text', () => {
+  it('counts objects and arrays, and allows more of them in a longer text', () => {
     const million = 1_000_000
     expect(tooComplex(`[${'{},'.repeat(million - 2)}{}]`, 9)).toBeUndefined()
     expect(tooComplex(`[${'{},'.repeat(million - 1)}{}]`, 9)).toBe('containers')
@@ -187,7 +187,7 @@ describe('scan', () => {
     expect(tooComplex(`["${'{},'.repeat(million)}"]`, 9)).toBeUndefined()
   })
 
-  it('refuses a message with too many of them, before it is parsed', () => {
+  it('rejects a message with too many of them before it is parsed', () => {
     const dense = `{"jsonrpc":"2.0","id":7,"result":{"content":[${'{},'.repeat(1_000_000)}{}]}}`
     expect(read(dense)).toMatchObject({
       kind: 'invalid',
@@ -241,12 +241,12 @@ describe('scan', () => {
     ['{"a":NaN}', 5],
     ['\ufeff{}', 0],
     ['', 0],
-  ])('says where %s goes wrong', (text, position) => {
+  ])('finds the position of the syntax error in %s', (text, position) => {
     expect(() => JSON.parse(text) as unknown).toThrow()
     expect(faultPosition(text)).toBe(position)
   })
 
-  it('finds a fault where JSON.parse does, and only there', () => {
+  it('finds a syntax error exactly where JSON.parse does', () => {
     const broken = fc
       .tuple(
         fc.json(),
@@ -277,7 +277,7 @@ describe('scan', () => {
     )
   })
 
-  it('does not look at each of very many messages', () => {
+  it('does not read all messages of an oversized batch', () => {
     // Parsed, these would take a gigabyte.
     for (const many of [
       `[${'{},'.repeat(10_000_000)}{}]`,

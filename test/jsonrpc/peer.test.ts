@@ -40,7 +40,7 @@ function listen(channel: Channel): string[] {
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('requests', () => {
-  it('go in both directions at once', async () => {
+  it('go in both directions concurrently', async () => {
     const { client, server } = pair(
       { onRequest: ({ request }) => `server got ${request.method}` },
       { onRequest: ({ request }) => `client got ${request.method}` },
@@ -51,7 +51,7 @@ describe('requests', () => {
     ])
   })
 
-  it('fail as the other side says', async () => {
+  it('are rejected with the error of the other side', async () => {
     const { client } = pair({ onRequest: () => Promise.reject(new RpcError(-5, 'no', { why: 1 })) })
     await expect(client.request('a')).rejects.toMatchObject({
       name: 'RpcError',
@@ -61,7 +61,7 @@ describe('requests', () => {
     })
   })
 
-  it('hide what went wrong within', async () => {
+  it('are rejected with Internal error if the handler throws, without the reason', async () => {
     const reports: LogEntry[] = []
     const { client } = pair({
       onRequest: () => Promise.reject(new Error('secret')),
@@ -76,7 +76,7 @@ describe('requests', () => {
     ])
   })
 
-  it('are not held up by a slow one', async () => {
+  it('are not blocked by a slow one', async () => {
     let release = () => {}
     const { client } = pair({
       onRequest: ({ request }) =>
@@ -90,7 +90,7 @@ describe('requests', () => {
     expect(await slow).toBe('slow')
   })
 
-  it('end with ChannelClosed when the channel closes', async () => {
+  it('are rejected with ChannelClosed when the channel closes', async () => {
     const { client, server } = pair({ onRequest: () => new Promise(() => {}) })
     const pending = client.request('a')
     await turn()
@@ -99,7 +99,7 @@ describe('requests', () => {
     await expect(client.request('b')).rejects.toBeInstanceOf(ChannelClosed)
   })
 
-  it('are given up after their time, and the other side is told', async () => {
+  it('time out, and the other side gets a cancellation', async () => {
     const told: unknown[] = []
     const { client } = pair(
       { onRequest: () => new Promise(() => {}) },
@@ -111,7 +111,7 @@ describe('requests', () => {
     expect(told).toEqual([[1, 'No response within 5 ms to a']])
   })
 
-  it('are given up by a signal', async () => {
+  it('are cancelled by a signal', async () => {
     const told: unknown[] = []
     const { client } = pair(
       { onRequest: () => new Promise(() => {}) },
@@ -127,7 +127,7 @@ describe('requests', () => {
     )
   })
 
-  it('match answers by the type of the id as well', async () => {
+  it('match responses by the type of the id as well', async () => {
     const [left, right] = memoryChannels()
     const client = peerOn(left)
     const frames = listen(right)
@@ -140,7 +140,7 @@ describe('requests', () => {
     expect(await pending).toBe('right')
   })
 
-  it('fail on an answer that cannot be read', async () => {
+  it('are rejected by an invalid response', async () => {
     const [left, right] = memoryChannels()
     const client = peerOn(left)
     listen(right)
@@ -151,7 +151,7 @@ describe('requests', () => {
 })
 
 describe('serving', () => {
-  it('answers exactly once, whatever the handler does', async () => {
+  it('sends exactly one response, whatever the handler does', async () => {
     const [left, right] = memoryChannels()
     const strange: Record<string, () => unknown> = {
       undefined: () => undefined,
@@ -180,7 +180,7 @@ describe('serving', () => {
     ).toEqual([0, 1, 2, 3, 4, 5, 6])
   })
 
-  it('refuses more calls than it can hold', async () => {
+  it('rejects more calls than maxInFlight', async () => {
     const { client } = pair({ maxInFlight: 2, onRequest: () => new Promise(() => {}) })
     const held = [client.request('a'), client.request('a')].map((pending) =>
       expect(pending).rejects.toBeInstanceOf(ChannelClosed),
@@ -193,7 +193,7 @@ describe('serving', () => {
     await Promise.all(held)
   })
 
-  it('sends nothing more for a call that was cancelled', async () => {
+  it('sends nothing for a cancelled call', async () => {
     let finish: (text: string) => void = () => {}
     let aborted = false
     const [left, right] = memoryChannels()
@@ -216,7 +216,7 @@ describe('serving', () => {
     expect(frames).toEqual([])
   })
 
-  it('gives a signal that has fired to whoever looks late', async () => {
+  it('returns an aborted signal to a handler that reads it late', async () => {
     const [left, right] = memoryChannels()
     let look = (): AbortSignal | undefined => undefined
     const server = peerOn(right, {
@@ -232,7 +232,7 @@ describe('serving', () => {
     expect(look()?.aborted).toBe(true)
   })
 
-  it('abandons what does not end, with an answer', async () => {
+  it('ends pending calls with an error response (abandon)', async () => {
     const [left, right] = memoryChannels()
     const server = peerOn(right, { onRequest: () => new Promise(() => {}) })
     const frames = listen(left)
@@ -244,7 +244,7 @@ describe('serving', () => {
     await server.idle()
   })
 
-  it('collects the answers of a batch, however late, and leaves out cancelled ones', async () => {
+  it('collects the responses of a batch, however late, without cancelled requests', async () => {
     const [left, right] = memoryChannels()
     let finish = () => {}
     const server = peerOn(right, {
@@ -273,7 +273,7 @@ describe('serving', () => {
 })
 
 describe('garbage', () => {
-  it('is answered by servers and never by clients', async () => {
+  it('gets an error response from servers, never from clients', async () => {
     for (const answersGarbage of [true, false]) {
       const [left, right] = memoryChannels()
       const reports: LogEntry[] = []
@@ -288,7 +288,7 @@ describe('garbage', () => {
     }
   })
 
-  it('does not keep two confused servers busy with each other', async () => {
+  it('does not make two servers send errors to each other forever', async () => {
     const seen: Tapped[] = []
     const [left, right] = memoryChannels()
     peerOn(
@@ -318,8 +318,8 @@ describe('the tap', () => {
   })
 })
 
-describe('a call that only waits', () => {
-  it('leaves its place to one other, also where it waits for two things', async () => {
+describe('a parked call', () => {
+  it('lets one other handler run, even if it waits for two promises', async () => {
     let begun = 0
     let free = () => {}
     const held = new Promise<void>((resolve) => (free = resolve))
@@ -341,8 +341,8 @@ describe('a call that only waits', () => {
   })
 })
 
-describe('a call that never ends', () => {
-  it('keeps no other one out once it is cancelled', async () => {
+describe('a handler that never returns', () => {
+  it('does not count as running once its call is cancelled', async () => {
     const { server, client } = pair({
       onRequest: ({ request }) =>
         request.method === 'hang' ? new Promise(() => {}) : Promise.resolve('done'),

@@ -47,7 +47,7 @@ function snapshot({ kind, id, result, error }: SentMessage & { kind: 'response' 
 describe.each([
   ['a channel', false],
   ['a tapped channel', true],
-])('%s is told what it sends', (_name, tapped) => {
+])('%s gets each sent message with its frame:', (_name, tapped) => {
   it('a request, with its params and protocol version', () => {
     const { peer, sent } = recorded({ tapped })
     void peer.request(
@@ -105,7 +105,7 @@ describe.each([
 })
 
 describe('a response', () => {
-  it('keeps the text it came as', async () => {
+  it('has the received text', async () => {
     const { peer, receiver } = recorded()
     const seen: Response[] = []
     const answered = peer.request('x', undefined, { onResponse: (response) => seen.push(response) })
@@ -120,7 +120,7 @@ describe.each([
   ['a channel', false],
   ['a tapped channel', true],
 ])('%s', (_name, tapped) => {
-  it('fails one request, and the others go on', async () => {
+  it('rejects one request while others continue', async () => {
     const { peer, receive, receiver } = recorded({ tapped })
     const [first, second] = [peer.request('a'), peer.request('b')]
     receiver()?.failed?.(1, new Error('HTTP 503'))
@@ -129,7 +129,7 @@ describe.each([
     expect(await second).toBe('ok')
   })
 
-  it('ignores the failure of a request that has ended', async () => {
+  it('ignores the failure of a settled request', async () => {
     const { peer, receive, receiver } = recorded({ tapped })
     const first = peer.request('a')
     receive({ id: 1, result: 'ok' })

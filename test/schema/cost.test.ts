@@ -22,7 +22,7 @@ const ones = (count: number) => Array.from({ length: count }, () => 1)
 /** The limit of arguments of a function is about 120,000 in V8. */
 const MANY = 300_000
 
-describe('many faults', () => {
+describe('a value with many issues', () => {
   const FAULTS: Record<string, [JsonSchema, unknown]> = {
     'wrong items': [{ type: 'array', items: { type: 'string' } }, ones(MANY)],
     'wrong items, in the full validator': [
@@ -48,18 +48,18 @@ describe('many faults', () => {
     ],
   }
 
-  it.each(Object.entries(FAULTS))('%s are not all collected', (_, [schema, value]) => {
+  it.each(Object.entries(FAULTS))('%s: not all issues are collected', (_, [schema, value]) => {
     expect(issuesOf(schema, value)).toHaveLength(21)
   })
 
-  it('are told in the order in which they stand', () => {
+  it('lists them in order', () => {
     expect(issuesOf({ items: { type: 'string' } }, ones(30)).map(({ path }) => path)).toEqual(
       Array.from({ length: 21 }, (_, index) => `[${index}]`),
     )
   })
 })
 
-describe('a valid value is valid, however many faults a tried form has', () => {
+describe('is valid however many issues a tried alternative has', () => {
   const wrong = { items: { type: 'string' } }
   const FORMS: Record<string, JsonSchema> = {
     anyOf: { anyOf: [wrong, { items: { type: 'number' } }] },
@@ -78,7 +78,7 @@ describe('a valid value is valid, however many faults a tried form has', () => {
     expect(issuesOf(schema, ones(MANY))).toEqual([])
   })
 
-  it('which says the same as if it had been tried first', () => {
+  it('has the same issues in any order of alternatives', () => {
     const schema = {
       properties: {
         a: { anyOf: [{ $ref: '#/$defs/two' }, { type: 'string' }] },
@@ -95,7 +95,7 @@ describe('a valid value is valid, however many faults a tried form has', () => {
   })
 })
 
-describe('$refs that double at each level', { timeout: 5000 }, () => {
+describe('$refs whose number doubles at each level', { timeout: 5000 }, () => {
   const LEVELS = 40
   const LEAF = { type: ['number', 'string', 'object'], not: { const: 'bad' } }
   const doubling = (part: (reference: object) => object): JsonSchema => ({
@@ -117,7 +117,7 @@ describe('$refs that double at each level', { timeout: 5000 }, () => {
     ['allOf', (reference: object) => ({ allOf: [reference, reference] })],
     ['anyOf', (reference: object) => ({ anyOf: [{ not: { not: reference } }, reference] })],
     ['if', (reference: object) => ({ if: reference, then: reference, else: reference })],
-  ])('%s, on a value without parts', (_, part) => {
+  ])('%s: linear time for a primitive value', (_, part) => {
     expect([1, 'good', {}, 'bad', null].map((value) => isValid(doubling(part), value))).toEqual([
       true,
       true,
@@ -141,7 +141,7 @@ describe('$refs that double at each level', { timeout: 5000 }, () => {
     ).toBe(true)
   })
 
-  it('at each level of the value', () => {
+  it('linear time at each level of the value', () => {
     const schema = doubling((reference) => ({
       allOf: [{ properties: { next: reference } }, { properties: { next: reference } }],
     }))
@@ -151,7 +151,7 @@ describe('$refs that double at each level', { timeout: 5000 }, () => {
     ])
   })
 
-  it('where members are covered', () => {
+  it('linear time with unevaluatedProperties', () => {
     const schema = {
       ...doubling((reference) => ({ allOf: [reference, reference], properties: { a: true } })),
       unevaluatedProperties: false,
@@ -159,7 +159,7 @@ describe('$refs that double at each level', { timeout: 5000 }, () => {
     expect([{ a: 1 }, { a: 1, b: 2 }].map((value) => isValid(schema, value))).toEqual([true, false])
   })
 
-  it('in every order in which resources can be entered', () => {
+  it('linear time for any order of entering resources', () => {
     const ids = Array.from({ length: 8 }, (_, index) => `https://example.com/${index}`)
     const resource = (id: string) => ({
       $id: id,
@@ -178,8 +178,8 @@ describe('$refs that double at each level', { timeout: 5000 }, () => {
   })
 })
 
-describe('large valid values', { timeout: 10_000 }, () => {
-  it('of unique items, nested', () => {
+describe('linear time for large valid values', { timeout: 10_000 }, () => {
+  it('of nested unique items', () => {
     const LEVELS = 300
     let value: unknown = Array.from({ length: 50_000 }, (_, index) => ({ index }))
     for (let level = 0; level < LEVELS; level++) value = [value, level]
@@ -204,7 +204,7 @@ describe('large valid values', { timeout: 10_000 }, () => {
 describe('long names', () => {
   const LONG = 'n'.repeat(100_000)
 
-  it('are cut in paths', () => {
+  it('are truncated in paths', () => {
     const value = {
       [LONG]: Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`${LONG}${index}`, 1])),
     }
@@ -219,7 +219,7 @@ describe('long names', () => {
     }
   })
 
-  it('and so are long paths, in the middle', () => {
+  it('truncate long paths in the middle', () => {
     let value: unknown = 1
     for (let level = 0; level < 300; level++) value = { [`member_${level}`]: value }
     const [issue] = issuesOf({ additionalProperties: { $ref: '#' }, type: 'object' }, value)
@@ -233,7 +233,7 @@ describe('back-references', () => {
     '%s is quadratic and refused',
     (pattern) => {
       expect(patternProblem(pattern)).toBe(
-        `${JSON.stringify(pattern)} refers back and could take very long for some texts; write it more simply`,
+        `${JSON.stringify(pattern)} has a back-reference and may be very slow for some texts; simplify it`,
       )
     },
   )

@@ -366,18 +366,18 @@ describe.each(Object.entries(ROWS))('%s', (_, { schema, valid, invalid }) => {
     expect(lint(schema)).toEqual([])
     expect(compileSimple(schema)).toBeUndefined()
   })
-  it.each(valid.map((value) => [JSON.stringify(value), value]))('takes %s', (_text, value) => {
+  it.each(valid.map((value) => [JSON.stringify(value), value]))('accepts %s', (_text, value) => {
     expect(issuesOf(schema, value)).toEqual([])
   })
   if (invalid.length === 0) return
-  it.each(invalid.map((value) => [JSON.stringify(value), value]))('refuses %s', (_text, value) => {
+  it.each(invalid.map((value) => [JSON.stringify(value), value]))('rejects %s', (_text, value) => {
     const issues = issuesOf(schema, value)
     expect(issues).not.toEqual([])
     for (const { message } of issues) expect(message).not.toBe('')
   })
 })
 
-describe('where it is wrong', () => {
+describe('the path of an issue', () => {
   it.each<[string, JsonSchema, unknown, string]>([
     ['the value itself', { not: { type: 'string' } }, 'a', ''],
     ['a member', { properties: { a: { pattern: 'x' } } }, { a: 'y' }, 'a'],
@@ -491,7 +491,7 @@ describe('a missing member is named', () => {
   })
 })
 
-describe('what it says', () => {
+describe('the message of an issue', () => {
   it('quotes a pattern as it is', () => {
     const [issue] = issuesOf({ type: 'string', pattern: '^\\d+-\\w$' }, 'x')
     expect(issue?.message).toContain('^\\d+-\\w$')
@@ -578,7 +578,7 @@ describe('the value is checked, never changed', () => {
     expect(value).toEqual({ a: 1, extra: 2 })
   })
 
-  it('takes frozen values', () => {
+  it('accepts frozen values', () => {
     const value = Object.freeze({ list: Object.freeze([Object.freeze({ a: 'x' })]) })
     expect(
       issuesOf(
@@ -600,7 +600,7 @@ describe('the value is checked, never changed', () => {
     }
   })
 
-  it('is compiled from the schema it is given, not from one that looks alike', () => {
+  it('validates by the given schema, not by an equal one', () => {
     const first = { not: { type: 'string' } }
     const second = { not: { type: 'number' } }
     expect(issuesOf(first, 'a')).toHaveLength(1)
@@ -701,7 +701,7 @@ describe('patterns', () => {
     ['^\\p{L}+$', ['äé', 'a1', '', 'ß']],
     ['^é+$', ['éé', 'e']],
     ['^[à-ü]$', ['é', 'e', 'ü']],
-  ])('%s means what JavaScript says', meansWhatJavaScriptSays)
+  ])('%s matches as in JavaScript', meansWhatJavaScriptSays)
 
   const misread = (patterns: Record<string, string[]>) =>
     Object.entries(patterns).flatMap(([pattern, texts]) =>
@@ -713,7 +713,7 @@ describe('patterns', () => {
         .map((text) => [pattern, text]),
     )
 
-  it('are matched by characters', () => {
+  it('match code points', () => {
     expect(
       misread({
         '^.$': ['😀', 'a', 'ab'],
@@ -726,7 +726,7 @@ describe('patterns', () => {
     ).toEqual([])
   })
 
-  it('may have every escape of ECMAScript', () => {
+  it('support every escape of ECMAScript', () => {
     expect(
       misread({
         '^\\u{1F600}$': ['😀'],
@@ -1019,7 +1019,7 @@ describe('against ajv', () => {
     ([name]) => name !== 'multipleOf' && name !== 'draft-07 siblings of $ref are ignored',
   )
 
-  it('has a few dozen schemas', () => {
+  it('uses a few dozen schemas', () => {
     expect(compared.length).toBeGreaterThan(50)
   })
 
@@ -1049,8 +1049,8 @@ describe('against ajv', () => {
   })
 })
 
-describe('the way from a definition', () => {
-  it('takes the simple validator where it can, the full one where it must, with one meaning', () => {
+describe('the validator of a definition', () => {
+  it('is the simple one if possible, with the same results as the full one', () => {
     const simple = checker({ type: 'object', required: ['a'] }, 'input')
     const full = checker({ type: 'object', required: ['a'], not: { type: 'array' } }, 'input')
     expect(simple.check({})).toEqual(full.check({}))
@@ -1058,7 +1058,7 @@ describe('the way from a definition', () => {
   })
 })
 
-describe('forms that refer to each other', { timeout: 3000 }, () => {
+describe('alternatives that refer to each other', { timeout: 3000 }, () => {
   const operation = (name: string) =>
     KIND(name, { left: { $ref: '#/$defs/term' }, right: { $ref: '#/$defs/term' } })
   const term = {
@@ -1079,13 +1079,13 @@ describe('forms that refer to each other', { timeout: 3000 }, () => {
     expect(pathsOf(schema, sum({ kind: 'number', value: '1' }))).toEqual([''])
   })
 
-  it('also where members are told apart that none has spoken about', () => {
+  it('are checked once also with unevaluatedProperties', () => {
     const open = { ...schema, unevaluatedProperties: false, $defs: { term } }
     expect(issuesOf(open, sum({ kind: 'number', value: 1 }))).toEqual([])
     expect(pathsOf(open, { kind: 'number', value: 1, more: 2 })).toEqual(['more'])
   })
 
-  it('also by dynamic references, each in the resource it was entered from', () => {
+  it('are checked once also with $dynamicRef, per dynamic scope', () => {
     const node = (id: string, leaf: object) => ({
       $id: id,
       $dynamicAnchor: 'node',
@@ -1120,11 +1120,11 @@ describe('forms that refer to each other', { timeout: 3000 }, () => {
     const deep = { $ref: '#/$defs/part', $defs: { part } }
     expect(issuesOf(deep, nested(200))).toEqual([])
     expect(issuesOf(deep, nested(1000))).toEqual([
-      { path: '', message: 'is nested too deeply to be checked' },
+      { path: '', message: 'is nested too deeply or too large to be checked' },
     ])
   })
 
-  it('do not tell more than somebody would read', () => {
+  it('have an error message of bounded length', () => {
     const refer = (name: string) => ({
       properties: { next: { $ref: `#/$defs/${name}` } },
       required: ['next'],

@@ -35,7 +35,7 @@ function refuses(make: () => unknown, message: string): void {
 
 const TYPES = 'one of string, number, integer, boolean, null, array, object, or a list of them'
 
-describe('keywords with a bad value', () => {
+describe('rejects an invalid value of a keyword:', () => {
   const tell = (part: unknown, problem: string) =>
     refuses(
       () => serveInput(holding(part)),
@@ -150,7 +150,7 @@ describe('keywords with a bad value', () => {
     tell(part, `${path}: must be ${TYPES}`)
   })
 
-  it('are not looked for where values stand', () => {
+  it('but not within const, default, enum and examples', () => {
     for (const keyword of ['const', 'default'])
       expect(
         lint({ [keyword]: { type: 'x', $ref: 'https://example.com/x', pattern: '(' } }),
@@ -172,7 +172,7 @@ describe('keywords with a bad value', () => {
     ).toEqual([])
   })
 
-  it('gives every problem', () => {
+  it('reports every problem', () => {
     expect(lint({ type: 'x', minLength: -1, properties: { a: { enum: 1 } } })).toEqual([
       `type: must be ${TYPES}`,
       'minLength: must be a whole number of 0 or more',
@@ -183,7 +183,7 @@ describe('keywords with a bad value', () => {
   const unnoticed = (keyword: string, values: readonly unknown[]) =>
     values.filter((value) => lint({ [keyword]: value }).length === 0)
 
-  it('an array for a schema', () => {
+  it('an array where a schema is expected', () => {
     const keywords = [
       'additionalProperties',
       'contains',
@@ -197,16 +197,16 @@ describe('keywords with a bad value', () => {
     ]
     expect(keywords.filter((keyword) => unnoticed(keyword, [[{}]]).length > 0)).toEqual([])
   })
-  it('prefixItems that is no array', () => {
+  it('prefixItems that is not an array', () => {
     expect(unnoticed('prefixItems', [{}, true, 'a', null])).toEqual([])
   })
-  it('a pattern that is no string', () => {
+  it('a pattern that is not a string', () => {
     expect(unnoticed('pattern', [5, null, {}, ['a'], true])).toEqual([])
   })
-  it('a reference that is no string', () => {
+  it('a $ref that is not a string', () => {
     expect([...unnoticed('$ref', [5, {}, null]), ...unnoticed('$dynamicRef', [5])]).toEqual([])
   })
-  it('a number that JSON does not have', () => {
+  it('NaN and Infinity', () => {
     expect(unnoticed('minimum', [Number.NaN, Infinity, -Infinity])).toEqual([])
     expect(serves(() => serveInput(holding({ minimum: Number.NaN })))).toBe(false)
   })
@@ -232,7 +232,7 @@ describe('$schema', () => {
     'https://json-schema.org/draft/2020-12/schema#',
     'http://json-schema.org/draft-07/schema',
     'http://json-schema.org/draft-07/schema#',
-  ])('takes %s', ($schema) => {
+  ])('accepts %s', ($schema) => {
     expect(serveInput({ $schema, type: 'object' }).tools.size).toBe(1)
   })
 
@@ -246,7 +246,7 @@ describe('$schema', () => {
     [5],
     [null],
     [{}],
-  ])('refuses %j', ($schema) => {
+  ])('rejects %j', ($schema) => {
     refuses(
       () => serveInput({ $schema, type: 'object' }),
       `Tool "t": its input schema is not valid: $schema: ${JSON.stringify($schema)} is not supported; use JSON Schema 2020-12 (the default) or draft-07`,
@@ -260,7 +260,7 @@ describe('references', () => {
       () => serveInput({ type: 'object', ...input }),
       `Tool "t": its input schema is not valid: ${problem}`,
     )
-  const OUTSIDE = 'points outside the schema; nothing is fetched, put the part into $defs'
+  const OUTSIDE = 'points outside the schema, and nothing is fetched; put the target into $defs'
 
   it.each([
     'https://example.com/schema.json',
@@ -270,7 +270,7 @@ describe('references', () => {
     '//example.com/x',
     'urn:uuid:1',
     'https://json-schema.org/draft/2020-12/schema',
-  ])('refuses to fetch %s', (reference) => {
+  ])('rejects %s, which is outside the schema', (reference) => {
     tell(
       { properties: { p: { $ref: reference } } },
       `properties/p/$ref: ${JSON.stringify(reference)} ${OUTSIDE}`,
@@ -290,17 +290,17 @@ describe('references', () => {
     '#/allOf/-1',
     '#/allOf/length',
     '#/$defs/a/',
-  ])('refuses %s, which points to nothing', (reference) => {
+  ])('rejects %s, which does not exist', (reference) => {
     tell(
       { $defs: { a: {} }, allOf: [{}], properties: { p: { $ref: reference } } },
-      `properties/p/$ref: ${JSON.stringify(reference)} points to nothing in this schema`,
+      `properties/p/$ref: ${JSON.stringify(reference)} does not exist in this schema`,
     )
   })
 
-  it.each(['#a', '#missing', '#toString'])('refuses %s, which is no anchor', (reference) => {
+  it.each(['#a', '#missing', '#toString'])('rejects %s, which is not an anchor', (reference) => {
     tell(
       { $defs: { a: { $anchor: 'A' } }, $ref: reference },
-      `$ref: ${JSON.stringify(reference)} names no anchor of this schema`,
+      `$ref: ${JSON.stringify(reference)} is not an anchor of this schema`,
     )
   })
 
@@ -324,10 +324,10 @@ describe('references', () => {
       '#',
       { $schema: 'http://json-schema.org/draft-07/schema#', dependencies: { p: { $ref: '#' } } },
     ],
-  ])('refuses %s, which leads back to itself', (reference, schema) => {
+  ])('rejects %s, which refers to itself', (reference, schema) => {
     tell(
       schema,
-      `$ref: ${JSON.stringify(reference)} leads back to itself, so that no value could ever be checked`,
+      `$ref: ${JSON.stringify(reference)} refers to itself, so that checking a value would never end`,
     )
   })
 
@@ -344,11 +344,11 @@ describe('references', () => {
       allOf: [{ $ref: '#' }],
       definitions: { a: {} },
     },
-  ])('takes one that goes into the value: %j', (schema) => {
+  ])('accepts recursion into the value: %j', (schema) => {
     expect(lint(schema)).toEqual([])
   })
 
-  it('finds them wherever they stand', () => {
+  it('are checked within every keyword', () => {
     const remote = { $ref: 'https://example.com/x' }
     for (const [path, input] of Object.entries<JsonSchema>({
       'items/$ref': { items: remote },
@@ -443,11 +443,11 @@ describe('references', () => {
         definitions: { a: { $id: '#there' } },
       },
     ],
-  ])('takes %s', (_, input) => {
+  ])('accepts %s', (_, input) => {
     expect(serveInput({ type: 'object', ...input }).tools.size).toBe(1)
   })
 
-  it('resolves references against the $id above them', () => {
+  it('are resolved against the enclosing $id', () => {
     const schemas: JsonSchema[] = [
       {
         $id: 'https://example.com/root.json',
@@ -468,7 +468,7 @@ describe('references', () => {
     expect(schemas.flatMap((schema) => lint(schema))).toEqual([])
   })
 
-  it('refuses a pointer to what is no schema', () => {
+  it('rejects a pointer to something that is not a schema', () => {
     const schemas: JsonSchema[] = [
       { title: 'x', $ref: '#/title' },
       { allOf: [{}], $ref: '#/allOf' },
@@ -495,7 +495,7 @@ describe('size', () => {
   const FULL: JsonSchema = { type: 'string', pattern: 'a' }
   const SIMPLE: JsonSchema = { type: 'string' }
 
-  it('takes 64 levels and refuses 65', () => {
+  it('accepts 64 levels and rejects 65', () => {
     expect(serveInput(nested(64, FULL)).tools.size).toBe(1)
     refuses(
       () => serveInput(nested(65, FULL)),
@@ -503,29 +503,29 @@ describe('size', () => {
     )
   })
 
-  it('takes 10 000 parts and refuses one more', () => {
+  it('accepts 10,000 subschemas and rejects one more', () => {
     expect(serveInput(wide(9_999, FULL)).tools.size).toBe(1)
     expect(() => serveInput(wide(10_000, FULL))).toThrow(TOO_LARGE)
   })
 
-  it('looks through 100 000 levels without running out of stack', () => {
+  it('checks 100,000 levels without a stack overflow', () => {
     expect(lint(nested(100_000, FULL))).toEqual([expect.stringContaining(TOO_LARGE)])
   })
 
-  it('is the same for everyday schemas', () => {
+  it('has the same limit for schemas that compile to closures', () => {
     const tooLarge = [nested(65, SIMPLE), wide(10_000, SIMPLE)]
     expect(tooLarge.filter((schema) => serves(() => serveInput(schema)))).toHaveLength(0)
     expect(() => serveInput(nested(100_000, SIMPLE))).toThrow(TOO_LARGE)
   })
 
-  it('refuses an object that contains itself', () => {
+  it('rejects an object that contains itself', () => {
     const schema = { type: 'object', properties: {} as Record<string, unknown> }
     schema.properties['self'] = schema
     expect(lint(schema)).toHaveLength(1)
     expect(() => serveInput(schema)).toThrow('Tool "t": its input schema is not valid: ')
   })
 
-  it('takes one object in two places', () => {
+  it('accepts the same object in two places', () => {
     const part = { type: 'string' }
     expect(serveInput({ type: 'object', properties: { a: part, b: part } }).tools.size).toBe(1)
   })
@@ -550,7 +550,7 @@ describe('patterns', () => {
     '\\-',
     '[z-a]',
     'a**',
-  ])('refuses %s', (pattern) => {
+  ])('rejects %s', (pattern) => {
     tell({ pattern }, 'pattern', `${JSON.stringify(pattern)} is not a regular expression`)
   })
 
@@ -561,11 +561,11 @@ describe('patterns', () => {
     '^(a*)a*\\1$',
     '(a*)\\1b',
     '^(?=(a+)+$)\\1',
-  ])('refuses %s, which a hostile string could stall', (pattern) => {
+  ])('rejects %s, whose cost is not bounded', (pattern) => {
     tell(
       { pattern },
       'pattern',
-      `${JSON.stringify(pattern)} refers back and could take very long for some texts; write it more simply`,
+      `${JSON.stringify(pattern)} has a back-reference and may be very slow for some texts; simplify it`,
     )
   })
 
@@ -579,21 +579,21 @@ describe('patterns', () => {
     '^(?<year>\\d{4})$',
     '^[(?=)]+(a+)+$',
     '^\\\\(?:a+)+$',
-  ])('takes %s', (pattern) => {
+  ])('accepts %s', (pattern) => {
     expect(serveInput(holding({ pattern })).tools.size).toBe(1)
   })
 
-  it('looks at the names of members too', () => {
+  it('are checked in patternProperties too', () => {
     const pattern = '^(b+)+\\1$'
     expect(() => serveInput(holding({ patternProperties: { [pattern]: true } }))).toThrow(
-      'refers back and could take very long',
+      'has a back-reference and may be very slow',
     )
     expect(() => serveInput(holding({ patternProperties: { '(': true } }))).toThrow(
       '"(" is not a regular expression',
     )
   })
 
-  it('says that it is a name of members', () => {
+  it('are reported as patternProperties', () => {
     tell(
       { patternProperties: { '(': true } },
       'patternProperties',
@@ -601,11 +601,11 @@ describe('patterns', () => {
     )
   })
 
-  it('takes an escaped parenthesis for none', () => {
+  it('may have an escaped parenthesis', () => {
     expect(['^(?=a)a\\)+$', '^\\(?=(a+)+$'].flatMap((pattern) => lint({ pattern }))).toEqual([])
   })
 
-  it('takes everything else, and a hostile string cannot stall it', () => {
+  it('are accepted otherwise, and no string can stall them', () => {
     const patterns = [
       '^(?=a)(b+)+$',
       '^(?!x)(a|a)*$',
@@ -633,7 +633,7 @@ describe('patterns', () => {
   })
 })
 
-describe('schemas that must pass', () => {
+describe('valid schemas', () => {
   it.each<[string, JsonSchema]>([
     ['nothing but the type', { type: 'object' }],
     [
@@ -729,7 +729,7 @@ describe('schemas that must pass', () => {
     expect(serveInput(input).tools.get('t')?.listing.inputSchema).toBe(input)
   })
 
-  it('does not change them', () => {
+  it('are not modified', () => {
     const input = {
       type: 'object',
       properties: { a: { $ref: '#/$defs/b' } },
@@ -741,7 +741,7 @@ describe('schemas that must pass', () => {
   })
 })
 
-describe('what compiles to a closure', () => {
+describe('a schema that compiles to a closure', () => {
   const KEYWORDS = [
     'type',
     'enum',
@@ -767,7 +767,7 @@ describe('what compiles to a closure', () => {
     'not',
   ]
 
-  it('has no faults, since nobody looks for them then', () => {
+  it('has no faults: it is not checked otherwise', () => {
     const { schema: schemas } = fc.letrec<{ value: unknown; schema: Record<string, unknown> }>(
       (tie) => ({
         value: fc.oneof(

@@ -221,7 +221,7 @@ describe.each(Object.entries(ROWS))('%s', (_, { schema, valid, invalid }) => {
   )
 })
 
-describe('every keyword has rows', () => {
+describe('every keyword has test rows', () => {
   it.each([
     'type',
     'enum',
@@ -249,7 +249,7 @@ describe('every keyword has rows', () => {
   })
 })
 
-describe('what it says', () => {
+describe('the message of an issue', () => {
   const PERSON = {
     type: 'object',
     properties: {
@@ -441,7 +441,7 @@ describe('what it says', () => {
     ])
   })
 
-  it('counts the characters of a long string as the schema does', () => {
+  it('counts the code points of a long string', () => {
     expect(issuesOf({ type: 'number' }, '😀'.repeat(50))).toEqual([
       { path: '', message: 'must be a number, not a string of 50 characters' },
     ])
@@ -495,7 +495,7 @@ describe('own properties only', () => {
     expect(issuesOf({ type: 'string', const: text }, text)).toEqual([])
   })
 
-  it.each(HOSTILE)('%s as a keyword or type is none of ours', (name) => {
+  it.each(HOSTILE)('%s is not a keyword or type', (name) => {
     expect(compileSimple(withMember(name, 1))).toBeUndefined()
     expect(compileSimple({ type: name })).toBeUndefined()
   })
@@ -560,7 +560,7 @@ describe('lengths are counted in code points', () => {
   })
 })
 
-describe('what it leaves to the full validator', () => {
+describe('a schema that needs the full validator', () => {
   it.each<[string, unknown]>([
     ['false', false],
     ['no schema', 'string'],
@@ -686,7 +686,7 @@ describe('against two other validators', () => {
     },
   )
 
-  it('finds the same values valid', { timeout: 60_000 }, () => {
+  it('accepts the same values', { timeout: 60_000 }, () => {
     const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
     const seen = { schemas: 0, compiled: 0, checked: 0, valid: 0, disputed: 0 }
     const withValues = schemas.chain((schema) =>

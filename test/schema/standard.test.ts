@@ -147,7 +147,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
     expect(listed).not.toHaveProperty('outputSchema')
   })
 
-  it('gives good input to the handler', async () => {
+  it('passes valid input to the handler', async () => {
     const define = (run: (given: unknown) => unknown) => tool({ name: 't', input, run })
     expect(await inputOf(define, { name: 'a' })).toEqual({ name: 'a' })
     expect(await inputOf(define, { name: 'a', list: [{ n: 1 }, { n: 2 }] })).toEqual({
@@ -156,7 +156,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
     })
   })
 
-  it('refuses bad input with the place of each mistake', async () => {
+  it('rejects invalid input with the path of each issue', async () => {
     const run = () => expect.fail('it must not run')
     const { answer } = await call(tool({ name: 't', input, run }), {
       name: 5,
@@ -179,7 +179,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
     })
   })
 
-  it('names the place of a mistake once', async () => {
+  it('names the path of an issue once', async () => {
     const { answer } = await call(tool({ name: 't', input, run: () => '' }), {
       name: 'a',
       list: [{ n: 1 }, { n: 'x' }],
@@ -196,7 +196,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
     expect(answer.error?.data).toEqual({ issues: [{ path: 'name', message: expect.any(String) }] })
   })
 
-  it('shows what goes in and gives what comes out of a conversion', async () => {
+  it('shows the input type of a conversion and passes its output', async () => {
     const { listed } = await call(tool({ name: 't', input: converting, run: () => 'ok' }), {
       id: '7',
     })
@@ -225,7 +225,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
     })
   })
 
-  it('takes an output in full', async () => {
+  it('accepts a complete output', async () => {
     const { answer } = await call(
       tool({ name: 't', output, run: () => result({ value: { sum: 3 }, content: 'three' }) }),
       {},
@@ -237,7 +237,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
     })
   })
 
-  it('does not let a wrong output through', async () => {
+  it('rejects an invalid output', async () => {
     const wrong = tool({ name: 't', output, run: () => ({ sum: '3' }) })
     const { answer } = await call(wrong, {})
     expect(answer.result?.isError).toBe(true)
@@ -308,7 +308,7 @@ describe('zod', () => {
     })
   })
 
-  it('reports a refinement of the whole without a place', async () => {
+  it('reports a refinement of the whole value without a path', async () => {
     const input = z
       .object({ a: z.number(), b: z.number() })
       .refine(({ a, b }) => a < b, 'a must be less than b')
@@ -317,7 +317,7 @@ describe('zod', () => {
     )
   })
 
-  it('drops unknown members, keeps them or refuses them, as it is told', async () => {
+  it('drops, keeps or rejects unknown members, as the schema says', async () => {
     const args = { a: 1, b: 2 }
     const shape = { a: z.number() }
     expect(await inputOf((run) => tool({ name: 't', input: z.object(shape), run }), args)).toEqual({
@@ -336,7 +336,7 @@ describe('zod', () => {
     expect(listed?.inputSchema['additionalProperties']).toBe(false)
   })
 
-  it('names unusual places', async () => {
+  it('names unusual paths', async () => {
     const input = z.object({
       map: z.record(z.string(), z.object({ n: z.number() })),
       pair: z.tuple([z.string(), z.number()]),
@@ -361,7 +361,7 @@ describe('zod', () => {
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
   })
 
-  it('says what cannot be shown to a client', () => {
+  it('reports what JSON Schema cannot express', () => {
     const SAYS = /^Tool "t": its (input|output) schema\b.* cannot be represented in JSON Schema$/
     expect(make(tool({ name: 't', input: z.object({ a: z.bigint() }), run: () => '' }))).toThrow(
       SAYS,
@@ -387,7 +387,7 @@ describe('zod', () => {
       z.discriminatedUnion('k', [z.object({ k: z.literal('a') }), z.object({ k: z.literal('b') })]),
     ],
     ['an optional object', z.object({}).nullable()],
-  ])('refuses %s as input', (_, input) => {
+  ])('rejects %s as input', (_, input) => {
     expect(make(tool({ name: 't', input, run: () => '' }))).toThrow(
       'Tool "t": its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise',
     )
@@ -453,7 +453,7 @@ describe('zod', () => {
   })
 })
 
-describe('zod that gives no JSON Schema by itself', () => {
+describe('zod without a JSON Schema', () => {
   const refusal = (input: StandardSchema) => {
     try {
       createServer({ name: 'x', version: '1', tools: [tool({ name: 't', input, run: () => '' })] })
@@ -482,11 +482,11 @@ describe('zod that gives no JSON Schema by itself', () => {
       [4, 1, 13],
     ])
       expect(refusal(older(input, version))).toBe(
-        `Tool "t": its input schema is of zod ${version.join('.')}, which does not give a JSON Schema by itself; ` +
+        `Tool "t": its input schema is of zod ${version.join('.')}, which does not provide a JSON Schema by itself; ` +
           'install zod 4.2 or later, or wrap it: withJsonSchema(schema, z.toJSONSchema), with withJsonSchema from ccmcp',
       )
     expect(refusal(mini.object({ city: mini.string() }))).toMatch(
-      /is of zod\/mini 4\.\d+\.\d+, which does not give a JSON Schema by itself; import z from zod \(4\.2 or later\), or wrap it: /,
+      /is of zod\/mini 4\.\d+\.\d+, which does not provide a JSON Schema by itself; import z from zod \(4\.2 or later\), or wrap it: /,
     )
     expect(refusal(zod3.object({ city: zod3.string() }))).toMatch(
       /is of zod 3, .*; install zod 4\.2 or later, or use .*zod-to-json-schema/,
@@ -550,8 +550,8 @@ describe('a raw shape', () => {
     ['zod', { city: { _def: {}, safeParse: () => 5 } }, 'city', 'z.object({ … })'],
     ['valibot', { city: v.string() }, 'city', 'toStandardJsonSchema(v.object({ … }))'],
     ['arktype', { city: type('string') }, 'city', 'type({ … })'],
-  ])('of %s is told to be wrapped', (vendor, shape, member, wrapped) => {
-    const says = `schema is a raw shape, and no schema: its member "${member}" is a schema of ${vendor}; wrap the shape: ${wrapped}`
+  ])('of %s is rejected with the advice to wrap it', (vendor, shape, member, wrapped) => {
+    const says = `schema is a raw shape, not a schema: its member "${member}" is a schema of ${vendor}; wrap the shape: ${wrapped}`
     expect(refusal({ name: 't', input: shape, run: () => '' })).toThrow(
       `Tool "t": its input ${says}`,
     )
@@ -562,9 +562,9 @@ describe('a raw shape', () => {
 })
 
 describe('valibot', () => {
-  it('without toStandardJsonSchema is refused with advice', () => {
+  it('without toStandardJsonSchema is rejected with advice', () => {
     const ADVICE =
-      /^Tool "t": its (input|output) schema\b.*valibot.* does not give a JSON Schema by itself; wrap it: toStandardJsonSchema\(schema\) from @valibot\/to-json-schema$/
+      /^Tool "t": its (input|output) schema\b.*valibot.* does not provide a JSON Schema by itself; wrap it: toStandardJsonSchema\(schema\) from @valibot\/to-json-schema$/
     expect(make(tool({ name: 't', input: v.object({ a: v.string() }), run: () => '' }))).toThrow(
       ADVICE,
     )
@@ -662,13 +662,13 @@ describe('any other library', () => {
   })
   const jsonSchema = { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) }
 
-  it('without a JSON Schema is refused with advice', () => {
+  it('without a JSON Schema is rejected with advice', () => {
     expect(make(tool({ name: 't', input: custom('homemade'), run: () => '' }))).toThrow(
-      /^Tool "t": its input schema\b.*homemade.* does not give a JSON Schema by itself; use a version that implements Standard JSON Schema, or write a JSON Schema$/,
+      /^Tool "t": its input schema\b.*homemade.* does not provide a JSON Schema by itself; use a version that implements Standard JSON Schema, or write a JSON Schema$/,
     )
   })
 
-  it('is asked for 2020-12, for the side that is shown', async () => {
+  it('is called for 2020-12 and for input or output', async () => {
     const asked: unknown[] = []
     const input = custom('homemade', {
       jsonSchema: {
@@ -693,7 +693,7 @@ describe('any other library', () => {
     expect(listed).toMatchObject({ inputSchema: { title: 'in' }, outputSchema: { title: 'out' } })
   })
 
-  it('may give paths of keys, of segments, or none', async () => {
+  it('may have paths of keys, of segments, or none', async () => {
     const { answer } = await call(
       tool({ name: 't', input: custom('homemade', { jsonSchema }), run: () => '' }),
       { a: 'x' },
@@ -703,12 +703,12 @@ describe('any other library', () => {
     )
   })
 
-  it('may answer later', async () => {
+  it('may validate asynchronously', async () => {
     const input = custom('homemade', { jsonSchema, validate: async () => ({ value: { a: 5 } }) })
     expect(await inputOf((run) => tool({ name: 't', input, run }), {})).toEqual({ a: 5 })
   })
 
-  it('may answer later with any promise', async () => {
+  it('may return any thenable', async () => {
     const later = {
       // oxlint-disable-next-line unicorn/no-thenable
       then: (resolve: (result: unknown) => void) =>
@@ -720,7 +720,7 @@ describe('any other library', () => {
     )
   })
 
-  it('that gives a bad JSON Schema is refused', () => {
+  it('that provides an invalid JSON Schema is rejected', () => {
     const bad = custom('homemade', {
       jsonSchema: {
         input: () => ({ type: 'object', properties: { a: { type: 'any' } } }),

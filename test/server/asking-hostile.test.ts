@@ -572,7 +572,10 @@ describe('a connection that ends', () => {
     const given = await answers(server, [...opening, calling('it', {}, 7)])
     expect(given.at(-1)).toMatchObject({
       id: 7,
-      result: { isError: true, content: [{ text: expect.stringContaining('no answer can come') }] },
+      result: {
+        isError: true,
+        content: [{ text: expect.stringContaining('no response can arrive') }],
+      },
     })
   })
 })

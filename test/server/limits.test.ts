@@ -283,9 +283,11 @@ describe('x-mcp-header', () => {
     expect(() => named(properties)).toThrow(/^Tool "x": its input schema has /)
   })
   it('is refused at the root and behind a reference', () => {
-    expect(() => named({}, { 'x-mcp-header': 'A' })).toThrow('where no chain of "properties" leads')
+    expect(() => named({}, { 'x-mcp-header': 'A' })).toThrow(
+      'at a place that is not reached by "properties" alone',
+    )
     expect(() => named({ a: { $ref: '#/$defs/a' } }, { $defs: { a: at('A') } })).toThrow(
-      'where no chain of "properties" leads',
+      'at a place that is not reached by "properties" alone',
     )
   })
 })

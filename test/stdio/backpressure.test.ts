@@ -69,8 +69,8 @@ async function started() {
   return { ...wire, running, answers, end }
 }
 
-describe('while requests in progress hold too much', () => {
-  it('nothing is read, and everything is answered in the end', async () => {
+describe('while requests in progress use up the memory limit', () => {
+  it('reading pauses, and every request gets its response in the end', async () => {
     const { input, running, answers, end } = await started()
     for (let id = 1; id <= 20; id++) input.write(large(id))
     await turns()
@@ -90,7 +90,7 @@ describe('while requests in progress hold too much', () => {
     expect(running.size).toBe(20)
   })
 
-  it('and none of them ends, reading goes on: pings and cancellations are served, requests are refused', async () => {
+  it('and none ends, reading continues: pings and cancellations are served, requests get an error', async () => {
     const { input, running, answers, end } = await started()
     for (let id = 1; id <= 5; id++) input.write(large(id))
     input.write('{"jsonrpc":"2.0","id":6,"method":"ping"}\n')
@@ -114,7 +114,7 @@ describe('while requests in progress hold too much', () => {
     await end()
   })
 
-  it('and one of them waits for the client, its answer is read at once', async () => {
+  it('and one waits for a response of the client, the response is read immediately', async () => {
     const { input, answers, end } = await started()
     for (let id = 1; id <= 4; id++) input.write(large(id))
     input.write(large(5, 'ask'))

@@ -14,8 +14,8 @@ import {
 } from './child.js'
 import { proves } from '../requirements/proves.js'
 
-describe('end of input', () => {
-  it('answers everything it has received, then exits with 0', async () => {
+describe('the end of stdin', () => {
+  it('lets every request get its response, then exits with 0', async () => {
     proves('stdio.shutdown')
     const server = new Child(process.execPath, [TOOLS])
     server.end(
@@ -40,7 +40,7 @@ describe('end of input', () => {
     expect(server.code).toBe(0)
   })
 
-  it('answers an unterminated last line that is cut off', async () => {
+  it('sends an error for a last line that is truncated', async () => {
     const server = new Child(process.execPath, [TOOLS])
     server.write(ping(1).slice(0, -1))
     server.end()
@@ -51,7 +51,7 @@ describe('end of input', () => {
     expect(server.code).toBe(0)
   })
 
-  it('exits with 0 and says nothing when nothing was asked', async () => {
+  it('exits with 0 and no output if there was no request', async () => {
     const server = new Child(process.execPath, [TOOLS])
     server.end()
     await server.closed()
@@ -60,7 +60,7 @@ describe('end of input', () => {
     expect(server.code).toBe(0)
   })
 
-  it('answers a call of 300 ms that is in flight', async () => {
+  it('waits for a call of 300 ms in progress', async () => {
     const server = await serving()
     server.end(call(1, 'nap', { ms: 300 }))
     await server.closed()
@@ -69,7 +69,7 @@ describe('end of input', () => {
     expect(server.code).toBe(0)
   })
 
-  it('gives a call that never ends 5 s, answers it with an error and exits with 0', async () => {
+  it('ends a call with an error after 5 s and exits with 0', async () => {
     const server = await serving()
     const began = Date.now()
     server.end(call(1, 'never'), call(2, 'nap', { ms: 50 }))
@@ -81,7 +81,7 @@ describe('end of input', () => {
     expect(server.code).toBe(0)
   })
 
-  it('does not stay for a timer, a listening socket and a file watch of user code', async () => {
+  it('exits despite a timer, a listening socket and a file watcher of user code', async () => {
     proves('stdio.shutdown')
     const server = await serving({ env: { HANDLES: '1' } })
     server.end(ping(1))
@@ -91,7 +91,7 @@ describe('end of input', () => {
     expect(server.code).toBe(0)
   })
 
-  it('does not stay for them on an isolated wire either', async () => {
+  it('exits despite them on separate file descriptors too', async () => {
     const server = await servingIsolated({ env: { HANDLES: '1' } })
     server.end(ping(1))
     await server.closed()
@@ -99,7 +99,7 @@ describe('end of input', () => {
     expect(server.code).toBe(0)
   })
 
-  it('without "exit", resolves and leaves the process and its stdout to user code', async () => {
+  it('with `exit: false`, resolves and leaves the process and its stdout to user code', async () => {
     const server = await serving({ env: { OPTIONS: '{"exit":false}', AFTER: '1' } })
     server.end(ping(1))
     await server.closed()

@@ -31,7 +31,7 @@ async function run(...args: string[]): Promise<Child> {
 }
 
 describe('./ccmcp as a server', () => {
-  it('answers a ping in lines', async () => {
+  it('responds to a ping in lines', async () => {
     const server = new Child(CCMCP)
     server.send(ping(1))
     expect(await server.line(0)).toBe(pong(1))
@@ -42,7 +42,7 @@ describe('./ccmcp as a server', () => {
     expect(server.code).toBe(0)
   })
 
-  it('answers a ping in Content-Length framing', async () => {
+  it('responds to a ping in Content-Length framing', async () => {
     const server = new Child(CCMCP)
     server.write(framed(ping(1)) + framed(ping(2)))
     server.end()
@@ -52,7 +52,7 @@ describe('./ccmcp as a server', () => {
     expect(server.code).toBe(0)
   })
 
-  it('speaks the framing that it is told to', async () => {
+  it('uses the framing of --framing', async () => {
     const server = new Child(CCMCP, ['serve', '--framing=lines', ...quiet])
     server.write(`${ping(1)}\n`)
     server.end()
@@ -83,7 +83,7 @@ describe('./ccmcp as a server', () => {
     },
   )
 
-  it('serves where stderr is closed', async () => {
+  it('serves with a closed stderr', async () => {
     const child = new Child('sh', ['-c', `'${CCMCP}' 2>&-`])
     child.send(ping(1))
     expect(await child.line(0)).toBe(pong(1))
@@ -105,7 +105,7 @@ describe('./ccmcp as a server', () => {
     })
   })
 
-  it('takes its input from a file and writes its output to one', async () => {
+  it('reads from a file and writes to a file', async () => {
     const input = join(home, 'input.txt')
     const output = join(home, 'output.txt')
     writeFileSync(input, [...HANDSHAKE, call(1, 'add', { a: 1, b: 2 }), ping(2)].join('\n'))
@@ -137,7 +137,7 @@ describe('./ccmcp as a server', () => {
     expect(readFileSync(output, 'utf8')).toBe(`before\n${pong(1)}\n${pong(2)}\n`)
   })
 
-  it('ends at once on /dev/null', async () => {
+  it('exits immediately on /dev/null', async () => {
     const child = new Child('sh', ['-c', '"$0" </dev/null', CCMCP])
     await child.closed()
     expect(child.stdout.toString()).toBe('')
@@ -145,7 +145,7 @@ describe('./ccmcp as a server', () => {
     expect(child.code).toBe(0)
   })
 
-  it('works through symbolic links, from another folder', async () => {
+  it('works through symbolic links, from another directory', async () => {
     mkdirSync(join(home, 'bin'))
     symlinkSync(CCMCP, join(home, 'bin', 'first'))
     symlinkSync('first', join(home, 'bin', 'second'))
@@ -173,7 +173,7 @@ const terminal = (command: string) =>
   new Child('script', ['-qec', command, '/dev/null'], { group: true })
 
 describe.runIf(hasScript)('./ccmcp at a terminal', () => {
-  it('says what it is waiting for', async () => {
+  it('prints that it waits for a client', async () => {
     const child = terminal(`exec "${CCMCP}"`)
     await child.until(() => child.lines.length > 0, 'the greeting')
     expect(child.lines[0]).toBe(
@@ -191,7 +191,7 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
     expect(child.lines).toEqual(['a\\u001b[31mb\\u009bc\r'])
   })
 
-  it('ends with Ctrl-D', async () => {
+  it('exits on Ctrl-D', async () => {
     const child = terminal(`exec "${CCMCP}"`)
     child.write(`${ping(1)}\n`)
     await child.until(() => child.lines.includes(`${pong(1)}\r`), 'the answer')
@@ -200,7 +200,7 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
     expect(child.code).toBe(0)
   })
 
-  it('ends with Ctrl-C', async () => {
+  it('exits on Ctrl-C', async () => {
     const child = terminal(`exec "${CCMCP}"`)
     child.write(`${ping(1)}\n`)
     await child.until(() => child.lines.includes(`${pong(1)}\r`), 'the answer')
@@ -211,7 +211,7 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
 })
 
 describe('./ccmcp as a command', () => {
-  it.each([['--help'], ['-h'], ['help']])('shows its help on stdout with %s', async (option) => {
+  it.each([['--help'], ['-h'], ['help']])('prints its help to stdout with %s', async (option) => {
     const child = await run(option)
     expect(child.lines[0]).toBe(`ccmcp ${version}: a Model Context Protocol toolkit`)
     expect(child.lines).toContain('Usage: ccmcp [command] [options]')
@@ -231,7 +231,7 @@ describe('./ccmcp as a command', () => {
     expect(child.code).toBe(0)
   })
 
-  it.each([['--version'], ['-v']])('shows its version on stdout with %s', async (option) => {
+  it.each([['--version'], ['-v']])('prints its version to stdout with %s', async (option) => {
     const child = await run(option)
     expect(child.stdout.toString()).toBe(`${version}\n`)
     expect(child.stderr).toBe('')

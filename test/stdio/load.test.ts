@@ -112,7 +112,7 @@ describe.runIf(linux)('a client that does not read', () => {
     },
   )
 
-  it('is served to the end when it has ended its input and reads at last', async () => {
+  it('gets all responses when it reads after closing stdin', async () => {
     const server = await serving({ reading: false })
     const meter = new Meter()
     const idle = activity(server.pid)
@@ -124,7 +124,7 @@ describe.runIf(linux)('a client that does not read', () => {
     expect(server.code).toBe(0)
   })
 
-  it('gets every byte, however long it waits after it has ended its input', async () => {
+  it('gets every byte, however long after closing stdin it reads', async () => {
     const server = await serving({ reading: false })
     const meter = new Meter()
     server.end(...Array.from({ length: 20 }, (_, index) => call(index + 1, 'bigLate')))
@@ -148,7 +148,7 @@ describe.runIf(linux)('a client that does not read', () => {
     expect([meter.lines, meter.bytes > 4 * MB, server.code]).toEqual([3, true, 0])
   })
 
-  it('does not keep the server from ending by a signal', async () => {
+  it('does not prevent the server from exiting on a signal', async () => {
     const server = await serving({ reading: false })
     const idle = activity(server.pid)
     server.send(...Array.from({ length: 200 }, (_, index) => call(index + 1, 'big')))
@@ -161,7 +161,7 @@ describe.runIf(linux)('a client that does not read', () => {
 })
 
 describe('a host that does not read stderr', () => {
-  it('is served, and what is logged does not pile up', async () => {
+  it('is served, and the buffered log is bounded', async () => {
     const LINES = 40_000
     const server = spawn(process.execPath, [TOOLS], { stdio: 'pipe' })
     try {
@@ -194,7 +194,7 @@ describe('a message over the limit', () => {
   const tooLong = (id: string, size: number, limit: number) =>
     `{"jsonrpc":"2.0","id":${id},"error":{"code":-32600,"message":"Invalid Request: the message has ${size} bytes; the limit is ${limit}","data":{"size":${size},"limit":${limit}}}}`
 
-  it('is refused with its id, and the next one is served', async () => {
+  it('gets an error with its id, and the next one is served', async () => {
     const server = new Child(process.execPath, [TOOLS], { env: { OPTIONS: '{"maxMessage":200}' } })
     const long = call(7, 'echo', { text: 'x'.repeat(200) })
     const limit = `${ping(2)}${' '.repeat(200 - ping(2).length)}`
@@ -210,7 +210,7 @@ describe('a message over the limit', () => {
     expect(server.code).toBe(0)
   })
 
-  it('is refused by ./ccmcp --max-message', async () => {
+  it('gets an error from ./ccmcp --max-message', async () => {
     const server = new Child(CCMCP, ['--max-message', '100'])
     server.end('x'.repeat(101), ping(1))
     await server.closed()
@@ -218,7 +218,7 @@ describe('a message over the limit', () => {
     expect(server.code).toBe(0)
   })
 
-  it.runIf(linux)('of 200 MB is passed over in constant memory', async () => {
+  it.runIf(linux)('of 200 MB is skipped in constant memory', async () => {
     const server = new Child(process.execPath, [TOOLS])
     server.send(ping(1))
     expect(await server.line(0)).toBe(pong(1))
@@ -232,8 +232,8 @@ describe('a message over the limit', () => {
   })
 })
 
-describe('much at once', () => {
-  it('10,000 requests in one write are answered in their order', async () => {
+describe('under load', () => {
+  it('10,000 requests in one write get their responses in order', async () => {
     const server = new Child(process.execPath, [TOOLS])
     const ids = Array.from({ length: 10_000 }, (_, index) => index)
     server.end(...ids.map(ping))
@@ -242,7 +242,7 @@ describe('much at once', () => {
     expect(server.code).toBe(0)
   })
 
-  it('a session of one byte a write is served', async () => {
+  it('a session that sends one byte per write is served', async () => {
     const server = new Child(process.execPath, [TOOLS])
     for (const byte of Buffer.from(
       [...HANDSHAKE, call(1, 'echo', { text: 'Grüße, 世界 🌍' }), ''].join('\n'),
@@ -264,14 +264,14 @@ describe('much at once', () => {
     expect(server.lines[2]).toBe(pong(2))
   })
 
-  it('a slow call does not hold up the next one', async () => {
+  it('a slow call does not block the next one', async () => {
     const server = await serving()
     server.send(call(1, 'nap', { ms: 300 }), ping(2), call(3, 'nap', { ms: 0 }))
     await server.line(3)
     expect(server.lines).toEqual([GREETING, pong(2), text(3, 'slept'), text(1, 'slept')])
   })
 
-  it('5,000 calls of 200 ms run side by side', async () => {
+  it('5,000 calls of 200 ms run concurrently', async () => {
     const server = await serving()
     const ids = Array.from({ length: 5000 }, (_, index) => index + 1)
     const began = Date.now()

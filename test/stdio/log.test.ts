@@ -38,7 +38,7 @@ class Slow extends Writable {
 }
 
 describe('a log', () => {
-  it('does not pile up behind a slow reader, and says how much is missing', async () => {
+  it('is bounded with a slow reader, and says how many lines were dropped', async () => {
     const stream = new Slow()
     // Two of them share what may wait.
     const [one, other] = [log(stream), log(stream)]
@@ -62,7 +62,7 @@ describe('a log', () => {
     expect(came.at(-1)).toBe('the last')
   })
 
-  it('outlives its reader', async () => {
+  it('survives a reader that disconnects', async () => {
     const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) })
     const write = log(stream)
     for (let n = 0; n < 10; n++) {
@@ -72,7 +72,7 @@ describe('a log', () => {
     expect(stream.destroyed).toBe(true)
   })
 
-  it('does not pile up where a promise of having written never settles', () => {
+  it('is bounded if the promise of `write` never settles', () => {
     let written = 0
     const write = log({ write: (line) => ((written += line.length), new Promise(() => {})) })
     for (let n = 0; n < 5000; n++) write('x'.repeat(KB))
@@ -80,7 +80,7 @@ describe('a log', () => {
     expect(written).toBeLessThan(1100 * KB)
   })
 
-  it('tells how many lines could not be written, when one can', () => {
+  it('says how many lines failed as soon as one can be written', () => {
     let full = true
     const came: string[] = []
     const write = log({
@@ -98,7 +98,7 @@ describe('a log', () => {
     ])
   })
 
-  it('cuts what is long', () => {
+  it('truncates long messages', () => {
     let came = ''
     const report = logTo({ write: (line) => (came += line) }, 'info')
     report({
@@ -154,7 +154,7 @@ describe('a server over HTTP', () => {
     expect(await exited).toBe(0)
   })
 
-  it('does not fill its memory behind a slow reader of its stderr', async () => {
+  it('has bounded memory with a slow reader of its stderr', async () => {
     const { child, url } = await start([
       fileURLToPath(new URL('servers/http.mjs', import.meta.url)),
     ])

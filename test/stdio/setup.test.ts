@@ -80,7 +80,7 @@ const litter = () =>
   readdirSync(root).filter((name) => name.startsWith('.build-lock') || name.startsWith('dist.'))
 
 describe('./ccmcp in a fresh checkout', () => {
-  it('builds, then answers; the second time it only answers', async () => {
+  it('builds and serves; the second time it only serves', async () => {
     const first = launch()
     await answersPing(first)
     expect(told(first)).toBe('ccmcp: building…\n')
@@ -91,7 +91,7 @@ describe('./ccmcp in a fresh checkout', () => {
     expect(litter()).toEqual([])
   })
 
-  it('builds once when two are started at the same time, and both answer', async () => {
+  it('builds once if two are started at the same time, and both serve', async () => {
     const servers = [launch(), launch()]
     await Promise.all(servers.map(answersPing))
     expect(servers.map(told).join('')).toBe('ccmcp: building…\n')
@@ -99,7 +99,7 @@ describe('./ccmcp in a fresh checkout', () => {
     expect(litter()).toEqual([])
   })
 
-  it('installs once when two are started at the same time, and nothing of that reaches the wire', async () => {
+  it('installs once if two are started at the same time, and keeps stdout clean', async () => {
     rmSync(marker())
     const servers = [launch(), launch()]
     await Promise.all(servers.map(answersPing))
@@ -111,7 +111,7 @@ describe('./ccmcp in a fresh checkout', () => {
     expect(litter()).toEqual([])
   })
 
-  it('says so when installing fails, and leaves no lock', async () => {
+  it('reports a failed install and leaves no lock', async () => {
     rmSync(marker())
     const server = launch({ env: { NPM_CODE: '7' } })
     await server.closed()
@@ -123,7 +123,7 @@ describe('./ccmcp in a fresh checkout', () => {
     expect(litter()).toEqual([])
   })
 
-  it('says so when building fails, and leaves no lock', async () => {
+  it('reports a failed build and leaves no lock', async () => {
     writeFileSync(join(root, 'src', 'stdio.ts'), 'this is no program')
     const server = launch()
     await server.closed()
@@ -149,8 +149,8 @@ function several(): Promise<void> {
   })
 }
 
-describe('the lock of a build', () => {
-  it('whose owner is dead does not block', async () => {
+describe('the build lock', () => {
+  it('of an exited process does not block', async () => {
     const { pid } = spawnSync(process.execPath, ['--version'])
     writeFileSync(lock(), String(pid))
     const server = launch()
@@ -159,7 +159,7 @@ describe('the lock of a build', () => {
     expect(litter()).toEqual([])
   })
 
-  it('whose owner is dead is taken over by one of two', async () => {
+  it('of an exited process is taken over by one of two', async () => {
     const { pid } = spawnSync(process.execPath, ['--version'])
     writeFileSync(lock(), String(pid))
     const servers = [launch(), launch()]
@@ -168,7 +168,7 @@ describe('the lock of a build', () => {
     expect(litter()).toEqual([])
   })
 
-  it('whose owner was killed in the middle of its work does not block', async () => {
+  it('of a process that was killed while building does not block', async () => {
     const killed = launch()
     await killed.said('building')
     await killed.kill()
@@ -179,7 +179,7 @@ describe('the lock of a build', () => {
     expect(existsSync(lock())).toBe(false)
   })
 
-  it('whose owner was killed is kept by the npm that it has started', async () => {
+  it('of a killed process is held by the npm that it started', async () => {
     rmSync(marker())
     writeFileSync(join(root, 'wait'), '')
     const killed = launch()
@@ -198,7 +198,7 @@ describe('the lock of a build', () => {
     expect(litter()).toEqual([])
   })
 
-  it('whose owner lives is waited for', async () => {
+  it('of a running process is waited for', async () => {
     const owner = new Child(process.execPath, [
       '--eval',
       'setInterval(() => {}, 60_000); console.log("up")',
@@ -214,7 +214,7 @@ describe('the lock of a build', () => {
     expect(told(server)).toBe('ccmcp: building…\n')
   })
 
-  it.each([[''], ['no number']])('that names no process (%j) does not block', async (content) => {
+  it.each([[''], ['no number']])('without a process id (%j) does not block', async (content) => {
     writeFileSync(lock(), content)
     const server = launch()
     server.end(ping(1))
@@ -223,8 +223,8 @@ describe('the lock of a build', () => {
   })
 })
 
-describe('a checkout that cannot be written', () => {
-  it('is named, with what to do', async () => {
+describe('a read-only checkout', () => {
+  it('is reported with advice', async () => {
     // Nothing is forbidden to root, so another user has to try.
     const isRoot = process.getuid?.() === 0
     const stays = isRoot ? 0o755 : 0o555

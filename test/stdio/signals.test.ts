@@ -16,7 +16,7 @@ import {
 } from './child.js'
 
 describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
-  it('lets the call in flight be answered, then exits with 0', async () => {
+  it('lets the call in progress finish, then exits with 0', async () => {
     const server = await serving()
     server.send(call(1, 'wait', { ms: 300 }))
     await server.said('begun 1')
@@ -27,7 +27,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     expect(server.code).toBe(0)
   })
 
-  it('ends an idle server at once, with 0', async () => {
+  it('ends an idle server immediately with 0', async () => {
     const server = await serving()
     server.give(signal)
     await server.closed()
@@ -36,7 +36,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     expect(server.code).toBe(0)
   })
 
-  it('gives a call that never ends 1 s, answers it with an error and exits with 0', async () => {
+  it('ends a call with an error after 1 s and exits with 0', async () => {
     const server = await serving()
     server.send(call(1, 'never'))
     await server.said('begun 1')
@@ -50,7 +50,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     expect(took).toBeLessThan(4000) // the end of input would take 5 s
   })
 
-  it('gives up what is in flight when it comes a second time, answers it and exits with 0', async () => {
+  it('ends calls in progress immediately with an error when sent twice, and exits with 0', async () => {
     const server = await serving({ env: { AGAIN: '1' } })
     server.send(call(1, 'never'))
     await server.said('begun 1')
@@ -63,7 +63,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     expect(server.signal).toBe(null)
   })
 
-  it('takes no new work after it', async () => {
+  it('lets no new request be accepted', async () => {
     const server = await serving({ env: { SIGNALS: '1' } })
     server.send(call(1, 'never'))
     await server.said('begun 1')
@@ -76,7 +76,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     expect(server.code).toBe(0)
   })
 
-  it('shortens the wait after the end of input', async () => {
+  it('shortens the wait after the end of stdin', async () => {
     const server = await serving({ env: { SIGNALS: '1' } })
     const began = Date.now()
     server.end(call(1, 'never'))
@@ -88,7 +88,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     expect(Date.now() - began).toBeLessThan(4500)
   })
 
-  it('ends a server on an isolated wire the same way', async () => {
+  it('ends a server on separate file descriptors in the same way', async () => {
     const server = await servingIsolated()
     server.send(call(1, 'wait', { ms: 200 }))
     await server.said('begun 1')
@@ -99,15 +99,15 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
   })
 })
 
-describe('without "exit"', () => {
-  it('a signal leaves nothing of the wire behind that keeps the process alive', async () => {
+describe('with `exit: false`', () => {
+  it('a signal leaves no handle that keeps the process alive', async () => {
     const server = await serving({ env: { OPTIONS: '{"exit":false}', EXIT: '1' } })
     server.give('SIGTERM')
     await server.closed()
     expect(server.stderr).toBe('exit 0\n')
   })
 
-  it('nor does it on an isolated wire', async () => {
+  it('a signal leaves no handle on separate file descriptors', async () => {
     const server = await servingIsolated({ env: { OPTIONS: '{"exit":false}', EXIT: '1' } })
     server.give('SIGTERM')
     await server.until(() => server.stderr === 'exit 0\n', 'its end', false, 4000)
@@ -117,7 +117,7 @@ describe('without "exit"', () => {
 })
 
 describe('a client that has closed its end of stdout', () => {
-  it('ends the server with 0 and without a word', async () => {
+  it('ends the server with 0 and no output', async () => {
     const server = await serving()
     await server.closeOutput()
     server.send(ping(1))
@@ -126,7 +126,7 @@ describe('a client that has closed its end of stdout', () => {
     expect(server.code).toBe(0)
   })
 
-  it('ends it also when a call in flight is answered', async () => {
+  it('ends it also when a call in progress finishes', async () => {
     const server = await serving()
     server.send(call(1, 'wait', { ms: 100 }), call(2, 'never'))
     await server.said('begun 2')
@@ -136,7 +136,7 @@ describe('a client that has closed its end of stdout', () => {
     expect(server.code).toBe(0)
   })
 
-  it('ends it on a pipe of a shell', async () => {
+  it('ends it on a shell pipe', async () => {
     const child = new Child('sh', [
       '-c',
       '{ node "$0"; echo "code $?" >&2; } | { read -r line; echo "$line"; exec <&-; echo closed >&2; }',
@@ -151,7 +151,7 @@ describe('a client that has closed its end of stdout', () => {
     expect(child.lines).toEqual([pong(1)])
   })
 
-  it('ends it on an isolated wire', async () => {
+  it('ends it on separate file descriptors', async () => {
     const server = await servingIsolated()
     await server.closeOutput()
     server.send(ping(1))
@@ -173,7 +173,7 @@ describe('a client that has closed its end of stdout', () => {
 })
 
 describe.runIf(process.platform === 'linux')('an output that cannot be written', () => {
-  it('rejects serveStdio on an isolated wire', async () => {
+  it('rejects serveStdio on separate file descriptors', async () => {
     const server = new Child(
       'sh',
       ['-c', 'CCMCP_WIRE=3,4 exec node "$0" 3<&0 4>/dev/full </dev/null 1>&2', TOOLS],
@@ -196,8 +196,8 @@ describe.runIf(process.platform === 'linux')('an output that cannot be written',
   })
 })
 
-describe('a parent that was killed', () => {
-  it('makes the server end by itself, though its stdin is still open', async () => {
+describe('a parent process that is killed', () => {
+  it('makes the server exit, though its stdin is still open', async () => {
     const parent = new Child(process.execPath, [PARENT], { env: { EXIT: '1' }, group: true })
     parent.send(...HANDSHAKE, call(1, 'never'))
     await parent.said('begun 1')
@@ -211,7 +211,7 @@ describe('a parent that was killed', () => {
 })
 
 describe('stderr closed by the host', () => {
-  it('is no reason to end', async () => {
+  it('does not end the server', async () => {
     const server = new Child('sh', ['-c', `exec node "$0" 2>&-`, TOOLS])
     server.send('garbage', '{"jsonrpc":"2.0","id":1,"method":"ping"}')
     expect(await server.line(1)).toBe('{"jsonrpc":"2.0","id":1,"result":{}}')

@@ -186,7 +186,7 @@ const written = (stream: PassThrough) =>
   )
 
 describe('a signal', () => {
-  it('that has fired already ends serving before it begins', async () => {
+  it('that is aborted already ends serving before it begins', async () => {
     const input = new PassThrough()
     const output = new PassThrough()
     input.write(`${ping(1)}\n`)
@@ -197,7 +197,7 @@ describe('a signal', () => {
     expect(output.read()).toBe(null)
   })
 
-  it('lets what is in flight be answered', async () => {
+  it('lets calls in progress finish', async () => {
     let finish = () => {}
     let begun = () => {}
     const running = new Promise<void>((resolve) => {
@@ -230,7 +230,7 @@ describe('a signal', () => {
     expect(all(output).split('\n').slice(1)).toEqual([text(1, 'done'), ''])
   })
 
-  it('takes no new work from the moment that it fires', async () => {
+  it('lets no new request be accepted once it is aborted', async () => {
     const { input, output, controller, served } = live()
     input.write(`${ping(1)}\n`)
     expect(await written(output)).toBe(`${pong(1)}\n`)
@@ -240,7 +240,7 @@ describe('a signal', () => {
     expect(all(output)).toBe('')
   })
 
-  it('gives up what never ends after 1 s, and answers it', async () => {
+  it('ends a call with an error after 1 s', async () => {
     const { input, output, controller, served } = live()
     input.write([...HANDSHAKE, call(1, 'never'), ''].join('\n'))
     expect(await written(output)).toBe(`${greeting}\n`)
@@ -249,7 +249,7 @@ describe('a signal', () => {
     expect(all(output)).toBe(`${stopped(1)}\n`)
   })
 
-  it('ends serving though nobody reads the output', async () => {
+  it('ends serving though the output is not read', async () => {
     const output = new PassThrough({ highWaterMark: 16 })
     const { input, controller, served } = live({ output })
     input.write([ping(1), ping(2), ''].join('\n'))
@@ -311,7 +311,7 @@ describe('an output that fails', () => {
     expect(child.code).toBe(0)
   })
 
-  it('tells the handlers in flight to stop', async () => {
+  it('aborts the handlers in progress', async () => {
     let stopping = () => {}
     const told = new Promise<void>((resolve) => {
       stopping = resolve
@@ -335,7 +335,7 @@ describe('an output that fails', () => {
 })
 
 describe('an input', () => {
-  it('may come one byte at a time', async () => {
+  it('may arrive one byte at a time', async () => {
     const { input, output, served } = live()
     for (const byte of Buffer.from(
       [...HANDSHAKE, call(1, 'echo', { msg: 'Grüße, 世界 🌍' })].join('\n'),
@@ -346,7 +346,7 @@ describe('an input', () => {
     expect(all(output)).toBe(`${greeting}\n${text(1, 'Grüße, 世界 🌍')}\n`)
   })
 
-  it('may come as strings', async () => {
+  it('may arrive as strings', async () => {
     const { input, output, served } = live()
     input.setEncoding('utf8')
     input.end([...HANDSHAKE, call(1, 'echo', { msg: '世界' })].join('\n'))
@@ -354,7 +354,7 @@ describe('an input', () => {
     expect(all(output)).toBe(`${greeting}\n${text(1, '世界')}\n`)
   })
 
-  it('that breaks ends serving like one that ends', async () => {
+  it('that fails ends serving like one that ends', async () => {
     const { input, output, served } = live()
     input.write(`${ping(1)}\n`)
     expect(await written(output)).toBe(`${pong(1)}\n`)
@@ -362,7 +362,7 @@ describe('an input', () => {
     await within(served, () => 'the end of serving')
   })
 
-  it('that has ended before serving begins ends it', async () => {
+  it('that has ended before serving begins ends serving', async () => {
     const input = new PassThrough()
     input.end()
     input.resume()
@@ -377,7 +377,7 @@ describe('an input', () => {
     )
   })
 
-  it('may hold messages that are tapped on their way', async () => {
+  it('may be tapped', async () => {
     const seen: string[] = []
     const { input, output, served } = live({
       tap: ({ direction, frame }) => seen.push(`${direction} ${frame}`),

@@ -54,7 +54,7 @@ describe('the stdout of a server', () => {
     expect(server.stderr).toBe(`${WARNING}by pipe\n`)
   })
 
-  it('tells a writer that its text has been written', async () => {
+  it('calls the callback of write()', async () => {
     const server = await serving()
     server.end(call(1, 'writeAndWait'))
     await server.closed()
@@ -62,7 +62,7 @@ describe('the stdout of a server', () => {
     expect(server.stderr).toBe(`${WARNING}confirmed\n`)
   })
 
-  it('does not lose the last words of process.stdout.end(text)', async () => {
+  it('does not lose the text of process.stdout.end(text)', async () => {
     const server = await serving()
     server.end(call(1, 'end'), ping(2))
     await server.closed()
@@ -70,7 +70,7 @@ describe('the stdout of a server', () => {
     expect(server.stderr).toBe(`${WARNING}last words\n`)
   })
 
-  it('calls back to process.stdout.end(callback)', async () => {
+  it('calls the callback of process.stdout.end(callback)', async () => {
     const server = await serving()
     server.send(call(1, 'endAndWait'))
     await server.until(() => server.lines.length > 1, 'the answer', false, 3000)
@@ -78,10 +78,10 @@ describe('the stdout of a server', () => {
   })
 })
 
-describe('an isolated wire', () => {
+describe('separate file descriptors', () => {
   const junk = ['junk of console', 'junk of writeSync', 'junk of a child', ''].join('\n')
 
-  it('stays clean of what the server and its children write to descriptor 1', async () => {
+  it('carry nothing that the server and its children write to stdout', async () => {
     proves('stdio.stdout')
     const server = await servingIsolated()
     server.end(call(1, 'junk'), ping(2))
@@ -91,14 +91,14 @@ describe('an isolated wire', () => {
     expect(server.code).toBe(0)
   })
 
-  it('is not shown to child processes', async () => {
+  it('are not passed on to child processes', async () => {
     const server = await servingIsolated()
     server.end(call(1, 'environment'))
     await server.closed()
     expect(server.lines).toEqual([GREETING, text(1, 'unset unset')])
   })
 
-  it('can be asked for in the options', async () => {
+  it('can be set by the option `wire`', async () => {
     const server = new Child('sh', ['-c', 'exec node "$0" 3<&0 4>&1 </dev/null 1>&2', TOOLS], {
       env: { OPTIONS: '{"wire":[3,4]}' },
     })
@@ -111,14 +111,14 @@ describe('an isolated wire', () => {
     expect(server.code).toBe(0)
   })
 
-  it('is not shown to child processes when both the options and the launcher name it', async () => {
+  it('are not passed on to child processes if both the option and the launcher name them', async () => {
     const server = await servingIsolated({ env: { OPTIONS: '{"wire":[3,4]}' } })
     server.end(call(1, 'environment'))
     await server.closed()
     expect(server.lines).toEqual([GREETING, text(1, 'unset unset')])
   })
 
-  it('works on regular files', async () => {
+  it('may be regular files', async () => {
     const home = folder()
     writeFileSync(
       join(home, 'input.txt'),
@@ -138,7 +138,7 @@ describe('an isolated wire', () => {
     expect(server.code).toBe(0)
   })
 
-  it('is refused on a descriptor that is not open', async () => {
+  it('are rejected if one is not open', async () => {
     const server = new Child(process.execPath, [TOOLS], { env: { CCMCP_WIRE: '93,94' } })
     await server.closed()
     expect(server.stderr).toContain(
@@ -148,7 +148,7 @@ describe('an isolated wire', () => {
     expect(server.code).toBe(1)
   })
 
-  it('is refused on descriptors 3 and 4 when the launcher has not opened them', async () => {
+  it('are rejected if the launcher has not opened 3 and 4', async () => {
     const server = new Child(process.execPath, [TOOLS], { env: { CCMCP_WIRE: '3,4' } })
     server.send(ping(1))
     await server.closed()
@@ -158,7 +158,7 @@ describe('an isolated wire', () => {
     expect(server.code).toBe(1)
   })
 
-  it('is refused on descriptor 4 when the launcher has opened only 3', async () => {
+  it('are rejected if the launcher has opened only 3', async () => {
     const server = new Child('sh', ['-c', 'CCMCP_WIRE=3,4 exec node "$0" 3<&0 </dev/null', TOOLS])
     server.send(ping(1))
     await server.closed()
@@ -168,7 +168,7 @@ describe('an isolated wire', () => {
     expect(server.code).toBe(1)
   })
 
-  it('is refused when CCMCP_WIRE names no descriptors', async () => {
+  it('are rejected if CCMCP_WIRE is invalid', async () => {
     const server = new Child(process.execPath, [TOOLS], { env: { CCMCP_WIRE: '3;4' } })
     await server.closed()
     expect(server.stderr).toContain(
