@@ -68,7 +68,8 @@ async function print(text: string): Promise<void> {
   printing.print(text)
 }
 
-async function main([first, ...rest]: readonly string[]): Promise<void> {
+/** Runs the command that a command line names. */
+export async function runCommandLine([first, ...rest]: readonly string[]): Promise<void> {
   const asked = first === 'help' ? rest[0] : undefined
   if (asked !== undefined) await runCommand(await find(asked).load(), ['--help'])
   else if (first === '--help' || first === '-h' || first === 'help') await print(help())
@@ -94,15 +95,9 @@ function explain(error: unknown, name: string | undefined): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-async function start(args: readonly string[]): Promise<void> {
-  try {
-    await main(args)
-  } catch (error) {
-    const { complain, styled } = await import('./print.js')
-    complain(styled('error', 'ccmcp:'), ` ${explain(error, args[0])}\n`)
-    process.exitCode = error instanceof Failure ? error.exitCode : 1
-  }
+/** Reports a failed command line on stderr and in the exit code. */
+export async function reportError(error: unknown, name: string | undefined): Promise<void> {
+  const { complain, styled } = await import('./print.js')
+  complain(styled('error', 'ccmcp:'), ` ${explain(error, name)}\n`)
+  process.exitCode = error instanceof Failure ? error.exitCode : 1
 }
-
-// Not awaited: where a module that is served awaits what never comes, Node would show our code.
-void start(process.argv.slice(2))

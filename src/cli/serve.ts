@@ -9,6 +9,7 @@ import {
   serveStdio,
 } from '../stdio.js'
 import { type Command, HELP } from './command.js'
+import { MAX_MESSAGE, stdioDefaults } from './default-server.js'
 import { HTTP_OPTIONS } from './http-options.js'
 import {
   type Arguments,
@@ -20,11 +21,9 @@ import {
   suggestion,
   variableOf,
 } from './options.js'
-import { BUNDLED, DEFAULT, kindOf } from './servers.js'
+import { BUNDLED, DEFAULT_SERVER, kindOf } from './servers.js'
 import { type Settings, narrow, settingsOf } from './settings.js'
 
-/** As its document says; the library's own limit is larger. */
-const MAX_MESSAGE = 1_048_576
 /** The options that one server has and the others have not. */
 const OWN: readonly string[] = ['root', 'read-only', 'persist']
 
@@ -92,12 +91,15 @@ Each option can be given by a variable as well; the option wins. An empty variab
   run: serveCommand,
 }
 
-async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments): Promise<void> {
+async function serveCommand({
+  given: typed,
+  words: [name = DEFAULT_SERVER],
+}: Arguments): Promise<void> {
   const isFile = kindOf(name) === 'file'
-  if (name !== DEFAULT) {
+  if (name !== DEFAULT_SERVER) {
     const wrong = OWN.find((option) => typed.has(option))
     if (wrong !== undefined)
-      throw new UsageError(`--${wrong} is an option of the server ${DEFAULT} only`)
+      throw new UsageError(`--${wrong} is an option of the server ${DEFAULT_SERVER} only`)
   }
   const given = new Map([...readVariables(process.env, OPTIONS), ...typed])
   const idle = given.has('http')
@@ -144,17 +146,17 @@ async function warnOfVariables(): Promise<void> {
 
 function stdioOptions(given: ReadonlyMap<string, string>, name: string): StdioOptions {
   const limit = given.get('max-message')
+  const defaults = stdioDefaults(name)
+  if (name === DEFAULT_SERVER) defaults.maxMessage = MAX_MESSAGE
   const file = given.get('log-file')
+  const logLevel = given.get('log-level')
+  const framing = given.get('framing')
   return {
-    greeting: `ccmcp: ${name} is waiting for an MCP client on stdin, one JSON message a line. "ccmcp demo" shows a server at work; Ctrl-D ends it.`,
-    // Each of these was checked against the option's values.
-    logLevel: (given.get('log-level') ?? 'info') as ProcessLogLevel,
-    framing: (given.get('framing') ?? 'auto') as Framing,
-    ...(limit === undefined
-      ? name === DEFAULT
-        ? { maxMessage: MAX_MESSAGE }
-        : {}
-      : { maxMessage: bytesOf('max-message', limit) }),
+    ...defaults,
+    // Both were checked against the option's values.
+    ...(logLevel === undefined ? {} : { logLevel: logLevel as ProcessLogLevel }),
+    ...(framing === undefined ? {} : { framing: framing as Framing }),
+    ...(limit === undefined ? {} : { maxMessage: bytesOf('max-message', limit) }),
     ...(file === undefined ? {} : { log: logFile(file) }),
   }
 }

@@ -7,7 +7,7 @@ export const BUNDLED: Readonly<Record<string, string>> = {
   grammar: 'English verbs: forms, irregular ones, Spanish, agreement',
   text: 'echo and word count',
 }
-export const DEFAULT = 'ccmcp'
+export const DEFAULT_SERVER = 'ccmcp'
 
 /** Whether a word means one of those, or a file; `also` says what else could be given. */
 export function kindOf(word: string, also = ''): 'bundled' | 'file' {

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import type { Server, ServerOptions } from '../index.js'
 import { UsageError, listOf, pathsOf, suggestion } from './options.js'
-import { DEFAULT } from './servers.js'
+import { DEFAULT_SERVER } from './servers.js'
 
 /** What the servers of ccmcp can be told. */
 export interface Settings extends Pick<
@@ -26,7 +26,7 @@ export function settingsOf(given: ReadonlyMap<string, string>, name: string): Se
   if (unsupportedRevision !== undefined) settings.unsupportedRevision = unsupportedRevision
   if (invalidArguments !== undefined) settings.invalidArguments = invalidArguments
   if (unexpectedErrors !== undefined) settings.unexpectedErrors = unexpectedErrors
-  if (name !== DEFAULT) return settings
+  if (name !== DEFAULT_SERVER) return settings
   const [root, persist] = [given.get('root'), given.get('persist')]
   if (root !== undefined) settings.roots = pathsOf(root).map(folder)
   if (persist !== undefined) settings.persist = persist

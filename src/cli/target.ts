@@ -18,7 +18,7 @@ import type { Framing } from '../stdio.js'
 import { VERSION } from '../version.js'
 import { type Arguments, Failure, type Options, UsageError, bytesOf } from './options.js'
 import { complain, printJson, styled, warn } from './print.js'
-import { DEFAULT, checkFile, kindOf } from './servers.js'
+import { DEFAULT_SERVER, checkFile, kindOf } from './servers.js'
 import { cut } from './show.js'
 
 /** How many lines of a server that are no messages are shown. */
@@ -56,7 +56,7 @@ export const ARGS_OPTION = {
   },
 } as const satisfies Options
 
-export const TARGET_NOTES = `The server is SERVER (one that comes with ccmcp, or a file that exports one; default ${DEFAULT}), or any
+export const TARGET_NOTES = `The server is SERVER (one that comes with ccmcp, or a file that exports one; default ${DEFAULT_SERVER}), or any
 command after "--", which gets the whole environment.
 
 Exit codes: 0 success, 1 an error from the server, 2 a wrong command line, 3 no connection.`
@@ -66,7 +66,7 @@ export function targetOf({ given, command }: Arguments, word: string | undefined
   if (command !== undefined && word !== undefined)
     throw new UsageError(`Name one server: ${JSON.stringify(word)}, or what follows "--"`)
   const limit = given.get('max-message')
-  const [program, ...args] = command ?? bundledCommand(word ?? DEFAULT)
+  const [program, ...args] = command ?? bundledCommand(word ?? DEFAULT_SERVER)
   if (program === undefined || program === '') throw new UsageError('No command follows "--"')
   return stdio(program, args, {
     // Whoever types a command expects it to see the variables of the shell. Where our own wire is does not concern it.
@@ -165,7 +165,7 @@ export async function withClient(
   const verbose = args.given.has('verbose')
   if (args.command === undefined && word === undefined)
     warn(
-      `no server is named, so this is the bundled server ${DEFAULT}, which can write files. Another one is a file (./server.js) or a command after "--"`,
+      `no server is named, so this is the bundled server ${DEFAULT_SERVER}, which can write files. Another one is a file (./server.js) or a command after "--"`,
     )
   const noise = new Noise()
   await interruptible(async (signal) => {

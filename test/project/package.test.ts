@@ -102,6 +102,21 @@ describe('what is loaded before the first answer', () => {
     expect([...names].toSorted()).toEqual([...loaded('cli.js')].toSorted())
   })
 
+  it('is at least 6 KB less without options than with them', () => {
+    const size = (entry: string) =>
+      [...loaded(entry)].reduce((sum, file) => sum + statSync(join(dist, file)).size, 0)
+    expect([...loaded('main.js')]).toEqual(expect.arrayContaining(['options.js', 'core.js']))
+    expect(size('main.js') - size('cli.js')).toBeGreaterThan(6 * 1024)
+  })
+
+  // Under another spelling of its path the entry would be a second module, and start a second server.
+  it('never loads the entry of the command line from another file', () => {
+    const importers = readdirSync(dist)
+      .filter((name) => name.endsWith('.js') && name !== 'cli.js')
+      .filter((name) => loaded(name).has('cli.js'))
+    expect(importers).toEqual([])
+  })
+
   it('is not changed by serving: nothing is written beside the code', () => {
     const before = readdirSync(dist)
     session([])
