@@ -87,12 +87,12 @@ describe('options', () => {
   })
   it('that cannot be obeyed are refused, in words', () => {
     expect(() => server({ roots: [join(folder, 'nope')] })).toThrow(
-      /^root: ".*nope" is not a directory; create it, or name another one$/,
+      /^root: ".*nope" is not a directory; create it, or choose another$/,
     )
     expect(() => server({ tools: ['hallo'] })).toThrow(
-      'tools: there is no tool "hallo"; there are hello, add',
+      'tools: unknown tool "hallo"; expected hello, add',
     )
-    expect(() => server({ excludeTools: ['x'] })).toThrow('excludeTools: there is no tool "x"')
+    expect(() => server({ excludeTools: ['x'] })).toThrow('excludeTools: unknown tool "x"')
     expect(() => new ToolFile(join(folder, 'nope', 'tools.json'), { warn: () => {} })).toThrow(
       /^persist: the directory of /,
     )
@@ -348,7 +348,7 @@ describe('log messages', () => {
       {
         level: 'error',
         logger: 'ccmcp',
-        data: expect.stringMatching(/^Tool read_file failed: "..\/x" has a ".." in it/) as unknown,
+        data: expect.stringMatching(/^Tool read_file failed: "..\/x" contains ".."/) as unknown,
       },
     ])
   })

@@ -221,7 +221,7 @@ describe.runIf(linux)('while another process swaps names for links', () => {
     async (swapper) => {
       const { attempts } = await race(
         'second look',
-        (root) => new Files([{ real: root, given: root }], { finding: 'real' }),
+        (root) => new Files([{ real: root, given: root }], { resolution: 'realpath' }),
         swapper,
       )
       expect(attempts).toBeGreaterThan(20)
@@ -327,7 +327,7 @@ describe('whatever the tree and the path', () => {
   const isThere = (spot: string) => entryOf(spot) !== undefined
   const isLinkOrFile = (spot: string) => entryOf(spot)?.isDirectory() === false
 
-  const findings = linux ? (['held', 'real'] as const) : (['real'] as const)
+  const resolutions = linux ? (['descriptors', 'realpath'] as const) : (['realpath'] as const)
   const [root, second] = [join(folder, 'all-root'), join(folder, 'all-second')]
   const inner = join(root, 'b')
   const rootOf = (path: string) => ({ real: path, given: path })
@@ -335,13 +335,13 @@ describe('whatever the tree and the path', () => {
     ['one root', [rootOf(root)]],
     ['several roots', [rootOf(inner), rootOf(second), rootOf(root)]],
   ]
-  const cases = findings.flatMap((finding) =>
-    ROOTS.map(([name, roots]) => [finding, name, roots] as const),
+  const cases = resolutions.flatMap((resolution) =>
+    ROOTS.map(([name, roots]) => [resolution, name, roots] as const),
   )
   it.each(cases)(
     '%s: nothing comes from outside, and nothing gets there',
-    async (finding, name, roots) => {
-      const files = new Files(roots, { finding })
+    async (resolution, name, roots) => {
+      const files = new Files(roots, { resolution })
       const before = fingerprint(outside)
       let attempts = 0
       await fc.assert(
@@ -375,7 +375,7 @@ describe('whatever the tree and the path', () => {
       )
       expect(fingerprint(outside)).toBe(before)
       console.log(
-        `confinement, any tree (${finding}, ${name}): ${attempts} attempts, outside untouched`,
+        `confinement, any tree (${resolution}, ${name}): ${attempts} attempts, outside untouched`,
       )
     },
     (SECONDS + 60) * 1000,

@@ -39,10 +39,10 @@ function freshRoot(): string {
 }
 
 const linux = process.platform === 'linux'
-const findings = linux ? (['held', 'real'] as const) : (['real'] as const)
+const resolutions = linux ? (['descriptors', 'realpath'] as const) : (['realpath'] as const)
 
-describe.each(findings)('%s', (finding) => {
-  const filesAt = (root: string) => new Files([{ real: root, given: root }], { finding })
+describe.each(resolutions)('%s', (resolution) => {
+  const filesAt = (root: string) => new Files([{ real: root, given: root }], { resolution })
   const root = freshRoot()
   const files = filesAt(root)
 
@@ -68,11 +68,13 @@ describe.each(findings)('%s', (finding) => {
   it('says so where it is the weaker of the two', () => {
     const said: string[] = []
     void new Files([{ real: root, given: root }], {
-      finding,
+      resolution,
       warn: (message) => void said.push(message),
     })
     expect(said).toEqual(
-      finding === 'real' ? [expect.stringContaining('This system has no /proc/self/fd')] : [],
+      resolution === 'realpath'
+        ? [expect.stringContaining('This system has no /proc/self/fd')]
+        : [],
     )
   })
 
@@ -151,13 +153,13 @@ describe.each(findings)('%s', (finding) => {
         () => files.write('nope/x', 'x'),
         '"nope/x" cannot be written: its directory does not exist',
       ],
-      [() => files.read('a.txt/b'), '"a.txt/b" leads through something that is not a directory'],
+      [() => files.read('a.txt/b'), '"a.txt/b" goes through something that is not a directory'],
       [() => files.read('new\nline'), '"new\\nline" does not exist'],
       [() => files.read('turned\u202e'), '"turned\\u{202e}" does not exist'],
       [() => files.read('tag\u{e0041}'), '"tag\\u{e0041}" does not exist'],
       [
         () => files.write('x', 'half \ud800'),
-        'The content is not valid Unicode: it has half of a surrogate pair',
+        'The content is not valid Unicode: it contains a lone surrogate',
       ],
     ]
     for (const [attempt, message] of failures) await expect(attempt()).rejects.toThrow(message)
@@ -216,9 +218,9 @@ describe.each(findings)('%s', (finding) => {
       'cwd',
       'cwd/package.json',
     ])('do not lead out: %s', async (path) => {
-      await expect(files.read(path)).rejects.toThrow(/leads out of the directories/)
-      await expect(files.write(path, 'x')).rejects.toThrow(/leads out of the directories/)
-      await expect(files.list(path)).rejects.toThrow(/leads out of the directories/)
+      await expect(files.read(path)).rejects.toThrow(/leads outside of the directories/)
+      await expect(files.write(path, 'x')).rejects.toThrow(/leads outside of the directories/)
+      await expect(files.list(path)).rejects.toThrow(/leads outside of the directories/)
       expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
     })
     it('are not written through to the outside, where nothing is yet', async () => {
@@ -241,10 +243,13 @@ describe.each(findings)('%s', (finding) => {
       expect(typeOf('cwd')).toBe('F')
       expect(typeOf('file')).toBe('F')
     })
-    it.runIf(finding === 'held')('may lead to what is not there yet, inside', async () => {
-      await files.write('dangling-inside', 'made')
-      expect(readFileSync(join(root, 'dir', 'made.txt'), 'utf8')).toBe('made')
-    })
+    it.runIf(resolution === 'descriptors')(
+      'may lead to what is not there yet, inside',
+      async () => {
+        await files.write('dangling-inside', 'made')
+        expect(readFileSync(join(root, 'dir', 'made.txt'), 'utf8')).toBe('made')
+      },
+    )
   })
 
   it('reads up to 1 MB', async () => {
@@ -302,7 +307,7 @@ describe.each(findings)('%s', (finding) => {
       expect(await files.read('a.txt')).toBe('A')
     })
     it.runIf(linux)('is refused where the root is / : devices and /proc', async () => {
-      const all = new Files([{ real: '/', given: '/' }], { finding })
+      const all = new Files([{ real: '/', given: '/' }], { resolution })
       for (const path of ['/dev/zero', '/dev/null', '/dev/tty']) {
         if (existsSync(path)) await expect(all.read(path)).rejects.toThrow('is not a regular file')
       }
@@ -382,7 +387,7 @@ describe.each(findings)('%s', (finding) => {
       ])
       expect(entries.find(({ name }) => name === 'a\nD fake')).toBeDefined()
     })
-    it.runIf(finding === findings[0])('ends somewhere', async () => {
+    it.runIf(resolution === resolutions[0])('ends somewhere', async () => {
       const root = freshRoot()
       mkdirSync(join(root, 'many'))
       for (let i = 0; i <= MAX_ENTRIES; i++) closeSync(openSync(join(root, 'many', String(i)), 'w'))

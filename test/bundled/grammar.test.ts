@@ -204,7 +204,7 @@ describe('lookup_spanish', () => {
         content: [
           {
             text: expect.stringContaining(
-              '"flew" is no form of these verbs: work, play',
+              '"flew" is not a form of any of these verbs: work, play',
             ) as unknown,
           },
         ],

@@ -154,12 +154,12 @@ describe('register_tool', () => {
     [
       'hidden text',
       { ...greet, description: 'nice\u{e0041}' },
-      'The description has control or invisible characters',
+      'The description contains control or invisible characters',
     ],
     [
       'an escape sequence',
       { ...greet, template: '\u001b[2J' },
-      'The template has control or invisible characters',
+      'The template contains control or invisible characters',
     ],
   ]
   it.each(BAD)('refuses %s', async (_, input, message) => {
@@ -175,13 +175,13 @@ describe('register_tool', () => {
       await texts(server, [call('register_tool', greet, 1), call('register_tool', greet, 2)]),
     ).toEqual([
       expect.stringContaining('Registered'),
-      'ERROR The tool greet_formal is registered already; unregister it first to replace it',
+      'ERROR The tool greet_formal is already registered; unregister it first to replace it',
     ])
     const lines = Array.from({ length: 100 }, (_, i) =>
       call('register_tool', { ...greet, name: `t${i}` }, i),
     )
     expect((await texts(server, lines)).at(-1)).toBe(
-      'ERROR 100 tools are registered, which is the most; unregister one first',
+      'ERROR The limit of 100 registered tools is reached; unregister one first',
     )
     expect(await names(server)).toHaveLength(108)
   })
@@ -194,7 +194,7 @@ describe('register_tool', () => {
       ]),
     ).toEqual([
       expect.stringContaining('Registered'),
-      'ERROR The text would have 3000000 characters; at most 1048576 are made',
+      'ERROR The text would have 3000000 characters; the limit is 1048576',
     ])
   })
 })
@@ -428,7 +428,7 @@ describe('persist', () => {
       file.update({
         change: (kept) => [...kept, ...names.map((name) => ({ ...greet, name }))],
         ifDamaged: () => [],
-        allowed: () => {},
+        check: () => {},
         since,
       })
     const kept = (file: ToolFile) => file.load(() => {}).map(({ name }) => name)
@@ -438,7 +438,7 @@ describe('persist', () => {
       readdirSync(folder).filter((name) => name.startsWith(`${basename(file.path)}.`))
 
     it('is given up on with an error that says why, and nothing is changed', async () => {
-      const file = fileWith({ patience: 30, stale: 60_000 })
+      const file = fileWith({ lockTimeout: 30, stale: 60_000 })
       writeFileSync(`${file.path}.lock`, '')
       await expect(update(file, ['a'])).rejects.toThrow(
         'nothing was changed: another process holds its lock; try again',
@@ -447,19 +447,19 @@ describe('persist', () => {
       expect(existsSync(`${file.path}.lock`)).toBe(true)
       // Whoever was asked long ago does not wait again.
       await expect(
-        update(fileWith({ patience: 60_000 }, file.path), ['a'], performance.now() - 60_001),
+        update(fileWith({ lockTimeout: 60_000 }, file.path), ['a'], performance.now() - 60_001),
       ).rejects.toThrow('holds its lock')
     })
     it('of a killed process is removed once nobody has touched it for a while, by one of many', async () => {
-      const file = fileWith({ stale: 20 })
+      const file = fileWith({ stale: 500 })
       writeFileSync(`${file.path}.lock`, '{"version":1,"tools":[')
       const names = ['a', 'b', 'c', 'd', 'e', 'f']
-      await Promise.all(names.map((name) => update(fileWith({ stale: 20 }, file.path), [name])))
+      await Promise.all(names.map((name) => update(fileWith({ stale: 500 }, file.path), [name])))
       expect(kept(file).toSorted()).toEqual(names)
       expect(leftovers(file)).toEqual([])
     })
     it('is not taken from a process that is at work', async () => {
-      const file = fileWith({ patience: 100, stale: 40 })
+      const file = fileWith({ lockTimeout: 100, stale: 40 })
       const lock = `${file.path}.lock`
       writeFileSync(lock, '')
       const working = setInterval(() => writeFileSync(lock, String(performance.now())), 5)
@@ -477,7 +477,7 @@ describe('persist', () => {
           return [...tools, { ...greet, name: 'late' }]
         },
         ifDamaged: () => [],
-        allowed: () => {},
+        check: () => {},
         since: performance.now(),
       })
       await expect(late).rejects.toThrow('another process has taken over its lock; try again')
@@ -488,7 +488,7 @@ describe('persist', () => {
       const file = fileWith({})
       mkdirSync(`${file.path}.lock`)
       await expect(update(file, ['a'])).rejects.toThrow(
-        'something else has the name of its lock file',
+        'the path of its lock file is not a regular file',
       )
     })
   })
@@ -541,7 +541,7 @@ describe('persist', () => {
       rmSync(file)
       execFileSync('mkfifo', [file])
       expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([
-        'ERROR The change cannot be kept on disk (not a regular file); nothing was changed',
+        'ERROR The change could not be saved (not a regular file); nothing was changed',
       ])
     },
   )
@@ -551,7 +551,7 @@ describe('persist', () => {
     chmodSync(folder, 0o500)
     try {
       expect(await texts(server, [call('register_tool', greet)])).toEqual([
-        'ERROR The change cannot be kept on disk (EACCES); nothing was changed',
+        'ERROR The change could not be saved (EACCES); nothing was changed',
       ])
     } finally {
       chmodSync(folder, 0o700)

@@ -20,7 +20,7 @@ import { temporaryFolder } from './folder.js'
 const folder = temporaryFolder()
 const SECRET = 'the secret of the outside'
 const linux = process.platform === 'linux'
-const findings = linux ? (['held', 'real'] as const) : (['real'] as const)
+const resolutions = linux ? (['descriptors', 'realpath'] as const) : (['realpath'] as const)
 
 let count = 0
 /** A new directory with files: their paths, and what is in them. */
@@ -37,9 +37,9 @@ const rootsOf = (first: string, ...others: string[]): RootList =>
 const namesIn = async (files: Files, path: string) =>
   (await files.list(path)).entries.map(({ name }) => name)
 
-describe.each(findings)('several roots, %s', (finding) => {
+describe.each(resolutions)('several roots, %s', (resolution) => {
   const filesAt = (first: string, ...others: string[]) =>
-    new Files(rootsOf(first, ...others), { finding })
+    new Files(rootsOf(first, ...others), { resolution })
 
   it('are told apart by absolute paths; relative ones begin in the first', async () => {
     const top = tree({ 'one/a': '1', 'two/a': '2', 'three/a': '3', 'outside/a': SECRET })
@@ -72,7 +72,7 @@ describe.each(findings)('several roots, %s', (finding) => {
     const top = tree({ 'one/a': '1', 'two/a': '2' })
     const [one, two] = [join(top, 'one'), join(top, 'two')]
     await expect(filesAt(one, two).read('/etc/passwd')).rejects.toThrow(
-      `"/etc/passwd" is outside of the directories that this server works in: "${one}", "${two}"`,
+      `"/etc/passwd" is outside of the directories of this server: "${one}", "${two}"`,
     )
     const alone = filesAt(one)
     for (const path of ['/etc/passwd', 'nope', '../x']) {
@@ -113,7 +113,7 @@ describe.each(findings)('several roots, %s', (finding) => {
       await expect(files.list(path)).rejects.toThrow(/leads out|"\.\."/)
     }
     // What is outside is not even looked at on the way; resolved by the system, it is the same place.
-    if (finding === 'held')
+    if (resolution === 'descriptors')
       await expect(files.read('through-the-outside')).rejects.toThrow('leads out')
     const types = Object.fromEntries(
       (await files.list('.')).entries.map(({ name, type }) => [name, type]),
@@ -180,7 +180,7 @@ describe.runIf(linux && process.getuid?.() === 0)(
       expect(await files.read(join(shared, 'own'))).toBe('mine')
       for (const path of [join(shared, 'theirs'), join(shared, 'folder/mine')]) {
         await expect(files.read(path)).rejects.toThrow(
-          'goes through a link that another user has put into a shared directory',
+          'goes through a symbolic link that another user created in a shared directory',
         )
         await expect(files.write(path, 'x')).rejects.toThrow('another user')
       }
@@ -207,7 +207,7 @@ describe('without a root', () => {
     expect(byDefault()).toEqual([process.cwd()])
     expect(warnings).toEqual([
       expect.stringContaining(
-        '/nope", cannot be used; the file tools work in the working directory alone',
+        '/nope", cannot be accessed; the file tools are limited to the working directory',
       ),
     ])
   })
@@ -226,7 +226,7 @@ describe('without a root', () => {
   })
 })
 
-describe.each(findings)('files of the server itself, %s', (finding) => {
+describe.each(resolutions)('files of the server itself, %s', (resolution) => {
   const top = tree({
     'work/tools.json': '{}',
     'work/tools.json.lock': '',
@@ -244,8 +244,8 @@ describe.each(findings)('files of the server itself, %s', (finding) => {
   mkdirSync(join(work, 'tools.json.d'))
   writeFileSync(join(work, 'tools.json.d', 'x'), 'x')
   const files = new Files(rootsOf(work, top), {
-    finding,
-    own: [join(work, 'tools.json'), join(top, 'key')],
+    resolution,
+    protectedFiles: [join(work, 'tools.json'), join(top, 'key')],
   })
 
   it.each([
@@ -279,7 +279,7 @@ describe.each(findings)('files of the server itself, %s', (finding) => {
   })
   it('are not written through a link that leads to nothing yet', async () => {
     await expect(files.write('dangling', 'x')).rejects.toThrow(
-      finding === 'held' ? 'belongs to the server' : 'cannot be written',
+      resolution === 'descriptors' ? 'belongs to the server' : 'cannot be written',
     )
     expect(existsSync(join(work, 'tools.json.new'))).toBe(false)
   })

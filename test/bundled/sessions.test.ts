@@ -143,7 +143,7 @@ describe.each(FRAMINGS)('document 004, Q12: the end-to-end session in $name', (f
     child.end()
     await child.closed()
     expect([child.stdout.toString(), child.stderr, child.code]).toEqual([
-      `${transcript}: 11 messages sent, 15 came as expected\n`,
+      `${transcript}: 11 messages sent, 15 received as expected\n`,
       '',
       0,
     ])

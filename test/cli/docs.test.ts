@@ -27,10 +27,10 @@ interface Row {
 function optionsOf({ options }: Command): Row[] {
   return Object.entries(options)
     .filter(([name]) => name !== 'help')
-    .map(([name, { value, about }]) => {
+    .map(([name, { value, description }]) => {
       const shown =
         value === undefined ? '' : ` ${typeof value === 'string' ? value : value.join('|')}`
-      return { option: `\`--${name}${shown}\``, about }
+      return { option: `\`--${name}${shown}\``, about: description }
     })
 }
 

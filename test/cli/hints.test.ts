@@ -7,8 +7,8 @@ import { prompt } from '../../src/cli/prompt.js'
 import { UsageError } from '../../src/cli/options.js'
 import { ccmcp, server } from './command.js'
 
-const AFTER = 'The command of a server comes after "--"; did you mean: '
-const ARGS = 'Arguments are given with --args; did you mean: '
+const AFTER = 'Put the command of a server after "--"; did you mean: '
+const ARGS = 'Pass arguments with --args; did you mean: '
 
 describe('a command line that was meant otherwise', () => {
   it.each<[Command, string[], string]>([
@@ -69,7 +69,7 @@ describe('a command line that was meant otherwise', () => {
       stderr: `ccmcp: ${ARGS}ccmcp call add --args '{"a":2}' (see "ccmcp call --help")\n`,
     })
     const { stderr, code } = await ccmcp(['list', 'nothing-near'])
-    expect(stderr).toContain('or give a file such as ./server.js, or a command after "--"')
+    expect(stderr).toContain('or a file such as ./server.js, or a command after "--"')
     expect(code).toBe(2)
   })
 })
@@ -89,9 +89,9 @@ describe('without a server named', () => {
   ])('%j says which one it talks to', async (args) => {
     const { stderr } = await ccmcp(args)
     expect(stderr).toMatch(
-      /^ccmcp: no server is named, so this is the bundled server ccmcp, which can write files\./,
+      /^ccmcp: no server specified; using the bundled server ccmcp, which can write files\./,
     )
-    expect(stderr).toContain('Another one is a file (./server.js) or a command after "--"\n')
+    expect(stderr).toContain('Pass a module (./server.js) or a command after "--" to use another\n')
   })
 })
 

@@ -42,11 +42,11 @@ describe('ccmcp play', () => {
     for (const framing of ['lines', 'content-length'])
       expect(await ccmcp(['play', file, OFFER, '--framing', framing])).toEqual({
         code: 0,
-        stdout: `${file}: 4 messages sent, 3 came as expected\n`,
+        stdout: `${file}: 4 messages sent, 3 received as expected\n`,
         stderr: '',
       })
     expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(
-      `${file}: 3 messages written, nothing has changed\n`,
+      `${file}: 3 messages written, no changes\n`,
     )
     expect(readFileSync(file, 'utf8')).toBe(recorded)
   })
@@ -67,9 +67,9 @@ describe('ccmcp play', () => {
     ].join('\n')
     writeFileSync(file, transcript)
     const { code, stdout } = await ccmcp(['play', file, OFFER])
-    expect([code, stdout]).toEqual([0, `${file}: 3 messages sent, 3 came as expected\n`])
+    expect([code, stdout]).toEqual([0, `${file}: 3 messages sent, 3 received as expected\n`])
     expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(
-      `${file}: 3 messages written, nothing has changed\n`,
+      `${file}: 3 messages written, no changes\n`,
     )
 
     const lost = transcript.replace('"sum":$sum', '"total":$sum')
@@ -77,7 +77,7 @@ describe('ccmcp play', () => {
     const unsent = await ccmcp(['play', file, OFFER, '--record'])
     expect([unsent.code, unsent.stderr]).toEqual([
       1,
-      `ccmcp: ${file}, line 6: nothing came for $sum\n${file} was left as it is\n`,
+      `ccmcp: ${file}, line 6: nothing came for $sum\n${file} was not changed\n`,
     ])
     expect(readFileSync(file, 'utf8')).toBe(lost)
 
@@ -142,7 +142,7 @@ describe('ccmcp play', () => {
     expect(code).toBe(exitCode)
     const recorded = await ccmcp(['play', file, '--record', ...args])
     expect([recorded.code, recorded.stdout]).toEqual([exitCode, ''])
-    expect(recorded.stderr).toContain(`${file} was left as it is\n`)
+    expect(recorded.stderr).toContain(`${file} was not changed\n`)
     expect(readFileSync(file, 'utf8')).toBe(before)
   })
   it('writes down what came when something did not', async () => {
@@ -162,18 +162,18 @@ describe('ccmcp play', () => {
       '-e',
       half,
     ])
-    expect([code, stderr]).toEqual([1, `ccmcp: ${file}: no answer came to line 2\n`])
+    expect([code, stderr]).toEqual([1, `ccmcp: ${file}: no response to line 2\n`])
     expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(4)
   })
   it.each([
-    ['missing.txt', undefined, /cannot be read: ENOENT/],
-    ['prose.txt', 'Hello.\n< {"a":1}\n', /is no transcript: no line of it begins with ">"/],
+    ['missing.txt', undefined, /Cannot read .*: ENOENT/],
+    ['prose.txt', 'Hello.\n< {"a":1}\n', /is not a transcript: no line starts with ">"/],
     [
       'pattern.txt',
       '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {nope\n',
       /pattern\.txt: This expected message is not JSON: \{nope/,
     ],
-    ['.', undefined, /cannot be read: EISDIR/],
+    ['.', undefined, /Cannot read .*: EISDIR/],
   ])('refuses %s', async (name, content, problem) => {
     if (content !== undefined) writeFileSync(join(folder, name), content)
     const { code, stdout, stderr } = await ccmcp(['play', join(folder, name), OFFER])

@@ -66,7 +66,7 @@ describe('the servers', () => {
     symlinkSync('loop', join(folder, 'loop'))
     for (const path of [join(folder, 'loop'), join(folder, 'x'.repeat(300)), '']) {
       const { code, stderr } = await ccmcp(['--persist', path])
-      expect(stderr).toMatch(/^ccmcp: The server ccmcp cannot be made: .*\n$/)
+      expect(stderr).toMatch(/^ccmcp: Cannot create the ccmcp server: .*\n$/)
       expect(code).toBe(2)
     }
     const removed = join(folder, 'removed')
@@ -77,7 +77,9 @@ describe('the servers', () => {
     })
     child.end()
     await child.closed()
-    expect(child.stderr).toContain('cannot be made: root: the working directory has been removed')
+    expect(child.stderr).toContain(
+      'Cannot create the ccmcp server: root: the working directory has been removed',
+    )
     expect(child.code).toBe(2)
   })
   it('takes several roots, by options or by a variable', async () => {
@@ -100,7 +102,7 @@ describe('the servers', () => {
     for (const { stdout } of runs) {
       expect(stdout).toContain(text(1, 'content of one'))
       expect(stdout).toContain(text(2, 'content of two'))
-      expect(stdout).toContain('is outside of the directories that this server works in')
+      expect(stdout).toContain('is outside of the directories of this server')
     }
   })
   it('keeps its own files from the file tools', async () => {
@@ -143,14 +145,14 @@ describe('variables', () => {
       env: { CCMCP_FRAMMING: 'lines', CCMCP_WIRE: '' },
     })
     expect(stderr).toBe(
-      'ccmcp: CCMCP_FRAMMING means nothing to ccmcp serve and is ignored; did you mean CCMCP_FRAMING?\n',
+      'ccmcp: ignoring unknown variable CCMCP_FRAMMING; did you mean CCMCP_FRAMING?\n',
     )
     expect(stdout).toBe(`${pong(1)}\n`)
   })
   it('with wrong values are errors', async () => {
     const { stderr, code } = await ccmcp([], '', { env: { CCMCP_FRAMING: 'line' } })
     expect([stderr, code]).toEqual([
-      'ccmcp: CCMCP_FRAMING cannot be "line"; choose auto, lines, content-length; did you mean lines? (see "ccmcp --help")\n',
+      'ccmcp: CCMCP_FRAMING: invalid value "line"; expected auto, lines, content-length; did you mean lines? (see "ccmcp --help")\n',
       2,
     ])
   })
@@ -248,7 +250,7 @@ describe('a module', () => {
   })
 
   const advice =
-    'Export what createServer returns, as default or as "server"; a program that serves by itself is started with node'
+    'Export what createServer returns, as default or as "server"; if it starts its own transport, run it with node'
   it.each([
     ['nothing.mjs', '', 2, `exports no server (it exports nothing). ${advice}${see('serve ')}`],
     [
@@ -275,12 +277,7 @@ describe('a module', () => {
       2,
       'exports no server (it exports x)',
     ],
-    [
-      'throws.mjs',
-      'throw new Error("boom")',
-      1,
-      'could not be loaded:\nError: boom\n    at file://',
-    ],
+    ['throws.mjs', 'throw new Error("boom")', 1, 'throws.mjs:\nError: boom\n    at file://'],
     [
       'maker.mjs',
       'export default () => { throw new TypeError("no luck") }',
@@ -293,16 +290,16 @@ describe('a module', () => {
       'hangs.mjs',
       'await new Promise(() => {})',
       1,
-      'never finishes loading: it awaits what does not come\n',
+      'never finishes loading: it awaits a promise that never settles\n',
     ],
     [
       'promises.mjs',
       'export default new Promise(() => {})',
       1,
-      'never finishes loading: it awaits what does not come\n',
+      'never finishes loading: it awaits a promise that never settles\n',
     ],
-    ['data.json', '{}', 1, 'could not be loaded'],
-    ['notes.txt', 'hello', 2, 'is no JavaScript module'],
+    ['data.json', '{}', 1, 'Cannot load '],
+    ['notes.txt', 'hello', 2, 'is not a JavaScript module'],
   ])('%s is refused', async (name, code, exitCode, message) => {
     for (const run of [ccmcp, cli]) {
       const outcome = await run(['serve', file(name, code)])
@@ -325,14 +322,14 @@ describe('a module', () => {
     else {
       const { stderr, code } = await ccmcp(['serve', path])
       expect(stderr).toContain(
-        `is TypeScript, which Node ${process.version} does not run by itself. Use Node 22.18 or newer, compile it`,
+        `is TypeScript, which Node ${process.version} cannot run. Use Node 22.18 or later, compile it`,
       )
       expect(code).toBe(2)
     }
   })
   it.each([
     ['is not there', 'missing.mjs', 'ENOENT: no such file or directory'],
-    ['is a folder', 'sub', 'is not a file; name the module that exports the server'],
+    ['is a folder', 'sub', 'is not a file; pass the module that exports the server'],
   ])('that %s is refused', async (_, name, message) => {
     mkdirSync(join(folder, 'sub'), { recursive: true })
     const { stderr, code } = await ccmcp(['serve', join(folder, name)])
@@ -351,36 +348,39 @@ describe('a module', () => {
 
 describe('what cannot be served', () => {
   it.each([
-    [['serve', 'gramar'], 'There is no server "gramar"; did you mean grammar?'],
+    [['serve', 'gramar'], 'Unknown server "gramar"; did you mean grammar?'],
     [
       ['serve', 'zzzzzzzz'],
-      'There is no server "zzzzzzzz"; there are ccmcp, grammar, text, or give a file such as ./server.js',
+      'Unknown server "zzzzzzzz"; expected ccmcp, grammar, text, or a file such as ./server.js',
     ],
     [
       ['serve', 'constructor'],
-      'There is no server "constructor"; there are ccmcp, grammar, text, or give a file such as ./server.js',
+      'Unknown server "constructor"; expected ccmcp, grammar, text, or a file such as ./server.js',
     ],
     [['serve', 'text', 'grammar'], 'Unknown argument "grammar"'],
     [
       ['serve', '--', 'node'],
-      expect.stringMatching(/^No command can follow here; the usage is: ccmcp serve/),
+      expect.stringMatching(/^This command takes no "--"; usage: ccmcp serve/),
     ],
-    [['serve', '--tools', 'hell'], 'There is no tool "hell"; did you mean hello?'],
+    [['serve', '--tools', 'hell'], 'Unknown tool "hell"; did you mean hello?'],
     [
       ['serve', OFFER, '--exclude-tools', 'zzzzzz'],
-      expect.stringContaining('There is no tool "zzzzzz"; there are sum, fail'),
+      expect.stringContaining('Unknown tool "zzzzzz"; expected sum, fail'),
     ],
     [['serve', '--tools', ','], '--tools needs at least one name'],
     [
       ['serve', '--root', '/no/such/folder'],
-      `--root "/no/such/folder" cannot be used: ENOENT: no such file or directory, stat '/no/such/folder'`,
+      `--root: cannot access "/no/such/folder": ENOENT: no such file or directory, stat '/no/such/folder'`,
     ],
-    [['serve', '--root', `${ROOT}package.json`], `--root "${ROOT}package.json" is not a folder`],
-    [['serve', 'text', '--root', '/tmp'], '--root is an option of the server ccmcp only'],
-    [['serve', OFFER, '--read-only'], '--read-only is an option of the server ccmcp only'],
+    [
+      ['serve', '--root', `${ROOT}package.json`],
+      `--root: "${ROOT}package.json" is not a directory`,
+    ],
+    [['serve', 'text', '--root', '/tmp'], '--root is an option of the ccmcp server only'],
+    [['serve', OFFER, '--read-only'], '--read-only is an option of the ccmcp server only'],
     [
       ['serve', '--log-file', '/no/such/file'],
-      `--log-file "/no/such/file" cannot be written: ENOENT: no such file or directory, open '/no/such/file'`,
+      `--log-file: cannot write to "/no/such/file": ENOENT: no such file or directory, open '/no/such/file'`,
     ],
     [['serve', '--max-message', '0'], '--max-message must be a number of bytes, not "0"'],
     [['serve', '--max-message', '1e6'], '--max-message must be a number of bytes, not "1e6"'],

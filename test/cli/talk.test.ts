@@ -160,13 +160,13 @@ describe('ccmcp call', () => {
     expect(await ccmcp(['call', 'fail', OFFER])).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'ccmcp: fail has failed: As planned.\n',
+      stderr: 'ccmcp: fail failed: As planned.\n',
     })
     const { code, stdout } = await ccmcp(['call', 'fail', OFFER, '--json'])
     expect([code, JSON.parse(stdout)]).toMatchObject([1, { isError: true }])
   })
   it('tells an error, and what was probably meant', async () => {
-    const problem = 'The server answered with error -32602: Unknown tool: sun; did you mean sum?'
+    const problem = 'The server returned error -32602: Unknown tool: sun; did you mean sum?'
     expect(await ccmcp(['call', 'sun', OFFER])).toEqual({
       code: 1,
       stdout: '',
@@ -223,21 +223,24 @@ describe('ccmcp call', () => {
     },
   )
   it.each([
-    [['--args', 'nope'], /^--args is no JSON \(.*\); write it such as '\{"name":"value"\}'/],
-    [['--args', ''], /^--args is no JSON/],
+    [
+      ['--args', 'nope'],
+      /^--args is not valid JSON \(.*\); expected an object such as '\{"name":"value"\}'/,
+    ],
+    [['--args', ''], /^--args is not valid JSON/],
     [['--args', '[1]'], /^--args must be a JSON object/],
     [['--args', 'null'], /^--args must be a JSON object/],
-    [['--args', '@/no/such/file'], /^--args @\/no\/such\/file cannot be read: ENOENT/],
-    [['--args', `@${ROOT}`], /cannot be read: EISDIR/],
+    [['--args', '@/no/such/file'], /^--args: cannot read @\/no\/such\/file: ENOENT/],
+    [['--args', `@${ROOT}`], /cannot read .*: EISDIR/],
     [['--args'], /^--args needs a value: JSON/],
     [['--timeout', '-1'], /^--timeout must be a number of seconds, not "-1"/],
     [['--timeout', ''], /^--timeout must be a number of seconds, not ""/],
     [['--timeout', '1e99'], /^--timeout must be a number of seconds/],
     [
       ['--revision', '2025-06-19'],
-      /^--revision cannot be "2025-06-19"; choose 2024-11-05, 2025-03-26, [-, \d]+ \(see/,
+      /^--revision: invalid value "2025-06-19"; expected 2024-11-05, 2025-03-26, [-, \d]+ \(see/,
     ],
-    [['--'], /^Name one server: ".*", or what follows "--"/],
+    [['--'], /^Two servers: ".*" and a command after "--"/],
   ])('refuses %j', async (args, problem) => {
     const { stdout, stderr, code } = await ccmcp([...sum, ...args])
     expect(stderr.replace(/^ccmcp: /, '')).toMatch(problem)
@@ -245,16 +248,13 @@ describe('ccmcp call', () => {
     expect([stdout, code]).toEqual(['', 2])
   })
   it.each([
-    [
-      ['call'],
-      'Something is missing; the usage is: ccmcp call TOOL [SERVER | -- COMMAND] [options]',
-    ],
-    [['call', 'sum', '--'], 'No command follows "--"'],
+    [['call'], 'Missing argument; usage: ccmcp call TOOL [SERVER | -- COMMAND] [options]'],
+    [['call', 'sum', '--'], 'Missing command after "--"'],
     [
       ['call', 'sum', './no-such.mjs'],
-      "./no-such.mjs cannot be served: ENOENT: no such file or directory, stat './no-such.mjs'",
+      "Cannot serve ./no-such.mjs: ENOENT: no such file or directory, stat './no-such.mjs'",
     ],
-    [['call', 'sum', 'gramar'], 'There is no server "gramar"; did you mean grammar?'],
+    [['call', 'sum', 'gramar'], 'Unknown server "gramar"; did you mean grammar?'],
   ])('refuses %j', async (args, problem) => {
     expect(await ccmcp(args)).toEqual({
       code: 2,
@@ -299,7 +299,7 @@ describe('ccmcp read', () => {
   it('tells what is not there', async () => {
     const { stderr, code } = await ccmcp(['read', 'text://other', OFFER])
     expect(stderr).toBe(
-      'ccmcp: The server answered with error -32602: Resource not found: text://other; did you mean text://note?\n{\n  "uri": "text://other"\n}\n',
+      'ccmcp: The server returned error -32602: Resource not found: text://other; did you mean text://note?\n{\n  "uri": "text://other"\n}\n',
     )
     expect(code).toBe(1)
     expect(await ccmcp(['read', 'x', ...odd({})])).toEqual({
@@ -334,7 +334,7 @@ describe('ccmcp prompt', () => {
     expect(await ccmcp(['prompt', 'greet', OFFER, '--args', '{"name":5}'])).toMatchObject({
       code: 2,
       stderr:
-        'ccmcp: Arguments of prompts are texts: write "name":"…" in --args (see "ccmcp prompt --help")\n',
+        'ccmcp: --args: prompt arguments must be strings; write "name":"…" (see "ccmcp prompt --help")\n',
     })
   })
 })
@@ -361,7 +361,7 @@ describe('no connection', () => {
     [
       'a module that throws',
       [server('throws')],
-      ['It exited with code 1', 'could not be loaded', 'no such thing'],
+      ['It exited with code 1', 'Cannot load ', 'no such thing'],
     ],
     [
       'a server that prints and is silent',

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { escaped, hasColours, render, styled } from '../../src/cli/print.js'
+import { escaped, hasColors, render, styled } from '../../src/cli/print.js'
 import { CCMCP } from '../stdio/child.js'
 import { ccmcp, server } from './command.js'
 
@@ -83,7 +83,7 @@ it.each<[string, boolean, NodeJS.ProcessEnv, boolean]>([
   ['FORCE_COLOR before NO_COLOR, as Node has it', false, { FORCE_COLOR: '3', NO_COLOR: '1' }, true],
   ['a dumb terminal', true, { TERM: 'dumb' }, false],
 ])('colours: %s', (_, isTTY, environment, expected) => {
-  expect(hasColours({ isTTY }, environment)).toBe(expected)
+  expect(hasColors({ isTTY }, environment)).toBe(expected)
 })
 
 describe('ccmcp list', () => {
@@ -92,7 +92,7 @@ describe('ccmcp list', () => {
     expect(stdout).toContain('Tools\n  t\n')
     expect(stdout).toContain('Prompts\n  p\n')
     expect(stderr).toBe(
-      'ccmcp: resources/list failed: the server answered with error -32603: database is down\nresources/templates/list failed: the server answered with error -32603: database is down\n',
+      'ccmcp: resources/list failed: the server returned error -32603: database is down\nresources/templates/list failed: the server returned error -32603: database is down\n',
     )
     expect(code).toBe(1)
     const { stdout: json } = await ccmcp(['list', '--json', ...node(server('lists'), 'failing')])
@@ -144,16 +144,18 @@ describe.each([['list'], ['call x']])(
     it('and shows them', async () => {
       const { stderr } = await ccmcp([...command.split(' '), ...node(server('lists'), 'noisy')])
       const told = (line: string, reason: string) =>
-        `ccmcp: the server printed a line on stdout that is no protocol message: ${line} (${reason})\n`
+        `ccmcp: the server wrote a line to stdout that is not a protocol message: ${line} (${reason})\n`
       expect(stderr).toContain(
         told('"Listening on stdio"', 'Parse error: unexpected "L" at position 0'),
       )
       expect(stderr).toContain(
         told('"{\\"level\\":\\"info\\"}"', 'Invalid Request: "method" is missing'),
       )
-      expect(stderr).toContain('ccmcp: stdout carries the protocol; a server logs to stderr\n')
+      expect(stderr).toContain(
+        'ccmcp: stdout is reserved for protocol messages; servers must log to stderr\n',
+      )
       expect(stderr.match(/no protocol message/g)).toHaveLength(5)
-      expect(stderr).toContain('further lines of this kind are not shown')
+      expect(stderr).toContain('further such lines are not shown')
     })
   },
 )

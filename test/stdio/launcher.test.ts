@@ -254,7 +254,7 @@ describe('./ccmcp as a command', () => {
     [['--zzzzzzzzzzzzzzzz'], 'Unknown argument "--zzzzzzzzzzzzzzzz"', 'serve '],
     [
       ['--framing', 'line'],
-      '--framing cannot be "line"; choose auto, lines, content-length; did you mean lines?',
+      '--framing: invalid value "line"; expected auto, lines, content-length; did you mean lines?',
       'serve ',
     ],
     [['--framing'], '--framing needs a value: auto, lines, content-length', 'serve '],
