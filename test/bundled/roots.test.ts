@@ -41,7 +41,7 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
   const filesAt = (first: string, ...others: string[]) =>
     new Files(rootsOf(first, ...others), { resolution })
 
-  it('are told apart by absolute paths; relative ones begin in the first', async () => {
+  it('are selected by absolute paths; relative paths start at the first', async () => {
     const top = tree({ 'one/a': '1', 'two/a': '2', 'three/a': '3', 'outside/a': SECRET })
     const files = filesAt(join(top, 'one'), join(top, 'two'), join(top, 'three'))
     expect(await files.read('a')).toBe('1')
@@ -68,7 +68,7 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
     }
   })
 
-  it('are named where a path is outside of all of them; a single one is not', async () => {
+  it('are listed in the error for a path outside; a single root is not disclosed', async () => {
     const top = tree({ 'one/a': '1', 'two/a': '2' })
     const [one, two] = [join(top, 'one'), join(top, 'two')]
     await expect(filesAt(one, two).read('/etc/passwd')).rejects.toThrow(
@@ -84,7 +84,7 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
     }
   })
 
-  it('may be linked to each other, and to nothing else', async () => {
+  it('may be linked to each other, but not to the outside', async () => {
     const top = tree({
       'one/a': '1',
       'two/deep/a': '2',
@@ -121,7 +121,7 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
     expect(types).toMatchObject({ relative: 'D', two: 'D', above: 'F', out: 'F', absolute: 'F' })
   })
 
-  it('may be inside each other, in any order, and named by links', async () => {
+  it('may be nested, in any order, and given by links', async () => {
     const top = tree({ 'outer/a': 'outer', 'outer/x/inner/a': 'inner', 'outside/a': SECRET })
     const [outer, inner] = [join(top, 'outer'), join(top, 'outer/x/inner')]
     symlinkSync('../../a', join(inner, 'up'))
@@ -142,7 +142,7 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
     await expect(filesAt(inner).read('up')).rejects.toThrow('leads out')
   })
 
-  it('are not left where a root inside another one is exchanged for a link', async () => {
+  it('are not escaped when a nested root is replaced by a link', async () => {
     const top = tree({ 'outer/x/inner/a': 'inner', 'outside/inner/a': SECRET })
     const files = filesAt(join(top, 'outer/x/inner'), join(top, 'outer'))
     renameSync(join(top, 'outer/x'), join(top, 'outer/y'))
@@ -155,7 +155,7 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
     expect(readFileSync(join(top, 'outside/inner/a'), 'utf8')).toBe(SECRET)
   })
 
-  it('serve on where one of them is gone', async () => {
+  it('stay usable when one of them is removed', async () => {
     const top = tree({ 'one/a': '1', 'two/a': '2' })
     const files = filesAt(join(top, 'one'), join(top, 'two'))
     rmSync(join(top, 'two'), { recursive: true })
@@ -165,44 +165,41 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
   })
 })
 
-describe.runIf(linux && process.getuid?.() === 0)(
-  'in a directory where everybody may write',
-  () => {
-    it('links of other users are not followed, as Linux does it', async () => {
-      const top = tree({ 'work/mine': 'mine', 'shared/x': 'x' })
-      const [work, shared] = [join(top, 'work'), join(top, 'shared')]
-      chmodSync(shared, 0o1777)
-      for (const name of ['theirs', 'own', 'plain'])
-        symlinkSync(join(work, 'mine'), join(shared, name))
-      symlinkSync(work, join(shared, 'folder'))
-      for (const name of ['theirs', 'folder']) lchownSync(join(shared, name), 12345, 12345)
-      const files = new Files(rootsOf(work, shared))
-      expect(await files.read(join(shared, 'own'))).toBe('mine')
-      for (const path of [join(shared, 'theirs'), join(shared, 'folder/mine')]) {
-        await expect(files.read(path)).rejects.toThrow(
-          'goes through a symbolic link that another user created in a shared directory',
-        )
-        await expect(files.write(path, 'x')).rejects.toThrow('another user')
-      }
-      expect(readFileSync(join(work, 'mine'), 'utf8')).toBe('mine')
-      // Elsewhere the owner of a link does not matter.
-      chmodSync(shared, 0o755)
-      expect(await files.read(join(shared, 'theirs'))).toBe('mine')
-    })
-  },
-)
+describe.runIf(linux && process.getuid?.() === 0)('in a sticky world-writable directory', () => {
+  it('links of other users are not followed, as with fs.protected_symlinks', async () => {
+    const top = tree({ 'work/mine': 'mine', 'shared/x': 'x' })
+    const [work, shared] = [join(top, 'work'), join(top, 'shared')]
+    chmodSync(shared, 0o1777)
+    for (const name of ['theirs', 'own', 'plain'])
+      symlinkSync(join(work, 'mine'), join(shared, name))
+    symlinkSync(work, join(shared, 'folder'))
+    for (const name of ['theirs', 'folder']) lchownSync(join(shared, name), 12345, 12345)
+    const files = new Files(rootsOf(work, shared))
+    expect(await files.read(join(shared, 'own'))).toBe('mine')
+    for (const path of [join(shared, 'theirs'), join(shared, 'folder/mine')]) {
+      await expect(files.read(path)).rejects.toThrow(
+        'goes through a symbolic link that another user created in a shared directory',
+      )
+      await expect(files.write(path, 'x')).rejects.toThrow('another user')
+    }
+    expect(readFileSync(join(work, 'mine'), 'utf8')).toBe('mine')
+    // Elsewhere the owner of a link does not matter.
+    chmodSync(shared, 0o755)
+    expect(await files.read(join(shared, 'theirs'))).toBe('mine')
+  })
+})
 
-describe('without a root', () => {
+describe('default roots', () => {
   afterEach(() => vi.unstubAllEnvs())
   const warnings: string[] = []
   const byDefault = () =>
     rootsAt(undefined, (message) => warnings.push(message)).map(({ given }) => given)
 
-  it('they are the working directory and that for temporary files', () => {
+  it('are the working directory and the one for temporary files', () => {
     vi.stubEnv('TMPDIR', folder)
     expect(byDefault()).toEqual([process.cwd(), folder])
   })
-  it.runIf(linux)('one for temporary files that is not there is done without, and said', () => {
+  it.runIf(linux)('omit a missing directory for temporary files with a warning', () => {
     vi.stubEnv('TMPDIR', join(folder, 'nope'))
     expect(byDefault()).toEqual([process.cwd()])
     expect(warnings).toEqual([
@@ -215,7 +212,7 @@ describe('without a root', () => {
     ['the same', '.'],
     ['above the working directory', '..'],
     ['beneath the working directory', 'sub'],
-  ])('%s is one and the same', async (_, temporary) => {
+  ])('%s is the same root', async (_, temporary) => {
     const top = tree({ 'work/a': 'A', 'work/sub/b': 'B' })
     const work = join(top, 'work')
     const files = new Files(rootsOf(work, join(work, temporary)))
@@ -226,7 +223,7 @@ describe('without a root', () => {
   })
 })
 
-describe.each(resolutions)('files of the server itself, %s', (resolution) => {
+describe.each(resolutions)('protected files, %s', (resolution) => {
   const top = tree({
     'work/tools.json': '{}',
     'work/tools.json.lock': '',
@@ -269,7 +266,7 @@ describe.each(resolutions)('files of the server itself, %s', (resolution) => {
     'tools.json.d/x',
     join(top, 'keys/key'),
     join(top, 'key'),
-  ])('are not read or written as %s', async (path) => {
+  ])('are neither read nor written as %s', async (path) => {
     await expect(files.read(path)).rejects.toThrow(
       'belongs to the server itself; name another file',
     )
@@ -277,16 +274,16 @@ describe.each(resolutions)('files of the server itself, %s', (resolution) => {
       'belongs to the server itself; name another file',
     )
   })
-  it('are not written through a link that leads to nothing yet', async () => {
+  it('are not written through a dangling link', async () => {
     await expect(files.write('dangling', 'x')).rejects.toThrow(
       resolution === 'descriptors' ? 'belongs to the server' : 'cannot be written',
     )
     expect(existsSync(join(work, 'tools.json.new'))).toBe(false)
   })
-  it('are not listed into', async () => {
+  it('cannot be listed as directories', async () => {
     await expect(files.list('tools.json.d')).rejects.toThrow('belongs to the server itself')
   })
-  it('leave other files alone', async () => {
+  it('do not affect other files', async () => {
     expect(await files.read('tools.jsonx')).toBe('x')
     expect(await files.read('sub/tools.json')).toBe('sub')
     await files.write('sub/tools.json.lock', 'mine')

@@ -55,7 +55,7 @@ describe.each(Object.entries({ list, call, read, prompt, play: playCommand }))(
         option?.startsWith('`--') === true &&
         (of === 'all' || of?.split(', ').includes(name) === true),
     )
-    it('has its options in the page', () => {
+    it('has its options in docs/command-line.md', () => {
       const byOption = (one: Row, other: Row) => (one.option < other.option ? -1 : 1)
       expect(
         written.map(([, option = '', , about = '']) => ({ option, about })).toSorted(byOption),
@@ -84,7 +84,7 @@ it('has every command', async () => {
   expect(commands.length).toBeGreaterThan(7)
 })
 
-it('has examples that do what they show', () => {
+it('has examples whose output is correct', () => {
   const [, text = ''] = /```console\n([\s\S]*?)```/.exec(page) ?? []
   const examples = [...text.matchAll(/^\$ (.*)\n((?:(?!\$ ).*\n)*)/gm)]
   expect(examples.length).toBeGreaterThan(2)

@@ -37,10 +37,10 @@ describe('the command line', () => {
     [['--folder', 'a,b:c', '--folder=d;e'], { folder: 'a,b:c\0d;e' }, []],
     [['-', '-h'], { help: 'true' }, ['-']],
     [['--root', 'späße 👋\n'], { root: 'späße 👋\n' }, []],
-  ])('reads %j', (args, values, positionals) => {
+  ])('parses %j', (args, values, positionals) => {
     expect(read(...args)).toEqual({ values, positionals, command: undefined })
   })
-  it('leaves alone what follows --', () => {
+  it('does not parse arguments after --', () => {
     expect(read('x', '--', 'node', '--colour', '--', '-h')).toEqual({
       values: {},
       positionals: ['x'],
@@ -62,7 +62,7 @@ describe('the command line', () => {
       '--colour: invalid value "gren"; expected red, green; did you mean green?',
     ],
     [['--read-only=yes'], '--read-only takes no value'],
-  ])('refuses %j', (args, message) => {
+  ])('rejects %j', (args, message) => {
     expect(() => read(...args)).toThrow(new UsageError(message))
   })
 })
@@ -90,27 +90,27 @@ describe('variables', () => {
       { CCMCP_READ_ONLY: 'constructor' },
       'CCMCP_READ_ONLY: invalid value "constructor"; expected true, false',
     ],
-  ])('refuses %j', (environment, message) => {
+  ])('rejects %j', (environment, message) => {
     expect(() => readVariables(environment, OPTIONS)).toThrow(new UsageError(message))
   })
 })
 
-it('reads lists', () => {
+it('parses lists', () => {
   expect(listOf('tools', ' a, b,,c ')).toEqual(['a', 'b', 'c'])
   expect(() => listOf('tools', ' , ')).toThrow('--tools needs at least one name')
 })
 
-it('reads paths', () => {
+it('parses paths', () => {
   expect(pathsOf(read('--folder', 'a', '--folder', 'b').values['folder'] ?? '')).toEqual(['a', 'b'])
 })
 
-it('suggests only what is near', () => {
+it('suggests only similar names', () => {
   expect(suggestion('helo', ['hello', 'help'])).toBe('; did you mean hello?')
   expect(suggestion('zzzzzz', ['hello'])).toBe('')
   expect(suggestion('x', [])).toBe('')
 })
 
-it('aligns columns, and gives what is wide a line of its own', () => {
+it('aligns columns and puts wide cells on their own line', () => {
   expect(
     columns([
       ['a', 'one'],

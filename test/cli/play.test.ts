@@ -50,7 +50,7 @@ describe('ccmcp play', () => {
     )
     expect(readFileSync(file, 'utf8')).toBe(recorded)
   })
-  it('remembers values and sends them back, also when it records', async () => {
+  it('captures values and sends them, also when recording', async () => {
     const call = (id: number, a: string) =>
       `> {"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"sum","arguments":{"a":${a},"b":1}}}`
     const opening = FRESH.split('\n').slice(0, 2)
@@ -88,7 +88,7 @@ describe('ccmcp play', () => {
       expect.stringContaining(`${file}, line 6 sends $sum, but no "<" line before it has it`),
     ])
   })
-  it('shows what differs', async () => {
+  it('shows differences', async () => {
     writeFileSync(file, FRESH)
     await ccmcp(['play', file, OFFER, '--record'])
     const changed = readFileSync(file, 'utf8')
@@ -132,7 +132,7 @@ describe('ccmcp play', () => {
       ['line 3:\n  it is no JSON', 'came     Listening'],
       ['3 differences'],
     ],
-  ])('tells what is wrong with the server: %j', async (args, exitCode, said, complained) => {
+  ])('explains a failing server: %j', async (args, exitCode, said, complained) => {
     writeFileSync(file, FRESH)
     await ccmcp(['play', file, OFFER, '--record'])
     const before = readFileSync(file, 'utf8')
@@ -145,7 +145,7 @@ describe('ccmcp play', () => {
     expect(recorded.stderr).toContain(`${file} was not changed\n`)
     expect(readFileSync(file, 'utf8')).toBe(before)
   })
-  it('writes down what came when something did not', async () => {
+  it('writes the received messages when a response is missing', async () => {
     writeFileSync(
       file,
       '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n> {"jsonrpc":"2.0","id":2,"method":"x"}\n',
@@ -174,36 +174,33 @@ describe('ccmcp play', () => {
       /pattern\.txt: This expected message is not JSON: \{nope/,
     ],
     ['.', undefined, /Cannot read .*: EISDIR/],
-  ])('refuses %s', async (name, content, problem) => {
+  ])('rejects %s', async (name, content, problem) => {
     if (content !== undefined) writeFileSync(join(folder, name), content)
     const { code, stdout, stderr } = await ccmcp(['play', join(folder, name), OFFER])
     expect(stderr).toMatch(problem)
     expect([code, stdout]).toEqual([2, ''])
   })
-  it.each([[['--record']], [[]]])(
-    'ends with Ctrl-C, and leaves the file alone: %j',
-    async (args) => {
-      const before =
-        '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {"jsonrpc":"2.0","id":1,"result":{}}\n'
-      writeFileSync(file, before)
-      const hang = `console.error('hanging'); process.stdin.resume()`
-      const child = new Child(CCMCP, [
-        'play',
-        file,
-        ...args,
-        '--verbose',
-        '--timeout',
-        '60',
-        '--',
-        process.execPath,
-        '-e',
-        hang,
-      ])
-      await child.said('hanging')
-      child.give('SIGINT')
-      await child.closed()
-      expect([child.code, child.stdout.toString()]).toEqual([130, ''])
-      expect(readFileSync(file, 'utf8')).toBe(before)
-    },
-  )
+  it.each([[['--record']], [[]]])('exits on Ctrl-C without changing the file: %j', async (args) => {
+    const before =
+      '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {"jsonrpc":"2.0","id":1,"result":{}}\n'
+    writeFileSync(file, before)
+    const hang = `console.error('hanging'); process.stdin.resume()`
+    const child = new Child(CCMCP, [
+      'play',
+      file,
+      ...args,
+      '--verbose',
+      '--timeout',
+      '60',
+      '--',
+      process.execPath,
+      '-e',
+      hang,
+    ])
+    await child.said('hanging')
+    child.give('SIGINT')
+    await child.closed()
+    expect([child.code, child.stdout.toString()]).toEqual([130, ''])
+    expect(readFileSync(file, 'utf8')).toBe(before)
+  })
 })

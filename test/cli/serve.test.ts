@@ -54,7 +54,7 @@ describe('the servers', () => {
     expect(stdout).toContain(`"name":"${tool}"`)
     expect([stderr, code]).toEqual(['', 0])
   })
-  it('takes in 1 MiB where its document says so, and more elsewhere', async () => {
+  it('accepts messages up to 1 MiB by default for ccmcp, and more for others', async () => {
     const long = lines(call(1, 'x', { text: 'x'.repeat(1_100_000) }))
     expect((await ccmcp([], long, quiet)).stdout).toContain('at most 1048576 are taken')
     expect((await ccmcp(['serve', 'text'], long, quiet)).stdout).toContain('-32002')
@@ -62,7 +62,7 @@ describe('the servers', () => {
       'at most 100 are taken',
     )
   })
-  it.runIf(process.platform === 'linux')('says in words why its files cannot be used', async () => {
+  it.runIf(process.platform === 'linux')('explains why its files are not usable', async () => {
     symlinkSync('loop', join(folder, 'loop'))
     for (const path of [join(folder, 'loop'), join(folder, 'x'.repeat(300)), '']) {
       const { code, stderr } = await ccmcp(['--persist', path])
@@ -82,7 +82,7 @@ describe('the servers', () => {
     )
     expect(child.code).toBe(2)
   })
-  it('takes several roots, by options or by a variable', async () => {
+  it('accepts several roots by options or a variable', async () => {
     for (const name of ['one', 'two']) {
       mkdirSync(join(folder, name))
       writeFileSync(join(folder, name, 'file'), `content of ${name}`)
@@ -105,7 +105,7 @@ describe('the servers', () => {
       expect(stdout).toContain('is outside of the directories of this server')
     }
   })
-  it('keeps its own files from the file tools', async () => {
+  it('protects its own files from the file tools', async () => {
     const log = join(folder, 'own.log')
     const { stdout } = await ccmcp(
       ['--root', folder, '--log-file', log],
@@ -113,7 +113,7 @@ describe('the servers', () => {
     )
     expect(stdout).toContain('belongs to the server itself')
   })
-  it('gives only the tools that are asked for', async () => {
+  it('offers only the selected tools', async () => {
     expect(await toolsOf('--tools', 'add,hello')).toEqual(['hello', 'add'])
     expect(await toolsOf('--exclude-tools=add')).not.toContain('add')
     expect(await toolsOf(OFFER, '--tools', 'sum', '--tools', 'fail')).toEqual(['sum', 'fail'])
@@ -122,7 +122,7 @@ describe('the servers', () => {
 })
 
 describe('variables', () => {
-  it('stand for options, which win', async () => {
+  it('set options, which take precedence', async () => {
     const env = { CCMCP_FRAMING: 'lines', CCMCP_LOG_LEVEL: 'error', CCMCP_TOOLS: 'add' }
     const { stdout } = await ccmcp([], lines(...HANDSHAKE, LIST), { env })
     expect([...stdout.matchAll(/"name":"(\w+)","description/g)].map(([, name]) => name)).toEqual([
@@ -134,13 +134,13 @@ describe('variables', () => {
       `Content-Length: ${pong(1).length}\r\n\r\n${pong(1)}`,
     )
   })
-  it('that one server has do not disturb the others', async () => {
+  it('of one server are ignored by the others', async () => {
     const { stdout, code } = await ccmcp(['serve', 'text'], lines(ping(1)), {
       env: { CCMCP_ROOT: '/nowhere', CCMCP_READ_ONLY: '1' },
     })
     expect([stdout, code]).toEqual([`${pong(1)}\n`, 0])
   })
-  it('with a slip in their names are told', async () => {
+  it('with a typo in their names are reported', async () => {
     const { stdout, stderr } = await ccmcp([], lines(ping(1)), {
       env: { CCMCP_FRAMMING: 'lines', CCMCP_WIRE: '' },
     })
@@ -149,7 +149,7 @@ describe('variables', () => {
     )
     expect(stdout).toBe(`${pong(1)}\n`)
   })
-  it('with wrong values are errors', async () => {
+  it('with invalid values are errors', async () => {
     const { stderr, code } = await ccmcp([], '', { env: { CCMCP_FRAMING: 'line' } })
     expect([stderr, code]).toEqual([
       'ccmcp: CCMCP_FRAMING: invalid value "line"; expected auto, lines, content-length; did you mean lines? (see "ccmcp --help")\n',
@@ -159,12 +159,12 @@ describe('variables', () => {
 })
 
 describe('--log-file', () => {
-  it.skipIf(process.platform !== 'linux')('may be full, and is no reason to end', async () => {
+  it.skipIf(process.platform !== 'linux')('may be full without stopping the server', async () => {
     const { stdout, code } = await ccmcp(['--log-file', '/dev/full'], lines(...HANDSHAKE))
     expect([stdout.includes('"protocolVersion"'), code]).toEqual([true, 0])
   })
 
-  it('takes the log lines, behind what is there', async () => {
+  it('appends the log lines', async () => {
     const path = join(folder, 'server.log')
     for (let i = 0; i < 2; i++) {
       const { stderr } = await ccmcp(['--log-file', path], lines(...HANDSHAKE))
@@ -202,7 +202,7 @@ describe('a module', () => {
   it.each([
     ['the launcher', ccmcp],
     ['npx', cli],
-  ])('that prints cannot break the stream, behind %s', async (_, run) => {
+  ])('that prints cannot corrupt the stream, with %s', async (_, run) => {
     const { stdout, stderr } = await run(
       ['serve', OFFER],
       lines(...HANDSHAKE, call(1, 'print')),
@@ -220,12 +220,12 @@ describe('a module', () => {
   it.each([
     ['the launcher', ccmcp],
     ['npx', cli],
-  ])('that serves by itself works behind %s too', async (_, run) => {
+  ])('that serves itself also works with %s', async (_, run) => {
     const code = `${SERVER}import { serveStdio } from ${JSON.stringify(pathToFileURL(`${ROOT}dist/stdio.js`).href)}\nconsole.log('loud')\nawait serveStdio(made('self'))`
     const { stdout, stderr } = await run(['serve', file('self.mjs', code)], lines(ping(1)))
     expect([stdout, stderr]).toEqual([`${pong(1)}\n`, expect.stringContaining('loud\n')])
   })
-  it('obeys the options of serve', async () => {
+  it('respects the options of serve', async () => {
     const args = [
       '--invalid-arguments',
       'protocol',
@@ -300,7 +300,7 @@ describe('a module', () => {
     ],
     ['data.json', '{}', 1, 'Cannot load '],
     ['notes.txt', 'hello', 2, 'is not a JavaScript module'],
-  ])('%s is refused', async (name, code, exitCode, message) => {
+  ])('%s is rejected', async (name, code, exitCode, message) => {
     for (const run of [ccmcp, cli]) {
       const outcome = await run(['serve', file(name, code)])
       expect(outcome).toMatchObject({
@@ -312,7 +312,7 @@ describe('a module', () => {
       expect(outcome.stderr).not.toContain('/dist/')
     }
   })
-  it('that is TypeScript is served, or it is said how', async () => {
+  it('that is TypeScript is served, or the error says how', async () => {
     const path = file(
       'typed.ts',
       `${SERVER}const name: string = 'typed'\nexport default made(name)`,
@@ -330,13 +330,13 @@ describe('a module', () => {
   it.each([
     ['is not there', 'missing.mjs', 'ENOENT: no such file or directory'],
     ['is a folder', 'sub', 'is not a file; pass the module that exports the server'],
-  ])('that %s is refused', async (_, name, message) => {
+  ])('that %s is rejected', async (_, name, message) => {
     mkdirSync(join(folder, 'sub'), { recursive: true })
     const { stderr, code } = await ccmcp(['serve', join(folder, name)])
     expect(stderr).toContain(message)
     expect(code).toBe(2)
   })
-  it.runIf(process.getuid?.() !== 0)('that may not be read is refused', async () => {
+  it.runIf(process.getuid?.() !== 0)('without read permission is rejected', async () => {
     const path = file('secret.mjs', SERVER)
     rmSync(path)
     writeFileSync(path, SERVER, { mode: 0o000 })
@@ -346,7 +346,7 @@ describe('a module', () => {
   })
 })
 
-describe('what cannot be served', () => {
+describe('invalid arguments of serve', () => {
   it.each([
     [['serve', 'gramar'], 'Unknown server "gramar"; did you mean grammar?'],
     [

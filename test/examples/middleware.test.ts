@@ -39,7 +39,7 @@ function serverWith(middleware: Middleware): Server {
   return server
 }
 
-it('there are five', () => {
+it('there are five examples', () => {
   expect(readdirSync(new URL('../../examples/middleware', import.meta.url))).toHaveLength(5)
 })
 
@@ -121,12 +121,12 @@ describe('authorisation', () => {
     await new Promise((resolve) => setImmediate(resolve))
     return answers[0]
   }
-  it('lets those pass who have the scope', async () => {
+  it('accepts callers with the scope', async () => {
     expect(await call({ id: 'ada', scopes: ['tools:small'] })).toMatchObject({
       result: { content: [{ text: 'ok' }] },
     })
   })
-  it('and nobody else', async () => {
+  it('rejects other callers', async () => {
     for (const principal of [undefined, { id: 'eve', scopes: [] }])
       expect(await call(principal)).toMatchObject({
         error: { code: 403, message: 'This tool needs the scope tools:small' },
