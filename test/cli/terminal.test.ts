@@ -141,18 +141,18 @@ describe('ccmcp list', () => {
 describe.each([['list'], ['call x']])('%s warns about invalid lines on stdout', (command) => {
   it('and shows them', async () => {
     const { stderr } = await ccmcp([...command.split(' '), ...node(server('lists'), 'noisy')])
-    const told = (line: string, reason: string) =>
+    const warning = (line: string, reason: string) =>
       `ccmcp: the server wrote a line to stdout that is not a protocol message: ${line} (${reason})\n`
     expect(stderr).toContain(
-      told('"Listening on stdio"', 'Parse error: unexpected "L" at position 0'),
+      warning('"Listening on stdio"', 'Parse error: unexpected "L" at position 0'),
     )
     expect(stderr).toContain(
-      told('"{\\"level\\":\\"info\\"}"', 'Invalid Request: "method" is missing'),
+      warning('"{\\"level\\":\\"info\\"}"', 'Invalid Request: "method" is missing'),
     )
     expect(stderr).toContain(
       'ccmcp: stdout is reserved for protocol messages; servers must log to stderr\n',
     )
-    expect(stderr.match(/no protocol message/g)).toHaveLength(5)
+    expect(stderr.match(/not a protocol message/g)).toHaveLength(5)
     expect(stderr).toContain('further such lines are not shown')
   })
 })

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { authorisation } from '../../examples/middleware/authorisation.mjs'
+import { authorization } from '../../examples/middleware/authorization.mjs'
 import { logging } from '../../examples/middleware/logging.mjs'
 import { rateLimit } from '../../examples/middleware/rate-limit.mjs'
 import { resultSize } from '../../examples/middleware/result-size.mjs'
@@ -98,9 +98,9 @@ describe.each(revisions.map(({ id }) => id))('%s', (revision) => {
   })
 })
 
-describe('authorisation', () => {
+describe('authorization', () => {
   const call = async (principal?: Principal) => {
-    const server = serverWith(authorisation({ small: 'tools:small' }))
+    const server = serverWith(authorization({ small: 'tools:small' }))
     const answers: { error?: object; result?: object }[] = []
     const meta = {
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -129,7 +129,7 @@ describe('authorisation', () => {
   it('rejects other callers', async () => {
     for (const principal of [undefined, { id: 'eve', scopes: [] }])
       expect(await call(principal)).toMatchObject({
-        error: { code: 403, message: 'This tool needs the scope tools:small' },
+        error: { code: 403, message: 'This tool requires the scope tools:small' },
       })
   })
 })
