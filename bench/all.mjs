@@ -1,4 +1,4 @@
-// Both benchmarks, one after the other: over stdio and over HTTP.
+// Runs both benchmarks: stdio and HTTP.
 //   npm run bench -- [--rounds 5] [--only ccmcp,sdk-2] …
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

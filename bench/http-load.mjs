@@ -1,5 +1,5 @@
-// An HTTP server under load, from this process. The bytes are made before, and
-// answers are told apart by their length only: the load is not what is measured.
+// Puts load on an HTTP server from this process. Requests are prebuilt and
+// responses are not parsed, so that the load generator is not measured.
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -23,7 +23,7 @@ const request = (port, method, name, params, headers = []) => {
   return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** One connection: sends a request when the answer to the last has come. */
+/** One connection; sends each request after the previous response. */
 class Line {
   #socket
   #waiting = Buffer.alloc(0)
@@ -82,7 +82,7 @@ export class HttpLoad {
     )
   }
 
-  /** Stateless calls over some connections: how many a second, how long one takes, and what it costs the server. */
+  /** Stateless calls over several connections: throughput, latency and CPU time of the server. */
   async calls(count, lines, legacy) {
     const headers = legacy ? ['MCP-Protocol-Version: 2025-11-25'] : []
     const bytes = request(
@@ -111,7 +111,7 @@ export class HttpLoad {
     const spent = this.#cpu() - cpu
     for (const line of all) line.end()
     const sample = String(answers.find(Boolean)?.body)
-    if (!sample.includes('"hello"')) throw new Error(`The server does not echo: ${sample}`)
+    if (!sample.includes('"hello"')) throw new Error(`Unexpected response: ${sample}`)
     times.sort((one, other) => one - other)
     return {
       perSecond: count / seconds,
@@ -121,7 +121,7 @@ export class HttpLoad {
     }
   }
 
-  /** Clients that shake hands: how many a second. */
+  /** Initialize handshakes per second. */
   async sessions(count, lines) {
     const hello =
       '"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}'
@@ -147,7 +147,7 @@ export class HttpLoad {
     return count / ((performance.now() - began) / 1000)
   }
 
-  /** Streams that are open and silent: kilobytes that each of them costs the server. */
+  /** Kilobytes of server memory per idle stream. */
   async streams(count) {
     const bytes = request(
       this.#port,
@@ -175,7 +175,7 @@ export class HttpLoad {
     return cost
   }
 
-  /** Megabytes that the server holds, now or at most. */
+  /** Current or peak memory of the server, in MB. */
   memory(peak) {
     const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8')
     return Number(new RegExp(`${peak ? 'VmHWM' : 'VmRSS'}:\\s+(\\d+)`).exec(status)?.[1]) / 1024
@@ -187,7 +187,7 @@ export class HttpLoad {
     return ended
   }
 
-  /** Seconds of processor time so far. */
+  /** CPU time so far, in seconds. */
   #cpu() {
     const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ')[1].split(' ')
     return (Number(fields[11]) + Number(fields[12])) / 100

@@ -1,5 +1,5 @@
-// ccmcp over HTTP beside a bare JSON echo and the official SDKs, in alternation:
-// medians, and what they are as a multiple of the bare echo.
+// Compares ccmcp over HTTP with a bare JSON echo and the official SDKs in
+// interleaved rounds; prints medians and ratios to the bare echo.
 //   node bench/http.mjs [--rounds 5] [--calls 20000] [--streams 10000] [--only ccmcp,bare]
 import { spawnSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { HttpLoad } from './http-load.mjs'
 
 const here = dirname(fileURLToPath(import.meta.url))
 const { values } = parseArgs({
-  strict: false, // the other benchmark has options of its own
+  strict: false, // ignore the options of the other benchmark
   options: {
     rounds: { type: 'string', default: '5' },
     calls: { type: 'string', default: '20000' },
@@ -58,7 +58,7 @@ async function measure(name, last) {
   await load.open(join(here, 'servers', `http-${name}.mjs`))
   const legacy = name === 'sdk-1'
   const row = {}
-  await load.calls(calls / 2, LINES, legacy) // to warm up
+  await load.calls(calls / 2, LINES, legacy) // warm-up
   const { perSecond, p50, p99, cpu } = await load.calls(calls, LINES, legacy)
   Object.assign(row, {
     'calls a second': perSecond,

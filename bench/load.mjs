@@ -1,5 +1,5 @@
-// One server under load. The load must not be what is measured: its bytes are
-// made before, and answers are counted by their newlines, not parsed.
+// Puts load on one stdio server. Requests are prebuilt and responses are counted
+// by newlines, not parsed, so that the load generator is not measured.
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
@@ -21,7 +21,7 @@ export class Load {
 
   constructor(file) {
     const env = { ...process.env }
-    // On some runtimes this alone adds 50 ms to every start.
+    // On Node 20 this adds 50 ms to every start.
     delete env.NODE_EXTRA_CA_CERTS
     this.started = performance.now()
     this.#child = spawn(process.execPath, [file], { stdio: ['pipe', 'pipe', 'ignore'], env })
@@ -35,7 +35,7 @@ export class Load {
     this.exited = new Promise((resolve) => this.#child.on('exit', resolve))
   }
 
-  /** Writes and waits for a number of answers; undefined if they do not all come in time. */
+  /** Writes and waits for a number of responses; undefined on timeout. */
   async #send(bytes, answers, seconds = 60) {
     const target = this.#seen + answers
     let timer
@@ -53,7 +53,7 @@ export class Load {
     return ok ? performance.now() - began : undefined
   }
 
-  /** Milliseconds from the spawn to the first answer, and to the answer of the first call. */
+  /** Milliseconds from spawning to the first response, and to the response to the first call. */
   async open() {
     await this.#send(INITIALIZE, 1)
     const first = performance.now() - this.started
@@ -61,7 +61,7 @@ export class Load {
     return { first, firstCall: performance.now() - this.started }
   }
 
-  /** Many calls in one go: calls a second, and the server's own CPU microseconds for each. */
+  /** Pipelined calls: calls per second, and the server's CPU time per call in microseconds. */
   async pipelined(count) {
     const bytes = Buffer.from(
       Array.from({ length: count }, (_, i) => call(++this.#id, `hello number ${i}`)).join(''),
@@ -72,14 +72,14 @@ export class Load {
     return { perSecond: (count / spent) * 1000, cpu: ((this.#cpu() - before) * 1000) / count }
   }
 
-  /** One call after the other: the milliseconds of each, sorted. */
+  /** Sequential calls: their latencies in milliseconds, sorted. */
   async pingPong(count) {
     const times = []
     for (let i = 0; i < count; i++) times.push(await this.#send(call(++this.#id, 'hi'), 1))
     return times.sort((one, other) => one - other)
   }
 
-  /** Calls of which so many are always under way. */
+  /** Calls with a fixed number in flight. */
   async inFlight(count, width) {
     const messages = Array.from({ length: count }, (_, i) => call(++this.#id, `hello number ${i}`))
     const first = this.#seen
@@ -99,7 +99,7 @@ export class Load {
     this.#wanted = Infinity
   }
 
-  /** Milliseconds for a message of that many bytes there and back. */
+  /** Round-trip time of a message of that many bytes, in milliseconds. */
   async large(bytes) {
     const message = Buffer.from(call(++this.#id, 'x'.repeat(bytes)))
     const before = this.#bytes
@@ -107,13 +107,13 @@ export class Load {
     return spent === undefined || this.#bytes - before < bytes ? undefined : spent
   }
 
-  /** Megabytes of memory: now, or at its highest. */
+  /** Current or peak memory, in MB. */
   memory(peak) {
     const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8')
     return Number((peak ? /VmHWM:\s+(\d+)/ : /VmRSS:\s+(\d+)/).exec(status)?.[1]) / 1024
   }
 
-  /** Milliseconds of CPU time. */
+  /** CPU time in milliseconds. */
   #cpu() {
     const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ')[1].split(' ')
     return (Number(fields[11]) + Number(fields[12])) * 10

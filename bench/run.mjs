@@ -1,5 +1,5 @@
-// Runs ccmcp, the bare loop and the peers side by side, in alternation, and
-// prints medians and what they are as a multiple of the bare loop.
+// Compares ccmcp with the bare loop and other implementations in interleaved
+// rounds; prints medians and ratios to the bare loop.
 //   node bench/run.mjs [--rounds 7] [--calls 50000] [--only ccmcp,bare] [--markdown]
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { Load } from './load.mjs'
 const here = dirname(fileURLToPath(import.meta.url))
 const root = dirname(here)
 const { values } = parseArgs({
-  strict: false, // the other benchmark has options of its own
+  strict: false, // ignore the options of the other benchmark
   options: {
     rounds: { type: 'string', default: '7' },
     calls: { type: 'string', default: '50000' },
@@ -61,7 +61,7 @@ function prepare() {
 async function measure(name) {
   const file = join(here, 'servers', `${name}.mjs`)
   const row = {}
-  // A start is short and easily disturbed: several, and the median.
+  // Starts are short and noisy: take the median of several.
   const starts = []
   for (let i = 0; i < 5; i++) {
     const short = new Load(file)
@@ -73,18 +73,18 @@ async function measure(name) {
   const load = new Load(file)
   await load.open()
   row['memory at start, MB'] = load.memory(false)
-  await load.pipelined(Math.floor(calls / 5)) // the first calls warm the server up
+  await load.pipelined(Math.floor(calls / 5)) // warm up the server
   const pipelined = await load.pipelined(calls)
   row['calls a second'] = pipelined?.perSecond
   row['CPU a call, µs'] = pipelined?.cpu
-  await load.pingPong(4000) // and this warms up the load itself
+  await load.pingPong(4000) // warm up the load generator
   const times = await load.pingPong(4000)
   row['ping-pong p50, ms'] = times[Math.floor(times.length * 0.5)]
   row['ping-pong p99, ms'] = times[Math.floor(times.length * 0.99)]
   row['peak memory under calls, MB'] = load.memory(true)
   await load.close()
   await warmUp(file, row)
-  // A fresh process, so that the size of one message does not change the figures above.
+  // In a new process, so that large messages do not affect the figures above.
   const large = new Load(file)
   await large.open()
   await large.large(2 ** 20)
@@ -100,7 +100,7 @@ async function measure(name) {
   return row
 }
 
-/** What a fresh process does before V8 has compiled its code, and how much memory it takes under a steady load. */
+/** Latency in a new process before V8 has compiled the code, and memory under steady load. */
 async function warmUp(file, row) {
   const cold = new Load(file)
   await cold.open()
@@ -116,7 +116,7 @@ async function warmUp(file, row) {
   await busy.close()
 }
 
-/** Packages and megabytes of a fresh install. */
+/** Number of packages and size of a fresh install, in MB. */
 function install(name) {
   const packages = SUBJECTS[name]
   if (packages.length === 0) return {}
@@ -198,7 +198,7 @@ function show(table) {
 }
 
 prepare()
-// The load must not warm up while the first server is measured.
+// Warm up the load generator before the first server is measured.
 const rehearsal = new Load(join(here, 'servers', 'bare.mjs'))
 await rehearsal.open()
 await rehearsal.pingPong(4000)

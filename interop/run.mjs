@@ -1,8 +1,8 @@
-// Strangers' tests: our server against foreign clients, our client against foreign and misbehaving servers.
-// Installs what it needs first; from then on everything goes over stdio, without a network.
+// Interoperability tests: our server with other clients, our client with other and misbehaving servers.
+// Installs them first; the checks themselves use stdio and loopback only.
 //
-//   node interop/run.mjs [words]     only the checks whose name has all of the words
-//   node interop/run.mjs --heavy     also with hosts of several hundred megabytes
+//   node interop/run.mjs [words]     only the checks whose names contain all words
+//   node interop/run.mjs --heavy     also hosts of several hundred megabytes
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -13,7 +13,7 @@ const DEADLINE = 90_000
 const LONGEST = 600
 
 function run(command, args, cwd) {
-  // npm is a .cmd file on Windows, which only a shell can start.
+  // On Windows npm is a .cmd file, which requires a shell.
   const { status } = spawnSync(command, args, {
     cwd,
     stdio: ['ignore', 2, 2],
@@ -116,5 +116,5 @@ async function tryOut(name, check) {
 for (const [name, check] of checks) await tryOut(name, check)
 const skips = count.skip === 0 ? '' : `, ${count.skip} skipped`
 process.stdout.write(`${count.ok} passed, ${count.FAIL} failed${skips}\n`)
-// What a check that ran out of time has left open must not keep this process.
+// Handles of a check that timed out must not keep this process alive.
 process.exit(count.FAIL === 0 ? 0 : 1)

@@ -1,4 +1,4 @@
-// Our server for foreign clients, on the built package. What happens in it is told on stderr.
+// Our server for other clients, on the built package. Logs its events to stderr.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ToolError, createServer, tool } from '../dist/index.js'
 import { listen } from '../dist/http.js'
@@ -59,7 +59,7 @@ const tools = [
 
 const server = createServer({ name: 'interop', version: '1.0.0', tools })
 if (process.argv[2] === 'http') {
-  // It ends with its stdin, as on stdio.
+  // Exits at the end of stdin, as on stdio.
   const listening = await listen(server, { port: 0 })
   console.error(`serving ${listening.url}`)
   process.stdin.resume().on('end', () => void listening.close(100))

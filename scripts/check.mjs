@@ -1,5 +1,4 @@
-// Everything that is checked without running the product: types, lint, format,
-// unused code, and the package as others will see it.
+// Static checks: types, lint, format, unused code, and the published package.
 import { spawnSync } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'

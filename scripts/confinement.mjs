@@ -1,4 +1,4 @@
-// Tries for longer than the test suite does to get out of the root of the file tools.
+// Runs the confinement tests of the file tools for a minute (CONFINEMENT_SECONDS).
 import { spawnSync } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'

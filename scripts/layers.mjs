@@ -39,5 +39,7 @@ export const MAY_USE_NODE =
 export const CHUNKS = {
   core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|protocol|schema)\/|server\/(?!asking)|transports\/(?!http|memory|stdio-(?:client|diagnosis|isolated))|(?:index|stdio|serving|runtime|version)\.ts)/,
   options: /^cli\/(?:options|command|servers|settings)\.ts/,
+  // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
+  'default-server': /^cli\/default-server\.ts/,
   connecting: /^(?:client\/|client\.ts|transports\/stdio-(?:client|diagnosis))/,
 }

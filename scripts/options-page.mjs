@@ -1,19 +1,23 @@
-// Prints docs/options.md from the sources: every option, with the words that
-// stand over it there. `node scripts/options-page.mjs > docs/options.md`
+// Generates docs/options.md from the comments of the options in the sources:
+//   node scripts/options-page.mjs > docs/options.md
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Titles, what is said below, and the interfaces whose members are listed: file and name. */
+/** Title, introduction, and the interfaces to list: file, name and members to omit. */
 const SECTIONS = [
   [
     'createServer(options)',
-    'From `ccmcp`. What a server is; see [features](features.md).',
+    'From `ccmcp`; see [features](features.md).',
     [['server/server.ts', 'ServerOptions']],
   ],
-  ['state', 'Of `createServer`: see [asking](asking.md).', [['server/ask.ts', 'StateOptions']]],
+  [
+    'state',
+    'The `state` option of `createServer`; see [asking](asking.md).',
+    [['server/ask.ts', 'StateOptions']],
+  ],
   [
     'tool(definition)',
     'See [tools](tools.md).',
@@ -40,8 +44,8 @@ const SECTIONS = [
     ],
   ],
   [
-    'an argument of a prompt',
-    'In `arguments`, by its name.',
+    'arguments of a prompt',
+    'The values of `arguments`, by name.',
     [['server/define.ts', 'PromptArgument']],
   ],
   ['call', 'The second argument of every handler.', [['server/call.ts', 'Call']]],
@@ -55,7 +59,7 @@ const SECTIONS = [
   ],
   [
     'serve(server, options)',
-    'From `ccmcp/stdio`: the same on streams of your own.',
+    'From `ccmcp/stdio`: the same on streams you provide.',
     [
       ['stdio.ts', 'ServeOptions'],
       ['serving.ts', 'ServingOptions'],
@@ -63,7 +67,7 @@ const SECTIONS = [
   ],
   [
     'listen(server, options)',
-    'From `ccmcp/http`: see [HTTP](http.md). It also takes all that `httpHandler` takes.',
+    'From `ccmcp/http`: see [HTTP](http.md). It also takes the options of `httpHandler`.',
     [['http.ts', 'ListenOptions']],
   ],
   [
@@ -76,10 +80,14 @@ const SECTIONS = [
   ],
   [
     'nodeHandler(server, options)',
-    'From `ccmcp/http`: within Express, Fastify or `node:http`. It takes what `httpHandler` takes.',
+    'From `ccmcp/http`, for Express, Fastify or `node:http`. It takes the options of `httpHandler`.',
     [['http.ts', 'HttpHandlerOptions']],
   ],
-  ['limits', 'Of `listen`, `httpHandler` and `nodeHandler`.', [['http-endpoint.ts', 'HttpLimits']]],
+  [
+    'limits',
+    'The `limits` option of `listen`, `httpHandler` and `nodeHandler`.',
+    [['http-endpoint.ts', 'HttpLimits']],
+  ],
   [
     'new MemorySessionStore(options)',
     'From `ccmcp/http`: see [deploying](deploying.md).',
@@ -111,22 +119,22 @@ const SECTIONS = [
   ],
   [
     'memory(server, options)',
-    'From `ccmcp/client`: a server of this same process. See [testing](testing.md).',
+    'From `ccmcp/client`: a server in the same process. See [testing](testing.md).',
     [['client.ts', 'MemoryOptions']],
   ],
   [
     'callTool(name, args, options)',
-    'And every other request of a client.',
+    'These options apply to every request of a client.',
     [['client/session.ts', 'CallOptions']],
   ],
 ]
 
-/** The members of an interface: name, type and the comment over it, which also speaks for those that follow without one. */
+/** The members of an interface: name, type and comment. A comment also applies to the following members without one. */
 function membersOf(file, name) {
   const source = readFileSync(join(root, 'src', file), 'utf8')
   const start = new RegExp(`^(?:export )?interface ${name}\\b[^{]*\\{\\n`, 'm').exec(source)
   if (start === null) throw new Error(`${file} has no interface ${name}`)
-  // A member that takes several lines is joined into one.
+  // Join members that span several lines.
   const body = source
     .slice(start.index + start[0].length, source.indexOf('\n}', start.index))
     .replace(/,?\n {4,}/g, ' ')
@@ -163,18 +171,18 @@ function section([title, below, interfaces]) {
   const lines = [...rows.values()].map(({ name, required, method, type, comment }) => {
     if (comment === '') throw new Error(`${name} of ${title} has no comment`)
     const shown = method || type.includes('=>') ? `\`${name}(…)\`` : `\`${name}\``
-    // Names of types say nothing here.
+    // Type names are not shown.
     const kind = /^(?:readonly )?(?:string|number|boolean|'[^']*')[^<{]*$/.test(type)
       ? `\`${cell(type)}\``
       : ''
-    return `| ${shown}${required && title !== 'call' ? ' (needed)' : ''} | ${kind} | ${cell(comment)} |`
+    return `| ${shown}${required && title !== 'call' ? ' (required)' : ''} | ${kind} | ${cell(comment)} |`
   })
   return `## ${title}\n\n${below}\n\n| | | |\n|---|---|---|\n${lines.join('\n')}\n`
 }
 
 export function optionsPage() {
   const head =
-    '# Every option\n\nWhat is not needed may be left out. An option that is not here is refused, with the name that was probably meant; definitions may have members of their own.\n'
+    '# Options\n\nOptions are optional unless marked as required. Unknown options are rejected with a suggestion; definitions may have additional members.\n'
   return [head, ...SECTIONS.map(section)].join('\n')
 }
 

@@ -1,5 +1,5 @@
 // Runs the test suite on other versions of Node, and a smoke test of the built package on Bun and Deno.
-// The runtimes come from npm and are kept in .runtimes/.
+// Installs the runtimes from npm into .runtimes/.
 //
 //   node scripts/runtimes.mjs [name …]     for example: node-24 bun
 import { spawnSync } from 'node:child_process'
@@ -30,7 +30,7 @@ function run(command, args, options = {}) {
   return { ok: status === 0, output: `${stdout ?? ''}${stderr ?? ''}${error?.message ?? ''}` }
 }
 
-/** The folder that holds the runtime's executable. */
+/** Installs the runtime and returns the directory of its executable. */
 function install({ name, pkg, version }) {
   const folder = join(cache, `${name}-${version}`)
   const bin = join(folder, 'node_modules', '.bin')
@@ -50,7 +50,7 @@ function install({ name, pkg, version }) {
   return bin
 }
 
-/** The whole test suite; child processes called `node` are this version, too. */
+/** The whole test suite; child processes also use this version of `node`. */
 function suite({ bin }) {
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` }
@@ -67,7 +67,7 @@ const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !RUNTIMES.some((runtime) => runtime.name === name))
 if (unknown.length > 0) {
   process.stderr.write(
-    `Unknown runtime: ${unknown.join(', ')}; known are ${RUNTIMES.map(({ name }) => name).join(', ')}\n`,
+    `Unknown runtime: ${unknown.join(', ')}; expected ${RUNTIMES.map(({ name }) => name).join(', ')}\n`,
   )
   process.exit(2)
 }

@@ -1,13 +1,11 @@
-// Makes a checkout ready to run: installs and builds where that is needed, and
-// does nothing where it is not. Needs only Node and npm. All output goes to
-// stderr and stdin stays closed: this may run in front of a server whose stdin
-// and stdout are the wire.
+// Prepares a checkout: installs and builds if necessary. Requires only Node and
+// npm. All output goes to stderr and stdin is not read, since this may run before
+// a server that uses stdin and stdout for the protocol.
 //
-// Two hosts may start this at the same moment, and a host may kill it at any
-// moment. So one process works under a lock that names it and what it has
-// started, which may outlive it; the others wait, and a lock whose owners are
-// dead is taken over. Installing and building are safe to
-// repeat; dist/ is renamed into place when it is whole.
+// Hosts may start this concurrently and kill it at any time. One process works
+// under a lock file with its id and that of its child, which may outlive it; the
+// others wait. A lock whose owners are dead is removed. Installing and building
+// can be repeated safely; dist/ is renamed into place when it is complete.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -28,7 +26,7 @@ const lock = join(root, '.build-lock')
 const installed = join(root, 'node_modules', '.ccmcp-installed')
 const built = join(root, 'dist', '.built')
 
-/** The newest change among the files that a result is made from. */
+/** The newest modification time of the source files. */
 function newest(paths) {
   let time = 0
   for (const path of paths) {
@@ -53,7 +51,7 @@ const needsBuild = () =>
 
 async function run(command, args) {
   const failed = (reason) => new Error(`"${command} ${args.join(' ')}" failed${reason}`)
-  // npm is a .cmd file on Windows, which only a shell can start.
+  // On Windows npm is a .cmd file, which requires a shell.
   const child = spawn(command, args, {
     cwd: root,
     stdio: ['ignore', 2, 2],
@@ -79,12 +77,12 @@ function isAlive(pid) {
   }
 }
 
-/** Takes the lock: undefined. Otherwise says who has it; 0 where its owner was dead and it is free again. */
+/** Returns undefined if the lock was acquired, the id of its owner if not, and 0 if a dead owner's lock was removed. */
 function tryLock() {
   const mine = `${lock}.${process.pid}`
   writeFileSync(mine, String(process.pid))
   try {
-    linkSync(mine, lock) // a link appears whole or not at all
+    linkSync(mine, lock) // atomic
     return undefined
   } catch (error) {
     if (error.code !== 'EEXIST') throw error
@@ -97,7 +95,7 @@ function tryLock() {
 function ownerOf(path) {
   try {
     const owners = readFileSync(path, 'utf8').split(' ').map(Number)
-    // A number may be in use again, by somebody else: no build takes that long.
+    // No build takes that long; the process id may have been reused.
     const old = Date.now() - statSync(path).mtimeMs > 10 * 60_000
     return old ? undefined : owners.find((pid) => pid > 0 && isAlive(pid))
   } catch (error) {
@@ -107,15 +105,15 @@ function ownerOf(path) {
 }
 
 function breakLock() {
-  const taken = `${lock}.dead.${process.pid}`
+  const removed = `${lock}.dead.${process.pid}`
   try {
-    renameSync(lock, taken)
-    // Somebody else may have broken it first and locked anew: then it goes back.
-    if (ownerOf(taken) !== undefined) linkSync(taken, lock)
+    renameSync(lock, removed)
+    // If another process has removed and acquired the lock meanwhile, restore it.
+    if (ownerOf(removed) !== undefined) linkSync(removed, lock)
   } catch (error) {
     if (error.code !== 'ENOENT' && error.code !== 'EEXIST') throw error
   }
-  rmSync(taken, { force: true })
+  rmSync(removed, { force: true })
   return 0
 }
 
@@ -155,8 +153,8 @@ try {
 } catch (error) {
   const readOnly = error.code === 'EROFS' || error.code === 'EACCES' || error.code === 'EPERM'
   const advice = readOnly
-    ? `this folder cannot be written; run "npm run setup" in ${root} as a user who may, then start again`
+    ? `this directory is not writable; run "npm run setup" in ${root} as a user with write permission, then start again`
     : error.message
-  process.stderr.write(`ccmcp: not ready: ${advice}\n`)
+  process.stderr.write(`ccmcp: setup failed: ${advice}\n`)
   process.exitCode = 1
 }

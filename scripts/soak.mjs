@@ -1,6 +1,6 @@
-// A server over HTTP under mixed load for a while, by clients that behave, that
-// break off, and that vanish. At the end its memory, its open handles and its
-// sessions must be where they were.
+// Soak test: an HTTP server under mixed load from clients that behave, abort
+// requests, and disconnect. Afterwards memory, open handles and sessions must be
+// back to where they were.
 //
 //   node scripts/soak.mjs [--seconds 120] [--clients 48]
 import { fork } from 'node:child_process'
@@ -80,8 +80,8 @@ async function serve() {
   process.send(listening.url)
 }
 
-/** Sends a request; `cut` breaks it off after so many milliseconds. */
-function send(url, { method = 'POST', headers = {}, body, cut, read = true }) {
+/** Sends a request; `abortAfter` aborts it after that many milliseconds. */
+function send(url, { method = 'POST', headers = {}, body, abortAfter, read = true }) {
   return new Promise((resolve) => {
     const request = httpRequest(url, { method, headers, agent: false }, (response) => {
       let text = ''
@@ -95,11 +95,11 @@ function send(url, { method = 'POST', headers = {}, body, cut, read = true }) {
     })
     request.on('error', () => resolve({ status: 0, headers: {}, text: '' }))
     request.end(body)
-    if (cut !== undefined) setTimeout(() => request.destroy(), cut)
+    if (abortAfter !== undefined) setTimeout(() => request.destroy(), abortAfter)
   })
 }
 
-const modern = (method, params, more = {}) => ({
+const statelessRequest = (method, params, more = {}) => ({
   headers: {
     ...POST,
     'mcp-protocol-version': '2026-07-28',
@@ -130,9 +130,9 @@ async function session(url, end) {
   const listening = send(url, {
     method: 'GET',
     headers: { ...headers, accept: 'text/event-stream' },
-    cut: 50 + Math.random() * 100,
+    abortAfter: 50 + Math.random() * 100,
   })
-  const call = (name, cut) =>
+  const call = (name, abortAfter) =>
     send(url, {
       headers,
       body: JSON.stringify({
@@ -141,14 +141,14 @@ async function session(url, end) {
         method: 'tools/call',
         params: { name, arguments: {}, _meta: { progressToken: 1 } },
       }),
-      ...(cut && { cut }),
+      ...(abortAfter && { abortAfter }),
     })
   await call('echo')
   await call('slow', Math.random() < 0.5 ? 20 : undefined)
   await send(url, {
     method: 'GET',
     headers: { ...headers, accept: 'text/event-stream', 'last-event-id': '0p.0' },
-    cut: 100,
+    abortAfter: 100,
   })
   await listening
   if (end) await send(url, { method: 'DELETE', headers })
@@ -159,21 +159,22 @@ const KINDS = [
     for (let i = 0; i < 20; i++) {
       const { text } = await send(
         url,
-        modern('tools/call', { name: 'echo', arguments: { text: `t${i}` } }),
+        statelessRequest('tools/call', { name: 'echo', arguments: { text: `t${i}` } }),
       )
-      if (!text.includes(`t${i}`)) throw new Error(`an echo came back as ${text}`)
+      if (!text.includes(`t${i}`)) throw new Error(`unexpected echo response: ${text}`)
     }
   },
-  (url) => send(url, modern('tools/call', { name: 'slow' })),
-  (url) => send(url, modern('tools/call', { name: 'slow' }, { cut: 15 })),
-  (url) => send(url, modern('tools/call', { name: 'big' }, { read: false, cut: 50 })),
+  (url) => send(url, statelessRequest('tools/call', { name: 'slow' })),
+  (url) => send(url, statelessRequest('tools/call', { name: 'slow' }, { abortAfter: 15 })),
+  (url) =>
+    send(url, statelessRequest('tools/call', { name: 'big' }, { read: false, abortAfter: 50 })),
   (url) =>
     send(
       url,
-      modern(
+      statelessRequest(
         'subscriptions/listen',
         { notifications: { toolsListChanged: true } },
-        { cut: Math.random() * 300 },
+        { abortAfter: Math.random() * 300 },
       ),
     ),
   (url) => session(url, true),
@@ -217,16 +218,16 @@ async function main() {
   const next = () => new Promise((resolve) => child.once('message', resolve))
   const url = await next()
   const measure = async () => {
-    // Until the last of the sessions that nobody has ended is given up.
+    // Wait until the last idle session has expired.
     await sleep(3 * IDLE + 500)
     child.send('measure')
     return next()
   }
   const show = (when, { heap, rss, handles, sessions, open, replay }) =>
     console.log(
-      `${when}: heap ${heap.toFixed(1)} MB, rss ${rss.toFixed(0)} MB, handles ${handles}, sessions ${sessions}, open ${open}, kept ${replay}`,
+      `${when}: heap ${heap.toFixed(1)} MB, rss ${rss.toFixed(0)} MB, handles ${handles}, sessions ${sessions}, open ${open}, stored events ${replay}`,
     )
-  await load(url, Math.min(10, Number(values.seconds) / 4), Number(values.clients)) // what is made once has been made
+  await load(url, Math.min(10, Number(values.seconds) / 4), Number(values.clients)) // warm-up
   const before = await measure()
   show('before', before)
   const count = await load(url, Number(values.seconds), Number(values.clients))
@@ -237,10 +238,10 @@ async function main() {
   child.send('end')
   const code = await exited
   const problems = []
-  if (code !== 0) problems.push(`the server ended with ${code}`)
+  if (code !== 0) problems.push(`the server exited with code ${code}`)
   if (after.sessions !== 0 || after.open !== 0 || after.replay !== 0)
-    problems.push('something is left open')
-  if (after.handles > before.handles) problems.push('there are more handles than before')
+    problems.push('sessions, streams or events are left')
+  if (after.handles > before.handles) problems.push('the number of handles has grown')
   if (after.heap > before.heap + 5) problems.push('the heap has grown')
   for (const problem of problems) console.log(`FAILED ${problem}`)
   console.log(problems.length === 0 ? 'soak: passed' : 'soak: failed')

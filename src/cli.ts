@@ -1,2 +1,2 @@
 #!/usr/bin/env node
-import './cli/main.js'
+import './cli/start.js'

@@ -1,5 +1,5 @@
-// The floor: an echo server by hand. No validation, no errors, no limits, but
-// linear also for large messages.
+// The baseline: a minimal echo server without validation, errors or limits.
+// Linear time also for large messages.
 const answer = ({ id, method, params }) => {
   if (id === undefined) return ''
   let result = {}

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-// What 'ccmcp' and 'ccmcp/stdio' are.
+// The file behind 'ccmcp' and 'ccmcp/stdio'.
 import { createServer, serveStdio, tool } from '../../dist/core.js'
 
 const echo = tool({

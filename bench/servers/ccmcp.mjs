@@ -1,4 +1,4 @@
-// What 'ccmcp' and 'ccmcp/stdio' are.
+// The file behind 'ccmcp' and 'ccmcp/stdio'.
 import { createServer, serveStdio, tool } from '../../dist/core.js'
 
 const input = { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] }

@@ -1,4 +1,4 @@
-// The floor over HTTP: a JSON echo on node:http. No validation, no errors, no limits.
+// The HTTP baseline: a JSON echo on node:http without validation, errors or limits.
 import { createServer } from 'node:http'
 
 const server = createServer((request, response) => {

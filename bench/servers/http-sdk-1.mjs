@@ -1,4 +1,4 @@
-// Without sessions, as its documentation has it: a server and a transport for each request.
+// Stateless, as in its documentation: a server and a transport per request.
 import { createServer } from 'node:http'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'

@@ -1,4 +1,4 @@
-// MCP within an Express application, version 4 or 5.
+// MCP in an Express application (version 4 or 5).
 import express from 'express'
 import { createServer, tool } from 'ccmcp'
 import { nodeHandler } from 'ccmcp/http'
@@ -10,7 +10,7 @@ const hello = tool({
 const mcp = nodeHandler(createServer({ name: 'greeter', version: '1.0.0', tools: [hello] }))
 
 const app = express()
-// In front of express.json(): messages are read as they were sent, and errors are answered as MCP clients expect them.
+// Before express.json(), so that the handler reads the raw body and responds to parse errors as MCP requires.
 app.all('/mcp', mcp)
 app.use(express.json())
 app.get('/', (_, res) => res.send('The application itself'))

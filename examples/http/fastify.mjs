@@ -1,4 +1,4 @@
-// MCP within a Fastify application.
+// MCP in a Fastify application.
 import Fastify from 'fastify'
 import { createServer, tool } from 'ccmcp'
 import { nodeHandler } from 'ccmcp/http'
@@ -11,7 +11,7 @@ const mcp = nodeHandler(createServer({ name: 'greeter', version: '1.0.0', tools:
 
 const app = Fastify()
 app.register(async (scope) => {
-  // Here alone, bodies are left unread: messages are read as they were sent.
+  // Disable body parsing in this scope, so that the handler reads the raw body.
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
   scope.all('/mcp', (request, reply) => {

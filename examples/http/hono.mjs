@@ -1,4 +1,4 @@
-// MCP within a Hono application, here on Node; httpHandler runs wherever Hono does.
+// MCP in a Hono application, here on Node; httpHandler runs wherever Hono does.
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import { createServer, tool } from 'ccmcp'

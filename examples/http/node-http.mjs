@@ -1,4 +1,4 @@
-// MCP within a server of node:http: the paths that are not ours are served by other code.
+// MCP in a node:http server; other paths are served by other code.
 import { createServer as createHttpServer } from 'node:http'
 import { createServer, tool } from 'ccmcp'
 import { nodeHandler } from 'ccmcp/http'
@@ -21,7 +21,7 @@ http.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () =>
 )
 
 process.once('SIGTERM', async () => {
-  http.close() // takes no new connections
-  await mcp.close() // ends sessions and streams, and waits for calls under way
+  http.close() // stops accepting connections
+  await mcp.close() // ends sessions and streams, and waits for calls in flight
   http.closeIdleConnections()
 })

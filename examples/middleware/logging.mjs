@@ -1,7 +1,7 @@
 // @ts-check
 
 /**
- * Writes a line about each request: what it was, whose, and how it ended.
+ * Logs each request: method, caller and outcome.
  * @param {(line: string) => void} write
  * @returns {import('ccmcp').Middleware}
  */

@@ -2,7 +2,7 @@
 import { RpcError } from 'ccmcp'
 
 /**
- * Lets each caller make so many requests a minute.
+ * Limits the requests per minute of each caller.
  * @param {number} perMinute
  * @param {() => number} [now]
  * @returns {import('ccmcp').Middleware}

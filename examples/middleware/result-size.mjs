@@ -2,9 +2,9 @@
 import { RpcError } from 'ccmcp'
 
 /**
- * Refuses results that are larger than a client should be sent. A model is told
- * what to do about it. (To send the beginning of a result, and a link to the
- * whole of it, give the tool a `maxResult`.)
+ * Replaces results that are too large with an error that tells the model what to
+ * do. (To send a truncated result with a link to all of it, use the tool's
+ * `maxResult` option.)
  * @param {number} maxBytes
  * @returns {import('ccmcp').Middleware}
  */

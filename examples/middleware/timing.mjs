@@ -1,7 +1,7 @@
 // @ts-check
 
 /**
- * Measures each method, also those that fail.
+ * Measures the duration of each request, including failed ones.
  * @param {(method: string, milliseconds: number) => void} record
  * @returns {import('ccmcp').Middleware}
  */

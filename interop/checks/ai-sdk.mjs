@@ -1,5 +1,5 @@
-// The client of the AI SDK against our server. A program of its own, as it needs a newer Node than the rest.
-// The first argument is the Node that runs the server. Prints what worked and what did not, as JSON.
+// The AI SDK client with our server. A separate program, since it requires a newer Node.
+// The first argument is the Node that runs the server. Prints the results as JSON.
 import assert from 'node:assert/strict'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { createMCPClient } from '@ai-sdk/mcp'
@@ -62,8 +62,8 @@ async function run(node) {
     const error = await rejection(client.callTool({ name: 'nope', arguments: {} }))
     assert.match(error.message, /Unknown tool: nope/)
   })
-  // This client tells the server nothing: only that it goes on is seen.
-  await t.step('cancel (not told)', async () => {
+  // This client does not send notifications/cancelled; only test that the connection stays usable.
+  await t.step('cancel (not sent)', async () => {
     const controller = new AbortController()
     const pending = rejection(
       client.callTool({ name: 'wait', arguments: {}, options: { signal: controller.signal } }),
@@ -74,7 +74,7 @@ async function run(node) {
     await client.callTool({ name: 'echo', arguments: { message: 'still here' } })
   })
   await t.step('close', async () => {
-    assert.deepEqual(problems, []) // afterwards it complains about the answer to the call that it gave up
+    assert.deepEqual(problems, []) // it later reports the response to the cancelled call as an error
     await client.close()
     await t.gone()
   })

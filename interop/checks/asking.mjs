@@ -1,5 +1,5 @@
-// The official clients are asked by our server: by its own requests in the era of handshakes, by results that
-// they retry since.
+// Our server asks the official clients: by requests in handshake revisions, by input_required results
+// in stateless ones.
 import assert from 'node:assert/strict'
 import { Client as Client2 } from '@modelcontextprotocol/client'
 import { StdioClientTransport as Transport2 } from '@modelcontextprotocol/client/stdio'

@@ -1,4 +1,4 @@
-// Foreign clients against our server.
+// Other clients with our server.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { Client as Client2 } from '@modelcontextprotocol/client'
@@ -53,7 +53,7 @@ async function official1(t) {
   await official(t, { client, transport, revision: '2025-11-25', call })
 }
 
-/** `end` ends a server that the client has not started itself. */
+/** `end` stops a server that the client has not started itself. */
 export async function official(
   t,
   { client, transport, stderr = transport.stderr, revision, call, end = () => {} },
@@ -88,12 +88,12 @@ export async function official(
     assert.deepEqual(content, [{ type: 'text', text: 'Grüße 👋\u2028' }])
     assert.ok(!isError)
   })
-  // The tools are listed: from here on the client checks structured results itself.
+  // After tools/list the client validates structured results.
   await t.step('structured', async () => {
     const { structuredContent } = await call({ name: 'sum', arguments: { a: 2, b: 3 } })
     assert.deepEqual(structuredContent, { sum: 5 })
   })
-  await t.step('200 calls at once', async () => {
+  await t.step('200 concurrent calls', async () => {
     const results = await Promise.all(
       Array.from({ length: 200 }, (_, a) => call({ name: 'sum', arguments: { a, b: 1 } })),
     )
@@ -135,7 +135,7 @@ export async function official(
     await client.close()
     end()
     await t.gone()
-    // SDK 1.x reports that it has closed its own stream.
+    // SDK 1.x reports closing its own stream as an error.
     assert.deepEqual(
       problems.filter((problem) => !problem.includes('AbortError')),
       [],

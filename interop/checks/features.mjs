@@ -1,4 +1,4 @@
-// The official clients use every feature of our server, in both eras.
+// The official clients use every feature of our server, in handshake and stateless revisions.
 import assert from 'node:assert/strict'
 import { Client as Client2 } from '@modelcontextprotocol/client'
 import { StdioClientTransport as Transport2 } from '@modelcontextprotocol/client/stdio'
@@ -67,7 +67,7 @@ async function official1(t) {
 
 const named = (list) => list.map(({ name }) => name)
 
-/** Every item of a list, whether the client turns pages by itself or not. */
+/** All items of a list, whether or not the client follows cursors itself. */
 async function everyPage(list, member) {
   const items = []
   let cursor
@@ -112,7 +112,7 @@ async function use(t, { client, transport, modern, call, on, notFound }) {
     assert.equal((await read('config://app')).text, '{"a":1}')
     assert.equal((await read('bytes://three')).blob, 'AQL/')
     const error = await rejection(client.readResource({ uri: 'note://gone' }))
-    // SDK 2 makes one of both codes, whichever came.
+    // SDK 2 maps both codes to one.
     assert.equal(error.code, notFound)
     assert.deepEqual(error.data, { uri: 'note://gone' })
   })
@@ -235,7 +235,7 @@ async function use(t, { client, transport, modern, call, on, notFound }) {
   })
 }
 
-/** A server that is told to end tells its streams first: the client sees a graceful end. */
+/** On shutdown the server ends its streams first, so that the client sees a graceful end. */
 async function endOfStream(t, client) {
   const last = await client.listen({ toolsListChanged: true })
   const pid = t.pids().at(-1)

@@ -1,4 +1,4 @@
-// A program that connects to a server and exits without a word.
+// A program that connects to a server and exits without closing the connection.
 import { connect, stdio } from '../../dist/client.js'
 import { script } from '../harness.mjs'
 

@@ -1,4 +1,4 @@
-// Published clients and hosts against ./ccmcp, as its users would register it: each lists the tools and calls one.
+// Published clients and hosts with ./ccmcp, registered as a user would: each lists the tools and calls one.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -43,7 +43,7 @@ export function hostChecks(versions, heavy) {
   ]
 }
 
-/** A command that starts ./ccmcp, counts how often it was started, and keeps its log. */
+/** A command that starts ./ccmcp, counts its starts, and stores its log. */
 function registered(t) {
   const [command, log, home] = ['ccmcp', 'log', 'home'].map((name) => t.path(name))
   writeFileSync(
@@ -56,9 +56,9 @@ function registered(t) {
   return { command, home, log: () => readFileSync(log, 'utf8') }
 }
 
-/** Runs a program to its end; what it printed. */
+/** Runs a program and returns its output. */
 export async function run(t, program, args, { home, cwd = home, env = {} }) {
-  // A folder of its own, and the Node that our server runs on first in the path.
+  // A separate working directory, with the server's Node first in PATH.
   const PATH = `${dirname(process.execPath)}:${process.env.PATH}`
   const child = spawn(program, args, {
     cwd,
@@ -76,7 +76,7 @@ export async function run(t, program, args, { home, cwd = home, env = {} }) {
   return { output, errors }
 }
 
-/** The program of an installed package, for a Node that is new enough. */
+/** The program of an installed package, run by a Node that is new enough. */
 export function programOf(name, folder = '../node_modules') {
   const home = here(`${folder}/${name}/`)
   const { bin } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'))
@@ -89,11 +89,11 @@ export function checkTools(names) {
   return `(${names.length})`
 }
 
-/** Which revision was spoken, and by how many processes; all of them are gone. */
+/** Checks the negotiated revision, the number of processes, and that all of them have exited. */
 async function aftermath(t, { log }, revision, starts) {
   await t.step('revision', async () => {
     const agreed = [...log().matchAll(/Initialized by .*, protocol (\S+?)"/g)].map(([, id]) => id)
-    // Requests that describe themselves leave no handshake behind.
+    // Stateless requests log no handshake.
     assert.equal(agreed.at(-1) ?? MODERN, revision)
     return revision
   })
@@ -179,7 +179,7 @@ async function mcporter(t) {
   await aftermath(t, server, HANDSHAKE, 2)
 }
 
-/** It lists only for a person at a terminal. */
+/** It lists tools only in a terminal. */
 async function mcpCli(t) {
   const server = registered(t)
   const config = join(server.home, 'config.json')
@@ -204,7 +204,7 @@ async function mcpCli(t) {
   await aftermath(t, server, HANDSHAKE, 1)
 }
 
-/** `mcp list` connects and pings; only a model could call. */
+/** `mcp list` connects and pings; calls require a model. */
 async function gemini(t) {
   const server = registered(t)
   mkdirSync(join(server.home, '.gemini'))
@@ -233,7 +233,7 @@ export function heavyProgram(path) {
   return program
 }
 
-/** Its check of health shakes hands and lists; only a model could call. */
+/** Its health check initializes and lists; calls require a model. */
 async function claude(t) {
   const program = heavyProgram('@anthropic-ai/claude-code-linux-x64/claude')
   const server = registered(t)
@@ -269,6 +269,6 @@ async function codex(t) {
     return result
   })
   await t.step('tools', async () => checkTools(names))
-  // Once for the status, once for the thread.
+  // One process for the status, one for the thread.
   await aftermath(t, server, '2025-06-18', 2)
 }

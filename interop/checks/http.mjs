@@ -1,4 +1,4 @@
-// Foreign clients against our server over HTTP.
+// Other clients with our server over HTTP.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import {
@@ -41,7 +41,7 @@ export function httpChecks(versions, heavy) {
   ]
 }
 
-/** Where a server says that it listens. */
+/** Reads the URL that a server prints. */
 async function address(child) {
   for await (const chunk of child.stderr.iterator({ destroyOnReturn: false })) {
     const [, found] = /serving (\S+)/.exec(String(chunk)) ?? []
@@ -50,7 +50,7 @@ async function address(child) {
   return assert.fail('it has ended')
 }
 
-/** Our server, and where it is. */
+/** Starts our server and returns its URL. */
 async function start(t) {
   const child = spawn(process.execPath, script('server.mjs', 'http'), {
     env: { ...process.env, ...t.env },
@@ -81,7 +81,7 @@ async function official1(t) {
   })
 }
 
-/** A client of stdio, and between the two a program that carries it over HTTP. */
+/** A stdio client with a proxy to HTTP. */
 async function remote(t) {
   const { url, ...server } = await start(t)
   const home = t.path('home')
@@ -97,7 +97,7 @@ async function remote(t) {
   await official(t, { client, transport, revision: '2025-11-25', call, ...server })
 }
 
-/** `ccmcp serve --http`, as a user would start it, with a home for its client. */
+/** `ccmcp serve --http`, as a user would start it, with a home directory for its client. */
 async function hosted(t) {
   const [log, home] = [t.path('log'), t.path('home')]
   mkdirSync(home)
@@ -115,7 +115,7 @@ async function hosted(t) {
       const agreed = [
         ...readFileSync(log, 'utf8').matchAll(/Initialized by .*, protocol (\S+?)"/g),
       ].map(([, id]) => id)
-      // Requests that describe themselves leave no handshake behind.
+      // Stateless requests log no handshake.
       assert.equal(agreed.at(-1) ?? MODERN, revision)
       return revision
     })
@@ -155,7 +155,7 @@ async function inspectorCli(t, era, revision) {
   await server.end(revision)
 }
 
-/** It never sends the version header. `mcp list` connects and pings; only a model could call. */
+/** It never sends MCP-Protocol-Version. `mcp list` connects and pings; calls require a model. */
 async function gemini(t) {
   const server = await hosted(t)
   mkdirSync(join(server.home, '.gemini'))
@@ -194,7 +194,7 @@ async function claude(t) {
   await server.end(MODERN)
 }
 
-/** It begins with GET and looks for an authorization server. */
+/** It starts with GET and looks for an authorization server. */
 async function codex(t) {
   const cli = heavyProgram('@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex')
   const server = await hosted(t)

@@ -1,4 +1,4 @@
-// Our client against servers that do not behave.
+// Our client with misbehaving servers.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { ChannelClosed, ConnectionError } from '../../dist/client.js'
 import { isAlive, rejection, script, until } from '../harness.mjs'
 import { UNHURRIED, listOf, observe, textOf } from './observe.mjs'
 
-/** For servers that will not answer: the first answer, the probe, and the end of the process. */
+/** Short timeouts for servers that do not respond: connecting, the probe, and exiting. */
 const IMPATIENT = { timeout: 1000, probeTimeout: 300 }
 const PATIENCE = 300
 const HANDSHAKE = '2025-11-25'
@@ -32,7 +32,7 @@ const DISCOVERIES = {
   'versions nobody knows': { result: { supportedVersions: ['2099-01-01', 5], capabilities: {} } },
 }
 
-/** Answers of a newer server, the moment after they would have been of use. */
+/** Responses to server/discover that arrive too late. */
 const LATE = JSON.stringify({
   result: {
     resultType: 'complete',
@@ -76,7 +76,7 @@ async function echoes(client) {
   assert.equal(textOf(await client.callTool('echo', { message: 'hi' })), 'hi')
 }
 
-/** Connecting fails with all of these in the message. */
+/** Expects connecting to fail with a message that matches all patterns. */
 async function fails(server, options, ...patterns) {
   const error = await rejection(server.connect(options))
   assert.ok(error instanceof ConnectionError, String(error))
@@ -143,7 +143,7 @@ async function diesEarly(t) {
   })
 }
 
-/** The probe has timed out and the handshake is on its way when the server reads the probe, and dies of it. */
+/** The server reads the probe after it timed out and initialize was sent, and exits. */
 async function diesLate(t) {
   const server = observe(t, script('servers/dies-early.mjs', '1500'))
   await t.step('connect', async () => {
@@ -167,11 +167,11 @@ async function noisy(t) {
   })
   await t.step('reports', async () => {
     const reports = () => server.seen.reports.filter(({ level }) => level === 'warning')
-    // Two lines of a banner, and seven around each of five messages.
+    // Two banner lines, and seven lines around each of five messages.
     await until(() => reports().length === 37, '37 reports')
     return String(reports().length)
   })
-  await t.step('orphan answers', async () => {
+  await t.step('unmatched responses', async () => {
     assert.ok(server.seen.reports.some(({ id }) => id === 9999))
   })
 }
@@ -272,7 +272,7 @@ async function stubborn(t) {
   })
 }
 
-/** A program that ends takes its servers with it, even those that would not go. */
+/** A program that exits also stops its servers, even those that ignore signals. */
 async function exitingHost(t) {
   await t.step('gone', async () => {
     const env = { ...process.env, ...t.env }
@@ -341,7 +341,7 @@ async function late(t) {
     assert.equal(client.revision, HANDSHAKE)
     return client.revision
   })
-  await t.step('late answer ignored', async () => {
+  await t.step('late response ignored', async () => {
     await until(
       () => server.seen.reports.some(({ message }) => message.includes('unknown id')),
       'the answer came',

@@ -1,10 +1,10 @@
-// Our client, watched.
+// Our client with recorded messages.
 import { connect, stdio } from '../../dist/client.js'
 
-/** A slow machine must not decide which revision is reached. */
+/** Long timeouts, so that a slow machine does not change the negotiated revision. */
 export const UNHURRIED = { probeTimeout: 10_000 }
 
-/** A server to connect to, and what has passed between it and us. */
+/** A target that records its messages. */
 export function observe(t, args, { command = process.execPath, ...options } = {}) {
   const seen = { log: '', out: [], sent: [], reports: [] }
   const target = stdio(command, args, {

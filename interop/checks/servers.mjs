@@ -1,4 +1,4 @@
-// Our client against foreign servers.
+// Our client with other servers.
 import assert from 'node:assert/strict'
 import { mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { RpcError } from '../../dist/client.js'
@@ -8,7 +8,7 @@ import { UNHURRIED, listOf, observe, textOf } from './observe.mjs'
 const NEWEST = '2026-07-28'
 const NEWEST_HANDSHAKE = '2025-11-25'
 
-/** The tools that the servers of this folder have. */
+/** The tools of the servers in `servers/`. */
 const OURS = {
   tools: ['echo', 'fail', 'wait', 'work'],
   echo: { name: 'echo', args: { message: 'Grüße 👋\u2028' }, text: 'Grüße 👋\u2028' },
@@ -100,7 +100,7 @@ async function foreign(t, args, revision, { tools, echo, structured, fail, slow,
     assert.match(textOf(result), fail.text)
   })
   await t.step('unknown tool', async () => {
-    // Some servers answer with an error, others with a result that is one.
+    // Some servers return a protocol error, others an error result.
     try {
       const result = await client.callTool('nope')
       assert.equal(result.isError, true)
@@ -142,7 +142,7 @@ async function cancel(client, seen, { name, args, begun, told }) {
   await until(() => seen.log.includes(told), 'the tool was told')
 }
 
-/** The process ends with the connection; the second time it is known how to connect. */
+/** The process exits with the connection; the second connection reuses the known opening. */
 async function closeAndReturn(t, server, client, revision) {
   await t.step('close', async () => {
     const begin = Date.now()
@@ -155,7 +155,7 @@ async function closeAndReturn(t, server, client, revision) {
     server.seen.out.length = 0
     const second = await server.connect(UNHURRIED)
     assert.equal(second.revision, revision)
-    // What a server without a handshake can do is told by nothing but discovery.
+    // Without a handshake, capabilities come from server/discover only.
     const expected =
       revision === NEWEST ? ['server/discover'] : ['initialize', 'notifications/initialized']
     assert.deepEqual(server.seen.out, expected)
@@ -165,7 +165,7 @@ async function closeAndReturn(t, server, client, revision) {
   })
 }
 
-/** A server that knows both is asked for an older revision: there is no probe. */
+/** Requests an older revision from a server that supports both: no probe is sent. */
 async function insisted(t, revision) {
   const server = observe(t, script('servers/sdk-2.mjs'))
   const client = await t.must('connect', () => server.connect({ revision }))
@@ -176,7 +176,7 @@ async function insisted(t, revision) {
   })
 }
 
-/** The probe and the handshake both wait when the server begins to read; its answer to the probe comes late. */
+/** The server starts slowly: probe and initialize are both pending, and the response to the probe is late. */
 async function slowToStart(t) {
   const server = observe(t, script('servers/sdk-2.mjs', '1500'))
   let client

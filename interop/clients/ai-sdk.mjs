@@ -1,4 +1,4 @@
-// The client of the AI SDK.
+// The AI SDK client.
 import { createMCPClient } from '@ai-sdk/mcp'
 import { Experimental_StdioMCPTransport as Transport } from '@ai-sdk/mcp/mcp-stdio'
 

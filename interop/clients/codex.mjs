@@ -1,4 +1,4 @@
-// Codex, driven through its app server: it connects to the server of its configuration and calls a tool.
+// Codex through its app server: connects to the configured server and calls a tool.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 

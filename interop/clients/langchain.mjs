@@ -1,4 +1,4 @@
-// The adapters of LangChain.
+// The LangChain adapters.
 import { MultiServerMCPClient } from '@langchain/mcp-adapters'
 
 const client = new MultiServerMCPClient({

@@ -1,4 +1,4 @@
-// The client of Mastra. It asks in one process and works with another.
+// The Mastra client. It probes in one process and works with another.
 import { MCPClient } from '@mastra/mcp'
 
 const client = new MCPClient({ servers: { ccmcp: { command: process.argv[2], args: [] } } })

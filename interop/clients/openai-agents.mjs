@@ -1,4 +1,4 @@
-// The Agents SDK of OpenAI. It asks in one process and works with another.
+// The OpenAI Agents SDK. It probes in one process and works with another.
 import { MCPServerStdio } from '@openai/agents'
 
 const server = new MCPServerStdio({ name: 'ccmcp', command: process.argv[2], args: [] })

@@ -1,4 +1,4 @@
-// The official SDK 2.x, as it comes or finding out which revision is spoken.
+// The official SDK 2.x, with default options or negotiating the revision.
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 

@@ -1,7 +1,7 @@
-// The least of a server that begins with a handshake, by hand: for servers that misbehave.
+// A minimal server with the initialize handshake, for misbehaving servers to build on.
 import { createInterface } from 'node:readline'
 
-/** Hands over each message that comes in. The input's end ends the process, unless it is kept alive. */
+/** Calls back for each message. The process exits at end of input, unless something keeps it alive. */
 export function listen(receive) {
   createInterface({ input: process.stdin }).on('line', (line) => receive(JSON.parse(line)))
 }
@@ -10,7 +10,7 @@ export function send(message) {
   process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
 }
 
-/** The proper answer to a message; undefined for a notification. */
+/** The correct response to a message; undefined for a notification. */
 export function answer({ id, method, params }) {
   if (id === undefined) return undefined
   switch (method) {
@@ -32,7 +32,7 @@ export function answer({ id, method, params }) {
   }
 }
 
-/** Answers as it should be. */
+/** Responds correctly. */
 export function behave(message) {
   const proper = answer(message)
   if (proper !== undefined) send(proper)

@@ -1,4 +1,4 @@
-// Answers a call with as many megabytes as it is asked for.
+// Returns a result of the requested number of megabytes.
 import { behave, listen, send } from './bare.mjs'
 
 listen((message) => {

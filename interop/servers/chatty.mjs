@@ -1,4 +1,4 @@
-// Writes 5 MB to stderr before each answer, and waits until they are read.
+// Writes 5 MB to stderr before each response, and waits until they are read.
 import { writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { behave, listen } from './bare.mjs'

@@ -1,4 +1,4 @@
-// Dies of any request before `initialize`, as servers on some SDKs do. An argument delays its start, in milliseconds.
+// Exits on any request before `initialize`, as servers of some SDKs do. The argument delays its start, in milliseconds.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { behave, listen } from './bare.mjs'
 

@@ -1,5 +1,5 @@
-// Answers the probe with what the first argument says (JSON: a result or an error), after as many
-// milliseconds as the second says. Knows only the handshake otherwise.
+// Responds to server/discover with the first argument (JSON: a result or an error) after the second
+// argument in milliseconds. Otherwise supports only the initialize handshake.
 import { behave, listen, send } from './bare.mjs'
 
 const reply = JSON.parse(process.argv[2])

@@ -1,5 +1,5 @@
-// Has a child in its own process group: with the argument "inherit" it holds the pipes of its parent.
-// A call of the tool "crash" ends the parent alone.
+// Starts a child in its process group; with the argument "inherit" the child holds the parent's pipes.
+// The tool "crash" exits the parent only.
 import { spawn } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
 import { behave, listen } from './bare.mjs'

@@ -1,4 +1,4 @@
-// Loaded before every server: writes down its process id, so that a check can see whether the process is gone.
+// Preloaded in every server: records the process id, so that a check can tell whether it has exited.
 import { appendFileSync } from 'node:fs'
 
 if (process.env.INTEROP_PIDS) appendFileSync(process.env.INTEROP_PIDS, `${process.pid}\n`)

@@ -1,4 +1,4 @@
-// The official SDK 2.x: both ways of opening. An argument delays its start, in milliseconds.
+// The official SDK 2.x: stateless and with handshake. The argument delays its start, in milliseconds.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { McpServer } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'

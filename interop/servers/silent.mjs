@@ -1,2 +1,2 @@
-// Reads, and never answers.
+// Reads, but never responds.
 process.stdin.resume()

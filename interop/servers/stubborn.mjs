@@ -1,4 +1,4 @@
-// Ends neither with its input nor by SIGTERM.
+// Ignores end of input and SIGTERM.
 import { behave, listen } from './bare.mjs'
 
 process.on('SIGTERM', () => process.stderr.write('SIGTERM? no.\n'))

@@ -1,4 +1,4 @@
-// Prints only text, for ever or (with an argument) until it ends by itself.
+// Prints text only, forever or (with an argument) until it exits by itself.
 console.log('Server is running...')
 if (process.argv[2] === undefined) {
   process.stdin.resume()

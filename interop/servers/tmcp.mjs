@@ -1,4 +1,4 @@
-// tmcp, an implementation of its own. Over stdio it does not tell a tool that it was cancelled.
+// tmcp, an independent implementation. Over stdio it does not pass cancellation to tools.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ZodJsonSchemaAdapter } from '@tmcp/adapter-zod'
 import { StdioTransport } from '@tmcp/transport-stdio'

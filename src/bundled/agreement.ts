@@ -1,6 +1,6 @@
 import { type Verb, verbs } from './verbs.js'
 
-/** 0, 1, 2: I, you, he; a plural takes the forms of "you". */
+/** Index of the verb form: 0 for "I", 1 for "you" and plurals, 2 for "he". */
 type Person = 0 | 1 | 2
 
 const PRONOUNS: Readonly<Record<string, Person>> = {
@@ -16,7 +16,7 @@ const PRONOUNS: Readonly<Record<string, Person>> = {
   these: 1,
   those: 1,
 }
-/** One of many is still one. */
+/** Subjects that take a singular verb, such as "each of the dogs". */
 const SINGULAR = /^(?:each|every|either|neither|one)\b|^(?:every|some|any|no)(?:one|body|thing)$/
 const PLURALS: ReadonlySet<string> = new Set([
   'people',
@@ -33,7 +33,7 @@ const PLURALS: ReadonlySet<string> = new Set([
 /** Words in -s that are not plurals: news, bus, glass, analysis, mathematics. */
 const NOT_PLURAL = /(?:ss|us|is|ics|news)$/
 
-/** Which forms of a verb a subject takes, by the words alone. */
+/** The form that a subject takes, judged by its words alone. */
 function personOf(subject: string): Person {
   const words = subject.trim().toLowerCase().split(/\s+/)
   const whole = words.join(' ')
@@ -41,7 +41,7 @@ function personOf(subject: string): Person {
   if (pronoun !== undefined) return pronoun
   if (SINGULAR.test(whole)) return 2
   if (words.includes('and')) return 1
-  // "the dogs of the house": what counts stands before "of".
+  // In "the dogs of the house" the noun before "of" decides.
   const of = words.indexOf('of')
   const noun = (of > 0 ? words[of - 1] : words.at(-1)) ?? ''
   return PLURALS.has(noun) || (noun.endsWith('s') && !NOT_PLURAL.test(noun)) ? 1 : 2
@@ -51,25 +51,25 @@ export interface Agreement {
   readonly agrees: boolean
   readonly verb: string
   readonly tense: 'present simple' | 'past simple' | 'simple future' | 'none'
-  /** What the subject takes. */
+  /** The form that the subject takes. */
   readonly expected: string
 }
 
-/** Whether a subject and a form go together; undefined where the form is none of these verbs'. */
+/** Whether a subject and a verb form agree; undefined if the form belongs to none of the verbs. */
 export function agreement(subject: string, form: string): Agreement | undefined {
   const person = personOf(subject)
-  const told = (verb: Verb, tense: Agreement['tense'], expected: string) => ({
+  const result = (verb: Verb, tense: Agreement['tense'], expected: string) => ({
     agrees: form === expected,
     verb: verb.base,
     tense,
     expected,
   })
   for (const verb of verbs) {
-    if (form === `will ${verb.base}`) return told(verb, 'simple future', form)
-    if (verb.present.includes(form)) return told(verb, 'present simple', verb.present[person])
-    if (verb.past.includes(form)) return told(verb, 'past simple', verb.past[person])
+    if (form === `will ${verb.base}`) return result(verb, 'simple future', form)
+    if (verb.present.includes(form)) return result(verb, 'present simple', verb.present[person])
+    if (verb.past.includes(form)) return result(verb, 'past simple', verb.past[person])
   }
-  // A base or a participle of its own ("be", "eaten") goes with nobody.
+  // A bare infinitive or participle ("be", "eaten") agrees with no subject.
   const verb = verbs.find(({ base, participle }) => form === base || form === participle)
   return verb === undefined
     ? undefined

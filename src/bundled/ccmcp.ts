@@ -10,7 +10,7 @@ import {
 } from '../index.js'
 import { VERSION } from '../version.js'
 import { fileTools, rootsAt } from './file-tools.js'
-import { Journal, LOGGER } from './journal.js'
+import { RequestLog, LOGGER } from './request-log.js'
 import { prompts } from './prompts.js'
 import { RegisteredTools } from './registered-tools.js'
 import type { ToolFile } from './tool-file.js'
@@ -19,20 +19,20 @@ export interface CcmcpOptions extends Pick<
   ServerOptions,
   'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'
 > {
-  /** The directories that the file tools work in (default the working directory and that for temporary files); relative paths begin in the first. */
+  /** Directories the file tools may access (default: the working directory and the one for temporary files). Relative paths start at the first. */
   roots?: readonly string[]
-  /** Leaves `write_file` out. */
+  /** Omits `write_file`. */
   readOnly?: boolean
-  /** Keeps registered tools; without it they end with the process. */
+  /** Persists registered tools; without it they are lost when the process exits. */
   toolFile?: ToolFile
-  /** Other files of the server that no file tool may touch, such as its log. */
-  ownFiles?: readonly string[]
-  /** Only these tools. */
+  /** Further files that the file tools must not access, such as the server's log. */
+  protectedFiles?: readonly string[]
+  /** Offers only these tools. */
   tools?: readonly string[]
   excludeTools?: readonly string[]
-  /** The lowest level that clients are sent until they say otherwise (default `debug`). */
+  /** Minimum level of log messages to clients that have not set one (default `debug`). */
   logLevel?: LogLevel
-  /** Takes what is to be known before any client is there (default: a line on stderr). */
+  /** Receives warnings for the operator (default: a line on stderr). */
   warn?: (message: string) => void
 }
 
@@ -72,32 +72,36 @@ const greetings: readonly Tool[] = [
   }),
 ]
 
-/** The ready-to-run server of `ccmcp serve`. Throws a TypeError where an option cannot be obeyed. */
+/** The server of `ccmcp serve`. Throws a TypeError for an invalid option. */
 export function ccmcpServer(options: CcmcpOptions = {}): Server {
   const {
     roots,
     readOnly = false,
     toolFile: file,
-    ownFiles = [],
+    protectedFiles = [],
     logLevel = 'debug',
     warn = warnOnStderr,
   } = options
   const { unsupportedRevision, invalidArguments, unexpectedErrors } = options
-  const journal = new Journal()
+  const requestLog = new RequestLog()
   const builtIn = new Set<string>()
   const registered = new RegisteredTools({ builtIn, file })
-  const own = file === undefined ? ownFiles : [file.path, ...ownFiles]
+  const ownFiles = file === undefined ? [] : [file.path]
   const all = [
     ...greetings,
-    ...fileTools({ roots: rootsAt(roots, warn), own, warn }),
+    ...fileTools({
+      roots: rootsAt(roots, warn),
+      protectedFiles: [...ownFiles, ...protectedFiles],
+      warn,
+    }),
     ...registered.definitions,
   ]
   for (const { name } of all) builtIn.add(name)
   const server = createServer({
     name: 'ccmcp',
     version: VERSION,
-    tools: chosen(all, options),
-    resources: about(() => server, journal, readOnly),
+    tools: selectTools(all, options),
+    resources: about(() => server, requestLog, readOnly),
     prompts,
     logLevel,
     onInitialized: ({ log }) => log.info('Server initialized', LOGGER),
@@ -105,12 +109,12 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
     ...(invalidArguments === undefined ? {} : { invalidArguments }),
     ...(unexpectedErrors === undefined ? {} : { unexpectedErrors }),
   })
-  server.use(journal.keep)
+  server.use(requestLog.middleware)
   registered.attach(server)
   return server
 }
 
-function chosen(
+function selectTools(
   all: readonly Tool[],
   { tools, excludeTools = [], readOnly = false }: CcmcpOptions,
 ): Tool[] {
@@ -119,17 +123,17 @@ function chosen(
     const unknown = names.find((name) => !known.includes(name))
     if (unknown !== undefined)
       throw new TypeError(
-        `${option}: there is no tool ${JSON.stringify(unknown)}; there are ${known.join(', ')}`,
+        `${option}: unknown tool ${JSON.stringify(unknown)}; expected ${known.join(', ')}`,
       )
   }
-  const left = readOnly ? [...excludeTools, 'write_file'] : excludeTools
+  const omitted = readOnly ? [...excludeTools, 'write_file'] : excludeTools
   return all.filter(
-    ({ name }) => (tools === undefined || tools.includes(name)) && !left.includes(name),
+    ({ name }) => (tools === undefined || tools.includes(name)) && !omitted.includes(name),
   )
 }
 
-/** What the server tells about itself. */
-function about(server: () => Server, journal: Journal, readOnly: boolean): Resource[] {
+/** Resources that describe the server. */
+function about(server: () => Server, requestLog: RequestLog, readOnly: boolean): Resource[] {
   return [
     resource({
       uri: 'config://server',
@@ -143,7 +147,7 @@ function about(server: () => Server, journal: Journal, readOnly: boolean): Resou
       name: 'stats',
       description: 'What this server has served since it was started',
       mimeType: 'text/plain',
-      read: () => `requests: ${journal.served}\nuptime: ${journal.uptimeSeconds.toFixed(3)} s`,
+      read: () => `requests: ${requestLog.count}\nuptime: ${requestLog.uptimeSeconds.toFixed(3)} s`,
     }),
     resource({
       uri: 'help://commands',
@@ -161,8 +165,8 @@ function about(server: () => Server, journal: Journal, readOnly: boolean): Resou
   ]
 }
 
-/** For what is to be known before any client is there. */
+/** Writes a warning for the operator as a log line. */
 export function warnOnStderr(message: string): void {
-  // Not process.stderr.write: that ends the process where nobody reads stderr any more.
+  // Not process.stderr.write, which crashes the process with EPIPE if stderr has been closed.
   console.error(JSON.stringify({ time: new Date().toISOString(), level: 'warning', message }))
 }

@@ -5,21 +5,21 @@ import { type Tool, result, tool } from '../index.js'
 import type { Files } from './files.js'
 import type { Root, RootList } from './roots.js'
 
-/** So many calls of each tool run at once, which bounds the memory they take; more would not be faster. */
-const AT_ONCE = 8
+/** Concurrent calls per tool. Bounds memory; more would not be faster. */
+const CONCURRENCY = 8
 
 export interface FileToolsOptions {
   roots: RootList
-  /** Files that belong to the server itself, and to no caller. */
-  own: readonly string[]
+  /** Files of the server itself, which callers must not access. */
+  protectedFiles: readonly string[]
   warn: (message: string) => void
 }
 
-/** The tools that work on files beneath the roots; they load what they need when they are first called. */
-export function fileTools({ roots, own, warn }: FileToolsOptions): Tool[] {
+/** The tools for files under the roots. Their implementation is loaded at the first call. */
+export function fileTools({ roots, protectedFiles, warn }: FileToolsOptions): Tool[] {
   let files: Promise<Files> | undefined
-  const ready = () =>
-    (files ??= import('./files.js').then(({ Files }) => new Files(roots, { own, warn })))
+  const load = () =>
+    (files ??= import('./files.js').then(({ Files }) => new Files(roots, { protectedFiles, warn })))
   const path = (what: string) =>
     ({
       type: 'string',
@@ -31,8 +31,8 @@ export function fileTools({ roots, own, warn }: FileToolsOptions): Tool[] {
       description: 'Read a text file (UTF-8, at most 1 MB).',
       input: { type: 'object', properties: { path: path('The file') }, required: ['path'] },
       annotations: { readOnlyHint: true, openWorldHint: false },
-      concurrency: AT_ONCE,
-      run: async ({ path }) => (await ready()).read(path),
+      concurrency: CONCURRENCY,
+      run: async ({ path }) => (await load()).read(path),
     }),
     tool({
       name: 'write_file',
@@ -51,9 +51,9 @@ export function fileTools({ roots, own, warn }: FileToolsOptions): Tool[] {
         idempotentHint: true,
         openWorldHint: false,
       },
-      concurrency: AT_ONCE,
+      concurrency: CONCURRENCY,
       run: async ({ path, content }) =>
-        `Wrote ${await (await ready()).write(path, content)} bytes to ${path}`,
+        `Wrote ${await (await load()).write(path, content)} bytes to ${path}`,
     }),
     tool({
       name: 'list_directory',
@@ -80,9 +80,9 @@ export function fileTools({ roots, own, warn }: FileToolsOptions): Tool[] {
         required: ['entries', 'more'],
       },
       annotations: { readOnlyHint: true, openWorldHint: false },
-      concurrency: AT_ONCE,
+      concurrency: CONCURRENCY,
       async run({ path }) {
-        const { entries, more } = await (await ready()).list(path)
+        const { entries, more } = await (await load()).list(path)
         const lines = entries.map(({ type, shown }) => `${type} ${shown}`).join('\n')
         return result({
           value: { entries: entries.map(({ type, name }) => ({ type, name })), more },
@@ -95,7 +95,7 @@ export function fileTools({ roots, own, warn }: FileToolsOptions): Tool[] {
   ]
 }
 
-/** The directories to work in, by default the working directory and that for temporary files. Throws a TypeError where one is none. */
+/** Resolves the roots, by default the working directory and the one for temporary files. Throws a TypeError if one is not a directory. */
 export function rootsAt(
   paths: readonly string[] | undefined,
   warn: (message: string) => void,
@@ -107,7 +107,7 @@ export function rootsAt(
     return [working, rootAt(tmpdir())]
   } catch {
     warn(
-      `The directory for temporary files, ${JSON.stringify(tmpdir())}, cannot be used; the file tools work in the working directory alone`,
+      `The directory for temporary files, ${JSON.stringify(tmpdir())}, cannot be accessed; the file tools are limited to the working directory`,
     )
     return [working]
   }
@@ -117,7 +117,7 @@ function rootAt(path: string): Root {
   const given = resolve(path)
   if (statSync(given, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new TypeError(
-      `root: ${JSON.stringify(path)} is not a directory; create it, or name another one`,
+      `root: ${JSON.stringify(path)} is not a directory; create it, or choose another`,
     )
   return { given, real: realpathSync(given) }
 }
@@ -127,7 +127,7 @@ function workingDirectory(): string {
     return process.cwd()
   } catch {
     throw new TypeError(
-      'root: the working directory has been removed; start the server elsewhere, or name a root',
+      'root: the working directory has been removed; start the server in another directory, or set a root',
     )
   }
 }

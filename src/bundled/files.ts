@@ -2,81 +2,95 @@ import { randomBytes } from 'node:crypto'
 import { type Dirent, type Stats, constants, existsSync } from 'node:fs'
 import { type FileHandle, open, opendir, rename, statfs, unlink } from 'node:fs/promises'
 import { ToolError } from '../index.js'
-import { findHeld, hasCode } from './held-directory.js'
-import { OwnFiles } from './own-files.js'
-import { type Directory, type Find, PathProblem, type Place, locationOf, quoted } from './place.js'
-import { findReal } from './real-directory.js'
+import { resolveByFd, hasCode } from './fd-directory.js'
+import { ProtectedFiles } from './protected-files.js'
+import {
+  type Directory,
+  type Resolve,
+  PathError,
+  type ResolvedPath,
+  locationOf,
+  quoted,
+} from './resolved-path.js'
+import { resolveByRealpath } from './realpath-directory.js'
 import { type Location, type RootList, Roots } from './roots.js'
 
-// Some of them are missing elsewhere, and count as 0 in a sum of bits.
+// Flags that a platform lacks are undefined, which counts as 0 in a bitwise OR.
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
 
-/** The longest file that is read, in bytes. */
+/** Maximum size of a file to read, in bytes. */
 export const MAX_READ = 1024 * 1024
-/** The most entries of a directory that are listed. */
+/** Maximum number of directory entries to list. */
 export const MAX_ENTRIES = 10_000
-/** So many links of a directory are looked behind; that takes time for each. */
-const MAX_LINKS_SHOWN = 256
+/** Maximum number of symbolic links to resolve per listing. */
+const MAX_LINKS_RESOLVED = 256
 
-/** Linux's numbers of file systems whose files are no files: proc, sysfs, cgroup, debugfs, tracefs, securityfs, bpf. */
+/** Linux's magic numbers of pseudo file systems: proc, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs, bpf. */
 const PSEUDO: ReadonlySet<number> = new Set([
   0x9fa0, 0x62656572, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0xcafe4a11,
 ])
 
 export interface Entry {
-  /** `D` is a directory, or a link to one inside; everything else is `F`. */
+  /** `D`: a directory, or a symbolic link to one under the roots. `F`: everything else. */
   readonly type: 'F' | 'D'
   readonly name: string
-  /** The name as it may be shown on a line of its own. */
+  /** The name with unsafe characters escaped, for one line of text. */
   readonly shown: string
 }
 
 export interface Listing {
   readonly entries: readonly Entry[]
-  /** Whether there are more than are listed. */
+  /** Whether the listing is truncated. */
   readonly more: boolean
 }
 
 const BY_NAME =
-  'This system has no /proc/self/fd: files are found by name and looked at twice. Whoever renames beneath a root at the same moment may lead a caller out of it'
+  'This system has no /proc/self/fd: paths are resolved by name and checked again after opening. A process that renames files under a root at the same time may redirect access outside of it'
 
 export interface FilesOptions {
-  /** How places are found: by descriptors (`held`, Linux), or by name and a second look (`real`). */
-  finding?: 'held' | 'real'
-  /** Files that belong to the server itself, and to no caller. */
-  own?: readonly string[]
-  /** Takes what whoever runs the server should know. */
+  /** How paths are resolved: `descriptors` (Linux), or `realpath` with a check after opening. */
+  resolution?: 'descriptors' | 'realpath'
+  /** Files of the server itself, which callers must not access. */
+  protectedFiles?: readonly string[]
+  /** Receives warnings for the operator. */
   warn?: (message: string) => void
 }
 
-/** Reads, writes and lists what is beneath the roots, and nothing else. Every failure is a ToolError. */
+/** Reads, writes and lists files under the roots, and nothing else. Every failure is a ToolError. */
 export class Files {
   readonly #roots: Roots
-  readonly #own: OwnFiles
-  readonly #find: Find
-  /** Whether a device holds a pseudo file system. */
+  readonly #protected: ProtectedFiles
+  readonly #resolve: Resolve
+  /** Whether a device (by number) is a pseudo file system. */
   readonly #pseudo = new Map<number, boolean>()
 
   constructor(
     roots: RootList,
-    { finding = existsSync('/proc/self/fd') ? 'held' : 'real', own = [], warn }: FilesOptions = {},
+    {
+      resolution = existsSync('/proc/self/fd') ? 'descriptors' : 'realpath',
+      protectedFiles = [],
+      warn,
+    }: FilesOptions = {},
   ) {
-    if (finding === 'real') warn?.(BY_NAME)
+    if (resolution === 'realpath') warn?.(BY_NAME)
     this.#roots = new Roots(roots)
-    this.#own = new OwnFiles(own)
-    this.#find = (finding === 'held' ? findHeld : findReal)(this.#roots, this.#own)
+    this.#protected = new ProtectedFiles(protectedFiles)
+    this.#resolve = (resolution === 'descriptors' ? resolveByFd : resolveByRealpath)(
+      this.#roots,
+      this.#protected,
+    )
   }
 
   read(path: string): Promise<string> {
-    return this.#at(path, 'read', async (place) => {
-      const name = fileAt(place, path)
-      if (place.stat === undefined) throw new ToolError(`${quoted(path)} does not exist`)
+    return this.#at(path, 'read', async (resolved) => {
+      const name = fileAt(resolved, path)
+      if (resolved.stat === undefined) throw new ToolError(`${quoted(path)} does not exist`)
       const handle = await open(
-        place.directory.at(name),
+        resolved.directory.at(name),
         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
       )
       try {
-        await this.#check(handle, place.directory, name, path)
+        await this.#check(handle, resolved.directory, name, path)
         return decode(await readLimited(handle, path), path)
       } finally {
         await handle.close()
@@ -84,14 +98,14 @@ export class Files {
     })
   }
 
-  /** Writes a whole file at once, and gives the number of bytes: whoever reads sees the old content or the new one. */
+  /** Replaces a file atomically and returns the number of bytes written. */
   write(path: string, content: string): Promise<number> {
-    return this.#at(path, 'written', async (place) => {
+    return this.#at(path, 'written', async (resolved) => {
       if (/\p{Surrogate}/u.test(content))
-        throw new ToolError('The content is not valid Unicode: it has half of a surrogate pair')
+        throw new ToolError('The content is not valid Unicode: it contains a lone surrogate')
       const bytes = Buffer.from(content)
-      const name = fileAt(place, path)
-      const { directory, stat } = place
+      const name = fileAt(resolved, path)
+      const { directory, stat } = resolved
       const mode = stat === undefined ? undefined : await this.#modeOf(directory, name, path)
       const temporary = `.ccmcp-${randomBytes(8).toString('hex')}.tmp`
       const handle = await open(
@@ -101,7 +115,7 @@ export class Files {
       )
       try {
         try {
-          // Before there is anything in it: where the system finds places by name, this may be elsewhere.
+          // Verified before any content is written: when resolved by name, it may be outside of the roots.
           await directory.verify(temporary, await handle.stat())
           await handle.writeFile(bytes)
           if (mode !== undefined) await handle.chmod(mode)
@@ -114,7 +128,7 @@ export class Files {
         await unlink(directory.at(temporary)).catch(() => {})
         throw error
       }
-      // Not every file system can; the file is whole in any case.
+      // Not every file system supports this. The file is complete in any case.
       await directory.sync().catch(() => {})
       return bytes.length
     })
@@ -127,16 +141,16 @@ export class Files {
           `${quoted(path)} ${stat === undefined ? 'does not exist' : 'is not a directory'}`,
         )
       const found: Dirent<Buffer>[] = []
-      const reading = (await opendir(directory.at(), {
+      const dirents = (await opendir(directory.at(), {
         encoding: 'buffer' as 'utf8',
         bufferSize: 512,
-      })) as unknown as AsyncIterable<Dirent<Buffer>> // the types do not know of bytes here
-      for await (const entry of reading) {
+      })) as unknown as AsyncIterable<Dirent<Buffer>> // Node's types lack the buffer encoding for opendir
+      for await (const entry of dirents) {
         if (found.push(entry) > MAX_ENTRIES) break
       }
       await directory.verifySelf()
       const entries = found.slice(0, MAX_ENTRIES).map(entryOf)
-      await this.#lookBehind(location, entries)
+      await this.#resolveLinks(location, entries)
       return {
         entries: entries.toSorted((one, other) => (one.shown < other.shown ? -1 : 1)),
         more: found.length > MAX_ENTRIES,
@@ -144,42 +158,45 @@ export class Files {
     })
   }
 
-  /** Links that lead to directories inside are directories to a caller. */
-  async #lookBehind(
-    { root, names }: Location,
+  /** Marks symbolic links to directories under the roots as directories. */
+  async #resolveLinks(
+    { root, segments }: Location,
     entries: { type: 'F' | 'D'; name: string; link: boolean }[],
   ): Promise<void> {
-    for (const entry of entries.filter(({ link }) => link).slice(0, MAX_LINKS_SHOWN)) {
+    for (const entry of entries.filter(({ link }) => link).slice(0, MAX_LINKS_RESOLVED)) {
       try {
-        const { directory, name } = await this.#find({ root, names: [...names, entry.name] })
+        const { directory, name } = await this.#resolve({
+          root,
+          segments: [...segments, entry.name],
+        })
         if (name === undefined) entry.type = 'D'
         await directory.close()
       } catch {
-        // It leads out, or nowhere.
+        // It points outside of the roots, or to nothing.
       }
     }
   }
 
   async #at<Result>(
     path: string,
-    done: string,
-    use: (place: Place, location: Location) => Promise<Result>,
+    action: string,
+    use: (resolved: ResolvedPath, location: Location) => Promise<Result>,
   ): Promise<Result> {
     const location = locationOf(path, this.#roots)
-    let place: Place | undefined
+    let resolved: ResolvedPath | undefined
     try {
-      place = await this.#find(location)
-      return await use(place, location)
+      resolved = await this.#resolve(location)
+      return await use(resolved, location)
     } catch (error) {
       throw error instanceof ToolError
         ? error
-        : new ToolError(`${quoted(path)} ${why(error, done)}`)
+        : new ToolError(`${quoted(path)} ${explain(error, action)}`)
     } finally {
-      await place?.directory.close()
+      await resolved?.directory.close()
     }
   }
 
-  /** The mode of a file that is to be replaced, if it may be written. */
+  /** The mode of the file to replace. Throws if it is not writable. */
   async #modeOf(directory: Directory, name: string, path: string): Promise<number> {
     const handle = await open(directory.at(name), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     try {
@@ -189,7 +206,7 @@ export class Files {
     }
   }
 
-  /** What was opened is looked at again: the name may have come to mean something else. */
+  /** Checks the opened file: the name may refer to another file by now. */
   async #check(
     handle: FileHandle,
     directory: Directory,
@@ -199,7 +216,7 @@ export class Files {
     const stat = await handle.stat()
     if (!stat.isFile() || (await this.#isPseudo(handle, stat))) throw notRegular(path)
     await directory.verify(name, stat)
-    if (await this.#own.includes(stat)) throw new PathProblem('OWN_FILE')
+    if (await this.#protected.includes(stat)) throw new PathError('PROTECTED_FILE')
     return stat
   }
 
@@ -213,8 +230,8 @@ export class Files {
   }
 }
 
-/** The name of a place that may be a file. Pipes and devices are not even opened: that alone can have effects. */
-function fileAt({ name, stat }: Place, path: string): string {
+/** The file name of a resolved path. Refuses pipes and devices, since opening one can have side effects. */
+function fileAt({ name, stat }: ResolvedPath, path: string): string {
   if (name === undefined) throw new ToolError(`${quoted(path)} is a directory, not a file`)
   if (/\/\.?$/.test(path))
     throw new ToolError(`${quoted(path)} ends like the name of a directory; name a file`)
@@ -226,19 +243,19 @@ function notRegular(path: string): ToolError {
   return new ToolError(`${quoted(path)} is not a regular file`)
 }
 
-/** Reads to the end, or to the limit, also where the file grows meanwhile. */
+/** Reads the file up to the limit, even if it grows meanwhile. */
 async function readLimited(handle: FileHandle, path: string): Promise<Buffer> {
   const { size } = await handle.stat()
-  const tooLong = (bytes: string) =>
+  const tooLarge = (bytes: string) =>
     new ToolError(`${quoted(path)} has ${bytes} bytes; at most ${MAX_READ} are read`)
-  if (size > MAX_READ) throw tooLong(String(size))
+  if (size > MAX_READ) throw tooLarge(String(size))
   let buffer = Buffer.allocUnsafe(size + 1)
   let length = 0
   for (;;) {
     const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length)
     if (bytesRead === 0) return buffer.subarray(0, length)
     length += bytesRead
-    if (length > MAX_READ) throw tooLong(`more than ${MAX_READ}`)
+    if (length > MAX_READ) throw tooLarge(`more than ${MAX_READ}`)
     if (length === buffer.length)
       buffer = Buffer.concat([
         buffer,
@@ -252,7 +269,7 @@ function decode(bytes: Buffer, path: string): string {
     if (!bytes.includes(0))
       return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
-    // Not UTF-8: told like any other.
+    // Not UTF-8; handled like a NUL byte.
   }
   throw new ToolError(
     `${quoted(path)} is a binary file (${bytes.length} bytes); only UTF-8 text can be read`,
@@ -272,7 +289,7 @@ function entryOf(entry: Dirent<Buffer>): {
   return { type, name: exact ? name : shown, shown, link: exact && entry.isSymbolicLink() }
 }
 
-/** Control, direction and invisible characters as escapes, so that no name can fake a line. Bytes that are no text come as `\xNN`. */
+/** Escapes control, bidirectional and invisible characters, so that a name cannot imitate another line. Names that are not UTF-8 are shown with `\xNN`. */
 function visible(name: string, bytes?: 'x'): string {
   const unsafe =
     bytes === 'x'
@@ -281,38 +298,35 @@ function visible(name: string, bytes?: 'x'): string {
   return name.replaceAll(unsafe, (character) => {
     if (character === '\\') return '\\\\'
     const code = (character.codePointAt(0) ?? 0).toString(16)
-    return bytes === 'x'
-      ? `\\x${code.padStart(2, '0')}`
-      : character === '\n'
-        ? '\\n'
-        : `\\u{${code}}`
+    if (bytes === 'x') return `\\x${code.padStart(2, '0')}`
+    return character === '\n' ? '\\n' : `\\u{${code}}`
   })
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  OUTSIDE: 'leads out of the directories that this server works in (its --root)',
-  OWN_FILE: 'belongs to the server itself; name another file',
-  FOREIGN_LINK: 'goes through a link that another user has put into a shared directory',
+  OUTSIDE: 'leads outside of the directories of this server (its --root)',
+  PROTECTED_FILE: 'belongs to the server itself; name another file',
+  FOREIGN_LINK: 'goes through a symbolic link that another user created in a shared directory',
   SWAPPED: 'was replaced while it was being opened; try again',
-  UNREADABLE_LINK: 'leads to a name that is not valid UTF-8',
+  UNREADABLE_LINK: 'goes through a symbolic link whose target is not valid UTF-8',
   ENOENT: 'does not exist',
-  ENOTDIR: 'leads through something that is not a directory',
+  ENOTDIR: 'goes through something that is not a directory',
   EISDIR: 'is a directory, not a file',
   ELOOP: 'has too many parts or links',
   ENXIO: 'is not a regular file',
   ENAMETOOLONG: 'has a name that is too long',
   EROFS: 'is on a read-only file system',
-  ENOSPC: 'does not fit: the disk is full',
-  EDQUOT: 'does not fit: the quota is used up',
+  ENOSPC: 'cannot be written: the disk is full',
+  EDQUOT: 'cannot be written: the disk quota is exceeded',
   EMFILE: 'cannot be opened now: too many files are open; try again later',
   ENFILE: 'cannot be opened now: too many files are open; try again later',
 }
 
-/** In words, and without the system's own message: that names the absolute path. */
-function why(error: unknown, done: string): string {
+/** Explains an error without the system's message, which contains the absolute path. */
+function explain(error: unknown, action: string): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-  if (done === 'written' && code === 'ENOENT')
+  if (action === 'written' && code === 'ENOENT')
     return 'cannot be written: its directory does not exist'
-  if (hasCode(error, 'EACCES', 'EPERM')) return `may not be ${done}: permission denied`
-  return REASONS[code] ?? `cannot be ${done} (${code})`
+  if (hasCode(error, 'EACCES', 'EPERM')) return `may not be ${action}: permission denied`
+  return REASONS[code] ?? `cannot be ${action} (${code})`
 }

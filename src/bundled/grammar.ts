@@ -137,7 +137,7 @@ function form({ base, present, past, participle }: Verb, tense: string, person: 
   return forms[tense] ?? ''
 }
 
-/** Some forms are several: the base comes first, then the present, the past, the participle. */
+/** Translates a form. If it is ambiguous, the base form comes first, then present, past and participle. */
 function spanishOf(form: string): string {
   if (form === 'am') return 'soy'
   if (form === 'are') return 'eres'
@@ -158,6 +158,6 @@ function clean(form: string): string {
 
 function unknownForm(form: string): ToolError {
   return new ToolError(
-    `${JSON.stringify(form.slice(0, 100))} is no form of these verbs: ${verbs.map(({ base }) => base).join(', ')}`,
+    `${JSON.stringify(form.slice(0, 100))} is not a form of any of these verbs: ${verbs.map(({ base }) => base).join(', ')}`,
   )
 }

@@ -5,17 +5,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ToolError } from '../index.js'
 
 export interface LockOptions {
-  /** Milliseconds after which a lock that nobody has touched counts as left by a killed process. Whoever holds one needs a few. */
+  /** Milliseconds after which an unchanged lock counts as left by a killed process. A live process holds one for a few milliseconds. */
   readonly stale: number
-  /** When to stop waiting, by `performance.now()`. */
+  /** When to stop waiting, as a `performance.now()` time. */
   readonly deadline: number
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * A lock that is also the next version of the file it protects, as git does it:
+ * A lock file that is also the next version of the file it protects, as in git:
  * it is created exclusively beside the file, written, and renamed over it.
- * Waiting never blocks the event loop.
  */
 export class LockFile {
   readonly #path: string
@@ -27,8 +26,8 @@ export class LockFile {
     this.#handle = handle
   }
 
-  /** Takes the lock as soon as it is free; one that stays untouched for `stale` milliseconds is removed. */
-  static async take(path: string, { stale, deadline, signal }: LockOptions): Promise<LockFile> {
+  /** Acquires the lock as soon as it is free. Removes one that has not changed for `stale` milliseconds. */
+  static async acquire(path: string, { stale, deadline, signal }: LockOptions): Promise<LockFile> {
     let seen: BigIntStats | undefined
     let since = performance.now()
     for (;;) {
@@ -40,37 +39,37 @@ export class LockFile {
       }
       const there = await look(path)
       if (there !== undefined && !there.isFile())
-        throw notKept('something else has the name of its lock file')
+        throw lockError('the path of its lock file is not a regular file')
       if (!isSame(seen, there)) {
         seen = there
         since = performance.now()
       } else if (seen !== undefined && performance.now() - since > stale) {
-        await takeAway(path, seen)
+        await removeStale(path, seen)
         continue
       }
-      if (performance.now() > deadline) throw notKept('another process holds its lock; try again')
+      if (performance.now() > deadline) throw lockError('another process holds its lock; try again')
       await delay(5 + Math.random() * 20, undefined, signal === undefined ? {} : { signal })
     }
   }
 
-  /** Gives the file this content, which also frees the lock. */
+  /** Replaces the content of the file and releases the lock. */
   async replace(file: string, content: string): Promise<void> {
     await this.#handle.writeFile(content)
     await this.#handle.sync()
     const own = await this.#close()
-    // This process may have been stopped for so long that another one has taken the lock for stale.
+    // If this process was suspended, another one may have removed the lock as stale.
     if (!isSame(own, await look(this.#path)))
-      throw notKept('another process has taken over its lock; try again')
+      throw lockError('another process has taken over its lock; try again')
     await rename(this.#path, file)
   }
 
-  /** Frees the lock without a change. */
+  /** Releases the lock without a change. */
   async release(): Promise<void> {
     const own = await this.#close()
     if (isSame(own, await look(this.#path))) await unlink(this.#path)
   }
 
-  /** Closes the file and says which one it was. */
+  /** Closes the lock file and returns its final stat. */
   #close(): Promise<BigIntStats> {
     return (this.#closed ??= this.#handle
       .stat({ bigint: true })
@@ -78,8 +77,8 @@ export class LockFile {
   }
 }
 
-/** Removes a stale lock, unless another process has removed it and taken the lock in the meantime. */
-async function takeAway(path: string, stale: BigIntStats): Promise<void> {
+/** Removes a stale lock, unless another process has replaced it in the meantime. */
+async function removeStale(path: string, stale: BigIntStats): Promise<void> {
   if (!isSame(stale, await look(path))) return
   const aside = `${path}.${randomBytes(8).toString('hex')}`
   try {
@@ -101,7 +100,7 @@ async function look(path: string): Promise<BigIntStats | undefined> {
   }
 }
 
-/** An inode number alone can be used again at once; with its time of change it is not. */
+/** Also compares the modification time: an inode number can be reused immediately. */
 function isSame(one: BigIntStats | undefined, other: BigIntStats | undefined): boolean {
   return (
     one?.ino === other?.ino &&
@@ -111,8 +110,8 @@ function isSame(one: BigIntStats | undefined, other: BigIntStats | undefined): b
   )
 }
 
-function notKept(reason: string): ToolError {
-  return new ToolError(`The change cannot be kept on disk, and nothing was changed: ${reason}`)
+function lockError(reason: string): ToolError {
+  return new ToolError(`The change could not be saved, and nothing was changed: ${reason}`)
 }
 
 function codeOf(error: unknown): unknown {

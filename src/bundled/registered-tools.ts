@@ -1,34 +1,34 @@
 import { type Middleware, type Server, type Tool, ToolError, tool } from '../index.js'
-import { type TextTool, checkTextTool, parametersOf, render } from './template.js'
+import { type TemplateTool, checkTemplateTool, parametersOf, render } from './template.js'
 import type { ToolFile } from './tool-file.js'
 
-/** The most tools that can be registered. */
+/** Maximum number of registered tools. */
 const MAX_TOOLS = 100
 
 export interface RegisteredToolsOptions {
-  /** The names that are taken by the server's own tools, also where those are left out. */
+  /** The names of built-in tools, including those that are not offered. */
   builtIn: ReadonlySet<string>
   file: ToolFile | undefined
 }
 
-/** A tool that is to be registered or removed. */
+/** The registration or removal of a tool. */
 interface Change {
   readonly name: string
-  /** Throws where the change is not possible. */
+  /** Throws if the change is not possible. */
   readonly check: () => void
-  /** The tools to keep on disk. */
-  readonly keep: (kept: readonly TextTool[]) => TextTool[]
-  /** Carries it out, and says so. */
+  /** Applies the change to the tools on disk. */
+  readonly persist: (saved: readonly TemplateTool[]) => TemplateTool[]
+  /** Applies the change to the server and returns the tool's result. */
   readonly apply: () => string
 }
 
-/** Tools that callers add while the server runs. */
+/** Tools that clients add at run time. */
 export class RegisteredTools {
   readonly #options: RegisteredToolsOptions
-  readonly #tools = new Map<string, TextTool>()
-  /** Changes that are being written to the disk, by the name of their tool. */
+  readonly #tools = new Map<string, TemplateTool>()
+  /** Changes that are being written to disk, by tool name. */
   readonly #writing = new Map<string, Promise<unknown>>()
-  /** Ends with the last of them: they are made one after the other. */
+  /** Settles with the last change; changes are written one after the other. */
   #last: Promise<unknown> = Promise.resolve()
   #server: Server | undefined
 
@@ -36,7 +36,7 @@ export class RegisteredTools {
     this.#options = options
   }
 
-  /** The two tools by which callers do it. */
+  /** The tools `register_tool` and `unregister_tool`. */
   get definitions(): Tool[] {
     const text = (description: string) => ({ type: 'string', description }) as const
     return [
@@ -84,43 +84,43 @@ export class RegisteredTools {
     ]
   }
 
-  /** Names the server that the tools are added to, and adds those that were kept. */
+  /** Sets the server to which tools are added, and adds the persisted ones. */
   attach(server: Server): void {
     this.#server = server
     const { file } = this.#options
     if (file === undefined) return
-    for (const each of file.load(this.#allowed)) this.#add(each)
+    for (const each of file.load(this.#check)) this.#add(each)
     server.use(this.#inOrder)
   }
 
-  /** A call of a tool that is being registered or removed waits for that; all others go on meanwhile. */
+  /** Delays a call of a tool that is being registered or removed until the change is written. */
   readonly #inOrder: Middleware = ({ method, params }, next) => {
     const name = method === 'tools/call' ? params['name'] : undefined
     const writing = typeof name === 'string' ? this.#writing.get(name) : undefined
     if (writing === undefined) return next()
-    const afterwards = async () => {
+    const callAfterwards = async () => {
       await writing
       return next()
     }
-    return afterwards()
+    return callAfterwards()
   }
 
-  #register(definition: TextTool, signal: AbortSignal): string | Promise<string> {
-    checkTextTool(definition)
+  #register(definition: TemplateTool, signal: AbortSignal): string | Promise<string> {
+    checkTemplateTool(definition)
     const { name, template } = definition
     this.#refuseBuiltIn(name)
-    return this.#make(
+    return this.#apply(
       {
         name,
         check: () => {
           if (this.#tools.has(name))
             throw new ToolError(
-              `The tool ${name} is registered already; unregister it first to replace it`,
+              `The tool ${name} is already registered; unregister it first to replace it`,
             )
           refuseMore(this.#tools.size)
         },
-        keep: (kept) => {
-          const others = kept.filter((each) => each.name !== name)
+        persist: (saved) => {
+          const others = saved.filter((each) => each.name !== name)
           refuseMore(others.length)
           return [...others, definition]
         },
@@ -137,14 +137,14 @@ export class RegisteredTools {
   #unregister(name: string, signal: AbortSignal): string | Promise<string> {
     if (this.#options.builtIn.has(name))
       throw new ToolError(`The tool ${name} is built in and cannot be removed`)
-    return this.#make(
+    return this.#apply(
       {
         name,
         check: () => {
           if (!this.#tools.has(name))
             throw new ToolError(`There is no registered tool ${JSON.stringify(name.slice(0, 100))}`)
         },
-        keep: (kept) => kept.filter((each) => each.name !== name),
+        persist: (saved) => saved.filter((each) => each.name !== name),
         apply: () => {
           this.#tools.delete(name)
           this.#server?.tools.remove(name)
@@ -155,26 +155,26 @@ export class RegisteredTools {
     )
   }
 
-  /** At once where nothing is kept on disk, and otherwise when it is on the disk: nothing is changed that cannot be kept. */
-  #make(change: Change, signal: AbortSignal): string | Promise<string> {
+  /** Applies a change: synchronously without a file, otherwise after it has been written to disk. */
+  #apply(change: Change, signal: AbortSignal): string | Promise<string> {
     const { file } = this.#options
     if (file === undefined) {
       change.check()
       return change.apply()
     }
-    const made = this.#makeAfter(this.#last, file, change, signal)
-    const settled = made.then(
+    const applied = this.#applyAfter(this.#last, file, change, signal)
+    const settled = applied.then(
       () => undefined,
       () => undefined,
     )
     this.#last = settled
     this.#writing.set(change.name, settled)
-    return made.finally(() => {
+    return applied.finally(() => {
       if (this.#writing.get(change.name) === settled) this.#writing.delete(change.name)
     })
   }
 
-  async #makeAfter(
+  async #applyAfter(
     last: Promise<unknown>,
     file: ToolFile,
     change: Change,
@@ -183,28 +183,33 @@ export class RegisteredTools {
     const since = performance.now()
     await last
     change.check()
-    await this.#keep(file, change, signal, since)
+    await this.#save(file, change, signal, since)
     return change.apply()
   }
 
-  /** Another process may have changed the file: what it did stays. */
-  async #keep(file: ToolFile, { keep }: Change, signal: AbortSignal, since: number): Promise<void> {
+  /** Writes a change to the file, preserving the changes of other processes. */
+  async #save(
+    file: ToolFile,
+    { persist }: Change,
+    signal: AbortSignal,
+    since: number,
+  ): Promise<void> {
     try {
       await file.update({
-        change: keep,
+        change: persist,
         ifDamaged: () => [...this.#tools.values()],
-        allowed: this.#allowed,
+        check: this.#check,
         signal,
         since,
       })
     } catch (error) {
       if (error instanceof ToolError) throw error
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-      throw new ToolError(`The change cannot be kept on disk (${code}); nothing was changed`)
+      throw new ToolError(`The change could not be saved (${code}); nothing was changed`)
     }
   }
 
-  readonly #allowed = ({ name }: TextTool, index: number): void => {
+  readonly #check = ({ name }: TemplateTool, index: number): void => {
     this.#refuseBuiltIn(name)
     if (index >= MAX_TOOLS) throw new TypeError(`there are more than ${MAX_TOOLS}`)
   }
@@ -214,7 +219,7 @@ export class RegisteredTools {
       throw new ToolError(`The tool ${name} is built in and cannot be replaced`)
   }
 
-  #add(definition: TextTool): void {
+  #add(definition: TemplateTool): void {
     const { name, description, template } = definition
     const parameters = parametersOf(template)
     const properties = Object.fromEntries(
@@ -225,7 +230,7 @@ export class RegisteredTools {
       name,
       description,
       input: { type: 'object', properties, required: parameters },
-      run: (values) => render(template, values as Record<string, string>), // checked against the schema above
+      run: (values) => render(template, values as Record<string, string>), // validated against the schema above
     })
   }
 }
@@ -233,6 +238,6 @@ export class RegisteredTools {
 function refuseMore(count: number): void {
   if (count >= MAX_TOOLS)
     throw new ToolError(
-      `${MAX_TOOLS} tools are registered, which is the most; unregister one first`,
+      `The limit of ${MAX_TOOLS} registered tools is reached; unregister one first`,
     )
 }

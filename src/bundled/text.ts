@@ -11,7 +11,7 @@ const input = {
   required: ['text'],
 } as const
 
-/** The server of `ccmcp serve text`: two small tools, and failures as errors of the protocol. */
+/** The server of `ccmcp serve text`: two small tools; failures are protocol errors. */
 export function textServer(options: TextOptions = {}): Server {
   return createServer({
     invalidArguments: 'protocol',

@@ -10,54 +10,54 @@ import {
 import { copyFile, open } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { LockFile } from './lock-file.js'
-import { type TextTool, checkTextTool } from './template.js'
+import { type TemplateTool, checkTemplateTool } from './template.js'
 
-/** The format of the file; a later one is not guessed at. */
+/** The version of the file format. Other versions are not read. */
 const FORMAT = 1
-/** No file of ours is larger. */
+/** Larger files are not ours. */
 const MAX_BYTES = 16 * 1024 * 1024
-/** A pipe that has come in the place of the file must not be waited for. */
+/** Non-blocking, so that a pipe in place of the file is not waited for. */
 const READING = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
 export interface ToolFileOptions {
-  /** Takes what whoever runs the server should know. */
+  /** Receives warnings for the operator. */
   warn: (message: string) => void
-  /** Milliseconds that a change waits for the lock of another process. A server that ends gives its calls five seconds. */
-  patience?: number
-  /** Milliseconds after which an untouched lock is that of a killed process. */
+  /** Milliseconds to wait for the lock of another process. Less than the five seconds that calls have at shutdown. */
+  lockTimeout?: number
+  /** Milliseconds after which an unchanged lock counts as left by a killed process. */
   stale?: number
 }
 
-/** How one change is made. */
+/** One change of the file. */
 export interface Update {
-  /** The tools to keep, made from those that are kept now. */
-  change: (kept: readonly TextTool[]) => TextTool[]
-  /** What is kept now, where the file is damaged. */
-  ifDamaged: () => readonly TextTool[]
-  /** Throws where a tool must not be in the file. */
-  allowed: (tool: TextTool, index: number) => void
+  /** Returns the tools to save, given the saved ones. */
+  change: (saved: readonly TemplateTool[]) => TemplateTool[]
+  /** Replaces the saved tools if the file is damaged. */
+  ifDamaged: () => readonly TemplateTool[]
+  /** Throws if a tool must not be in the file. */
+  check: (tool: TemplateTool, index: number) => void
   signal?: AbortSignal | undefined
-  /** When the caller asked for it, by `performance.now()`. */
+  /** When the change was requested, as a `performance.now()` time. */
   since: number
 }
 
 interface Content {
-  readonly tools: readonly TextTool[]
-  /** Why a part of the file, or all of it (`damaged`), could not be used. */
+  readonly tools: readonly TemplateTool[]
+  /** Why a part of the file, or all of it (`damaged`), was not usable. */
   readonly problem?: unknown
   readonly damaged?: true
 }
 
 /**
- * Keeps registered tools on disk. The file is replaced as a whole, so it is
- * never half written; before a change, one that cannot be read is copied aside.
+ * Saves registered tools on disk. The file is replaced atomically. A file that
+ * cannot be read is copied before it is changed.
  */
 export class ToolFile {
-  /** Its absolute path, without links. */
+  /** The real path. */
   readonly path: string
   readonly #options: Required<ToolFileOptions>
 
-  constructor(path: string, { warn, patience = 4000, stale = 1500 }: ToolFileOptions) {
+  constructor(path: string, { warn, lockTimeout = 4000, stale = 1500 }: ToolFileOptions) {
     const directory = dirname(resolve(path))
     if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true)
       throw new TypeError(
@@ -67,39 +67,39 @@ export class ToolFile {
     if (stat !== undefined && !stat.isFile()) throw notRegular(path)
     this.path =
       stat === undefined ? join(realpathSync(directory), basename(path)) : realpathSync(path)
-    this.#options = { warn, patience, stale }
+    this.#options = { warn, lockTimeout, stale }
   }
 
-  /** The tools in the file, for the start of a server. Nothing is changed: another process may be using the file. */
-  load(allowed: Update['allowed']): readonly TextTool[] {
+  /** Loads the tools at start-up. The file is not changed, since another process may be using it. */
+  load(check: Update['check']): readonly TemplateTool[] {
     const text = this.#readSync()
     if (text === undefined) return []
-    const { tools, problem } = contentOf(text, allowed)
+    const { tools, problem } = contentOf(text, check)
     if (problem !== undefined)
       this.#options.warn(
-        `The registered tools in ${this.path} could not all be read (${messageOf(problem)}); the next change keeps a copy of the file`,
+        `The registered tools in ${this.path} could not all be read (${messageOf(problem)}); a copy of the file will be made before the next change`,
       )
     return tools
   }
 
-  /** Replaces what is kept, one process at a time, so that no process undoes the change of another. */
-  async update({ change, ifDamaged, allowed, signal, since }: Update): Promise<void> {
-    const { patience, stale } = this.#options
-    const lock = await LockFile.take(`${this.path}.lock`, {
+  /** Changes the file under a lock, so that no process undoes the change of another. */
+  async update({ change, ifDamaged, check, signal, since }: Update): Promise<void> {
+    const { lockTimeout, stale } = this.#options
+    const lock = await LockFile.acquire(`${this.path}.lock`, {
       stale,
-      deadline: since + patience,
+      deadline: since + lockTimeout,
       signal,
     })
     try {
       signal?.throwIfAborted()
       const text = await this.#read()
       const {
-        tools: kept,
+        tools: saved,
         problem,
         damaged,
-      }: Content = text === undefined ? { tools: [] } : contentOf(text, allowed)
-      if (problem !== undefined) await this.#copyAside(problem)
-      const tools = change(damaged === true ? ifDamaged() : kept)
+      }: Content = text === undefined ? { tools: [] } : contentOf(text, check)
+      if (problem !== undefined) await this.#backUp(problem)
+      const tools = change(damaged === true ? ifDamaged() : saved)
       await lock.replace(this.path, `${JSON.stringify({ version: FORMAT, tools }, undefined, 2)}\n`)
     } catch (error) {
       await lock.release().catch(() => {})
@@ -135,31 +135,31 @@ export class ToolFile {
     }
   }
 
-  async #copyAside(problem: unknown): Promise<void> {
-    const aside = `${this.path}.damaged-${Date.now()}`
-    await copyFile(this.path, aside, constants.COPYFILE_EXCL)
+  async #backUp(problem: unknown): Promise<void> {
+    const backup = `${this.path}.damaged-${Date.now()}`
+    await copyFile(this.path, backup, constants.COPYFILE_EXCL)
     this.#options.warn(
-      `The registered tools in ${this.path} could not all be read (${messageOf(problem)}); a copy of the file is ${aside}`,
+      `The registered tools in ${this.path} could not all be read (${messageOf(problem)}); a copy was saved as ${backup}`,
     )
   }
 }
 
-function contentOf(text: string, allowed: Update['allowed']): Content {
+function contentOf(text: string, check: Update['check']): Content {
   let found: unknown[]
   try {
     found = toolsIn(text)
   } catch (problem) {
     return { tools: [], problem, damaged: true }
   }
-  const tools: TextTool[] = []
+  const tools: TemplateTool[] = []
   let problem: unknown
   for (const each of found) {
     try {
       const checked = textTool(each)
-      checkTextTool(checked)
+      checkTemplateTool(checked)
       if (tools.some(({ name }) => name === checked.name))
-        throw new TypeError(`${checked.name} is there twice`)
-      allowed(checked, tools.length)
+        throw new TypeError(`duplicate tool ${checked.name}`)
+      check(checked, tools.length)
       tools.push(checked)
     } catch (error) {
       problem ??= error
@@ -186,17 +186,19 @@ function toolsIn(text: string): unknown[] {
     !('version' in content) ||
     !('tools' in content)
   )
-    throw new TypeError('it has no "version" and "tools"')
+    throw new TypeError('"version" or "tools" is missing')
   if (content.version !== FORMAT)
-    throw new TypeError(`its version is ${JSON.stringify(content.version)}, not ${FORMAT}`)
-  if (!Array.isArray(content.tools)) throw new TypeError('"tools" is not a list')
+    throw new TypeError(
+      `unsupported version ${JSON.stringify(content.version)}; expected ${FORMAT}`,
+    )
+  if (!Array.isArray(content.tools)) throw new TypeError('"tools" is not an array')
   return content.tools
 }
 
-function textTool(value: unknown): TextTool {
-  const { name, description, template } = Object(value) as Record<string, unknown> // any value has properties, if only missing ones
+function textTool(value: unknown): TemplateTool {
+  const { name, description, template } = Object(value) as Record<string, unknown> // Object() makes property access safe for any value
   if (typeof name !== 'string' || typeof description !== 'string' || typeof template !== 'string')
-    throw new TypeError('a tool has no "name", "description" and "template"')
+    throw new TypeError('a tool lacks a "name", "description" or "template"')
   return { name, description, template }
 }
 

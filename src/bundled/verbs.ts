@@ -1,4 +1,4 @@
-/** An English verb and its Spanish counterpart, as far as rules do not tell. */
+/** An English verb with its forms and their Spanish translations. */
 export interface Verb {
   readonly base: string
   /** 1st, 2nd and 3rd person singular. */
@@ -9,7 +9,7 @@ export interface Verb {
   readonly spanish: Spanish
 }
 
-/** In the 3rd person singular, where a form has a person. */
+/** Finite forms are in the 3rd person singular. */
 interface Spanish {
   readonly infinitive: string
   readonly present: string
@@ -18,7 +18,7 @@ interface Spanish {
   readonly future: string
 }
 
-/** The 20 verbs of the course, each with the forms that cannot be guessed. */
+/** The 20 verbs of the course. */
 export const verbs: readonly Verb[] = [
   regular('work', 'works', 'worked', 'trabajar trabaja trabajó trabajado trabajará'),
   regular('play', 'plays', 'played', 'jugar juega jugó jugado jugará'),

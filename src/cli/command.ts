@@ -8,40 +8,42 @@ import {
 
 /** A command of the command line. */
 export interface Command {
-  /** What may follow `ccmcp`. */
+  /** The usage line, without `ccmcp`. */
   usage: string
-  /** What it does, in one sentence. */
-  about: string
-  /** The rest of its help. */
+  /** What it does, in one or two sentences. */
+  description: string
+  /** The help after the options. */
   notes?: string
   options: Options
-  /** How many words it takes, at least and at most. */
-  words: readonly [least: number, most: number]
-  /** Whether the command of a server may follow after `--`. */
-  takesCommand?: true
+  /** Minimum and maximum number of positional arguments. */
+  positionals: readonly [min: number, max: number]
+  /** Whether it takes the command of a server after `--`. */
+  takesServerCommand?: true
   run(args: Arguments): Promise<void>
 }
 
-export const HELP = { help: { about: 'show this help' } } as const satisfies Options
+export const HELP = { help: { description: 'show this help' } } as const satisfies Options
 
-function helpOf({ usage, about, notes, options }: Command): string {
-  return `ccmcp ${usage}\n\n${about}\n\n${describeOptions(options)}\n${notes === undefined ? '' : `\n${notes}\n`}`
+function formatHelp({ usage, description, notes, options }: Command): string {
+  const help = `ccmcp ${usage}\n\n${description}\n\n${describeOptions(options)}\n`
+  return notes === undefined ? help : `${help}\n${notes}\n`
 }
 
 export async function runCommand(command: Command, args: readonly string[]): Promise<void> {
-  if (command.takesCommand === true) (await import('./hints.js')).suggestCommand(command, args)
-  const found = readArguments(args, command.options)
-  if (found.given.has('help')) {
+  if (command.takesServerCommand === true)
+    (await import('./hints.js')).suggestCommand(command, args)
+  const parsed = readArguments(args, command.options)
+  if (parsed.values.has('help')) {
     const { print } = await import('./print.js')
-    print(helpOf(command))
+    print(formatHelp(command))
     return
   }
-  const [least, most] = command.words
-  const extra = found.words[most]
+  const [min, max] = command.positionals
+  const extra = parsed.positionals[max]
   if (extra !== undefined) throw new UsageError(`Unknown argument ${JSON.stringify(extra)}`)
-  if (found.words.length < least)
-    throw new UsageError(`Something is missing; the usage is: ccmcp ${command.usage}`)
-  if (found.command !== undefined && command.takesCommand !== true)
-    throw new UsageError(`No command can follow here; the usage is: ccmcp ${command.usage}`)
-  await command.run(found)
+  if (parsed.positionals.length < min)
+    throw new UsageError(`Missing argument; usage: ccmcp ${command.usage}`)
+  if (parsed.command !== undefined && command.takesServerCommand !== true)
+    throw new UsageError(`This command takes no "--"; usage: ccmcp ${command.usage}`)
+  await command.run(parsed)
 }

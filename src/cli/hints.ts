@@ -2,56 +2,55 @@ import { existsSync } from 'node:fs'
 import { type Options, UsageError, suggestion } from './options.js'
 import { BUNDLED } from './servers.js'
 
-/** What runs a file that is no JavaScript. */
+/** Interpreters by file extension. */
 const INTERPRETERS: Readonly<Record<string, string>> = { py: 'python3', rb: 'ruby', sh: 'sh' }
 
-/** What has to be known of a command. */
-interface Line {
+/** The part of a `Command` that is needed to read its arguments. */
+interface CommandSyntax {
   usage: string
   options: Options
-  words: readonly [least: number, most: number]
+  positionals: readonly [min: number, max: number]
 }
 
 interface Split {
-  /** What the command itself takes, such as the name of a tool. */
-  words: string[]
+  /** Arguments of the command itself, such as the name of a tool. */
+  positionals: string[]
   options: string[]
-  /** Arguments of a tool that were given as a word. */
+  /** Tool arguments that were passed without `--args`. */
   json: string | undefined
-  /** The word that should name a server, and what follows it. */
+  /** The argument in place of a server name, and those after it. */
   server: string[]
 }
 
-/** Throws with the command line that was probably meant, where the command of a server stands without `--`, or arguments without `--args`. */
-export function suggestCommand(command: Line, args: readonly string[]): void {
+/** Throws a UsageError with a corrected command line if `--` before a server command or `--args` before arguments is missing. */
+export function suggestCommand(command: CommandSyntax, args: readonly string[]): void {
   const end = args.indexOf('--')
-  const given = end === -1 ? undefined : args.slice(end)
+  const serverCommand = end === -1 ? undefined : args.slice(end)
   const split = splitArguments(command, end === -1 ? args : args.slice(0, end))
   if (split === undefined) return
-  const { words, options, json, server } = split
-  const meant = given === undefined ? commandOf(server, Object.keys(command.options)) : undefined
-  if (json === undefined && meant === undefined) return
+  const { positionals, options, json, server } = split
+  const suggested =
+    serverCommand === undefined ? commandOf(server, Object.keys(command.options)) : undefined
+  if (json === undefined && suggested === undefined) return
   const name = command.usage.split(' ', 1)
-  const rest = meant === undefined ? [...server, ...options] : options
+  const rest = suggested === undefined ? [...server, ...options] : options
   const line = [
     'ccmcp',
     ...name,
-    ...words,
+    ...positionals,
     ...rest,
     ...(json === undefined ? [] : ['--args', json]),
   ]
-  const target = meant === undefined ? (given ?? []) : ['--', ...meant]
+  const target = suggested === undefined ? (serverCommand ?? []) : ['--', ...suggested]
   const rule =
-    json === undefined
-      ? 'The command of a server comes after "--"'
-      : 'Arguments are given with --args'
+    json === undefined ? 'Put the command of a server after "--"' : 'Pass arguments with --args'
   throw new UsageError(`${rule}; did you mean: ${[...line, ...target].map(quoted).join(' ')}`)
 }
 
-/** Undefined where something else is wrong, or help is asked for. */
-function splitArguments(command: Line, args: readonly string[]): Split | undefined {
-  const [needed] = command.words
-  const split: Split = { words: [], options: [], json: undefined, server: [] }
+/** Undefined if help is requested or the command line has another error. */
+function splitArguments(command: CommandSyntax, args: readonly string[]): Split | undefined {
+  const [needed] = command.positionals
+  const split: Split = { positionals: [], options: [], json: undefined, server: [] }
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] ?? ''
     const [, name = '', inline] = /^--([^=]+)(=[\s\S]*)?$/.exec(arg) ?? []
@@ -64,7 +63,7 @@ function splitArguments(command: Line, args: readonly string[]): Split | undefin
       )
     else if (split.server.length > 0) split.server.push(arg)
     else if (arg.startsWith('-') && arg !== '-') return undefined
-    else if (split.words.length < needed) split.words.push(arg)
+    else if (split.positionals.length < needed) split.positionals.push(arg)
     else if ('args' in command.options && split.json === undefined && /^\s*\{/.test(arg))
       split.json = arg
     else split.server.push(arg)
@@ -72,7 +71,7 @@ function splitArguments(command: Line, args: readonly string[]): Split | undefin
   return split
 }
 
-/** The command that words mean which stand where a server is named; undefined where they may name one. */
+/** The server command that these arguments probably are; undefined if they may name a server. */
 function commandOf(
   [first, ...rest]: readonly string[],
   options: readonly string[],
@@ -83,15 +82,10 @@ function commandOf(
     return /\S\s+\S/.test(first) ? first.trim().split(/\s+/) : undefined
   const [, extension = ''] = /\.(\w+)$/.exec(first) ?? []
   const isModule = /^[cm]?[jt]sx?$/.test(extension)
-  const interpreter = isModule
-    ? 'node'
-    : Object.hasOwn(INTERPRETERS, extension)
-      ? INTERPRETERS[extension]
-      : undefined
-  if (rest.length === 0)
-    return isModule || interpreter === undefined ? undefined : [interpreter, first]
-  // Behind a module, an option with a slip is more likely than an argument of its own.
-  const slip = rest.some(
+  const interpreter = Object.hasOwn(INTERPRETERS, extension) ? INTERPRETERS[extension] : undefined
+  if (rest.length === 0) return interpreter === undefined ? undefined : [interpreter, first]
+  // After a module, a typo in an option of ours is more likely than an argument of the module.
+  const hasTypo = rest.some(
     (arg) =>
       arg.startsWith('--') &&
       suggestion(
@@ -99,11 +93,12 @@ function commandOf(
         options.map((name) => `--${name}`),
       ) !== '',
   )
-  if (slip && isModule) return undefined
+  if (hasTypo && isModule) return undefined
+  if (isModule) return ['node', first, ...rest]
   return interpreter === undefined ? [first, ...rest] : [interpreter, first, ...rest]
 }
 
-/** A word as a shell takes it. */
+/** Quotes an argument for a shell. */
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

@@ -1,28 +1,34 @@
 import type { Options } from './options.js'
 
-/** The options of `ccmcp serve` that are about HTTP. */
+/** The HTTP options of `ccmcp serve`. */
 export const HTTP_OPTIONS = {
-  http: { about: 'serve over HTTP, on http://127.0.0.1:3000/mcp, and not on stdin and stdout' },
-  port: { value: 'NUMBER', about: 'with --http: the port (default 3000; 0 for any that is free)' },
+  http: { description: 'serve over HTTP, at http://127.0.0.1:3000/mcp, instead of stdio' },
+  port: { value: 'NUMBER', description: 'with --http: port (default 3000; 0 for any free port)' },
   host: {
     value: 'ADDRESS',
-    about: 'with --http: the address to bind to (default 127.0.0.1: only this machine)',
+    description: 'with --http: address to bind to (default 127.0.0.1: this machine only)',
   },
   hosts: {
     value: 'NAMES',
     list: true,
-    about: 'with --http: names by which clients call it, with commas between them, or any',
+    description: 'with --http: allowed Host names (comma-separated), or any',
   },
   origins: {
     value: 'ORIGINS',
     list: true,
-    about: 'with --http: web pages that may call it, such as https://app.example.com',
+    description: 'with --http: allowed origins (comma-separated), such as https://app.example.com',
   },
   tokens: {
     value: 'FILE',
-    about: 'with --http: who may call, as JSON: [{ "token": "…", "id": "…", "scopes": [] }]',
+    description:
+      'with --http: accepted tokens, as JSON: [{ "token": "…", "id": "…", "scopes": [] }]',
   },
-  unauthenticated: { about: 'with --http: let anybody call who reaches this machine' },
-  'tls-cert': { value: 'FILE', about: 'with --http: serve https by this certificate (PEM)' },
-  'tls-key': { value: 'FILE', about: "with --http: the certificate's key (PEM)" },
+  unauthenticated: {
+    description: 'with --http: allow requests without authentication from other machines',
+  },
+  'tls-cert': {
+    value: 'FILE',
+    description: 'with --http: serve HTTPS with this certificate (PEM)',
+  },
+  'tls-key': { value: 'FILE', description: 'with --http: private key of the certificate (PEM)' },
 } satisfies Options

@@ -8,52 +8,52 @@ import type {
   ToolListing,
 } from '../protocol/model.js'
 import { type Command, HELP } from './command.js'
-import { Failure } from './options.js'
+import { CommandError } from './options.js'
 import { type Piece, print, printJson, styled } from './print.js'
-import { cut, schemaText } from './show.js'
+import { shorten, schemaText } from './format.js'
 import { CLIENT_OPTIONS, TARGET_NOTES, isConnectionLost, withClient } from './target.js'
 
-/** Characters of all that a list holds, after which it is taken for endless. */
+/** Maximum total characters of a list; a longer one is considered endless. */
 const MAX_LIST = 64 * 1024 * 1024
-/** Characters that are shown of a name, of a longer text, and of the type of an argument. */
+/** Maximum characters to show of a name, of a text and of the type of an argument. */
 const MAX_NAME = 200
 const MAX_TEXT = 5000
-const MAX_FACTS = 500
-/** Arguments that are shown of one tool or prompt. */
+const MAX_TYPE = 500
+/** Maximum number of arguments to show of one tool or prompt. */
 const MAX_ROWS = 200
 
 export const list: Command = {
   usage: 'list [SERVER | -- COMMAND] [options]',
-  about:
-    'Shows what a server offers: its tools with their arguments, its resources, templates and prompts.',
+  description:
+    'Lists the tools of a server with their arguments, its resources, resource templates and prompts.',
   notes: `${TARGET_NOTES}
-Where one of the lists fails, the others are shown, and the exit code is 1, or 3 if the connection broke.`,
+If one of the lists fails, the others are shown, and the exit code is 1, or 3 if the connection was lost.`,
   options: { ...CLIENT_OPTIONS, ...HELP },
-  words: [0, 1],
-  takesCommand: true,
+  positionals: [0, 1],
+  takesServerCommand: true,
   run: (args) =>
-    withClient(args, args.words[0], async (client, options) => {
-      const [offer, errors] = await offerOf(client, options)
-      if (args.given.has('json'))
+    withClient(args, args.positionals[0], async (client, options) => {
+      const [features, errors] = await featuresOf(client, options)
+      if (args.values.has('json'))
         printJson(
           errors.length === 0
-            ? offer
+            ? features
             : {
-                ...offer,
-                errors: errors.map(({ method, error }) => ({ method, ...factsOf(error) })),
+                ...features,
+                errors: errors.map(({ method, error }) => ({ method, ...errorFields(error) })),
               },
         )
-      else print(...readable(offer, errors.length > 0))
+      else print(...formatFeatures(features, errors.length > 0))
       if (errors.length === 0) return
       const lines = errors.map(({ method, error }) => `${method} failed: ${messageOf(error)}`)
-      throw new Failure(
+      throw new CommandError(
         errors.some(({ error }) => isConnectionLost(error)) ? 3 : 1,
-        cut(lines.join('\n'), 2 * MAX_TEXT),
+        shorten(lines.join('\n'), 2 * MAX_TEXT),
       )
     }),
 }
 
-interface Offer {
+interface Features {
   server: Client['server']
   revision: string
   capabilities: Client['capabilities']
@@ -69,13 +69,13 @@ interface ListError {
   error: unknown
 }
 
-async function offerOf(
+async function featuresOf(
   client: Client,
   options: CallOptions,
-): Promise<[offer: Offer, errors: ListError[]]> {
+): Promise<[features: Features, errors: ListError[]]> {
   const { server, revision, capabilities, instructions } = client
   const errors: ListError[] = []
-  /** Every item of a list, or those that came before it failed. */
+  /** All items of a list, or those received before it failed. */
   const all = async <Item>(
     capability: string,
     method: string,
@@ -91,18 +91,18 @@ async function offerOf(
       let size = 0
       for await (const item of items) {
         size += JSON.stringify(item).length
-        if (size > MAX_LIST) throw new TypeError(`the list is longer than ${MAX_LIST} characters`)
+        if (size > MAX_LIST) throw new TypeError(`the list exceeds ${MAX_LIST} characters`)
         found.push(item)
       }
     } catch (error) {
       options.signal?.throwIfAborted()
-      // Some servers do not have every list that belongs to a capability.
+      // Some servers do not implement every list of a capability.
       if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND))
         errors.push({ method, error })
     }
     return found
   }
-  const offer = {
+  const features = {
     server,
     revision,
     capabilities,
@@ -116,27 +116,26 @@ async function offerOf(
     ),
     prompts: await all('prompts', 'prompts/list', client.prompts(options)),
   }
-  return [offer, errors]
+  return [features, errors]
 }
 
 function messageOf(error: unknown): string {
-  if (error instanceof RpcError)
-    return `the server answered with error ${error.code}: ${error.message}`
+  if (error instanceof RpcError) return `the server returned error ${error.code}: ${error.message}`
   return error instanceof Error ? error.message : String(error)
 }
 
-function factsOf(error: unknown): object {
+function errorFields(error: unknown): object {
   if (error instanceof RpcError)
     return { code: error.code, message: error.message, data: error.data }
   return { message: messageOf(error) }
 }
 
-function readable(
-  { server, revision, instructions, tools, resources, resourceTemplates, prompts }: Offer,
+function formatFeatures(
+  { server, revision, instructions, tools, resources, resourceTemplates, prompts }: Features,
   incomplete: boolean,
 ): Piece[] {
   const name =
-    server === undefined ? 'A server without a name' : inOneLine(`${server.name} ${server.version}`)
+    server === undefined ? 'Unnamed server' : inOneLine(`${server.name} ${server.version}`)
   const sections = [
     section('Tools', tools, toolLines),
     section('Resources', resources, ({ uri, ...facts }) =>
@@ -148,8 +147,7 @@ function readable(
     section('Prompts', prompts, promptLines),
   ].filter((pieces) => pieces.length > 0)
   const said = instructions === undefined ? '' : `\n${indented(instructions, '  ')}\n`
-  const nothing =
-    sections.length > 0 || incomplete ? '' : 'It offers no tools, resources or prompts.\n'
+  const nothing = sections.length > 0 || incomplete ? '' : 'No tools, resources or prompts.\n'
   return [
     styled('heading', name),
     `, protocol ${revision}\n${said}\n`,
@@ -170,20 +168,21 @@ function section<Item>(
 
 interface Row {
   name: string
-  facts: string
-  about: string
+  type: string
+  description: string
 }
 
-/** A name, what is said of it, and its arguments, each a little further to the right. */
-function entry(name: string, about: string | undefined, rows: readonly Row[]): Piece[] {
-  const text = about === undefined || about === '' ? '' : `${indented(about, '      ')}\n`
+/** A name, its description and its arguments, indented. */
+function entry(name: string, description: string | undefined, rows: readonly Row[]): Piece[] {
+  const text =
+    description === undefined || description === '' ? '' : `${indented(description, '      ')}\n`
   const shown = rows
     .slice(0, MAX_ROWS)
     .flatMap((row): Piece[] => [
       '      - ',
       inOneLine(row.name),
-      styled('detail', row.facts === '' ? '' : ` (${cut(row.facts, MAX_FACTS)})`),
-      row.about === '' ? '\n' : `: ${inOneLine(row.about, MAX_TEXT)}\n`,
+      styled('detail', row.type === '' ? '' : ` (${shorten(row.type, MAX_TYPE)})`),
+      row.description === '' ? '\n' : `: ${inOneLine(row.description, MAX_TEXT)}\n`,
     ])
   const more = rows.length > MAX_ROWS ? [`      - … and ${rows.length - MAX_ROWS} more\n`] : []
   return ['  ', styled('name', inOneLine(name)), '\n', text, ...shown, ...more]
@@ -194,8 +193,8 @@ function toolLines({ name, description, inputSchema }: ToolListing): Piece[] {
   const needed: unknown[] = Array.isArray(required) ? required : []
   const rows = Object.entries(isObject(properties) ? properties : {}).map(([argument, schema]) => ({
     name: argument,
-    facts: `${schemaText(schema)}${needed.includes(argument) ? '' : ', optional'}`,
-    about:
+    type: `${schemaText(schema)}${needed.includes(argument) ? '' : ', optional'}`,
+    description:
       isObject(schema) && typeof schema['description'] === 'string' ? schema['description'] : '',
   }))
   return entry(name, description, rows)
@@ -204,13 +203,13 @@ function toolLines({ name, description, inputSchema }: ToolListing): Piece[] {
 function promptLines({ name, description, arguments: declared = [] }: PromptListing): Piece[] {
   const rows = (Array.isArray(declared) ? declared : []).filter(isArgument).map((argument) => ({
     name: argument.name,
-    facts: argument.required === true ? '' : 'optional',
-    about: argument.description ?? '',
+    type: argument.required === true ? '' : 'optional',
+    description: argument.description ?? '',
   }))
   return entry(name, description, rows)
 }
 
-/** A server may say anything. */
+/** Servers may send any value. */
 function isArgument(value: unknown): value is NonNullable<PromptListing['arguments']>[number] {
   return isObject(value) && typeof value['name'] === 'string'
 }
@@ -224,10 +223,10 @@ function resourceFacts(uri: string, { name, mimeType, description }: Facts): str
   return [facts, description].filter((part) => part !== undefined && part !== '').join(': ')
 }
 
-function inOneLine(text: string, most = MAX_NAME): string {
-  return cut(String(text), most).trim().replaceAll(/\s+/g, ' ')
+function inOneLine(text: string, max = MAX_NAME): string {
+  return shorten(String(text), max).trim().replaceAll(/\s+/g, ' ')
 }
 
 function indented(text: string, by: string): string {
-  return cut(String(text).trim(), MAX_TEXT).replaceAll(/^/gm, by)
+  return shorten(String(text).trim(), MAX_TEXT).replaceAll(/^/gm, by)
 }

@@ -1,108 +1,109 @@
 import { VERSION } from '../version.js'
 import { type Command, runCommand } from './command.js'
-import { Failure, UsageError, columns, suggestion } from './options.js'
+import { CommandError, UsageError, columns, suggestion } from './options.js'
 import { serve } from './serve.js'
 import { BUNDLED } from './servers.js'
 
 interface Entry {
-  about: string
+  description: string
   load(): Command | Promise<Command>
 }
 
-/** Each is loaded when it is asked for: what comes before a server's first answer counts. */
+/** Each command is loaded when it is used. */
 const COMMANDS: Readonly<Record<string, Entry>> = {
-  serve: { about: 'run a server on stdin and stdout (the default)', load: () => serve },
-  list: { about: 'show what a server offers', load: async () => (await import('./list.js')).list },
-  call: { about: 'call a tool', load: async () => (await import('./call.js')).call },
-  read: { about: 'read a resource', load: async () => (await import('./read.js')).read },
-  prompt: { about: 'get a prompt', load: async () => (await import('./prompt.js')).prompt },
+  serve: { description: 'run a server on stdio or over HTTP (default)', load: () => serve },
+  list: {
+    description: 'list the tools, resources and prompts of a server',
+    load: async () => (await import('./list.js')).list,
+  },
+  call: { description: 'call a tool', load: async () => (await import('./call.js')).call },
+  read: { description: 'read a resource', load: async () => (await import('./read.js')).read },
+  prompt: { description: 'get a prompt', load: async () => (await import('./prompt.js')).prompt },
   play: {
-    about: 'replay a transcript against a server, or record one',
+    description: 'replay a transcript against a server, or record one',
     load: async () => (await import('./play.js')).playCommand,
   },
   demo: {
-    about: 'start a server, talk to it, and show every message',
+    description: 'run an example session and show every message',
     load: async () => (await import('./demo.js')).demo,
   },
   revisions: {
-    about: 'what is known about each revision of the protocol',
+    description: 'show the differences between the protocol revisions',
     load: async () => (await import('./revisions.js')).revisionsCommand,
   },
 }
 
-const VERSION_WORDS = new Set(['--version', '-V', '-v', 'version'])
+const HELP_ARGUMENTS: ReadonlySet<string> = new Set(['--help', '-h', 'help'])
+const VERSION_ARGUMENTS: ReadonlySet<string> = new Set(['--version', '-V', '-v', 'version'])
 
 function help(): string {
   return `ccmcp ${VERSION}: a Model Context Protocol toolkit
 
 Usage: ccmcp [command] [options]
 
-${columns(Object.entries(COMMANDS).map(([name, { about }]) => [name, about]))}
+${columns(Object.entries(COMMANDS).map(([name, { description }]) => [name, description]))}
 
 ${columns([
-  ['--help', 'this help; "ccmcp call --help" for that of a command'],
-  ['--version', 'the version of ccmcp; also -V, "ccmcp version"'],
+  ['--help', 'show this help; "ccmcp call --help" shows that of a command'],
+  ['--version', 'show the version (also -V, "ccmcp version")'],
 ])}
 
-A server is one that comes with ccmcp (${Object.keys(BUNDLED).join(', ')}), a file that exports one, or,
-for the commands that talk to it, any command after "--":
+A server is a bundled one (${Object.keys(BUNDLED).join(', ')}) or a module that exports one. Commands that
+connect to a server also take any command after "--":
 
   ccmcp list -- npx some-server
   ccmcp call add --args '{"a":2,"b":40}'
 `
 }
 
-function find(name: string): Entry {
+function findCommand(name: string): Entry {
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (entry !== undefined) return entry
   const isServer = Object.hasOwn(BUNDLED, name) || /[\\/]|\.[cm]?[jt]s$/.test(name)
-  const meant = isServer
+  const hint = isServer
     ? `; did you mean ccmcp serve ${name}?`
     : suggestion(name, Object.keys(COMMANDS))
-  throw new UsageError(`Unknown command ${JSON.stringify(name)}${meant}`)
+  throw new UsageError(`Unknown command ${JSON.stringify(name)}${hint}`)
 }
 
-/** A server that is started does not need it. */
 async function print(text: string): Promise<void> {
-  const printing = await import('./print.js')
-  printing.print(text)
+  const output = await import('./print.js')
+  output.print(text)
 }
 
-async function main([first, ...rest]: readonly string[]): Promise<void> {
-  const asked = first === 'help' ? rest[0] : undefined
-  if (asked !== undefined) await runCommand(await find(asked).load(), ['--help'])
-  else if (first === '--help' || first === '-h' || first === 'help') await print(help())
-  else if (first !== undefined && VERSION_WORDS.has(first)) await print(`${VERSION}\n`)
-  else if (first === undefined) await runCommand(serve, [])
-  else if (first.startsWith('-')) await runCommand(serve, [first, ...rest])
-  else await runCommand(await find(first).load(), rest)
-}
-
-function explain(error: unknown, name: string | undefined): string {
-  if (error instanceof UsageError) {
-    const known =
-      name !== undefined && Object.hasOwn(COMMANDS, name)
-        ? `${name} `
-        : name?.startsWith('-') === true
-          ? 'serve '
-          : ''
-    return `${error.message} (see "ccmcp ${known}--help")`
+/** Runs the command that a command line names. */
+export async function runCommandLine([first, ...rest]: readonly string[]): Promise<void> {
+  if (first === undefined) return runCommand(serve, [])
+  if (VERSION_ARGUMENTS.has(first)) return print(`${VERSION}\n`)
+  if (!HELP_ARGUMENTS.has(first)) {
+    // Options without a command are those of `serve`.
+    if (first.startsWith('-')) return runCommand(serve, [first, ...rest])
+    return runCommand(await findCommand(first).load(), rest)
   }
-  if (error instanceof Failure) return error.message
-  // What the system refuses, such as to write, is no fault in our code.
+  const [command] = first === 'help' ? rest : []
+  if (command === undefined) return print(help())
+  await runCommand(await findCommand(command).load(), ['--help'])
+}
+
+/** The command whose help explains a usage error. */
+function commandName(first: string | undefined): string {
+  if (first === undefined) return ''
+  if (Object.hasOwn(COMMANDS, first)) return `${first} `
+  return first.startsWith('-') ? 'serve ' : ''
+}
+
+function explain(error: unknown, first: string | undefined): string {
+  if (error instanceof UsageError)
+    return `${error.message} (see "ccmcp ${commandName(first)}--help")`
+  if (error instanceof CommandError) return error.message
+  // A system error, such as a failed write, is not a bug: no stack.
   if (error instanceof Error && 'syscall' in error) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-async function start(args: readonly string[]): Promise<void> {
-  try {
-    await main(args)
-  } catch (error) {
-    const { complain, styled } = await import('./print.js')
-    complain(styled('error', 'ccmcp:'), ` ${explain(error, args[0])}\n`)
-    process.exitCode = error instanceof Failure ? error.exitCode : 1
-  }
+/** Reports a failed command line on stderr and in the exit code. */
+export async function reportError(error: unknown, name: string | undefined): Promise<void> {
+  const { printError, styled } = await import('./print.js')
+  printError(styled('error', 'ccmcp:'), ` ${explain(error, name)}\n`)
+  process.exitCode = error instanceof CommandError ? error.exitCode : 1
 }
-
-// Not awaited: where a module that is served awaits what never comes, Node would show our code.
-void start(process.argv.slice(2))

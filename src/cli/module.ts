@@ -5,90 +5,92 @@ import { pathToFileURL } from 'node:url'
 import type { Server } from '../index.js'
 import { standardError } from '../transports/stdio-log.js'
 import { guardStdout } from '../transports/stdio-wire.js'
-import { Failure, UsageError } from './options.js'
+import { CommandError, UsageError } from './options.js'
 import { checkFile } from './servers.js'
 import type { Settings } from './settings.js'
 
-/** Milliseconds after which a file that is still being loaded is worth a word. */
-const LONG = 3000
+/** Milliseconds of loading after which to warn. */
+const SLOW_LOAD = 3000
 
-/** The server that a file exports, with these settings. With `elsewhere`, stdio is not where it is to be served. */
-export async function serverOf(
+/** Loads the server that a module exports. */
+export async function loadServer(
   file: string,
   settings: Settings,
-  elsewhere: boolean,
+  overHttp: boolean,
 ): Promise<Server> {
   checkFile(file)
-  const loaded = elsewhere ? expectExport(file) : () => {}
-  // What it prints while it is loaded must not reach the wire either, unless that is elsewhere.
+  const loaded = overHttp ? watchLoading(file) : () => {}
+  // The module's output must not reach stdout while it is loading, unless the messages use other descriptors.
   if ((process.env['CCMCP_WIRE'] ?? '') === '') guardStdout()
   const hung = () => {
-    standardError.write(`ccmcp: ${file} never finishes loading: it awaits what does not come\n`)
+    standardError.write(
+      `ccmcp: ${file} never finishes loading: it awaits a promise that never settles\n`,
+    )
     process.exitCode = 1
   }
-  // There is nothing left to do, and yet there is no server.
+  // The event loop is empty before the module has loaded.
   process.on('beforeExit', hung)
   try {
-    return override(await exported(file, await load(file)), settings)
+    return override(await findServer(file, await load(file)), settings)
   } finally {
     process.off('beforeExit', hung)
     loaded()
   }
 }
 
-/** A program that serves by itself is never done with loading, or ends the process; nobody would know why. Returns how to stop waiting. */
-function expectExport(file: string): () => void {
-  const tell = (what: string) => () => {
+/** Explains why nothing is served if the module never finishes loading or exits the process, as a program that serves itself does. Returns a function that stops watching. */
+function watchLoading(file: string): () => void {
+  const warn = (what: string) => () => {
     standardError.write(
-      `ccmcp: ${file} ${what}. If it serves by itself (serveStdio, listen), export its server instead, or start it with node\n`,
+      `ccmcp: ${file} ${what}. If it starts its own transport (serveStdio, listen), export the server instead, or run it with node\n`,
     )
   }
-  const late = setTimeout(tell('is still being loaded'), LONG).unref()
-  const ended = () => {
-    tell('has ended the process while it was being loaded')()
+  const timer = setTimeout(warn('is still loading'), SLOW_LOAD).unref()
+  const exited = () => {
+    warn('exited the process while it was loading')()
     process.exitCode ||= 2
   }
-  process.once('exit', ended)
+  process.once('exit', exited)
   return () => {
-    clearTimeout(late)
-    process.off('exit', ended)
+    clearTimeout(timer)
+    process.off('exit', exited)
   }
 }
 
 async function load(file: string): Promise<Record<string, unknown>> {
   try {
-    return (await import(pathToFileURL(resolve(file)).href)) as Record<string, unknown> // a module is an object
+    return (await import(pathToFileURL(resolve(file)).href)) as Record<string, unknown> // a module namespace is an object
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code === 'ERR_UNKNOWN_FILE_EXTENSION')
       throw new UsageError(
         /\.[cm]?tsx?$/.test(file)
-          ? `${file} is TypeScript, which Node ${process.version} does not run by itself. Use Node 22.18 or newer, compile it to JavaScript, or load a compiler: NODE_OPTIONS="--import tsx"`
-          : `${file} is no JavaScript module: ${messageOf(error)}`,
+          ? `${file} is TypeScript, which Node ${process.version} cannot run. Use Node 22.18 or later, compile it to JavaScript, or use a loader: NODE_OPTIONS="--import tsx"`
+          : `${file} is not a JavaScript module: ${messageOf(error)}`,
       )
-    throw new Failure(
+    throw new CommandError(
       1,
-      `${file} could not be loaded:\n${error instanceof SyntaxError ? placeOf(file, error) : stackOf(error)}`,
+      `Cannot load ${file}:\n${error instanceof SyntaxError ? locateSyntaxError(file, error) : stackOf(error)}`,
     )
   }
 }
 
-/** How many files are searched for a syntax error. */
+/** Maximum number of files to search for a syntax error. */
 const MAX_SEARCHED = 50
 const RELATIVE_IMPORT = /\b(?:from|import)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g
 
-/** Where a syntax error is, which Node tells only when it starts a file: in this one, or in one that it imports. */
-function placeOf(file: string, error: SyntaxError): string {
+/** Finds a syntax error in a file or its imports. Node reports the position only for the main file of a process. */
+function locateSyntaxError(file: string, error: SyntaxError): string {
   const files = new Set([resolve(file)])
-  // What is found is added while the set is read.
+  // The loop also visits the files that are added meanwhile.
   for (const each of files) {
     const { stderr } = spawnSync(process.execPath, ['--check', each], {
       encoding: 'utf8',
       stdio: ['ignore', 'ignore', 'pipe'],
       timeout: 10_000,
     })
-    const told = stderr.replace(/\n\s+at [\s\S]*/, '').trim()
-    if (told.includes('SyntaxError')) return told
+    const report = stderr.replace(/\n\s+at [\s\S]*/, '').trim()
+    if (report.includes('SyntaxError')) return report
     for (const [, path = ''] of readFileSync(each, 'utf8').matchAll(RELATIVE_IMPORT)) {
       const imported = resolve(dirname(each), path)
       if (files.size < MAX_SEARCHED && existsSync(imported)) files.add(imported)
@@ -97,40 +99,43 @@ function placeOf(file: string, error: SyntaxError): string {
   return stackOf(error)
 }
 
-/** The server among the exports: a value, a promise of one, or a function that makes one. */
-async function exported(file: string, exports: Record<string, unknown>): Promise<Server> {
+/** Finds the server among the exports: a value, a promise, or a function that returns either. */
+async function findServer(file: string, exports: Record<string, unknown>): Promise<Server> {
   const main = exports['default']
-  // The exports of a CommonJS module are one object.
+  // A CommonJS module has its exports in one object.
   const inner =
     typeof main === 'object' && main !== null && 'server' in main ? main.server : undefined
   for (const [name, value] of Object.entries({
     default: main,
     server: exports['server'] ?? inner,
   })) {
-    const made: unknown = await madeOf(file, name, value)
-    if (isServer(made)) return made
+    const candidate: unknown = await evaluateExport(file, name, value)
+    if (isServer(candidate)) return candidate
   }
   const names = Object.keys(exports).filter((name) => name !== 'module.exports')
   throw new UsageError(
-    `${file} exports no server (it exports ${names.join(', ') || 'nothing'}). Export what createServer returns, as default or as "server"; a program that serves by itself is started with node`,
+    `${file} exports no server (it exports ${names.join(', ') || 'nothing'}). Export what createServer returns, as default or as "server"; if it starts its own transport, run it with node`,
   )
 }
 
-async function madeOf(file: string, name: string, value: unknown): Promise<unknown> {
+async function evaluateExport(file: string, name: string, value: unknown): Promise<unknown> {
   try {
-    const makes =
+    const isFactory =
       typeof value === 'function' && !/^class\b/.test(Function.prototype.toString.call(value))
-    return await (makes ? (value as () => unknown)() : value) // without arguments: whatever it takes, it must do without
+    return await (isFactory ? (value as () => unknown)() : value) // called without arguments
   } catch (error) {
-    throw new Failure(1, `The export ${JSON.stringify(name)} of ${file} failed:\n${stackOf(error)}`)
+    throw new CommandError(
+      1,
+      `The export ${JSON.stringify(name)} of ${file} failed:\n${stackOf(error)}`,
+    )
   }
 }
 
-/** By its parts and not by its class: the module may have a copy of ccmcp of its own. */
+/** Checks the shape, not the class: the module may use another copy of ccmcp. */
 function isServer(value: unknown): value is Server {
   if (typeof value !== 'object' || value === null) return false
   const has = (name: string, method: string) => {
-    const part = (value as Record<string, unknown>)[name] // looked at, not relied upon
+    const part = (value as Record<string, unknown>)[name] // checked below
     return (
       typeof part === 'object' &&
       part !== null &&
@@ -146,7 +151,7 @@ function isServer(value: unknown): value is Server {
   )
 }
 
-/** The same server, with other answers to a few questions. */
+/** The server with some of its options replaced. */
 function override(
   server: Server,
   { unsupportedRevision, invalidArguments, unexpectedErrors }: Settings,
@@ -160,14 +165,14 @@ function override(
   const properties = Object.fromEntries(
     changes.map(([name, value]) => [name, { value, enumerable: true }]),
   )
-  return Object.create(server, properties) as Server // it has everything of the one behind it
+  return Object.create(server, properties) as Server // it inherits everything else
 }
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The stack without the parts that are not the module's. */
+/** The stack without the frames of Node and ccmcp. */
 function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const ours = new URL('.', import.meta.url).href

@@ -3,29 +3,29 @@ import { nearest } from '../schema/names.js'
 
 /** One option of a command, as `--help` shows it. */
 interface Option {
-  /** Its values, or what stands for its value in the help; without it, the option is a switch. */
+  /** The allowed values, or a placeholder for the help. Without it, the option is a flag. */
   value?: readonly string[] | string
-  /** Several values with commas; it may be given several times. */
+  /** Comma-separated; the option may be repeated. */
   list?: true
-  /** A path; it may be given several times. Its variable holds several with the separator of `PATH` between them. */
+  /** A path; the option may be repeated. Its variable separates paths as `PATH` does. */
   paths?: true
-  about: string
+  description: string
 }
 
 export type Options = Readonly<Record<string, Option>>
 
-/** What a command line says. */
+/** A parsed command line. */
 export interface Arguments {
-  given: Map<string, string>
-  /** What is no option. */
-  words: string[]
-  /** What stands after `--`. */
+  values: Map<string, string>
+  /** The arguments that are not options. */
+  positionals: string[]
+  /** The arguments after `--`. */
   command: string[] | undefined
 }
 
-/** Why a command does not succeed, in words for the person who gave it. */
-export class Failure extends Error {
-  override readonly name: string = 'Failure'
+/** An expected failure of a command: a message for the user, and an exit code. */
+export class CommandError extends Error {
+  override readonly name: string = 'CommandError'
   readonly exitCode: number
 
   constructor(exitCode: number, message: string) {
@@ -34,8 +34,8 @@ export class Failure extends Error {
   }
 }
 
-/** A command line that cannot be carried out: what is wrong and what to do. */
-export class UsageError extends Failure {
+/** An invalid command line. */
+export class UsageError extends CommandError {
   override readonly name = 'UsageError'
 
   constructor(message: string) {
@@ -43,46 +43,47 @@ export class UsageError extends Failure {
   }
 }
 
-/** Reads `--name value`, `--name=value` and words; anything else is an error that names the nearest. */
+/** Parses `--name value`, `--name=value` and positional arguments. */
 export function readArguments(args: readonly string[], options: Options): Arguments {
-  const found: Arguments = { given: new Map(), words: [], command: undefined }
+  const parsed: Arguments = { values: new Map(), positionals: [], command: undefined }
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] ?? ''
     if (arg === '--') {
-      found.command = args.slice(i + 1)
+      parsed.command = args.slice(i + 1)
       break
     }
     if (!arg.startsWith('-') || arg === '-') {
-      found.words.push(arg)
+      parsed.positionals.push(arg)
       continue
     }
-    const [name, option, inline] = find(arg, options)
+    const [name, option, inline] = findOption(arg, options)
     if (option.value === undefined) {
       if (inline !== undefined) throw new UsageError(`--${name} takes no value`)
-      found.given.set(name, 'true')
+      parsed.values.set(name, 'true')
       continue
     }
     const next = args[i + 1]
-    // What looks like the next option is one; `--name=--value` says otherwise.
+    // A value that starts with `--` must be passed as `--name=--value`.
     const value = inline ?? (next?.startsWith('--') === true ? undefined : args[++i])
     if (value === undefined)
       throw new UsageError(`--${name} needs a value: ${valuesOf(option, ', ')}`)
     const separator = separatorOf(option)
-    const before = separator === undefined ? undefined : found.given.get(name)
-    found.given.set(
+    const before = separator === undefined ? undefined : parsed.values.get(name)
+    parsed.values.set(
       name,
       checked(`--${name}`, option, before === undefined ? value : `${before}${separator}${value}`),
     )
   }
-  return found
+  return parsed
 }
 
-/** What stands between several values of one option: no path has a NUL in it. */
+/** Joins repeated values of an option. NUL cannot occur in a path. */
 function separatorOf({ list, paths }: Option): string | undefined {
-  return paths === true ? '\0' : list === true ? ',' : undefined
+  if (paths === true) return '\0'
+  return list === true ? ',' : undefined
 }
 
-function find(
+function findOption(
   arg: string,
   options: Options,
 ): [name: string, option: Option, inline: string | undefined] {
@@ -99,7 +100,7 @@ function find(
 function checked(name: string, { value: allowed }: Option, value: string): string {
   if (typeof allowed === 'object' && !allowed.includes(value))
     throw new UsageError(
-      `${name} cannot be ${JSON.stringify(value)}; choose ${allowed.join(', ')}${/\d/.test(value) ? '' : suggestion(value, allowed)}`,
+      `${name}: invalid value ${JSON.stringify(value)}; expected ${allowed.join(', ')}${/\d/.test(value) ? '' : suggestion(value, allowed)}`,
     )
   return value
 }
@@ -108,7 +109,7 @@ function valuesOf({ value = '' }: Option, separator: string): string {
   return typeof value === 'string' ? value : value.join(separator)
 }
 
-/** The variable that stands for an option: `CCMCP_LOG_LEVEL` for `--log-level`. */
+/** The environment variable of an option: `CCMCP_LOG_LEVEL` for `--log-level`. */
 export function variableOf(option: string): string {
   return `CCMCP_${option.toUpperCase().replaceAll('-', '_')}`
 }
@@ -116,12 +117,12 @@ export function variableOf(option: string): string {
 const TRUE = /^(?:1|true|yes|on)$/i
 const FALSE = /^(?:0|false|no|off)$/i
 
-/** The options that are set by variables. An empty variable is none. */
+/** The options that are set by environment variables. Empty variables are ignored. */
 export function readVariables(
   environment: NodeJS.ProcessEnv,
   options: Options,
 ): Map<string, string> {
-  const given = new Map<string, string>()
+  const values = new Map<string, string>()
   for (const [name, option] of Object.entries(options)) {
     const variable = variableOf(name)
     const value = environment[variable] ?? ''
@@ -129,18 +130,20 @@ export function readVariables(
     const paths =
       option.paths === true ? value.split(delimiter).filter((path) => path !== '') : undefined
     if (paths !== undefined) {
-      if (paths.length > 0) given.set(name, paths.join(separatorOf(option)))
-    } else if (option.value !== undefined) given.set(name, checked(variable, option, value))
-    else if (TRUE.test(value)) given.set(name, 'true')
+      if (paths.length > 0) values.set(name, paths.join(separatorOf(option)))
+    } else if (option.value !== undefined) values.set(name, checked(variable, option, value))
+    else if (TRUE.test(value)) values.set(name, 'true')
     else if (!FALSE.test(value))
-      throw new UsageError(`${variable} cannot be ${JSON.stringify(value)}; choose true, false`)
+      throw new UsageError(
+        `${variable}: invalid value ${JSON.stringify(value)}; expected true, false`,
+      )
   }
-  return given
+  return values
 }
 
-/** The items of a list with commas. */
-export function listOf(name: string, given: string): string[] {
-  const items = given
+/** The items of a comma-separated list. */
+export function listOf(name: string, values: string): string[] {
+  const items = values
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
@@ -148,16 +151,16 @@ export function listOf(name: string, given: string): string[] {
   return items
 }
 
-/** The paths of an option that takes several. */
-export function pathsOf(given: string): string[] {
-  return given.split('\0')
+/** The paths of a repeatable option. */
+export function pathsOf(values: string): string[] {
+  return values.split('\0')
 }
 
-/** The bytes that an option says. */
-export function bytesOf(name: string, given: string): number {
-  const value = Number(given)
-  if (!/^\d+$/.test(given) || !Number.isSafeInteger(value) || value < 1)
-    throw new UsageError(`--${name} must be a number of bytes, not ${JSON.stringify(given)}`)
+/** The value of an option in bytes. */
+export function bytesOf(name: string, values: string): number {
+  const value = Number(values)
+  if (!/^\d+$/.test(values) || !Number.isSafeInteger(value) || value < 1)
+    throw new UsageError(`--${name} must be a number of bytes, not ${JSON.stringify(values)}`)
   return value
 }
 
@@ -165,12 +168,12 @@ export function describeOptions(options: Options): string {
   return columns(
     Object.entries(options).map(([name, option]) => [
       `--${name}${option.value === undefined ? '' : ` ${valuesOf(option, '|')}`}`,
-      option.about,
+      option.description,
     ]),
   )
 }
 
-/** Two columns, the left as wide as it needs to be; what is very wide stands on a line of its own. */
+/** Formats two columns. A left cell of more than 36 characters gets a line of its own. */
 export function columns(rows: readonly (readonly [left: string, right: string])[]): string {
   const width = Math.max(...rows.map(([left]) => left.length).filter((length) => length <= 36)) + 2
   return rows
@@ -183,8 +186,8 @@ export function columns(rows: readonly (readonly [left: string, right: string])[
     .join('\n')
 }
 
-/** `; did you mean …?`, where something known is close to what was typed. */
+/** `; did you mean …?`, if a known name is similar to the typed one. */
 export function suggestion(typed: string, known: readonly string[]): string {
-  const meant = nearest(typed, known)
-  return meant === undefined ? '' : `; did you mean ${meant}?`
+  const match = nearest(typed, known)
+  return match === undefined ? '' : `; did you mean ${match}?`
 }

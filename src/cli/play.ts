@@ -5,12 +5,12 @@ import { type Step, parseTranscript } from '../harness/transcript.js'
 import type { Channel } from '../jsonrpc/channel.js'
 import { tap } from '../jsonrpc/channel.js'
 import { type Command, HELP } from './command.js'
-import { type Arguments, Failure, UsageError } from './options.js'
+import { type Arguments, CommandError, UsageError } from './options.js'
 import { print } from './print.js'
 import {
   TARGET_NOTES,
   TARGET_OPTIONS,
-  interruptible,
+  abortOnSignal,
   showFrame,
   targetOf,
   timeoutOf,
@@ -18,28 +18,28 @@ import {
 
 export const playCommand: Command = {
   usage: 'play FILE [SERVER | -- COMMAND] [options]',
-  about:
-    'Replays a transcript against a server and shows where its answers differ from those in the file.',
-  notes: `In a transcript, lines that begin with ">" are sent, lines that begin with "<" are expected in that order,
-and all other lines are prose. In an expected message, * is any value, $name any value that is remembered (a
-later ">" line with $name sends it), and ~"took * ms" a text with wildcards. --record keeps the ">" lines and
-the prose, and writes what came; lines that fit what came stay as they are.
+  description:
+    'Replays a transcript against a server and shows where the responses differ from the file.',
+  notes: `In a transcript, lines starting with ">" are sent, lines starting with "<" are expected in that order, and
+all other lines are comments. In an expected message, * matches any value, $name captures a value (a later ">"
+line with $name sends it), and ~"took * ms" is a string with wildcards. --record keeps the ">" lines and the
+comments and writes the received messages; expected lines that match are kept.
 
-${TARGET_NOTES.replace('an error from the server', 'something differs')}`,
+${TARGET_NOTES.replace('an error from the server', 'a difference')}`,
   options: {
-    record: { about: 'write what comes back into FILE, instead of comparing it' },
+    record: { description: 'write the received messages to FILE instead of comparing them' },
     ...TARGET_OPTIONS,
-    timeout: { value: 'SECONDS', about: 'how long to wait for an expected message (default 5)' },
+    timeout: { value: 'SECONDS', description: 'timeout for each expected message (default 5)' },
     ...HELP,
   },
-  words: [1, 2],
-  takesCommand: true,
+  positionals: [1, 2],
+  takesServerCommand: true,
   async run(args) {
-    const [file = '', word] = args.words
+    const [file = '', word] = args.positionals
     const transcript = readTranscript(file)
     const target = targetOf(args, word)
     const timeout = timeoutOf(args)
-    await interruptible(async (signal) => {
+    await abortOnSignal(async (signal) => {
       const channel = openChannel(args, target)
       const stop = () => void channel.close()
       signal.addEventListener('abort', stop)
@@ -51,7 +51,7 @@ ${TARGET_NOTES.replace('an error from the server', 'something differs')}`,
         options: timeout === undefined ? {} : { timeout },
       }
       try {
-        await (args.given.has('record') ? recordInto(playing) : compare(playing))
+        await (args.values.has('record') ? recordInto(playing) : compare(playing))
       } finally {
         await channel.close()
       }
@@ -73,7 +73,7 @@ function readTranscript(file: string): string {
     text = readFileSync(file, 'utf8').replaceAll('\r\n', '\n')
   } catch (error) {
     throw new UsageError(
-      `${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      `Cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`,
     )
   }
   let steps: Step[]
@@ -83,21 +83,21 @@ function readTranscript(file: string): string {
     throw new UsageError(`${file}, ${error instanceof Error ? error.message : String(error)}`)
   }
   if (steps.every(({ direction }) => direction === 'expect'))
-    throw new UsageError(`${file} is no transcript: no line of it begins with ">"`)
+    throw new UsageError(`${file} is not a transcript: no line starts with ">"`)
   return text
 }
 
-function openChannel({ given }: Arguments, target: ReturnType<typeof targetOf>): Channel {
+function openChannel({ values }: Arguments, target: ReturnType<typeof targetOf>): Channel {
   let channel: Channel
   try {
     channel = target.open()
   } catch (error) {
-    throw new Failure(
+    throw new CommandError(
       3,
-      `The server could not be started: ${error instanceof Error ? error.message : String(error)}`,
+      `Cannot start the server: ${error instanceof Error ? error.message : String(error)}`,
     )
   }
-  if (!given.has('verbose')) return channel
+  if (!values.has('verbose')) return channel
   return tap(channel, showFrame)
 }
 
@@ -108,15 +108,15 @@ async function compare({ file, transcript, channel, signal, options }: Playing):
   } catch (error) {
     throw error instanceof SyntaxError ? new UsageError(`${file}: ${error.message}`) : error
   }
-  signal.throwIfAborted() // what did not come then is no difference
+  signal.throwIfAborted() // missing messages are no differences then
   const { differences, broken } = played
   for (const difference of differences) print(`${file}, ${difference}\n`)
-  if (broken !== undefined) throw new Failure(3, broken.message)
+  if (broken !== undefined) throw new CommandError(3, broken.message)
   if (differences.length > 0)
-    throw new Failure(1, `${file}: ${count(differences.length, 'difference')}`)
+    throw new CommandError(1, `${file}: ${count(differences.length, 'difference')}`)
   const steps = parseTranscript(transcript)
   const sent = steps.filter(({ direction }) => direction === 'send').length
-  print(`${file}: ${count(sent, 'message')} sent, ${steps.length - sent} came as expected\n`)
+  print(`${file}: ${count(sent, 'message')} sent, ${steps.length - sent} received as expected\n`)
 }
 
 async function recordInto({ file, transcript, channel, signal, options }: Playing): Promise<void> {
@@ -127,22 +127,24 @@ async function recordInto({ file, transcript, channel, signal, options }: Playin
     garbage,
     unsent,
   } = await record(transcript, channel, options)
-  // Half a conversation must not replace a whole one.
+  // An incomplete recording must not replace a complete one.
   signal.throwIfAborted()
-  if (broken !== undefined) throw new Failure(3, `${broken.message}\n${file} was left as it is`)
+  if (broken !== undefined) throw new CommandError(3, `${broken.message}\n${file} was not changed`)
   if (garbage !== undefined)
-    throw new Failure(
+    throw new CommandError(
       1,
-      `The server prints what is no message: ${JSON.stringify(garbage.slice(0, 200))}\n${file} was left as it is`,
+      `The server wrote an invalid message to stdout: ${JSON.stringify(garbage.slice(0, 200))}\n${file} was not changed`,
     )
-  if (unsent !== undefined) throw new Failure(1, `${file}, ${unsent}\n${file} was left as it is`)
+  if (unsent !== undefined) throw new CommandError(1, `${file}, ${unsent}\n${file} was not changed`)
   writeFileSync(file, recorded)
-  const came = parseTranscript(recorded).filter(({ direction }) => direction === 'expect').length
+  const received = parseTranscript(recorded).filter(
+    ({ direction }) => direction === 'expect',
+  ).length
   print(
-    `${file}: ${count(came, 'message')} written${recorded === transcript ? ', nothing has changed' : ''}\n`,
+    `${file}: ${count(received, 'message')} written${recorded === transcript ? ', no changes' : ''}\n`,
   )
   if (unanswered.length > 0)
-    throw new Failure(1, `${file}: no answer came to line ${unanswered.join(', ')}`)
+    throw new CommandError(1, `${file}: no response to line ${unanswered.join(', ')}`)
 }
 
 function count(number: number, noun: string): string {

@@ -1,6 +1,6 @@
 import { standardError } from '../transports/stdio-log.js'
 
-/** What a piece of output is; at a terminal it is coloured accordingly. */
+/** ANSI codes of the styles, used in terminals. */
 const STYLES = {
   heading: 1,
   name: 36,
@@ -25,8 +25,8 @@ interface Stream {
   isTTY?: boolean
 }
 
-/** Whether to use colours: as FORCE_COLOR says, which Node obeys too, else as NO_COLOR says, else at a terminal. */
-export function hasColours(
+/** Whether to use colors: FORCE_COLOR, which Node also obeys, wins over NO_COLOR; the default is to use them in terminals. */
+export function hasColors(
   { isTTY }: Stream,
   { FORCE_COLOR: force, NO_COLOR: no = '', TERM: term } = process.env,
 ): boolean {
@@ -34,12 +34,12 @@ export function hasColours(
   return isTTY === true && no === '' && term !== 'dumb'
 }
 
-/** Control characters but tab and newline, and those that change the direction of text. */
-// oxlint-disable-next-line no-control-regex -- these are what must not pass
+/** Control characters other than tab and newline, and bidirectional formatting characters. */
+// oxlint-disable-next-line no-control-regex -- these are to be escaped
 const CONTROLS =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 
-/** The text with such characters as escapes; in the text of JSON they mean the same. */
+/** Replaces control characters with JSON escapes. */
 export function escaped(text: string): string {
   return text.replaceAll(
     CONTROLS,
@@ -47,25 +47,25 @@ export function escaped(text: string): string {
   )
 }
 
-/** The text of pieces on a stream. A terminal is sent no control characters but our own colours; elsewhere text stays as it is. */
+/** Renders pieces for a stream. In a terminal, control characters are escaped and styles colored; elsewhere text is unchanged. */
 export function render(
   pieces: readonly Piece[],
   stream: Stream,
   environment = process.env,
 ): string {
-  const colours = hasColours(stream, environment)
-  const safe = colours || stream.isTTY === true ? escaped : (text: string) => text
+  const colors = hasColors(stream, environment)
+  const safe = colors || stream.isTTY === true ? escaped : (text: string) => text
   return pieces
     .map((piece) => {
       if (typeof piece === 'string') return safe(piece)
-      return colours
+      return colors
         ? `\u001b[${STYLES[piece.style]}m${safe(piece.text)}\u001b[0m`
         : safe(piece.text)
     })
     .join('')
 }
 
-/** Writes to stdout. Whoever reads it may stop reading: that is no fault of ours. */
+/** Writes to stdout. A closed pipe is not an error. */
 export function print(...pieces: readonly Piece[]): void {
   printRaw(render(pieces, process.stdout))
 }
@@ -77,7 +77,7 @@ export function printJson(value: unknown): void {
 
 let listening = false
 
-/** Writes to stdout as it is. */
+/** Writes to stdout unchanged. */
 export function printRaw(content: string | Uint8Array): void {
   if (!listening) {
     listening = true
@@ -86,19 +86,19 @@ export function printRaw(content: string | Uint8Array): void {
   process.stdout.write(content)
 }
 
-/** Writes to stderr, for the person who watches. */
-export function complain(...pieces: readonly Piece[]): void {
+/** Writes to stderr. */
+export function printError(...pieces: readonly Piece[]): void {
   standardError.write(render(pieces, standardError))
 }
 
-/** Writes a line to stderr that begins with our name. */
+/** Writes a warning to stderr. */
 export function warn(text: string): void {
-  complain(styled('warning', 'ccmcp:'), ` ${text}\n`)
+  printError(styled('warning', 'ccmcp:'), ` ${text}\n`)
 }
 
-/** A full disk, say: what was asked for is not all there. */
+/** Output is incomplete, for example because the disk is full. */
 function failed(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return
-  standardError.write(`ccmcp: stdout cannot be written: ${error.message}\n`)
+  standardError.write(`ccmcp: cannot write to stdout: ${error.message}\n`)
   process.exit(1)
 }

@@ -1,23 +1,23 @@
 import type { ResourceContents } from '../protocol/model.js'
 import { type Command, HELP } from './command.js'
 import { print, printJson, printRaw } from './print.js'
-import { QUICK, didYouMean } from './suggest.js'
+import { SUGGESTION_OPTIONS, didYouMean } from './suggest.js'
 import { CLIENT_OPTIONS, TARGET_NOTES, withClient } from './target.js'
 
 export const read: Command = {
   usage: 'read URI [SERVER | -- COMMAND] [options]',
-  about: 'Reads a resource and prints its content: text and bytes as they are.',
+  description: 'Reads a resource and prints its contents unchanged.',
   notes: TARGET_NOTES,
   options: { ...CLIENT_OPTIONS, ...HELP },
-  words: [1, 2],
-  takesCommand: true,
+  positionals: [1, 2],
+  takesServerCommand: true,
   run: (args) =>
-    withClient(args, args.words[1], async (client, options) => {
-      const [uri = ''] = args.words
+    withClient(args, args.positionals[1], async (client, options) => {
+      const [uri = ''] = args.positionals
       const result = await client
         .readResource(uri, options)
-        .catch(didYouMean(uri, client.resources(QUICK), (resource) => resource.uri))
-      if (args.given.has('json')) printJson(result)
+        .catch(didYouMean(uri, client.resources(SUGGESTION_OPTIONS), (resource) => resource.uri))
+      if (args.values.has('json')) printJson(result)
       else
         for (const contents of result.contents) printContents(contents, result.contents.length > 1)
     }),
@@ -25,14 +25,14 @@ export const read: Command = {
 
 function printContents(
   { uri, mimeType = 'unknown type', text, blob }: ResourceContents,
-  titled: boolean,
+  withTitle: boolean,
 ): void {
-  if (titled) print(`${uri} (${mimeType})\n`)
+  if (withTitle) print(`${uri} (${mimeType})\n`)
   if (text !== undefined)
-    print(text.endsWith('\n') || !(titled || process.stdout.isTTY) ? text : `${text}\n`)
+    print(text.endsWith('\n') || !(withTitle || process.stdout.isTTY) ? text : `${text}\n`)
   else if (process.stdout.isTTY)
     print(
-      `[${Buffer.byteLength(blob ?? '', 'base64')} bytes of ${mimeType}; write them to a file with >]\n`,
+      `[${Buffer.byteLength(blob ?? '', 'base64')} bytes of ${mimeType}; redirect stdout to a file to save them]\n`,
     )
   else printRaw(Buffer.from(blob ?? '', 'base64'))
 }

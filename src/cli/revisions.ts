@@ -4,16 +4,16 @@ import { print } from './print.js'
 
 export const revisionsCommand: Command = {
   usage: 'revisions [options]',
-  about: 'Prints what is known about each revision of the protocol.',
+  description: 'Shows the differences between the protocol revisions.',
   options: {
-    markdown: { about: 'as the page docs/revisions.md' },
-    json: { about: 'as JSON' },
+    markdown: { description: 'print the page docs/revisions.md' },
+    json: { description: 'print JSON' },
     ...HELP,
   },
-  words: [0, 0],
-  run({ given }) {
-    if (given.has('json')) print(`${JSON.stringify(revisions, null, 2)}\n`)
-    else print(given.has('markdown') ? markdown() : plain())
+  positionals: [0, 0],
+  run({ values }) {
+    if (values.has('json')) print(`${JSON.stringify(revisions, null, 2)}\n`)
+    else print(values.has('markdown') ? markdown() : plain())
     return Promise.resolve()
   },
 }
@@ -35,18 +35,15 @@ function rows(): Row[] {
   return [['fact', ...revisions.map(({ id }) => id)], ...facts]
 }
 
-/** Where each name occurs: one row a name, a mark a revision. */
+/** In which revisions each name occurs: one row per name, one column per revision. */
 function presence(listOf: (revision: Revision) => readonly string[], excluded: boolean): Row[] {
   const names = [...new Set(revisions.flatMap((revision) => [...listOf(revision)]))]
   return names.map((name) => [
     name,
-    ...revisions.map((revision) =>
-      listOf(revision).includes(name)
-        ? 'yes'
-        : excluded && name in revision.excluded
-          ? 'excluded'
-          : '',
-    ),
+    ...revisions.map((revision) => {
+      if (listOf(revision).includes(name)) return 'yes'
+      return excluded && name in revision.excluded ? 'excluded' : ''
+    }),
   ])
 }
 

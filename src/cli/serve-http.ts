@@ -5,22 +5,22 @@ import { faultPosition } from '../jsonrpc/scan.js'
 import { standardError } from '../transports/stdio-log.js'
 import { UsageError } from './options.js'
 
-/** Serves over HTTP until a signal ends it: then what is under way is finished. */
+/** Serves over HTTP until SIGINT or SIGTERM, then completes the requests in flight. */
 export async function serveHttp(
   server: Server,
-  given: ReadonlyMap<string, string>,
+  values: ReadonlyMap<string, string>,
   { maxMessage, log, logLevel }: Pick<ListenOptions, 'log' | 'logLevel'> & { maxMessage?: number },
 ): Promise<void> {
-  const listening = await start(server, {
+  const listening = await listenOrFail(server, {
     ...(log === undefined ? {} : { log }),
     ...(logLevel === undefined ? {} : { logLevel }),
-    ...listenOptions(given),
+    ...listenOptions(values),
     ...(maxMessage === undefined ? {} : { limits: { body: maxMessage } }),
   })
   standardError.write(`ccmcp: serving ${listening.url}\n`)
   await new Promise<void>((resolve) => {
     const stop = () => {
-      // The second signal means now.
+      // A second signal exits immediately.
       process.once('SIGINT', () => process.exit(0)).once('SIGTERM', () => process.exit(0))
       resolve()
     }
@@ -30,7 +30,7 @@ export async function serveHttp(
   process.exit()
 }
 
-async function start(server: Server, options: ListenOptions) {
+async function listenOrFail(server: Server, options: ListenOptions) {
   try {
     return await listen(server, options)
   } catch (error) {
@@ -40,36 +40,36 @@ async function start(server: Server, options: ListenOptions) {
       throw new UsageError(`Port ${options.port ?? 3000} is in use; choose another with --port`)
     if (code === 'UNAUTHENTICATED_BIND')
       throw new UsageError(
-        `On ${options.host ?? ''}, anyone who can reach this machine could call the server; add --tokens, or --unauthenticated to allow that`,
+        `Binding to ${options.host ?? ''} would allow unauthenticated requests from other machines; add --tokens, or --unauthenticated to allow them`,
       )
     throw new UsageError(error.message)
   }
 }
 
-function listenOptions(given: ReadonlyMap<string, string>): ListenOptions {
+function listenOptions(values: ReadonlyMap<string, string>): ListenOptions {
   const list = (name: string) =>
-    given
+    values
       .get(name)
       ?.split(',')
       .map((each) => each.trim())
   const [hosts, origins] = [list('hosts'), list('origins')]
   const [host, cert, key, file] = [
-    given.get('host'),
-    given.get('tls-cert'),
-    given.get('tls-key'),
-    given.get('tokens'),
+    values.get('host'),
+    values.get('tls-cert'),
+    values.get('tls-key'),
+    values.get('tokens'),
   ]
   if ((cert === undefined) !== (key === undefined))
-    throw new UsageError('--tls-cert and --tls-key belong together')
+    throw new UsageError('--tls-cert and --tls-key must be used together')
   return {
-    port: portOf(given.get('port') ?? '3000'),
+    port: portOf(values.get('port') ?? '3000'),
     ...(host === undefined ? {} : { host }),
     ...(hosts === undefined
       ? {}
       : { hosts: hosts.length === 1 && hosts[0] === 'any' ? 'any' : hosts }),
     ...(origins === undefined ? {} : { origins }),
     ...(file === undefined ? {} : { auth: authOf(file) }),
-    ...(given.has('unauthenticated') ? { unauthenticated: true } : {}),
+    ...(values.has('unauthenticated') ? { unauthenticated: true } : {}),
     ...(cert === undefined || key === undefined
       ? {}
       : { tls: { cert: contents(cert, 'tls-cert'), key: contents(key, 'tls-key') } }),
@@ -78,7 +78,7 @@ function listenOptions(given: ReadonlyMap<string, string>): ListenOptions {
 
 function portOf(text: string): number {
   if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-    throw new UsageError(`--port must be a number up to 65535, not ${JSON.stringify(text)}`)
+    throw new UsageError(`--port must be a number from 0 to 65535, not ${JSON.stringify(text)}`)
   return Number(text)
 }
 
@@ -94,13 +94,13 @@ function tokensOf(file: string): KnownToken[] {
   const text = contents(file, 'tokens')
   try {
     const list: unknown = JSON.parse(text)
-    if (Array.isArray(list)) return list as KnownToken[] // `tokens` looks at each of them
+    if (Array.isArray(list)) return list as KnownToken[] // validated by `tokens`
   } catch (error) {
-    // The parser's own message may quote the file, and with it a token.
+    // The parser's message may quote the file, and with it a token.
     if (!(error instanceof SyntaxError)) throw error
-    throw new UsageError(`--tokens: ${file} is not JSON at position ${faultPosition(text)}`)
+    throw new UsageError(`--tokens: ${file} is not valid JSON at position ${faultPosition(text)}`)
   }
-  throw new UsageError(`--tokens: ${file} must be a JSON list of { "token", "id", "scopes" }`)
+  throw new UsageError(`--tokens: ${file} must be a JSON array of { "token", "id", "scopes" }`)
 }
 
 function contents(file: string, option: string): string {

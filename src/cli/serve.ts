@@ -9,6 +9,7 @@ import {
   serveStdio,
 } from '../stdio.js'
 import { type Command, HELP } from './command.js'
+import { MAX_MESSAGE, stdioDefaults } from './default-server.js'
 import { HTTP_OPTIONS } from './http-options.js'
 import {
   type Arguments,
@@ -20,96 +21,105 @@ import {
   suggestion,
   variableOf,
 } from './options.js'
-import { BUNDLED, DEFAULT, kindOf } from './servers.js'
-import { type Settings, narrow, settingsOf } from './settings.js'
+import { BUNDLED, DEFAULT_SERVER, kindOf } from './servers.js'
+import { type Settings, selectTools, settingsOf } from './settings.js'
 
-/** As its document says; the library's own limit is larger. */
-const MAX_MESSAGE = 1_048_576
-/** The options that one server has and the others have not. */
-const OWN: readonly string[] = ['root', 'read-only', 'persist']
+/** Options of the default server only. */
+const DEFAULT_SERVER_OPTIONS: readonly string[] = ['root', 'read-only', 'persist']
 
 const OPTIONS = {
   root: {
     value: 'DIR',
     paths: true,
-    about:
-      'a folder whose files the server ccmcp gives access to; may be given several times (default: the working folder and that for temporary files)',
+    description:
+      'directory that the file tools of the ccmcp server may access; repeatable (default: the working directory and the one for temporary files)',
   },
-  'read-only': { about: 'the server ccmcp changes no files' },
+  'read-only': { description: 'ccmcp server: do not offer write_file' },
   persist: {
     value: 'FILE',
-    about: 'where the server ccmcp keeps tools that were made at run time (default: nowhere)',
+    description:
+      'ccmcp server: save tools that are registered at run time in FILE (default: not saved)',
   },
-  tools: { value: 'NAMES', list: true, about: 'only these tools, with commas between them' },
-  'exclude-tools': { value: 'NAMES', list: true, about: 'all tools but these' },
+  tools: { value: 'NAMES', list: true, description: 'offer only these tools (comma-separated)' },
+  'exclude-tools': {
+    value: 'NAMES',
+    list: true,
+    description: 'offer all tools except these (comma-separated)',
+  },
   framing: {
     value: ['auto', 'lines', 'content-length'],
-    about: 'how messages are told apart (default auto: as the client does)',
+    description: 'message framing (default auto: the same as the client)',
   },
   'max-message': {
     value: 'BYTES',
-    about: 'the longest message taken in (default 1048576 for ccmcp, 33554432 for others)',
+    description: 'maximum message size (default 1048576 for ccmcp, 33554432 for others)',
   },
   'log-level': {
     value: ['debug', 'info', 'warning', 'error'],
-    about: 'the lowest level that is logged (default info)',
+    description: 'minimum log level (default info)',
   },
-  'log-file': { value: 'FILE', about: 'log there and not to stderr; lines are added at its end' },
+  'log-file': {
+    value: 'FILE',
+    description: 'append the log to FILE instead of writing it to stderr',
+  },
   'unsupported-revision': {
     value: ['negotiate', 'echo', 'reject'],
-    about: 'what to do with an unknown protocol revision (default negotiate)',
+    description: 'how to handle an unknown protocol revision (default negotiate)',
   },
   'invalid-arguments': {
     value: ['result', 'protocol'],
-    about:
-      'answer bad arguments with a result or with error -32602 (default result; grammar and text: protocol)',
+    description:
+      'report invalid tool arguments as a result or as error -32602 (default result; grammar and text: protocol)',
   },
   'unexpected-errors': {
     value: ['result', 'protocol'],
-    about:
-      'answer a failing tool with a result or with error -32603 (default result; grammar and text: protocol)',
+    description:
+      'report a tool that throws as a result or as error -32603 (default result; grammar and text: protocol)',
   },
   ...HTTP_OPTIONS,
   ...HELP,
 } satisfies Options
 
-const FILE = `a module (./server.js, .mjs, .ts) that exports a server made with createServer, or
-           a function that makes one: as default, or as "server"`
+const FILE = `a module (./server.js, .mjs, .ts) that exports a server from createServer, or a
+           function that returns one, as default or as "server"`
 
 export const serve: Command = {
-  usage: 'serve [NAME | FILE] [options]      (the word "serve" may be left out before options)',
-  about:
-    'Runs an MCP server on stdin and stdout, or over HTTP: one that comes with ccmcp, or one that a file exports.',
-  notes: `The servers:
+  usage: 'serve [NAME | FILE] [options]      ("serve" may be omitted before options)',
+  description:
+    'Runs an MCP server on stdio or over HTTP: a bundled one, or one that a module exports.',
+  notes: `Servers:
 
 ${columns([...Object.entries(BUNDLED), ['FILE', FILE]])}
 
-Each option can be given by a variable as well; the option wins. An empty variable counts as none.
+Every option can also be set by an environment variable. Options take precedence; empty variables are ignored.
 
   ${variableOf('root')}=/data ${variableOf('log-level')}=warning ${variableOf('read-only')}=true ccmcp serve`,
   options: OPTIONS,
-  words: [0, 1],
+  positionals: [0, 1],
   run: serveCommand,
 }
 
-async function serveCommand({ given: typed, words: [name = DEFAULT] }: Arguments): Promise<void> {
+async function serveCommand({
+  values: typed,
+  positionals: [name = DEFAULT_SERVER],
+}: Arguments): Promise<void> {
   const isFile = kindOf(name) === 'file'
-  if (name !== DEFAULT) {
-    const wrong = OWN.find((option) => typed.has(option))
+  if (name !== DEFAULT_SERVER) {
+    const wrong = DEFAULT_SERVER_OPTIONS.find((option) => typed.has(option))
     if (wrong !== undefined)
-      throw new UsageError(`--${wrong} is an option of the server ${DEFAULT} only`)
+      throw new UsageError(`--${wrong} is an option of the ${DEFAULT_SERVER} server only`)
   }
-  const given = new Map([...readVariables(process.env, OPTIONS), ...typed])
-  const idle = given.has('http')
+  const values = new Map([...readVariables(process.env, OPTIONS), ...typed])
+  const httpOnly = values.has('http')
     ? undefined
     : Object.keys(HTTP_OPTIONS).find((option) => typed.has(option))
-  if (idle !== undefined) throw new UsageError(`--${idle} is for a server over HTTP: add --http`)
-  await warnOfVariables()
-  const options = stdioOptions(given, name)
-  const settings = settingsOf(given, name)
-  const server = await serverOf(name, isFile, settings, given)
-  // Loaded only where it is needed: what comes before the first answer counts.
-  if (given.has('http')) return (await import('./serve-http.js')).serveHttp(server, given, options)
+  if (httpOnly !== undefined) throw new UsageError(`--${httpOnly} requires --http`)
+  await warnAboutUnknownVariables()
+  const options = stdioOptions(values, name)
+  const settings = settingsOf(values, name)
+  const server = await serverOf(name, isFile, settings, values)
+  if (values.has('http'))
+    return (await import('./serve-http.js')).serveHttp(server, values, options)
   await serveStdio(server, options)
 }
 
@@ -117,50 +127,50 @@ async function serverOf(
   name: string,
   isFile: boolean,
   settings: Settings,
-  given: ReadonlyMap<string, string>,
+  values: ReadonlyMap<string, string>,
 ): Promise<Server> {
   try {
     const server = isFile
-      ? await (await import('./module.js')).serverOf(name, settings, given.has('http'))
+      ? await (await import('./module.js')).loadServer(name, settings, values.has('http'))
       : await bundled(name, settings)
-    narrow(server, given)
+    selectTools(server, values)
     return server
   } catch (error) {
-    // What a module has begun, such as a timer, must not keep a process alive that serves nothing.
+    // Timers that a module started must not keep the process alive without a server.
     setTimeout(() => process.exit(), 100).unref()
     throw error
   }
 }
 
-/** A variable with a slip in its name would be ignored without a word. */
-async function warnOfVariables(): Promise<void> {
+/** A typo in the name of a variable would otherwise go unnoticed. */
+async function warnAboutUnknownVariables(): Promise<void> {
   const known = [...Object.keys(OPTIONS).map(variableOf), 'CCMCP_WIRE']
   for (const name of Object.keys(process.env)) {
     if (!name.startsWith('CCMCP_') || known.includes(name)) continue
     const { warn } = await import('./print.js')
-    warn(`${name} means nothing to ccmcp serve and is ignored${suggestion(name, known)}`)
+    warn(`ignoring unknown variable ${name}${suggestion(name, known)}`)
   }
 }
 
-function stdioOptions(given: ReadonlyMap<string, string>, name: string): StdioOptions {
-  const limit = given.get('max-message')
-  const file = given.get('log-file')
+function stdioOptions(values: ReadonlyMap<string, string>, name: string): StdioOptions {
+  const limit = values.get('max-message')
+  const defaults = stdioDefaults(name)
+  if (name === DEFAULT_SERVER) defaults.maxMessage = MAX_MESSAGE
+  const file = values.get('log-file')
+  const logLevel = values.get('log-level')
+  const framing = values.get('framing')
   return {
-    greeting: `ccmcp: ${name} is waiting for an MCP client on stdin, one JSON message a line. "ccmcp demo" shows a server at work; Ctrl-D ends it.`,
-    // Each of these was checked against the option's values.
-    logLevel: (given.get('log-level') ?? 'info') as ProcessLogLevel,
-    framing: (given.get('framing') ?? 'auto') as Framing,
-    ...(limit === undefined
-      ? name === DEFAULT
-        ? { maxMessage: MAX_MESSAGE }
-        : {}
-      : { maxMessage: bytesOf('max-message', limit) }),
+    ...defaults,
+    // Both were checked against the option's values.
+    ...(logLevel === undefined ? {} : { logLevel: logLevel as ProcessLogLevel }),
+    ...(framing === undefined ? {} : { framing: framing as Framing }),
+    ...(limit === undefined ? {} : { maxMessage: bytesOf('max-message', limit) }),
     ...(file === undefined ? {} : { log: logFile(file) }),
   }
 }
 
-/** Makes a server that comes with ccmcp; what only some need is loaded only for them. */
-async function make(name: string, { persist, ...settings }: Settings): Promise<Server> {
+/** Creates a bundled server. Loads only what that server needs. */
+async function createBundled(name: string, { persist, ...settings }: Settings): Promise<Server> {
   if (name === 'grammar') return (await import('../bundled/grammar.js')).grammarServer(settings)
   if (name === 'text') return (await import('../bundled/text.js')).textServer(settings)
   if (persist === undefined) return ccmcpServer(settings)
@@ -170,20 +180,20 @@ async function make(name: string, { persist, ...settings }: Settings): Promise<S
 
 async function bundled(name: string, settings: Settings): Promise<Server> {
   try {
-    return await make(name, settings)
+    return await createBundled(name, settings)
   } catch (error) {
-    // A TypeError is about an option that cannot be obeyed, and what the system refuses about a file that one names.
+    // A TypeError concerns an invalid option, a system error the file that an option names.
     if (error instanceof TypeError || (error instanceof Error && 'syscall' in error))
-      throw new UsageError(`The server ${name} cannot be made: ${error.message}`)
+      throw new UsageError(`Cannot create the ${name} server: ${error.message}`)
     throw error
   }
 }
 
-/** Written at once: what is logged in the last moment is there as well. */
+/** Writes synchronously, so that the last lines before an exit are not lost. */
 function logFile(path: string): LogStream {
   let descriptor: number
   try {
-    // A pipe that nobody reads would keep us waiting.
+    // Non-blocking: opening a pipe without a reader would block.
     descriptor = openSync(
       path,
       constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK,
@@ -191,7 +201,7 @@ function logFile(path: string): LogStream {
     )
   } catch (error) {
     throw new UsageError(
-      `--log-file ${JSON.stringify(path)} cannot be written: ${error instanceof Error ? error.message : String(error)}`,
+      `--log-file: cannot write to ${JSON.stringify(path)}: ${error instanceof Error ? error.message : String(error)}`,
     )
   }
   return {

@@ -1,35 +1,35 @@
 import { existsSync, statSync } from 'node:fs'
 import { UsageError, suggestion } from './options.js'
 
-/** The servers that come with ccmcp, and what each is. */
+/** The bundled servers and their descriptions. */
 export const BUNDLED: Readonly<Record<string, string>> = {
-  ccmcp: 'greeting, sums, files, tools made at run time (the default)',
-  grammar: 'English verbs: forms, irregular ones, Spanish, agreement',
-  text: 'echo and word count',
+  ccmcp: 'hello, add, echo; files; tools registered at run time (default)',
+  grammar: 'English verbs: conjugation, Spanish translation, agreement',
+  text: 'echo and argument count',
 }
-export const DEFAULT = 'ccmcp'
+export const DEFAULT_SERVER = 'ccmcp'
 
-/** Whether a word means one of those, or a file; `also` says what else could be given. */
-export function kindOf(word: string, also = ''): 'bundled' | 'file' {
-  if (Object.hasOwn(BUNDLED, word)) return 'bundled'
-  if (/[\\/]|^\.|\.[cm]?[jt]sx?$/.test(word) || existsSync(word)) return 'file'
+/** Whether an argument names a bundled server or a file; `also` is added to the error message. */
+export function kindOf(argument: string, also = ''): 'bundled' | 'file' {
+  if (Object.hasOwn(BUNDLED, argument)) return 'bundled'
+  if (/[\\/]|^\.|\.[cm]?[jt]sx?$/.test(argument) || existsSync(argument)) return 'file'
   const names = Object.keys(BUNDLED)
-  const meant = suggestion(word, names)
+  const hint = suggestion(argument, names)
   throw new UsageError(
-    `There is no server ${JSON.stringify(word)}${meant === '' ? `; there are ${names.join(', ')}, or give a file such as ./server.js${also}` : meant}`,
+    `Unknown server ${JSON.stringify(argument)}${hint === '' ? `; expected ${names.join(', ')}, or a file such as ./server.js${also}` : hint}`,
   )
 }
 
-/** Throws where a file that is to be served is none. */
+/** Throws if the module to serve is not a file. */
 export function checkFile(file: string): void {
   let isFile: boolean
   try {
     isFile = statSync(file).isFile()
   } catch (error) {
     throw new UsageError(
-      `${file} cannot be served: ${error instanceof Error ? error.message : String(error)}`,
+      `Cannot serve ${file}: ${error instanceof Error ? error.message : String(error)}`,
     )
   }
   if (!isFile)
-    throw new UsageError(`${file} is not a file; name the module that exports the server`)
+    throw new UsageError(`${file} is not a file; pass the module that exports the server`)
 }

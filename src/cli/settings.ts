@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
 import type { Server, ServerOptions } from '../index.js'
 import { UsageError, listOf, pathsOf, suggestion } from './options.js'
-import { DEFAULT } from './servers.js'
+import { DEFAULT_SERVER } from './servers.js'
 
-/** What the servers of ccmcp can be told. */
+/** The settings of a server that is started from the command line. */
 export interface Settings extends Pick<
   ServerOptions,
   'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'
@@ -11,57 +11,57 @@ export interface Settings extends Pick<
   roots?: string[]
   readOnly?: boolean
   persist?: string
-  ownFiles?: string[]
+  protectedFiles?: string[]
 }
 
-/** Options that name a file which callers must neither read nor change. */
-const OWN_FILES = ['log-file', 'tokens', 'tls-cert', 'tls-key'] as const
+/** Options whose files the file tools must not access. */
+const PROTECTED_FILES = ['log-file', 'tokens', 'tls-cert', 'tls-key'] as const
 
-export function settingsOf(given: ReadonlyMap<string, string>, name: string): Settings {
+export function settingsOf(values: ReadonlyMap<string, string>, name: string): Settings {
   const settings: Settings = {}
   // Each of these was checked against the option's values.
-  const unsupportedRevision = given.get('unsupported-revision') as Settings['unsupportedRevision']
-  const invalidArguments = given.get('invalid-arguments') as Settings['invalidArguments']
-  const unexpectedErrors = given.get('unexpected-errors') as Settings['unexpectedErrors']
+  const unsupportedRevision = values.get('unsupported-revision') as Settings['unsupportedRevision']
+  const invalidArguments = values.get('invalid-arguments') as Settings['invalidArguments']
+  const unexpectedErrors = values.get('unexpected-errors') as Settings['unexpectedErrors']
   if (unsupportedRevision !== undefined) settings.unsupportedRevision = unsupportedRevision
   if (invalidArguments !== undefined) settings.invalidArguments = invalidArguments
   if (unexpectedErrors !== undefined) settings.unexpectedErrors = unexpectedErrors
-  if (name !== DEFAULT) return settings
-  const [root, persist] = [given.get('root'), given.get('persist')]
-  if (root !== undefined) settings.roots = pathsOf(root).map(folder)
+  if (name !== DEFAULT_SERVER) return settings
+  const [root, persist] = [values.get('root'), values.get('persist')]
+  if (root !== undefined) settings.roots = pathsOf(root).map(checkDirectory)
   if (persist !== undefined) settings.persist = persist
-  if (given.has('read-only')) settings.readOnly = true
-  settings.ownFiles = OWN_FILES.flatMap((option) => given.get(option) ?? [])
+  if (values.has('read-only')) settings.readOnly = true
+  settings.protectedFiles = PROTECTED_FILES.flatMap((option) => values.get(option) ?? [])
   return settings
 }
 
-/** Leaves the server only the tools that were asked for. */
-export function narrow(server: Server, given: ReadonlyMap<string, string>): void {
-  const [only, but] = [given.get('tools'), given.get('exclude-tools')]
-  const tools = only === undefined ? undefined : listOf('tools', only)
-  const excluded = but === undefined ? [] : listOf('exclude-tools', but)
+/** Applies `--tools` and `--exclude-tools`. */
+export function selectTools(server: Server, values: ReadonlyMap<string, string>): void {
+  const [included, omitted] = [values.get('tools'), values.get('exclude-tools')]
+  const tools = included === undefined ? undefined : listOf('tools', included)
+  const excluded = omitted === undefined ? [] : listOf('exclude-tools', omitted)
   const known = [...server.tools.keys()]
-  // A name that no tool has is a slip that would go unnoticed.
+  // A typo in a tool name would otherwise go unnoticed.
   for (const name of [...(tools ?? []), ...excluded]) {
     if (known.includes(name)) continue
-    const meant = suggestion(name, known)
+    const hint = suggestion(name, known)
     throw new UsageError(
-      `There is no tool ${JSON.stringify(name)}${meant === '' ? `; there are ${known.join(', ') || 'none'}` : meant}`,
+      `Unknown tool ${JSON.stringify(name)}${hint === '' ? `; expected ${known.join(', ') || 'none'}` : hint}`,
     )
   }
   for (const name of known)
     if (tools?.includes(name) === false || excluded.includes(name)) server.tools.disable(name)
 }
 
-function folder(path: string): string {
-  let isFolder: boolean
+function checkDirectory(path: string): string {
+  let isDirectory: boolean
   try {
-    isFolder = statSync(path).isDirectory()
+    isDirectory = statSync(path).isDirectory()
   } catch (error) {
     throw new UsageError(
-      `--root ${JSON.stringify(path)} cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+      `--root: cannot access ${JSON.stringify(path)}: ${error instanceof Error ? error.message : String(error)}`,
     )
   }
-  if (!isFolder) throw new UsageError(`--root ${JSON.stringify(path)} is not a folder`)
+  if (!isDirectory) throw new UsageError(`--root: ${JSON.stringify(path)} is not a directory`)
   return path
 }

@@ -1,12 +1,12 @@
 import { type CallOptions, RpcError } from '../client.js'
 import { suggestion } from './options.js'
 
-/** How long to look for what was meant. */
-export const QUICK: CallOptions = { timeout: 5000 }
-/** How many names are looked at. */
-const MOST = 1000
+/** Limits the time for finding a suggestion. */
+export const SUGGESTION_OPTIONS: CallOptions = { timeout: 5000 }
+/** Maximum number of names to compare. */
+const MAX_NAMES = 1000
 
-/** For a `catch`: adds to an error of the server which of the names in its list was probably meant. */
+/** A `catch` handler that adds the most similar name of a list to an error from the server. */
 export function didYouMean<Item>(
   typed: string,
   items: AsyncIterable<Item>,
@@ -18,10 +18,10 @@ export function didYouMean<Item>(
     try {
       for await (const item of items) {
         names.push(String(nameOf(item)))
-        if (names.length === MOST) break
+        if (names.length === MAX_NAMES) break
       }
     } catch {
-      // What came before may be enough.
+      // Use the names received so far.
     }
     throw names.includes(typed)
       ? error

@@ -16,97 +16,99 @@ import { isObject } from '../jsonrpc/message.js'
 import { revisions } from '../protocol/revisions/index.js'
 import type { Framing } from '../stdio.js'
 import { VERSION } from '../version.js'
-import { type Arguments, Failure, type Options, UsageError, bytesOf } from './options.js'
-import { complain, printJson, styled, warn } from './print.js'
-import { DEFAULT, checkFile, kindOf } from './servers.js'
-import { cut } from './show.js'
+import { type Arguments, CommandError, type Options, UsageError, bytesOf } from './options.js'
+import { printError, printJson, styled, warn } from './print.js'
+import { DEFAULT_SERVER, checkFile, kindOf } from './servers.js'
+import { shorten } from './format.js'
 
-/** How many lines of a server that are no messages are shown. */
-const MAX_NOISE = 5
-/** Characters of a server's error that are shown. */
+/** Maximum number of warnings about invalid lines. */
+const MAX_INVALID_LINES = 5
+/** Maximum characters to show of a server's error. */
 const MAX_ERROR = 10_000
 
-/** The options of every command that talks to a server. */
+/** The options of every command that connects to a server. */
 export const TARGET_OPTIONS = {
   timeout: {
     value: 'SECONDS',
-    about: 'how long to wait for an answer (default 60; 30 for the first one)',
+    description: 'request timeout (default 60; 30 for connecting)',
   },
   framing: {
     value: ['lines', 'content-length'],
-    about: 'how messages are told apart (default lines)',
+    description: 'message framing (default lines)',
   },
-  'max-message': { value: 'BYTES', about: 'the longest message taken in (default 33554432)' },
-  verbose: { about: 'show every message and what the server logs, on stderr' },
+  'max-message': { value: 'BYTES', description: 'maximum message size (default 33554432)' },
+  verbose: { description: 'show every message and the stderr of the server' },
 } as const satisfies Options
 
 export const CLIENT_OPTIONS = {
   revision: {
     value: revisions.map(({ id }) => id),
-    about: 'the revision of the protocol (default: the newest that the server speaks)',
+    description: 'protocol revision (default: the newest that the server supports)',
   },
   ...TARGET_OPTIONS,
-  json: { about: 'the result as JSON' },
+  json: { description: 'print the result as JSON' },
 } satisfies Options
 
 export const ARGS_OPTION = {
   args: {
     value: 'JSON',
-    about: 'the arguments: a JSON object, @FILE for the content of a file, or - for stdin',
+    description: 'arguments as a JSON object; @FILE reads them from a file, - from stdin',
   },
 } as const satisfies Options
 
-export const TARGET_NOTES = `The server is SERVER (one that comes with ccmcp, or a file that exports one; default ${DEFAULT}), or any
-command after "--", which gets the whole environment.
+export const TARGET_NOTES = `SERVER is a bundled server or a module that exports one (default ${DEFAULT_SERVER}). COMMAND is any command; it gets the
+whole environment.
 
-Exit codes: 0 success, 1 an error from the server, 2 a wrong command line, 3 no connection.`
+Exit codes: 0 success, 1 an error from the server, 2 an invalid command line, 3 no connection.`
 
-/** The server that a command line means: what follows `--`, or one that we serve ourselves. */
-export function targetOf({ given, command }: Arguments, word: string | undefined): Target {
+/** The server of a command line: the command after `--`, or one that `ccmcp serve` runs. */
+export function targetOf({ values, command }: Arguments, word: string | undefined): Target {
   if (command !== undefined && word !== undefined)
-    throw new UsageError(`Name one server: ${JSON.stringify(word)}, or what follows "--"`)
-  const limit = given.get('max-message')
-  const [program, ...args] = command ?? bundledCommand(word ?? DEFAULT)
-  if (program === undefined || program === '') throw new UsageError('No command follows "--"')
+    throw new UsageError(
+      `Two servers: ${JSON.stringify(word)} and a command after "--"; pass one of them`,
+    )
+  const limit = values.get('max-message')
+  const [program, ...args] = command ?? bundledCommand(word ?? DEFAULT_SERVER)
+  if (program === undefined || program === '') throw new UsageError('Missing command after "--"')
   return stdio(program, args, {
-    // Whoever types a command expects it to see the variables of the shell. Where our own wire is does not concern it.
+    // A command that the user types gets the shell's variables, except for the descriptors of our own launcher.
     env: { ...process.env, CCMCP_WIRE: undefined },
-    framing: (given.get('framing') ?? 'lines') as Framing, // checked against the option's values
+    framing: (values.get('framing') ?? 'lines') as Framing, // checked against the option's values
     ...(limit === undefined ? {} : { maxMessage: bytesOf('max-message', limit) }),
-    ...(given.has('verbose') ? { stderr: (text) => complain(text) } : {}),
+    ...(values.has('verbose') ? { stderr: (text) => printError(text) } : {}),
   })
 }
 
 function bundledCommand(word: string): string[] {
   if (/^https?:/i.test(word))
     throw new UsageError(
-      `${JSON.stringify(word)} is a URL, and only servers on stdio can be talked to so far: name one, or a command after "--"`,
+      `${JSON.stringify(word)} is a URL; only servers on stdio are supported so far. Pass a server name, a module, or a command after "--"`,
     )
   if (kindOf(word, ', or a command after "--"') === 'file') checkFile(word)
   return [process.execPath, fileURLToPath(new URL('cli.js', import.meta.url)), 'serve', word]
 }
 
-export function timeoutOf({ given }: Arguments): number | undefined {
-  const text = given.get('timeout')
+export function timeoutOf({ values }: Arguments): number | undefined {
+  const text = values.get('timeout')
   if (text === undefined) return undefined
   const seconds = Number(text)
-  // setTimeout takes no more.
+  // The maximum of setTimeout.
   if (!(text.trim() !== '' && seconds > 0 && seconds <= 2_000_000))
     throw new UsageError(`--timeout must be a number of seconds, not ${JSON.stringify(text)}`)
   return Math.ceil(seconds * 1000)
 }
 
-/** What `--args` says. */
-export async function argsOf({ given }: Arguments): Promise<Record<string, unknown>> {
-  const text = given.get('args')
+/** The value of `--args`. */
+export async function argsOf({ values }: Arguments): Promise<Record<string, unknown>> {
+  const text = values.get('args')
   if (text === undefined) return {}
   let value: unknown
   try {
     value = JSON.parse(await textOf(text))
   } catch (error) {
-    if (error instanceof Failure) throw error
+    if (error instanceof CommandError) throw error
     throw new UsageError(
-      `--args is no JSON (${error instanceof Error ? error.message : String(error)}); write it such as '{"name":"value"}'`,
+      `--args is not valid JSON (${error instanceof Error ? error.message : String(error)}); expected an object such as '{"name":"value"}'`,
     )
   }
   if (!isObject(value))
@@ -123,37 +125,38 @@ async function textOf(text: string): Promise<string> {
     return Buffer.concat(chunks).toString()
   } catch (error) {
     throw new UsageError(
-      `--args ${text} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      `--args: cannot read ${text}: ${error instanceof Error ? error.message : String(error)}`,
     )
   }
 }
 
-/** For `--verbose`. */
+/** Shows a message for `--verbose`. */
 export function showFrame({ direction, frame }: Tapped): void {
-  complain(direction === 'out' ? styled('sent', '>') : styled('received', '<'), ` ${frame}\n`)
+  printError(direction === 'out' ? styled('sent', '>') : styled('received', '<'), ` ${frame}\n`)
 }
 
-/** Warns of what a server prints to stdout that is no message of the protocol. */
-class Noise {
+/** Warns about lines on a server's stdout that are not protocol messages. */
+class InvalidOutput {
   #line = ''
   #count = 0
 
-  /** The line that is being read. */
+  /** Sets the line that is being read. */
   read(line: string): void {
     this.#line = line
   }
 
   warn(reason: string): void {
-    if (++this.#count > MAX_NOISE) return
+    if (++this.#count > MAX_INVALID_LINES) return
     warn(
-      `the server printed a line on stdout that is no protocol message: ${JSON.stringify(cut(this.#line, 200))} (${reason})`,
+      `the server wrote a line to stdout that is not a protocol message: ${JSON.stringify(shorten(this.#line, 200))} (${reason})`,
     )
-    if (this.#count === 1) warn('stdout carries the protocol; a server logs to stderr')
-    if (this.#count === MAX_NOISE) warn('further lines of this kind are not shown')
+    if (this.#count === 1)
+      warn('stdout is reserved for protocol messages; servers must log to stderr')
+    if (this.#count === MAX_INVALID_LINES) warn('further such lines are not shown')
   }
 }
 
-/** Connects, does what is to be done, and ends the server, whatever happens. */
+/** Connects to the server, runs `use`, and always closes the connection. */
 export async function withClient(
   args: Arguments,
   word: string | undefined,
@@ -161,14 +164,14 @@ export async function withClient(
 ): Promise<void> {
   const target = targetOf(args, word)
   const timeout = timeoutOf(args)
-  const revision = args.given.get('revision')
-  const verbose = args.given.has('verbose')
+  const revision = args.values.get('revision')
+  const verbose = args.values.has('verbose')
   if (args.command === undefined && word === undefined)
     warn(
-      `no server is named, so this is the bundled server ${DEFAULT}, which can write files. Another one is a file (./server.js) or a command after "--"`,
+      `no server specified; using the bundled server ${DEFAULT_SERVER}, which can write files. Pass a module (./server.js) or a command after "--" to use another`,
     )
-  const noise = new Noise()
-  await interruptible(async (signal) => {
+  const invalidOutput = new InvalidOutput()
+  await abortOnSignal(async (signal) => {
     try {
       const client = await connect(target, {
         info: { name: 'ccmcp', version: VERSION },
@@ -176,10 +179,10 @@ export async function withClient(
         ...(timeout === undefined ? {} : { timeout, probeTimeout: Math.min(timeout, 2000) }),
         ...(revision === undefined ? {} : { revision }),
         tap(tapped) {
-          if (tapped.direction === 'in') noise.read(tapped.frame)
+          if (tapped.direction === 'in') invalidOutput.read(tapped.frame)
           if (verbose) showFrame(tapped)
         },
-        report: ({ level, message }) => level === 'warning' && noise.warn(message),
+        report: ({ level, message }) => level === 'warning' && invalidOutput.warn(message),
       })
       try {
         const times =
@@ -189,18 +192,21 @@ export async function withClient(
         await client.close()
       }
     } catch (error) {
-      throw failureOf(error, args.given.has('json'))
+      throw commandError(error, args.values.has('json'))
     }
   })
 }
 
-/** The first Ctrl-C ends the server as it should be ended, the second at once. */
-export async function interruptible(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
+/** 128 plus the number of the signal. */
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+
+/** Aborts on the first SIGINT, SIGTERM or SIGHUP, so that the server is closed; exits immediately on the second. */
+export async function abortOnSignal(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const controller = new AbortController()
   let exitCode = 0
-  const stop = (signal: NodeJS.Signals) => {
+  const stop = (signal: keyof typeof EXIT_CODES) => {
     if (exitCode !== 0) process.exit(exitCode)
-    exitCode = signal === 'SIGINT' ? 130 : signal === 'SIGTERM' ? 143 : 129
+    exitCode = EXIT_CODES[signal]
     controller.abort(new Error('Interrupted'))
   }
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -212,22 +218,22 @@ export async function interruptible(run: (signal: AbortSignal) => Promise<void>)
   } finally {
     for (const signal of signals) process.off(signal, stop)
   }
-  if (exitCode !== 0) throw new Failure(exitCode, 'Interrupted')
+  if (exitCode !== 0) throw new CommandError(exitCode, 'Interrupted')
 }
 
-function failureOf(error: unknown, json: boolean): unknown {
+function commandError(error: unknown, json: boolean): unknown {
   if (error instanceof RpcError) {
     const { code, message, data } = error
     if (json) printJson({ error: { code, message, data } })
     const detail = data === undefined || json ? '' : `\n${JSON.stringify(data, null, 2)}`
-    return new Failure(
+    return new CommandError(
       1,
-      cut(`The server answered with error ${code}: ${message}${detail}`, MAX_ERROR),
+      shorten(`The server returned error ${code}: ${message}${detail}`, MAX_ERROR),
     )
   }
-  if (isConnectionLost(error)) return new Failure(3, error.message)
-  // What the server said does not make sense.
-  return error instanceof TypeError ? new Failure(1, error.message) : error
+  if (isConnectionLost(error)) return new CommandError(3, error.message)
+  // The server sent an invalid result.
+  return error instanceof TypeError ? new CommandError(1, error.message) : error
 }
 
 export function isConnectionLost(error: unknown): error is Error {

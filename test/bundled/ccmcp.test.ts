@@ -72,7 +72,7 @@ async function toolNames(options?: CcmcpOptions): Promise<string[]> {
 }
 
 describe('options', () => {
-  it('choose the tools', async () => {
+  it('select the tools', async () => {
     expect(await toolNames()).toEqual(TOOLS)
     expect(await toolNames({ readOnly: true })).toEqual(
       TOOLS.filter((name) => name !== 'write_file'),
@@ -85,27 +85,27 @@ describe('options', () => {
       'read_file',
     ])
   })
-  it('that cannot be obeyed are refused, in words', () => {
+  it('that are invalid throw a TypeError with an explanation', () => {
     expect(() => server({ roots: [join(folder, 'nope')] })).toThrow(
-      /^root: ".*nope" is not a directory; create it, or name another one$/,
+      /^root: ".*nope" is not a directory; create it, or choose another$/,
     )
     expect(() => server({ tools: ['hallo'] })).toThrow(
-      'tools: there is no tool "hallo"; there are hello, add',
+      'tools: unknown tool "hallo"; expected hello, add',
     )
-    expect(() => server({ excludeTools: ['x'] })).toThrow('excludeTools: there is no tool "x"')
+    expect(() => server({ excludeTools: ['x'] })).toThrow('excludeTools: unknown tool "x"')
     expect(() => new ToolFile(join(folder, 'nope', 'tools.json'), { warn: () => {} })).toThrow(
       /^persist: the directory of /,
     )
     expect(() => new ToolFile(folder, { warn: () => {} })).toThrow(/is not a regular file$/)
   })
-  it('calls of a tool whose name is no string are -32602, whatever it is', async () => {
+  it('rejects a tools/call whose name is not a string with -32602', async () => {
     const calls = ['5', 'null', '{"toString":1}', '["a"]', '{"__proto__":null}'].map(
       (name, id) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":${name}}}`,
     )
     for (const each of await answered(calls))
       expect(each).toMatchObject({ error: { code: -32602 } })
   })
-  it('are passed on', async () => {
+  it('are passed to createServer', async () => {
     expect(
       await answered([call('add', { a: 'x', b: 1 })], { invalidArguments: 'protocol' }),
     ).toMatchObject([{ error: { code: -32602 } }])
@@ -116,7 +116,7 @@ describe('options', () => {
 })
 
 describe.each(matrix({ memory: memory(server()) }))('$name', (cell) => {
-  it('calls, reads, and builds', async () => {
+  it('calls hello, add and echo', async () => {
     const client = await cell.connect()
     expect(await client.callTool('hello', { name: 'World' })).toMatchObject({
       content: [{ text: 'Hello, World!' }],
@@ -169,7 +169,7 @@ describe('files', () => {
       (await one('list_directory', { path: '.' }, options, '2025-03-26'))?.content?.[0]?.text,
     ).toBe('F a.txt\nD sub')
   })
-  it('are not all read at once, whatever a client asks for', async () => {
+  it('are read at most eight at a time', async () => {
     let [running, most] = [0, 0]
     const read = vi.spyOn(Files.prototype, 'read').mockImplementation(async () => {
       most = Math.max(most, ++running)
@@ -182,7 +182,7 @@ describe('files', () => {
     expect(most).toBe(8)
     read.mockRestore()
   })
-  it('that are not there, or not to be had, are errors for the model', async () => {
+  it('that are missing or inaccessible are error results', async () => {
     const top = root()
     const options = { roots: [top] }
     for (const [name, input] of [
@@ -197,7 +197,7 @@ describe('files', () => {
         content: [{ text: expect.stringContaining(input.path) as unknown }],
       })
   })
-  it('are not written by a server that only reads', async () => {
+  it('are not written with readOnly', async () => {
     const directory = root()
     expect(
       await answered([call('write_file', { path: 'x', content: 'x' })], {
@@ -235,7 +235,7 @@ describe('resources', () => {
       ],
     })
   })
-  it('config://server is JSON about the server', async () => {
+  it('config://server returns name, version and tool count as JSON', async () => {
     const [answer] = await answered([read('config://server')], { readOnly: true })
     expect(JSON.parse(answer?.result?.contents?.[0]?.text ?? '')).toEqual({
       name: 'ccmcp',
@@ -266,7 +266,7 @@ describe('resources', () => {
     expect(lines.map((line) => line.split(': ')[0])).toEqual(TOOLS)
     expect(lines[0]).toBe('hello: Say hello to someone')
   })
-  it('that are unknown are not found, by the code of the revision', async () => {
+  it('that are unknown return the error code of the revision', async () => {
     const revisions = ['2025-03-26', '2025-11-25']
     for (const revision of revisions)
       expect(await answered([read('nope://x')], {}, revision)).toMatchObject([
@@ -303,7 +303,7 @@ describe('prompts', () => {
       ['code_review', ['code', 'language?']],
     ])
   })
-  it('are built', async () => {
+  it('return their messages', async () => {
     expect(await get('greet', { name: 'Alice' })).toMatchObject(saying('Please greet Alice warmly'))
     expect(await get('summarize', { text: 'Long.' })).toMatchObject(
       saying('Please summarize this text:\nLong.'),
@@ -315,7 +315,7 @@ describe('prompts', () => {
       saying('Please review this zig code:\nx'),
     )
   })
-  it('that are unknown or incomplete are -32602', async () => {
+  it('that are unknown or lack an argument return -32602', async () => {
     expect(await get('nope', {})).toMatchObject({
       error: { code: -32602, message: 'Unknown prompt: nope' },
     })
@@ -323,7 +323,7 @@ describe('prompts', () => {
       error: { code: -32602, message: expect.stringContaining('name is required') as unknown },
     })
   })
-  it('complete the language', async () => {
+  it('complete the language argument', async () => {
     const params = {
       ref: { type: 'ref/prompt', name: 'code_review' },
       argument: { name: 'language', value: 'Ja' },
@@ -335,7 +335,7 @@ describe('prompts', () => {
 })
 
 describe('log messages', () => {
-  it('tell of the beginning, of calls, and of errors', async () => {
+  it('are sent at initialization, for calls and for errors', async () => {
     const lines = [
       request('ping', {}, 0),
       call('hello', { name: 'x' }, 1),
@@ -348,11 +348,11 @@ describe('log messages', () => {
       {
         level: 'error',
         logger: 'ccmcp',
-        data: expect.stringMatching(/^Tool read_file failed: "..\/x" has a ".." in it/) as unknown,
+        data: expect.stringMatching(/^Tool read_file failed: "..\/x" contains ".."/) as unknown,
       },
     ])
   })
-  it('tell of errors of the protocol as well', async () => {
+  it('are sent for protocol errors as well', async () => {
     const lines = [
       request('ping', {}, 0),
       call('nope', {}, 1),
@@ -368,7 +368,7 @@ describe('log messages', () => {
       'tools/call failed: Unknown tool: nope',
     ])
   })
-  it('"Server initialized" comes once, behind the first answer', async () => {
+  it('"Server initialized" is sent once, after the first response', async () => {
     const found = await said([
       request('tools/list', {}, 1),
       request('ping', {}, 2),
@@ -381,7 +381,7 @@ describe('log messages', () => {
       3,
     ])
   })
-  it('obey logging/setLevel', async () => {
+  it('respect logging/setLevel', async () => {
     const lines = [
       request('logging/setLevel', { level: 'error' }, 0),
       call('hello', { name: 'x' }, 1),
@@ -389,14 +389,14 @@ describe('log messages', () => {
     ]
     expect((await logged(lines)).map((params) => params?.level)).toEqual(['error'])
   })
-  it('are fewer where the server is told so', async () => {
+  it('respect the logLevel option', async () => {
     expect(await logged([call('hello', { name: 'x' })], { logLevel: 'warning' })).toEqual([])
   })
   it('are not sent before notifications/initialized', async () => {
     const [open = ''] = initialize('2025-11-25')
     expect(await answers(server(), [open, call('hello', { name: 'x' })])).toHaveLength(2)
   })
-  it('are sent where each request has a level only to those that ask', async () => {
+  it('are sent for stateless requests only if they set a level', async () => {
     const heard: string[] = []
     const client = await connect(memory(server()), {
       revision: '2026-07-28',
@@ -408,7 +408,7 @@ describe('log messages', () => {
     await client.close()
     expect(heard.filter((frame) => frame.includes('notifications/message'))).toEqual([])
   })
-  it('go to stderr as structured lines with the request id', async () => {
+  it('are written to stderr as structured lines with the request id', async () => {
     const { log } = await drive(
       server(),
       [...initialize('2025-11-25'), call('hello', { name: 'x' }, 7), ''].join('\n'),

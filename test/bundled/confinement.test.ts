@@ -146,9 +146,9 @@ async function race(name: string, make: (root: string) => Access, swapper: Swapp
   return { ...count, swaps, untouched, refusals }
 }
 
-describe.runIf(linux)('while another process swaps names for links', () => {
+describe.runIf(linux)('confinement while another process swaps files for links', () => {
   it.each(swappers)(
-    'nothing is read, listed or written outside (%s)',
+    'reads, lists and writes nothing outside of the root (%s)',
     async (swapper) => {
       const { done, escapes, swaps, untouched, refusals } = await race(
         'ours',
@@ -165,7 +165,7 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   )
 
   it.each(swappers)(
-    'nor where roots are inside each other and are themselves exchanged (%s)',
+    'also with nested roots that are swapped themselves (%s)',
     async (swapper) => {
       const make = (root: string): Access => {
         const [first, second, outer] = [
@@ -194,7 +194,7 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   )
 
   it.runIf(thorough).each(swappers)(
-    'a check that comes before opening does leak (%s)',
+    'a program that checks a path before opening it leaks (%s)',
     async (swapper) => {
       const naive = (root: string): Access => {
         const inside = async (path: string) => {
@@ -217,11 +217,11 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   )
 
   it.runIf(thorough).each(swappers)(
-    'without /proc, some do as well: docs/files.md says so (%s)',
+    'without /proc/self/fd, swaps can escape, as docs/files.md says (%s)',
     async (swapper) => {
       const { attempts } = await race(
         'second look',
-        (root) => new Files([{ real: root, given: root }], { finding: 'real' }),
+        (root) => new Files([{ real: root, given: root }], { resolution: 'realpath' }),
         swapper,
       )
       expect(attempts).toBeGreaterThan(20)
@@ -230,7 +230,7 @@ describe.runIf(linux)('while another process swaps names for links', () => {
   )
 })
 
-describe('whatever the tree and the path', () => {
+describe('confinement for arbitrary trees and paths', () => {
   const outside = join(folder, 'all-outside')
   mkdirSync(join(outside, 'b'), { recursive: true })
   for (const name of ['a', 'b/a', 'only-outside']) writeFileSync(join(outside, name), SECRET)
@@ -327,7 +327,7 @@ describe('whatever the tree and the path', () => {
   const isThere = (spot: string) => entryOf(spot) !== undefined
   const isLinkOrFile = (spot: string) => entryOf(spot)?.isDirectory() === false
 
-  const findings = linux ? (['held', 'real'] as const) : (['real'] as const)
+  const resolutions = linux ? (['descriptors', 'realpath'] as const) : (['realpath'] as const)
   const [root, second] = [join(folder, 'all-root'), join(folder, 'all-second')]
   const inner = join(root, 'b')
   const rootOf = (path: string) => ({ real: path, given: path })
@@ -335,13 +335,13 @@ describe('whatever the tree and the path', () => {
     ['one root', [rootOf(root)]],
     ['several roots', [rootOf(inner), rootOf(second), rootOf(root)]],
   ]
-  const cases = findings.flatMap((finding) =>
-    ROOTS.map(([name, roots]) => [finding, name, roots] as const),
+  const cases = resolutions.flatMap((resolution) =>
+    ROOTS.map(([name, roots]) => [resolution, name, roots] as const),
   )
   it.each(cases)(
-    '%s: nothing comes from outside, and nothing gets there',
-    async (finding, name, roots) => {
-      const files = new Files(roots, { finding })
+    '%s: reads and writes nothing outside of the root',
+    async (resolution, name, roots) => {
+      const files = new Files(roots, { resolution })
       const before = fingerprint(outside)
       let attempts = 0
       await fc.assert(
@@ -375,7 +375,7 @@ describe('whatever the tree and the path', () => {
       )
       expect(fingerprint(outside)).toBe(before)
       console.log(
-        `confinement, any tree (${finding}, ${name}): ${attempts} attempts, outside untouched`,
+        `confinement, any tree (${resolution}, ${name}): ${attempts} attempts, outside untouched`,
       )
     },
     (SECONDS + 60) * 1000,

@@ -6,7 +6,7 @@ import { call, drive, initialize } from '../drive.js'
 
 /* What the documents ask for in passing. */
 
-it('warns of a request before notifications/initialized, and serves it', async () => {
+it('serves a request before notifications/initialized with a warning', async () => {
   const [open = ''] = initialize('2024-11-05')
   const { output, log } = await drive(
     grammarServer(),
@@ -20,7 +20,7 @@ it('warns of a request before notifications/initialized, and serves it', async (
   })
 })
 
-it('refuses a tool whose schema is malformed when the server is made', () => {
+it('rejects a malformed tool schema when the server is created', () => {
   const malformed = tool({
     name: 'bad',
     input: { type: 'object', properties: { verb: { type: 'strng' } } } as never,

@@ -39,10 +39,10 @@ function freshRoot(): string {
 }
 
 const linux = process.platform === 'linux'
-const findings = linux ? (['held', 'real'] as const) : (['real'] as const)
+const resolutions = linux ? (['descriptors', 'realpath'] as const) : (['realpath'] as const)
 
-describe.each(findings)('%s', (finding) => {
-  const filesAt = (root: string) => new Files([{ real: root, given: root }], { finding })
+describe.each(resolutions)('%s', (resolution) => {
+  const filesAt = (root: string) => new Files([{ real: root, given: root }], { resolution })
   const root = freshRoot()
   const files = filesAt(root)
 
@@ -65,18 +65,20 @@ describe.each(findings)('%s', (finding) => {
     )
   })
 
-  it('says so where it is the weaker of the two', () => {
+  it('warns if paths are resolved by realpath', () => {
     const said: string[] = []
     void new Files([{ real: root, given: root }], {
-      finding,
+      resolution,
       warn: (message) => void said.push(message),
     })
     expect(said).toEqual(
-      finding === 'real' ? [expect.stringContaining('This system has no /proc/self/fd')] : [],
+      resolution === 'realpath'
+        ? [expect.stringContaining('This system has no /proc/self/fd')]
+        : [],
     )
   })
 
-  describe('refuses', () => {
+  describe('rejects', () => {
     const LEAD_OUT: readonly [string, string][] = [
       ['..', '..'],
       ['a way up', '../outside/secret'],
@@ -110,11 +112,11 @@ describe.each(findings)('%s', (finding) => {
       '．．/outside/secret',
       '‥/outside',
       'a.txt%00.png',
-    ])('to decode %s', async (path) => {
+    ])('does not decode %s', async (path) => {
       await expect(files.read(path)).rejects.toThrow('does not exist')
     })
 
-    it('to leak the root', async () => {
+    it('errors that disclose the root', async () => {
       const paths = [
         'nope',
         'a.txt/x',
@@ -139,7 +141,7 @@ describe.each(findings)('%s', (finding) => {
     })
   })
 
-  it('tells what is wrong in words, with the path as it was given', async () => {
+  it('explains errors with the path as given', async () => {
     const failures: readonly [() => Promise<unknown>, string][] = [
       [() => files.read('nope'), '"nope" does not exist'],
       [() => files.read('dir'), '"dir" is a directory, not a file'],
@@ -151,25 +153,25 @@ describe.each(findings)('%s', (finding) => {
         () => files.write('nope/x', 'x'),
         '"nope/x" cannot be written: its directory does not exist',
       ],
-      [() => files.read('a.txt/b'), '"a.txt/b" leads through something that is not a directory'],
+      [() => files.read('a.txt/b'), '"a.txt/b" goes through something that is not a directory'],
       [() => files.read('new\nline'), '"new\\nline" does not exist'],
       [() => files.read('turned\u202e'), '"turned\\u{202e}" does not exist'],
       [() => files.read('tag\u{e0041}'), '"tag\\u{e0041}" does not exist'],
       [
         () => files.write('x', 'half \ud800'),
-        'The content is not valid Unicode: it has half of a surrogate pair',
+        'The content is not valid Unicode: it contains a lone surrogate',
       ],
     ]
     for (const [attempt, message] of failures) await expect(attempt()).rejects.toThrow(message)
   })
 
-  it.each(['new/', 'new/.', 'a.txt/', 'a.txt//'])('takes %s for no file', async (path) => {
+  it.each(['new/', 'new/.', 'a.txt/', 'a.txt//'])('rejects %s as a file', async (path) => {
     await expect(files.read(path)).rejects.toThrow('ends like the name of a directory')
     await expect(files.write(path, 'x')).rejects.toThrow('ends like the name of a directory')
     expect(existsSync(join(root, 'new'))).toBe(false)
   })
 
-  describe('links', () => {
+  describe('symbolic links', () => {
     const root = freshRoot()
     const files = filesAt(root)
     const link = (target: string, name: string) => symlinkSync(target, join(root, name))
@@ -193,7 +195,7 @@ describe.each(findings)('%s', (finding) => {
     link(`${root}/nope/../a.txt`, 'up-from-nothing')
     link(`${root}/dir/../../outside/secret`, 'absolute-far-up')
 
-    it('are followed inside', async () => {
+    it('are followed inside the root', async () => {
       expect(await files.read('file')).toBe('A')
       expect(await files.read('absolute')).toBe('A')
       expect(await files.read('to-dir/b.txt')).toBe('B')
@@ -215,25 +217,25 @@ describe.each(findings)('%s', (finding) => {
       'proc',
       'cwd',
       'cwd/package.json',
-    ])('do not lead out: %s', async (path) => {
-      await expect(files.read(path)).rejects.toThrow(/leads out of the directories/)
-      await expect(files.write(path, 'x')).rejects.toThrow(/leads out of the directories/)
-      await expect(files.list(path)).rejects.toThrow(/leads out of the directories/)
+    ])('do not lead outside: %s', async (path) => {
+      await expect(files.read(path)).rejects.toThrow(/leads outside of the directories/)
+      await expect(files.write(path, 'x')).rejects.toThrow(/leads outside of the directories/)
+      await expect(files.list(path)).rejects.toThrow(/leads outside of the directories/)
       expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
     })
-    it('are not written through to the outside, where nothing is yet', async () => {
+    it('to missing targets outside are not written through', async () => {
       await expect(files.write('dangling-out', 'x')).rejects.toThrow()
       expect(existsSync(join(outside, 'made.txt'))).toBe(false)
     })
-    it('end', async () => {
+    it('stop after 40', async () => {
       await expect(files.read('loop-1')).rejects.toThrow('has too many parts or links')
     })
-    it('stay links when what they lead to is written', async () => {
+    it('are preserved when their target is written', async () => {
       await files.write('file', 'A2')
       expect(lstatSync(join(root, 'file')).isSymbolicLink()).toBe(true)
       expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('A2')
     })
-    it('are listed as what they lead to, if that is inside', async () => {
+    it('are listed as the type of their target if it is inside', async () => {
       const { entries } = await files.list('.')
       const typeOf = (name: string) => entries.find((entry) => entry.name === name)?.type
       expect(typeOf('to-dir')).toBe('D')
@@ -241,7 +243,7 @@ describe.each(findings)('%s', (finding) => {
       expect(typeOf('cwd')).toBe('F')
       expect(typeOf('file')).toBe('F')
     })
-    it.runIf(finding === 'held')('may lead to what is not there yet, inside', async () => {
+    it.runIf(resolution === 'descriptors')('may have a missing target inside', async () => {
       await files.write('dangling-inside', 'made')
       expect(readFileSync(join(root, 'dir', 'made.txt'), 'utf8')).toBe('made')
     })
@@ -255,7 +257,7 @@ describe.each(findings)('%s', (finding) => {
       '"over" has 1048577 bytes; at most 1048576 are read',
     )
   })
-  it('does not follow a file that grows for ever', async () => {
+  it('stops reading a file that keeps growing', async () => {
     const path = join(root, 'growing')
     writeFileSync(path, 'x'.repeat(MAX_READ - 10))
     let growing = true
@@ -267,7 +269,7 @@ describe.each(findings)('%s', (finding) => {
     await expect(files.read('growing')).rejects.toThrow(/at most 1048576 are read/)
     growing = false
   })
-  it('says what is binary', async () => {
+  it('reports binary files', async () => {
     writeFileSync(join(root, 'nul'), 'a\0b')
     writeFileSync(join(root, 'latin'), Buffer.from([0x63, 0xe9]))
     await expect(files.read('nul')).rejects.toThrow(
@@ -275,21 +277,21 @@ describe.each(findings)('%s', (finding) => {
     )
     await expect(files.read('latin')).rejects.toThrow('is a binary file')
   })
-  it('keeps every character of a text', async () => {
+  it('preserves every character of a text', async () => {
     const text = '\ufeffBOM, CRLF\r\n, U+2028 \u2028 and 🎉\n'
     await files.write('text', text)
     expect(await files.read('text')).toBe(text)
   })
 
-  it.runIf(linux)('takes names by their bytes: normal forms and case are other names', async () => {
+  it.runIf(linux)('distinguishes names by case and Unicode normalization', async () => {
     await files.write('caf\u00e9', 'composed')
     await expect(files.read('cafe\u0301')).rejects.toThrow('does not exist')
     await expect(files.read('CAF\u00c9')).rejects.toThrow('does not exist')
     expect(await files.read('caf\u00e9')).toBe('composed')
   })
 
-  describe('what is no regular file', () => {
-    it.runIf(linux)('is refused without waiting: a pipe', async () => {
+  describe('a file that is not regular', () => {
+    it.runIf(linux)('is rejected without blocking: a pipe', async () => {
       execFileSync('mkfifo', [join(root, 'pipe')])
       // Four of them would block every thread that Node reads files with.
       const refusals = Array.from({ length: 8 }, () =>
@@ -301,8 +303,8 @@ describe.each(findings)('%s', (finding) => {
       ])
       expect(await files.read('a.txt')).toBe('A')
     })
-    it.runIf(linux)('is refused where the root is / : devices and /proc', async () => {
-      const all = new Files([{ real: '/', given: '/' }], { finding })
+    it.runIf(linux)('is rejected with the root "/": devices and /proc', async () => {
+      const all = new Files([{ real: '/', given: '/' }], { resolution })
       for (const path of ['/dev/zero', '/dev/null', '/dev/tty']) {
         if (existsSync(path)) await expect(all.read(path)).rejects.toThrow('is not a regular file')
       }
@@ -320,7 +322,7 @@ describe.each(findings)('%s', (finding) => {
   })
 
   describe('writing', () => {
-    it('keeps the mode, and the old file whole for those who have it open', async () => {
+    it('preserves the mode and the content for processes that have the old file open', async () => {
       const path = join(root, 'script')
       writeFileSync(path, 'old')
       chmodSync(path, 0o750)
@@ -330,21 +332,21 @@ describe.each(findings)('%s', (finding) => {
       expect(readFileSync(descriptor, 'utf8')).toBe('old')
       closeSync(descriptor)
     })
-    it('does not reach another file through a hard link', async () => {
+    it('does not change the other name of a hard link', async () => {
       linkSync(join(outside, 'secret'), join(root, 'hard'))
       await files.write('hard', 'mine')
       expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
       expect(await files.read('hard')).toBe('mine')
       rmSync(join(root, 'hard'))
     })
-    it('leaves nothing behind', async () => {
+    it('leaves no temporary file', async () => {
       const before = readdirSync(root)
       await files.write('a.txt', 'A')
       await expect(files.write('x'.repeat(256), 'x')).rejects.toThrow('has a name that is too long')
       expect(readdirSync(root)).toEqual(before)
     })
     it.runIf(linux && process.getuid?.() !== 0)(
-      'does not replace what may not be written',
+      'does not replace a file without write permission',
       async () => {
         writeFileSync(join(root, 'locked'), 'locked')
         chmodSync(join(root, 'locked'), 0o444)
@@ -356,33 +358,36 @@ describe.each(findings)('%s', (finding) => {
   })
 
   describe('listing', () => {
-    it.runIf(linux)('shows names that would fake a line, or are no text, as escapes', async () => {
-      const root = freshRoot()
-      for (const name of [
-        'a\nD fake',
-        'tab\there',
-        'turned\u202e',
-        'back\\slash',
-        '\u001b[31mred',
-        'tag\u{e0041}',
-      ])
-        writeFileSync(join(root, name), '')
-      writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff, 0x0a, 0x41])]), '')
-      const { entries } = await filesAt(root).list('.')
-      expect(entries.map(({ type, shown }) => `${type} ${shown}`)).toEqual([
-        'F \\u{1b}[31mred',
-        'F \\xff\\x0aA',
-        'F a.txt',
-        'F a\\nD fake',
-        'F back\\\\slash',
-        'D dir',
-        'F tab\\u{9}here',
-        'F tag\\u{e0041}',
-        'F turned\\u{202e}',
-      ])
-      expect(entries.find(({ name }) => name === 'a\nD fake')).toBeDefined()
-    })
-    it.runIf(finding === findings[0])('ends somewhere', async () => {
+    it.runIf(linux)(
+      'escapes control characters and bytes that are not UTF-8 in names',
+      async () => {
+        const root = freshRoot()
+        for (const name of [
+          'a\nD fake',
+          'tab\there',
+          'turned\u202e',
+          'back\\slash',
+          '\u001b[31mred',
+          'tag\u{e0041}',
+        ])
+          writeFileSync(join(root, name), '')
+        writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff, 0x0a, 0x41])]), '')
+        const { entries } = await filesAt(root).list('.')
+        expect(entries.map(({ type, shown }) => `${type} ${shown}`)).toEqual([
+          'F \\u{1b}[31mred',
+          'F \\xff\\x0aA',
+          'F a.txt',
+          'F a\\nD fake',
+          'F back\\\\slash',
+          'D dir',
+          'F tab\\u{9}here',
+          'F tag\\u{e0041}',
+          'F turned\\u{202e}',
+        ])
+        expect(entries.find(({ name }) => name === 'a\nD fake')).toBeDefined()
+      },
+    )
+    it.runIf(resolution === resolutions[0])('is limited to 10,000 entries', async () => {
       const root = freshRoot()
       mkdirSync(join(root, 'many'))
       for (let i = 0; i <= MAX_ENTRIES; i++) closeSync(openSync(join(root, 'many', String(i)), 'w'))
@@ -393,7 +398,7 @@ describe.each(findings)('%s', (finding) => {
   })
 })
 
-it.runIf(linux)('leaves no descriptor open, whatever happens', async () => {
+it.runIf(linux)('leaves no descriptor open after errors', async () => {
   const root = freshRoot()
   const files = new Files([{ real: root, given: root }])
   symlinkSync('dir/deep', join(root, 'link'))
@@ -414,7 +419,7 @@ it.runIf(linux)('leaves no descriptor open, whatever happens', async () => {
   expect(open()).toBeLessThanOrEqual(before)
 })
 
-it('loses neither the old nor the new content when the writer is killed', async () => {
+it('leaves the old or the new content if the writer is killed', async () => {
   const root = freshRoot()
   const path = join(root, 'a.txt')
   const writer = new URL('processes/write.mjs', import.meta.url).pathname

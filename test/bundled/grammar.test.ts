@@ -68,14 +68,14 @@ describe('conjugate', () => {
     }))
     expect(texts(await all(input))).toEqual(table.map(({ form }) => form))
   })
-  it('knows them in the other spelling', async () => {
+  it('accepts the other spelling of tenses and persons', async () => {
     const input = table.map(({ verb, tense, person }) => ({
       name: 'conjugate',
       input: { verb, tense: TENSES[tense]?.replace(' ', '_'), person: SHORT[person] },
     }))
     expect(texts(await all(input))).toEqual(table.map(({ form }) => form))
   })
-  it('refuses other verbs, tenses and persons with -32602 that names them', async () => {
+  it('rejects unknown verbs, tenses and persons with -32602', async () => {
     const good = { verb: 'eat', tense: 'past simple', person: '3sg' }
     const bad = [
       { ...good, verb: 'fly' },
@@ -89,7 +89,7 @@ describe('conjugate', () => {
         error: { code: -32602, message: expect.stringContaining(word) as unknown },
       })
   })
-  it('says so as a result where it is asked to', async () => {
+  it('returns an error result with invalidArguments: result', async () => {
     const [, found] = await answers(grammarServer({ invalidArguments: 'result' }), [
       ...initialize('2025-11-25'),
       call('conjugate', { verb: 'fly' }),
@@ -111,7 +111,7 @@ describe('lookup_irregular_verb', () => {
     work: ['worked', 'worked', false],
     study: ['studied', 'studied', false],
   }
-  it('gives an object, as text and as structured content', async () => {
+  it('returns text and structured content', async () => {
     const names = Object.keys(PARTS)
     const found = await all(
       names.map((verb) => ({ name: 'lookup_irregular_verb', input: { verb } })),
@@ -128,7 +128,7 @@ describe('lookup_irregular_verb', () => {
       })
     }
   })
-  it('gives text alone where there is no structured content', async () => {
+  it('returns text only in revisions without structured content', async () => {
     const [found] = await all(
       [{ name: 'lookup_irregular_verb', input: { verb: 'eat' } }],
       '2024-11-05',
@@ -196,7 +196,7 @@ describe('lookup_spanish', () => {
         },
       })
   })
-  it('tells the model which verbs there are where a form is in no table', async () => {
+  it('lists the known verbs for an unknown form', async () => {
     const [found] = await all([{ name: 'lookup_spanish', input: { form: 'flew' } }])
     expect(found).toMatchObject({
       result: {
@@ -204,7 +204,7 @@ describe('lookup_spanish', () => {
         content: [
           {
             text: expect.stringContaining(
-              '"flew" is no form of these verbs: work, play',
+              '"flew" is not a form of any of these verbs: work, play',
             ) as unknown,
           },
         ],
@@ -243,7 +243,7 @@ describe('check_subject_verb_agreement', () => {
     ])
     expect(found).toMatchObject({ result: { structuredContent: { agrees, expected } } })
   })
-  it('refuses what it cannot judge', async () => {
+  it('rejects an unknown form or an empty subject', async () => {
     const found = await all([
       { name: 'check_subject_verb_agreement', input: { subject: 'she', verb_form: 'flies' } },
       { name: 'check_subject_verb_agreement', input: { subject: ' ', verb_form: 'eats' } },

@@ -53,7 +53,7 @@ async function names(server: Server): Promise<string[]> {
 const fresh = () => ccmcpServer({ roots: [folder] })
 
 describe('register_tool', () => {
-  it('adds a tool that can be listed and called at once', async () => {
+  it('adds a tool that can be listed and called immediately', async () => {
     const server = fresh()
     expect(
       await texts(server, [
@@ -71,7 +71,7 @@ describe('register_tool', () => {
       inputSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
     })
   })
-  it('and unregister_tool tell of the change each time', async () => {
+  it('and unregister_tool send notifications/tools/list_changed', async () => {
     const found = await all(fresh(), [
       call('register_tool', greet, 1),
       call('unregister_tool', { name: 'greet_formal' }, 2),
@@ -104,7 +104,7 @@ describe('register_tool', () => {
       'ERROR Invalid arguments for two: a must be a string, not 1',
     ])
   })
-  it('takes names of arguments that objects have of their own', async () => {
+  it('accepts placeholders named like properties of Object.prototype', async () => {
     const odd = { name: 'odd', description: 'd', template: '{__proto__} {constructor} {toString}' }
     const input = JSON.parse('{"__proto__":"p","constructor":"c","toString":"t"}') as object
     expect(
@@ -154,38 +154,38 @@ describe('register_tool', () => {
     [
       'hidden text',
       { ...greet, description: 'nice\u{e0041}' },
-      'The description has control or invisible characters',
+      'The description contains control or invisible characters',
     ],
     [
       'an escape sequence',
       { ...greet, template: '\u001b[2J' },
-      'The template has control or invisible characters',
+      'The template contains control or invisible characters',
     ],
   ]
-  it.each(BAD)('refuses %s', async (_, input, message) => {
+  it.each(BAD)('rejects %s', async (_, input, message) => {
     const server = fresh()
     const [text] = await texts(server, [call('register_tool', input)])
     expect(text).toContain(`ERROR `)
     expect(text).toContain(message)
     expect(await names(server)).toHaveLength(8)
   })
-  it('refuses a name twice, and too many', async () => {
+  it('rejects a duplicate name and more than 100 tools', async () => {
     const server = fresh()
     expect(
       await texts(server, [call('register_tool', greet, 1), call('register_tool', greet, 2)]),
     ).toEqual([
       expect.stringContaining('Registered'),
-      'ERROR The tool greet_formal is registered already; unregister it first to replace it',
+      'ERROR The tool greet_formal is already registered; unregister it first to replace it',
     ])
     const lines = Array.from({ length: 100 }, (_, i) =>
       call('register_tool', { ...greet, name: `t${i}` }, i),
     )
     expect((await texts(server, lines)).at(-1)).toBe(
-      'ERROR 100 tools are registered, which is the most; unregister one first',
+      'ERROR The limit of 100 registered tools is reached; unregister one first',
     )
     expect(await names(server)).toHaveLength(108)
   })
-  it('does not make texts without end', async () => {
+  it('limits the length of the rendered text', async () => {
     const many = { name: 'many', description: 'd', template: '{a}'.repeat(3000) }
     expect(
       await texts(fresh(), [
@@ -194,13 +194,13 @@ describe('register_tool', () => {
       ]),
     ).toEqual([
       expect.stringContaining('Registered'),
-      'ERROR The text would have 3000000 characters; at most 1048576 are made',
+      'ERROR The text would have 3000000 characters; the limit is 1048576',
     ])
   })
 })
 
 describe('unregister_tool', () => {
-  it('removes what was registered', async () => {
+  it('removes a registered tool', async () => {
     const server = fresh()
     expect(
       await texts(server, [
@@ -210,7 +210,7 @@ describe('unregister_tool', () => {
     ).toEqual([expect.stringContaining('Registered'), 'Unregistered tool greet_formal'])
     expect(await names(server)).not.toContain('greet_formal')
   })
-  it('removes nothing else', async () => {
+  it('rejects unknown and built-in tools', async () => {
     expect(
       await texts(fresh(), [
         call('unregister_tool', { name: 'hello' }, 1),
@@ -221,7 +221,7 @@ describe('unregister_tool', () => {
       'ERROR There is no registered tool "nope"',
     ])
   })
-  it('does not remove a built-in tool that was left out, nor let it be replaced', async () => {
+  it('neither removes nor replaces an excluded built-in tool', async () => {
     const server = ccmcpServer({ roots: [folder], excludeTools: ['hello'] })
     expect(
       await texts(server, [
@@ -236,14 +236,14 @@ describe('unregister_tool', () => {
 })
 
 describe('a template', () => {
-  it('takes values as they are, once', () => {
+  it('does not expand placeholders in values', () => {
     expect(render('{a}{b}', { a: '{b}', b: '{a}' })).toBe('{b}{a}')
     expect(render('{a}', { a: '$& $1 $$ \\' })).toBe('$& $1 $$ \\')
     expect(render('{not a placeholder} {} {1} {{a}}', { a: 'x' })).toBe(
       '{not a placeholder} {} {1} {x}',
     )
   })
-  it('holds its literal text and every value, for any of them', () => {
+  it('contains its literal text and every value (property)', () => {
     const name = fc.constantFrom('a', 'b', 'c')
     const piece = fc.oneof(
       fc.string({ unit: 'binary-ascii' }).map((text) => text.replaceAll(/[{}]/g, '')),
@@ -273,7 +273,7 @@ describe('persist', () => {
   const aside = (file: string) =>
     readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.damaged-`))
 
-  it('keeps tools across restarts, in a file with a version', async () => {
+  it('saves tools across restarts in a versioned file', async () => {
     const file = newFile()
     await texts(open(file), [
       call('register_tool', greet, 1),
@@ -291,7 +291,7 @@ describe('persist', () => {
     ).toEqual(['Dear A, it is a pleasure to meet you.', 'Unregistered tool second'])
     expect((await names(open(file))).slice(8)).toEqual(['greet_formal'])
   })
-  it('writes no file before there is something to keep', () => {
+  it('writes no file before the first change', () => {
     const file = newFile()
     open(file)
     expect(readdirSync(folder)).not.toContain(basename(file))
@@ -307,7 +307,7 @@ describe('persist', () => {
     ['no list', JSON.stringify({ version: 1, tools: {} })],
     ['NUL bytes, as after a power cut', '\0'.repeat(200)],
   ]
-  it.each(DAMAGED)('sets %s aside, says so, and goes on', async (_, content) => {
+  it.each(DAMAGED)('backs up %s, warns, and continues', async (_, content) => {
     const file = newFile()
     writeFileSync(file, content)
     const warnings: string[] = []
@@ -323,7 +323,7 @@ describe('persist', () => {
     await texts(server, [call('unregister_tool', { name: greet.name })])
     expect(aside(file)).toHaveLength(1)
   })
-  it('keeps the good tools of a file in which one is bad', async () => {
+  it('keeps the valid tools of a file with an invalid one', async () => {
     const file = newFile()
     writeFileSync(
       file,
@@ -343,7 +343,7 @@ describe('persist', () => {
       tools: [greet, { ...greet, name: 'second' }],
     })
   })
-  it('keeps no more tools than can be registered', async () => {
+  it('saves at most 100 tools', async () => {
     const file = newFile()
     writeFileSync(
       file,
@@ -356,14 +356,14 @@ describe('persist', () => {
     expect(await names(open(file, warnings))).toHaveLength(108)
     expect(warnings[0]).toContain('there are more than 100')
   })
-  it('does not undo what another process has kept meanwhile', async () => {
+  it('does not undo the change of another process', async () => {
     const file = newFile()
     const [one, other] = [open(file), open(file)]
     await texts(one, [call('register_tool', { ...greet, name: 'one' })])
     await texts(other, [call('register_tool', { ...greet, name: 'other' })])
     expect((await names(open(file))).slice(8)).toEqual(['one', 'other'])
   })
-  it('loses nothing where several processes keep tools at the same moment', async () => {
+  it('loses no change of concurrent processes', async () => {
     const file = newFile()
     const children = ['a', 'b', 'c'].map((letter) => {
       const child = new Child(CCMCP, ['--persist', file])
@@ -383,7 +383,7 @@ describe('persist', () => {
     expect(told.length).toBeGreaterThan(12)
     expect(readdirSync(folder)).not.toContain(`${basename(file)}.lock`)
   })
-  it('waits for the lock of another process while other calls go on', async () => {
+  it('waits for the lock of another process without blocking other calls', async () => {
     const file = newFile()
     const lock = `${file}.lock`
     writeFileSync(lock, '')
@@ -403,7 +403,7 @@ describe('persist', () => {
     })
     await client.close()
   })
-  it('stops waiting for a lock when the caller cancels', async () => {
+  it('stops waiting for the lock when the call is cancelled', async () => {
     const file = newFile()
     writeFileSync(`${file}.lock`, '')
     const server = open(file)
@@ -428,7 +428,7 @@ describe('persist', () => {
       file.update({
         change: (kept) => [...kept, ...names.map((name) => ({ ...greet, name }))],
         ifDamaged: () => [],
-        allowed: () => {},
+        check: () => {},
         since,
       })
     const kept = (file: ToolFile) => file.load(() => {}).map(({ name }) => name)
@@ -437,8 +437,8 @@ describe('persist', () => {
     const leftovers = (file: ToolFile) =>
       readdirSync(folder).filter((name) => name.startsWith(`${basename(file.path)}.`))
 
-    it('is given up on with an error that says why, and nothing is changed', async () => {
-      const file = fileWith({ patience: 30, stale: 60_000 })
+    it('fails with an explanation on timeout, without a change', async () => {
+      const file = fileWith({ lockTimeout: 30, stale: 60_000 })
       writeFileSync(`${file.path}.lock`, '')
       await expect(update(file, ['a'])).rejects.toThrow(
         'nothing was changed: another process holds its lock; try again',
@@ -447,26 +447,26 @@ describe('persist', () => {
       expect(existsSync(`${file.path}.lock`)).toBe(true)
       // Whoever was asked long ago does not wait again.
       await expect(
-        update(fileWith({ patience: 60_000 }, file.path), ['a'], performance.now() - 60_001),
+        update(fileWith({ lockTimeout: 60_000 }, file.path), ['a'], performance.now() - 60_001),
       ).rejects.toThrow('holds its lock')
     })
-    it('of a killed process is removed once nobody has touched it for a while, by one of many', async () => {
-      const file = fileWith({ stale: 20 })
+    it('of a killed process is removed when stale, by one of several processes', async () => {
+      const file = fileWith({ stale: 500 })
       writeFileSync(`${file.path}.lock`, '{"version":1,"tools":[')
       const names = ['a', 'b', 'c', 'd', 'e', 'f']
-      await Promise.all(names.map((name) => update(fileWith({ stale: 20 }, file.path), [name])))
+      await Promise.all(names.map((name) => update(fileWith({ stale: 500 }, file.path), [name])))
       expect(kept(file).toSorted()).toEqual(names)
       expect(leftovers(file)).toEqual([])
     })
-    it('is not taken from a process that is at work', async () => {
-      const file = fileWith({ patience: 100, stale: 40 })
+    it('is not removed while its process is active', async () => {
+      const file = fileWith({ lockTimeout: 100, stale: 40 })
       const lock = `${file.path}.lock`
       writeFileSync(lock, '')
       const working = setInterval(() => writeFileSync(lock, String(performance.now())), 5)
       await expect(update(file, ['a'])).rejects.toThrow('another process holds its lock')
       clearInterval(working)
     })
-    it('that was taken over meanwhile spoils the change and not the file', async () => {
+    it('that was taken over fails the change and leaves the file intact', async () => {
       const file = fileWith({})
       await update(file, ['first'])
       const lock = `${file.path}.lock`
@@ -477,22 +477,22 @@ describe('persist', () => {
           return [...tools, { ...greet, name: 'late' }]
         },
         ifDamaged: () => [],
-        allowed: () => {},
+        check: () => {},
         since: performance.now(),
       })
       await expect(late).rejects.toThrow('another process has taken over its lock; try again')
       expect(kept(file)).toEqual(['first'])
       expect(readFileSync(lock, 'utf8')).toBe('of another process')
     })
-    it('is no directory', async () => {
+    it('must be a regular file', async () => {
       const file = fileWith({})
       mkdirSync(`${file.path}.lock`)
       await expect(update(file, ['a'])).rejects.toThrow(
-        'something else has the name of its lock file',
+        'the path of its lock file is not a regular file',
       )
     })
   })
-  it('is out of reach of the file tools, and so is its lock', async () => {
+  it('is protected from the file tools, and so is its lock', async () => {
     const file = newFile()
     const server = open(file)
     await texts(server, [call('register_tool', greet)])
@@ -511,7 +511,7 @@ describe('persist', () => {
       expect.stringContaining('Registered'),
     ])
   })
-  it('loses nothing that was answered where processes are killed', async () => {
+  it('loses no confirmed change when processes are killed', async () => {
     const file = newFile()
     const told = new Set<string>()
     for (let round = 0; round < 3; round++) {
@@ -533,7 +533,7 @@ describe('persist', () => {
     expect(told.size).toBeGreaterThan(8)
   })
   it.runIf(process.platform === 'linux')(
-    'does not wait for a pipe that has come in the place of the file',
+    'does not block on a pipe in place of the file',
     async () => {
       const file = newFile()
       const server = open(file)
@@ -541,17 +541,17 @@ describe('persist', () => {
       rmSync(file)
       execFileSync('mkfifo', [file])
       expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([
-        'ERROR The change cannot be kept on disk (not a regular file); nothing was changed',
+        'ERROR The change could not be saved (not a regular file); nothing was changed',
       ])
     },
   )
-  it.runIf(process.getuid?.() !== 0)('registers nothing that cannot be kept', async () => {
+  it.runIf(process.getuid?.() !== 0)('registers nothing that cannot be saved', async () => {
     const file = newFile()
     const server = open(file)
     chmodSync(folder, 0o500)
     try {
       expect(await texts(server, [call('register_tool', greet)])).toEqual([
-        'ERROR The change cannot be kept on disk (EACCES); nothing was changed',
+        'ERROR The change could not be saved (EACCES); nothing was changed',
       ])
     } finally {
       chmodSync(folder, 0o700)

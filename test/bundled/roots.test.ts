@@ -20,7 +20,7 @@ import { temporaryFolder } from './folder.js'
 const folder = temporaryFolder()
 const SECRET = 'the secret of the outside'
 const linux = process.platform === 'linux'
-const findings = linux ? (['held', 'real'] as const) : (['real'] as const)
+const resolutions = linux ? (['descriptors', 'realpath'] as const) : (['realpath'] as const)
 
 let count = 0
 /** A new directory with files: their paths, and what is in them. */
@@ -37,11 +37,11 @@ const rootsOf = (first: string, ...others: string[]): RootList =>
 const namesIn = async (files: Files, path: string) =>
   (await files.list(path)).entries.map(({ name }) => name)
 
-describe.each(findings)('several roots, %s', (finding) => {
+describe.each(resolutions)('several roots, %s', (resolution) => {
   const filesAt = (first: string, ...others: string[]) =>
-    new Files(rootsOf(first, ...others), { finding })
+    new Files(rootsOf(first, ...others), { resolution })
 
-  it('are told apart by absolute paths; relative ones begin in the first', async () => {
+  it('are selected by absolute paths; relative paths start at the first', async () => {
     const top = tree({ 'one/a': '1', 'two/a': '2', 'three/a': '3', 'outside/a': SECRET })
     const files = filesAt(join(top, 'one'), join(top, 'two'), join(top, 'three'))
     expect(await files.read('a')).toBe('1')
@@ -68,11 +68,11 @@ describe.each(findings)('several roots, %s', (finding) => {
     }
   })
 
-  it('are named where a path is outside of all of them; a single one is not', async () => {
+  it('are listed in the error for a path outside; a single root is not disclosed', async () => {
     const top = tree({ 'one/a': '1', 'two/a': '2' })
     const [one, two] = [join(top, 'one'), join(top, 'two')]
     await expect(filesAt(one, two).read('/etc/passwd')).rejects.toThrow(
-      `"/etc/passwd" is outside of the directories that this server works in: "${one}", "${two}"`,
+      `"/etc/passwd" is outside of the directories of this server: "${one}", "${two}"`,
     )
     const alone = filesAt(one)
     for (const path of ['/etc/passwd', 'nope', '../x']) {
@@ -84,7 +84,7 @@ describe.each(findings)('several roots, %s', (finding) => {
     }
   })
 
-  it('may be linked to each other, and to nothing else', async () => {
+  it('may be linked to each other, but not to the outside', async () => {
     const top = tree({
       'one/a': '1',
       'two/deep/a': '2',
@@ -113,7 +113,7 @@ describe.each(findings)('several roots, %s', (finding) => {
       await expect(files.list(path)).rejects.toThrow(/leads out|"\.\."/)
     }
     // What is outside is not even looked at on the way; resolved by the system, it is the same place.
-    if (finding === 'held')
+    if (resolution === 'descriptors')
       await expect(files.read('through-the-outside')).rejects.toThrow('leads out')
     const types = Object.fromEntries(
       (await files.list('.')).entries.map(({ name, type }) => [name, type]),
@@ -121,7 +121,7 @@ describe.each(findings)('several roots, %s', (finding) => {
     expect(types).toMatchObject({ relative: 'D', two: 'D', above: 'F', out: 'F', absolute: 'F' })
   })
 
-  it('may be inside each other, in any order, and named by links', async () => {
+  it('may be nested, in any order, and given by links', async () => {
     const top = tree({ 'outer/a': 'outer', 'outer/x/inner/a': 'inner', 'outside/a': SECRET })
     const [outer, inner] = [join(top, 'outer'), join(top, 'outer/x/inner')]
     symlinkSync('../../a', join(inner, 'up'))
@@ -142,7 +142,7 @@ describe.each(findings)('several roots, %s', (finding) => {
     await expect(filesAt(inner).read('up')).rejects.toThrow('leads out')
   })
 
-  it('are not left where a root inside another one is exchanged for a link', async () => {
+  it('are not escaped when a nested root is replaced by a link', async () => {
     const top = tree({ 'outer/x/inner/a': 'inner', 'outside/inner/a': SECRET })
     const files = filesAt(join(top, 'outer/x/inner'), join(top, 'outer'))
     renameSync(join(top, 'outer/x'), join(top, 'outer/y'))
@@ -155,7 +155,7 @@ describe.each(findings)('several roots, %s', (finding) => {
     expect(readFileSync(join(top, 'outside/inner/a'), 'utf8')).toBe(SECRET)
   })
 
-  it('serve on where one of them is gone', async () => {
+  it('stay usable when one of them is removed', async () => {
     const top = tree({ 'one/a': '1', 'two/a': '2' })
     const files = filesAt(join(top, 'one'), join(top, 'two'))
     rmSync(join(top, 'two'), { recursive: true })
@@ -165,49 +165,46 @@ describe.each(findings)('several roots, %s', (finding) => {
   })
 })
 
-describe.runIf(linux && process.getuid?.() === 0)(
-  'in a directory where everybody may write',
-  () => {
-    it('links of other users are not followed, as Linux does it', async () => {
-      const top = tree({ 'work/mine': 'mine', 'shared/x': 'x' })
-      const [work, shared] = [join(top, 'work'), join(top, 'shared')]
-      chmodSync(shared, 0o1777)
-      for (const name of ['theirs', 'own', 'plain'])
-        symlinkSync(join(work, 'mine'), join(shared, name))
-      symlinkSync(work, join(shared, 'folder'))
-      for (const name of ['theirs', 'folder']) lchownSync(join(shared, name), 12345, 12345)
-      const files = new Files(rootsOf(work, shared))
-      expect(await files.read(join(shared, 'own'))).toBe('mine')
-      for (const path of [join(shared, 'theirs'), join(shared, 'folder/mine')]) {
-        await expect(files.read(path)).rejects.toThrow(
-          'goes through a link that another user has put into a shared directory',
-        )
-        await expect(files.write(path, 'x')).rejects.toThrow('another user')
-      }
-      expect(readFileSync(join(work, 'mine'), 'utf8')).toBe('mine')
-      // Elsewhere the owner of a link does not matter.
-      chmodSync(shared, 0o755)
-      expect(await files.read(join(shared, 'theirs'))).toBe('mine')
-    })
-  },
-)
+describe.runIf(linux && process.getuid?.() === 0)('in a sticky world-writable directory', () => {
+  it('links of other users are not followed, as with fs.protected_symlinks', async () => {
+    const top = tree({ 'work/mine': 'mine', 'shared/x': 'x' })
+    const [work, shared] = [join(top, 'work'), join(top, 'shared')]
+    chmodSync(shared, 0o1777)
+    for (const name of ['theirs', 'own', 'plain'])
+      symlinkSync(join(work, 'mine'), join(shared, name))
+    symlinkSync(work, join(shared, 'folder'))
+    for (const name of ['theirs', 'folder']) lchownSync(join(shared, name), 12345, 12345)
+    const files = new Files(rootsOf(work, shared))
+    expect(await files.read(join(shared, 'own'))).toBe('mine')
+    for (const path of [join(shared, 'theirs'), join(shared, 'folder/mine')]) {
+      await expect(files.read(path)).rejects.toThrow(
+        'goes through a symbolic link that another user created in a shared directory',
+      )
+      await expect(files.write(path, 'x')).rejects.toThrow('another user')
+    }
+    expect(readFileSync(join(work, 'mine'), 'utf8')).toBe('mine')
+    // Elsewhere the owner of a link does not matter.
+    chmodSync(shared, 0o755)
+    expect(await files.read(join(shared, 'theirs'))).toBe('mine')
+  })
+})
 
-describe('without a root', () => {
+describe('default roots', () => {
   afterEach(() => vi.unstubAllEnvs())
   const warnings: string[] = []
   const byDefault = () =>
     rootsAt(undefined, (message) => warnings.push(message)).map(({ given }) => given)
 
-  it('they are the working directory and that for temporary files', () => {
+  it('are the working directory and the one for temporary files', () => {
     vi.stubEnv('TMPDIR', folder)
     expect(byDefault()).toEqual([process.cwd(), folder])
   })
-  it.runIf(linux)('one for temporary files that is not there is done without, and said', () => {
+  it.runIf(linux)('omit a missing directory for temporary files with a warning', () => {
     vi.stubEnv('TMPDIR', join(folder, 'nope'))
     expect(byDefault()).toEqual([process.cwd()])
     expect(warnings).toEqual([
       expect.stringContaining(
-        '/nope", cannot be used; the file tools work in the working directory alone',
+        '/nope", cannot be accessed; the file tools are limited to the working directory',
       ),
     ])
   })
@@ -215,7 +212,7 @@ describe('without a root', () => {
     ['the same', '.'],
     ['above the working directory', '..'],
     ['beneath the working directory', 'sub'],
-  ])('%s is one and the same', async (_, temporary) => {
+  ])('%s is the same root', async (_, temporary) => {
     const top = tree({ 'work/a': 'A', 'work/sub/b': 'B' })
     const work = join(top, 'work')
     const files = new Files(rootsOf(work, join(work, temporary)))
@@ -226,7 +223,7 @@ describe('without a root', () => {
   })
 })
 
-describe.each(findings)('files of the server itself, %s', (finding) => {
+describe.each(resolutions)('protected files, %s', (resolution) => {
   const top = tree({
     'work/tools.json': '{}',
     'work/tools.json.lock': '',
@@ -244,8 +241,8 @@ describe.each(findings)('files of the server itself, %s', (finding) => {
   mkdirSync(join(work, 'tools.json.d'))
   writeFileSync(join(work, 'tools.json.d', 'x'), 'x')
   const files = new Files(rootsOf(work, top), {
-    finding,
-    own: [join(work, 'tools.json'), join(top, 'key')],
+    resolution,
+    protectedFiles: [join(work, 'tools.json'), join(top, 'key')],
   })
 
   it.each([
@@ -269,7 +266,7 @@ describe.each(findings)('files of the server itself, %s', (finding) => {
     'tools.json.d/x',
     join(top, 'keys/key'),
     join(top, 'key'),
-  ])('are not read or written as %s', async (path) => {
+  ])('are neither read nor written as %s', async (path) => {
     await expect(files.read(path)).rejects.toThrow(
       'belongs to the server itself; name another file',
     )
@@ -277,16 +274,16 @@ describe.each(findings)('files of the server itself, %s', (finding) => {
       'belongs to the server itself; name another file',
     )
   })
-  it('are not written through a link that leads to nothing yet', async () => {
+  it('are not written through a dangling link', async () => {
     await expect(files.write('dangling', 'x')).rejects.toThrow(
-      finding === 'held' ? 'belongs to the server' : 'cannot be written',
+      resolution === 'descriptors' ? 'belongs to the server' : 'cannot be written',
     )
     expect(existsSync(join(work, 'tools.json.new'))).toBe(false)
   })
-  it('are not listed into', async () => {
+  it('cannot be listed as directories', async () => {
     await expect(files.list('tools.json.d')).rejects.toThrow('belongs to the server itself')
   })
-  it('leave other files alone', async () => {
+  it('do not affect other files', async () => {
     expect(await files.read('tools.jsonx')).toBe('x')
     expect(await files.read('sub/tools.json')).toBe('sub')
     await files.write('sub/tools.json.lock', 'mine')

@@ -54,14 +54,14 @@ describe.each(FRAMINGS)('document 000: the smoke session in $name', ({ name, enc
     return child
   }
   it.each([['by itself', []] as const, ['told so', ['--framing', name]] as const])(
-    'comes out byte for byte, %s',
+    'matches byte for byte, %s',
     async (_, options) => {
       const { stdout, code } = await run(...options)
       expect(stdout.toString()).toBe(marked('< ').map(encode).join(''))
       expect(code).toBe(0)
     },
   )
-  it('has five messages and four answers, which hold "ate" and "comió"', async () => {
+  it('has five messages and four responses, with "ate" and "comió"', async () => {
     const answers = decode((await run()).stdout)
     expect([marked('> ').length, answers.length]).toEqual([5, 4])
     expect(
@@ -137,13 +137,13 @@ class McpClient {
 }
 
 describe.each(FRAMINGS)('document 004, Q12: the end-to-end session in $name', (framing) => {
-  it('is a transcript that can be replayed', async () => {
+  it('can be replayed as a transcript', async () => {
     const transcript = fileURLToPath(new URL('transcripts/q12.txt', import.meta.url))
     const child = new Child(CCMCP, ['play', transcript, '--framing', framing.name])
     child.end()
     await child.closed()
     expect([child.stdout.toString(), child.stderr, child.code]).toEqual([
-      `${transcript}: 11 messages sent, 15 came as expected\n`,
+      `${transcript}: 11 messages sent, 15 received as expected\n`,
       '',
       0,
     ])

@@ -87,7 +87,7 @@ describe('ccmcp serve text', () => {
     expect(lines).toContainEqual(expect.objectContaining({ level: 'info', requestId: 0 }))
     expect(lines).toContainEqual(expect.objectContaining({ level: 'warning', requestId: 9 }))
   })
-  it('ends with 0 on SIGTERM', async () => {
+  it('exits with 0 on SIGTERM', async () => {
     const child = new Child(CCMCP, ['serve', 'text'])
     child.send(open, initialized, call(1, 'echo', { text: 'ready' }))
     await child.line(1)

@@ -27,10 +27,10 @@ interface Row {
 function optionsOf({ options }: Command): Row[] {
   return Object.entries(options)
     .filter(([name]) => name !== 'help')
-    .map(([name, { value, about }]) => {
+    .map(([name, { value, description }]) => {
       const shown =
         value === undefined ? '' : ` ${typeof value === 'string' ? value : value.join('|')}`
-      return { option: `\`--${name}${shown}\``, about }
+      return { option: `\`--${name}${shown}\``, about: description }
     })
 }
 
@@ -55,7 +55,7 @@ describe.each(Object.entries({ list, call, read, prompt, play: playCommand }))(
         option?.startsWith('`--') === true &&
         (of === 'all' || of?.split(', ').includes(name) === true),
     )
-    it('has its options in the page', () => {
+    it('has its options in docs/command-line.md', () => {
       const byOption = (one: Row, other: Row) => (one.option < other.option ? -1 : 1)
       expect(
         written.map(([, option = '', , about = '']) => ({ option, about })).toSorted(byOption),
@@ -84,7 +84,7 @@ it('has every command', async () => {
   expect(commands.length).toBeGreaterThan(7)
 })
 
-it('has examples that do what they show', () => {
+it('has examples whose output is correct', () => {
   const [, text = ''] = /```console\n([\s\S]*?)```/.exec(page) ?? []
   const examples = [...text.matchAll(/^\$ (.*)\n((?:(?!\$ ).*\n)*)/gm)]
   expect(examples.length).toBeGreaterThan(2)

@@ -7,10 +7,10 @@ import { prompt } from '../../src/cli/prompt.js'
 import { UsageError } from '../../src/cli/options.js'
 import { ccmcp, server } from './command.js'
 
-const AFTER = 'The command of a server comes after "--"; did you mean: '
-const ARGS = 'Arguments are given with --args; did you mean: '
+const AFTER = 'Put the command of a server after "--"; did you mean: '
+const ARGS = 'Pass arguments with --args; did you mean: '
 
-describe('a command line that was meant otherwise', () => {
+describe('suggestCommand', () => {
   it.each<[Command, string[], string]>([
     [list, ['node', 'server.js'], `${AFTER}ccmcp list -- node server.js`],
     [list, ['npx -y foo'], `${AFTER}ccmcp list -- npx -y foo`],
@@ -58,40 +58,43 @@ describe('a command line that was meant otherwise', () => {
     [list, ['--', 'node', 'server.js']],
     [call, ['{"a":2}']],
     [call, ['add', 'text', '--args', '{"a":2}']],
-  ])('is not suspected in %o %j', (command, args) => {
+  ])('suggests nothing for %o %j', (command, args) => {
     expect(() => suggestCommand(command, args)).not.toThrow()
   })
 
-  it('is told with the exit code of a wrong command line', async () => {
+  it('exits with code 2', async () => {
     expect(await ccmcp(['call', 'add', '{"a":2}'])).toEqual({
       code: 2,
       stdout: '',
       stderr: `ccmcp: ${ARGS}ccmcp call add --args '{"a":2}' (see "ccmcp call --help")\n`,
     })
     const { stderr, code } = await ccmcp(['list', 'nothing-near'])
-    expect(stderr).toContain('or give a file such as ./server.js, or a command after "--"')
+    expect(stderr).toContain('or a file such as ./server.js, or a command after "--"')
     expect(code).toBe(2)
   })
 })
 
-it.each([['-V'], ['-v'], ['--version'], ['version']])('tells its version with %s', async (word) => {
-  const { stdout, stderr, code } = await ccmcp([word])
-  expect(stdout).toMatch(/^\d+\.\d+\.\d+\S*\n$/)
-  expect([stderr, code]).toEqual(['', 0])
-})
+it.each([['-V'], ['-v'], ['--version'], ['version']])(
+  'prints its version with %s',
+  async (word) => {
+    const { stdout, stderr, code } = await ccmcp([word])
+    expect(stdout).toMatch(/^\d+\.\d+\.\d+\S*\n$/)
+    expect([stderr, code]).toEqual(['', 0])
+  },
+)
 
-describe('without a server named', () => {
+describe('without a server argument', () => {
   it.each([
     [['list']],
     [['call', 'add', '--args', '{"a":2,"b":40}']],
     [['read', 'x://y']],
     [['prompt', 'greet', '--args', '{"name":"x"}']],
-  ])('%j says which one it talks to', async (args) => {
+  ])('%j names the server in use', async (args) => {
     const { stderr } = await ccmcp(args)
     expect(stderr).toMatch(
-      /^ccmcp: no server is named, so this is the bundled server ccmcp, which can write files\./,
+      /^ccmcp: no server specified; using the bundled server ccmcp, which can write files\./,
     )
-    expect(stderr).toContain('Another one is a file (./server.js) or a command after "--"\n')
+    expect(stderr).toContain('Pass a module (./server.js) or a command after "--" to use another\n')
   })
 })
 

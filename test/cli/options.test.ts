@@ -13,17 +13,17 @@ import {
 } from '../../src/cli/options.js'
 
 const OPTIONS = {
-  colour: { value: ['red', 'green'], about: 'which' },
-  root: { value: 'DIR', about: 'where' },
-  tools: { value: 'NAMES', list: true, about: 'what' },
-  folder: { value: 'DIR', paths: true, about: 'where else' },
-  'read-only': { about: 'whether' },
-  help: { about: 'help' },
+  colour: { value: ['red', 'green'], description: 'which' },
+  root: { value: 'DIR', description: 'where' },
+  tools: { value: 'NAMES', list: true, description: 'what' },
+  folder: { value: 'DIR', paths: true, description: 'where else' },
+  'read-only': { description: 'whether' },
+  help: { description: 'help' },
 } satisfies Options
 
 const read = (...args: string[]) => {
-  const { given, words, command } = readArguments(args, OPTIONS)
-  return { given: Object.fromEntries(given), words, command }
+  const { values, positionals, command } = readArguments(args, OPTIONS)
+  return { values: Object.fromEntries(values), positionals, command }
 }
 
 describe('the command line', () => {
@@ -37,13 +37,13 @@ describe('the command line', () => {
     [['--folder', 'a,b:c', '--folder=d;e'], { folder: 'a,b:c\0d;e' }, []],
     [['-', '-h'], { help: 'true' }, ['-']],
     [['--root', 'späße 👋\n'], { root: 'späße 👋\n' }, []],
-  ])('reads %j', (args, given, words) => {
-    expect(read(...args)).toEqual({ given, words, command: undefined })
+  ])('parses %j', (args, values, positionals) => {
+    expect(read(...args)).toEqual({ values, positionals, command: undefined })
   })
-  it('leaves alone what follows --', () => {
+  it('does not parse arguments after --', () => {
     expect(read('x', '--', 'node', '--colour', '--', '-h')).toEqual({
-      given: {},
-      words: ['x'],
+      values: {},
+      positionals: ['x'],
       command: ['node', '--colour', '--', '-h'],
     })
     expect(read('--').command).toEqual([])
@@ -57,9 +57,12 @@ describe('the command line', () => {
     [['--__proto__'], 'Unknown argument "--__proto__"'],
     [['--colour'], '--colour needs a value: red, green'],
     [['--root', '--read-only'], '--root needs a value: DIR'],
-    [['--colour', 'gren'], '--colour cannot be "gren"; choose red, green; did you mean green?'],
+    [
+      ['--colour', 'gren'],
+      '--colour: invalid value "gren"; expected red, green; did you mean green?',
+    ],
     [['--read-only=yes'], '--read-only takes no value'],
-  ])('refuses %j', (args, message) => {
+  ])('rejects %j', (args, message) => {
     expect(() => read(...args)).toThrow(new UsageError(message))
   })
 })
@@ -74,40 +77,40 @@ describe('variables', () => {
     [{ CCMCP_FOLDER: delimiter }, {}],
     [{ CCMCP_READ_ONLY: '0' }, {}],
     [{ CCMCP_READ_ONLY: 'off' }, {}],
-  ])('%j', (environment, given) => {
-    expect(Object.fromEntries(readVariables(environment, OPTIONS))).toEqual(given)
+  ])('%j', (environment, values) => {
+    expect(Object.fromEntries(readVariables(environment, OPTIONS))).toEqual(values)
   })
   it.each([
     [
       { CCMCP_COLOUR: 'reed' },
-      'CCMCP_COLOUR cannot be "reed"; choose red, green; did you mean red?',
+      'CCMCP_COLOUR: invalid value "reed"; expected red, green; did you mean red?',
     ],
-    [{ CCMCP_READ_ONLY: 'maybe' }, 'CCMCP_READ_ONLY cannot be "maybe"; choose true, false'],
+    [{ CCMCP_READ_ONLY: 'maybe' }, 'CCMCP_READ_ONLY: invalid value "maybe"; expected true, false'],
     [
       { CCMCP_READ_ONLY: 'constructor' },
-      'CCMCP_READ_ONLY cannot be "constructor"; choose true, false',
+      'CCMCP_READ_ONLY: invalid value "constructor"; expected true, false',
     ],
-  ])('refuses %j', (environment, message) => {
+  ])('rejects %j', (environment, message) => {
     expect(() => readVariables(environment, OPTIONS)).toThrow(new UsageError(message))
   })
 })
 
-it('reads lists', () => {
+it('parses lists', () => {
   expect(listOf('tools', ' a, b,,c ')).toEqual(['a', 'b', 'c'])
   expect(() => listOf('tools', ' , ')).toThrow('--tools needs at least one name')
 })
 
-it('reads paths', () => {
-  expect(pathsOf(read('--folder', 'a', '--folder', 'b').given['folder'] ?? '')).toEqual(['a', 'b'])
+it('parses paths', () => {
+  expect(pathsOf(read('--folder', 'a', '--folder', 'b').values['folder'] ?? '')).toEqual(['a', 'b'])
 })
 
-it('suggests only what is near', () => {
+it('suggests only similar names', () => {
   expect(suggestion('helo', ['hello', 'help'])).toBe('; did you mean hello?')
   expect(suggestion('zzzzzz', ['hello'])).toBe('')
   expect(suggestion('x', [])).toBe('')
 })
 
-it('aligns columns, and gives what is wide a line of its own', () => {
+it('aligns columns and puts wide cells on their own line', () => {
   expect(
     columns([
       ['a', 'one'],

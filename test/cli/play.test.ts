@@ -42,15 +42,15 @@ describe('ccmcp play', () => {
     for (const framing of ['lines', 'content-length'])
       expect(await ccmcp(['play', file, OFFER, '--framing', framing])).toEqual({
         code: 0,
-        stdout: `${file}: 4 messages sent, 3 came as expected\n`,
+        stdout: `${file}: 4 messages sent, 3 received as expected\n`,
         stderr: '',
       })
     expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(
-      `${file}: 3 messages written, nothing has changed\n`,
+      `${file}: 3 messages written, no changes\n`,
     )
     expect(readFileSync(file, 'utf8')).toBe(recorded)
   })
-  it('remembers values and sends them back, also when it records', async () => {
+  it('captures values and sends them, also when recording', async () => {
     const call = (id: number, a: string) =>
       `> {"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"sum","arguments":{"a":${a},"b":1}}}`
     const opening = FRESH.split('\n').slice(0, 2)
@@ -67,9 +67,9 @@ describe('ccmcp play', () => {
     ].join('\n')
     writeFileSync(file, transcript)
     const { code, stdout } = await ccmcp(['play', file, OFFER])
-    expect([code, stdout]).toEqual([0, `${file}: 3 messages sent, 3 came as expected\n`])
+    expect([code, stdout]).toEqual([0, `${file}: 3 messages sent, 3 received as expected\n`])
     expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(
-      `${file}: 3 messages written, nothing has changed\n`,
+      `${file}: 3 messages written, no changes\n`,
     )
 
     const lost = transcript.replace('"sum":$sum', '"total":$sum')
@@ -77,7 +77,7 @@ describe('ccmcp play', () => {
     const unsent = await ccmcp(['play', file, OFFER, '--record'])
     expect([unsent.code, unsent.stderr]).toEqual([
       1,
-      `ccmcp: ${file}, line 6: nothing came for $sum\n${file} was left as it is\n`,
+      `ccmcp: ${file}, line 6: nothing came for $sum\n${file} was not changed\n`,
     ])
     expect(readFileSync(file, 'utf8')).toBe(lost)
 
@@ -88,7 +88,7 @@ describe('ccmcp play', () => {
       expect.stringContaining(`${file}, line 6 sends $sum, but no "<" line before it has it`),
     ])
   })
-  it('shows what differs', async () => {
+  it('shows differences', async () => {
     writeFileSync(file, FRESH)
     await ccmcp(['play', file, OFFER, '--record'])
     const changed = readFileSync(file, 'utf8')
@@ -132,7 +132,7 @@ describe('ccmcp play', () => {
       ['line 3:\n  it is no JSON', 'came     Listening'],
       ['3 differences'],
     ],
-  ])('tells what is wrong with the server: %j', async (args, exitCode, said, complained) => {
+  ])('explains a failing server: %j', async (args, exitCode, said, complained) => {
     writeFileSync(file, FRESH)
     await ccmcp(['play', file, OFFER, '--record'])
     const before = readFileSync(file, 'utf8')
@@ -142,10 +142,10 @@ describe('ccmcp play', () => {
     expect(code).toBe(exitCode)
     const recorded = await ccmcp(['play', file, '--record', ...args])
     expect([recorded.code, recorded.stdout]).toEqual([exitCode, ''])
-    expect(recorded.stderr).toContain(`${file} was left as it is\n`)
+    expect(recorded.stderr).toContain(`${file} was not changed\n`)
     expect(readFileSync(file, 'utf8')).toBe(before)
   })
-  it('writes down what came when something did not', async () => {
+  it('writes the received messages when a response is missing', async () => {
     writeFileSync(
       file,
       '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n> {"jsonrpc":"2.0","id":2,"method":"x"}\n',
@@ -162,48 +162,45 @@ describe('ccmcp play', () => {
       '-e',
       half,
     ])
-    expect([code, stderr]).toEqual([1, `ccmcp: ${file}: no answer came to line 2\n`])
+    expect([code, stderr]).toEqual([1, `ccmcp: ${file}: no response to line 2\n`])
     expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(4)
   })
   it.each([
-    ['missing.txt', undefined, /cannot be read: ENOENT/],
-    ['prose.txt', 'Hello.\n< {"a":1}\n', /is no transcript: no line of it begins with ">"/],
+    ['missing.txt', undefined, /Cannot read .*: ENOENT/],
+    ['prose.txt', 'Hello.\n< {"a":1}\n', /is not a transcript: no line starts with ">"/],
     [
       'pattern.txt',
       '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {nope\n',
       /pattern\.txt: This expected message is not JSON: \{nope/,
     ],
-    ['.', undefined, /cannot be read: EISDIR/],
-  ])('refuses %s', async (name, content, problem) => {
+    ['.', undefined, /Cannot read .*: EISDIR/],
+  ])('rejects %s', async (name, content, problem) => {
     if (content !== undefined) writeFileSync(join(folder, name), content)
     const { code, stdout, stderr } = await ccmcp(['play', join(folder, name), OFFER])
     expect(stderr).toMatch(problem)
     expect([code, stdout]).toEqual([2, ''])
   })
-  it.each([[['--record']], [[]]])(
-    'ends with Ctrl-C, and leaves the file alone: %j',
-    async (args) => {
-      const before =
-        '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {"jsonrpc":"2.0","id":1,"result":{}}\n'
-      writeFileSync(file, before)
-      const hang = `console.error('hanging'); process.stdin.resume()`
-      const child = new Child(CCMCP, [
-        'play',
-        file,
-        ...args,
-        '--verbose',
-        '--timeout',
-        '60',
-        '--',
-        process.execPath,
-        '-e',
-        hang,
-      ])
-      await child.said('hanging')
-      child.give('SIGINT')
-      await child.closed()
-      expect([child.code, child.stdout.toString()]).toEqual([130, ''])
-      expect(readFileSync(file, 'utf8')).toBe(before)
-    },
-  )
+  it.each([[['--record']], [[]]])('exits on Ctrl-C without changing the file: %j', async (args) => {
+    const before =
+      '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {"jsonrpc":"2.0","id":1,"result":{}}\n'
+    writeFileSync(file, before)
+    const hang = `console.error('hanging'); process.stdin.resume()`
+    const child = new Child(CCMCP, [
+      'play',
+      file,
+      ...args,
+      '--verbose',
+      '--timeout',
+      '60',
+      '--',
+      process.execPath,
+      '-e',
+      hang,
+    ])
+    await child.said('hanging')
+    child.give('SIGINT')
+    await child.closed()
+    expect([child.code, child.stdout.toString()]).toEqual([130, ''])
+    expect(readFileSync(file, 'utf8')).toBe(before)
+  })
 })

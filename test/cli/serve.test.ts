@@ -54,7 +54,7 @@ describe('the servers', () => {
     expect(stdout).toContain(`"name":"${tool}"`)
     expect([stderr, code]).toEqual(['', 0])
   })
-  it('takes in 1 MiB where its document says so, and more elsewhere', async () => {
+  it('accepts messages up to 1 MiB by default for ccmcp, and more for others', async () => {
     const long = lines(call(1, 'x', { text: 'x'.repeat(1_100_000) }))
     expect((await ccmcp([], long, quiet)).stdout).toContain('the limit is 1048576')
     expect((await ccmcp(['serve', 'text'], long, quiet)).stdout).toContain('-32002')
@@ -62,11 +62,11 @@ describe('the servers', () => {
       'the limit is 100',
     )
   })
-  it.runIf(process.platform === 'linux')('says in words why its files cannot be used', async () => {
+  it.runIf(process.platform === 'linux')('explains why its files are not usable', async () => {
     symlinkSync('loop', join(folder, 'loop'))
     for (const path of [join(folder, 'loop'), join(folder, 'x'.repeat(300)), '']) {
       const { code, stderr } = await ccmcp(['--persist', path])
-      expect(stderr).toMatch(/^ccmcp: The server ccmcp cannot be made: .*\n$/)
+      expect(stderr).toMatch(/^ccmcp: Cannot create the ccmcp server: .*\n$/)
       expect(code).toBe(2)
     }
     const removed = join(folder, 'removed')
@@ -77,10 +77,12 @@ describe('the servers', () => {
     })
     child.end()
     await child.closed()
-    expect(child.stderr).toContain('cannot be made: root: the working directory has been removed')
+    expect(child.stderr).toContain(
+      'Cannot create the ccmcp server: root: the working directory has been removed',
+    )
     expect(child.code).toBe(2)
   })
-  it('takes several roots, by options or by a variable', async () => {
+  it('accepts several roots by options or a variable', async () => {
     for (const name of ['one', 'two']) {
       mkdirSync(join(folder, name))
       writeFileSync(join(folder, name, 'file'), `content of ${name}`)
@@ -100,10 +102,10 @@ describe('the servers', () => {
     for (const { stdout } of runs) {
       expect(stdout).toContain(text(1, 'content of one'))
       expect(stdout).toContain(text(2, 'content of two'))
-      expect(stdout).toContain('is outside of the directories that this server works in')
+      expect(stdout).toContain('is outside of the directories of this server')
     }
   })
-  it('keeps its own files from the file tools', async () => {
+  it('protects its own files from the file tools', async () => {
     const log = join(folder, 'own.log')
     const { stdout } = await ccmcp(
       ['--root', folder, '--log-file', log],
@@ -111,7 +113,7 @@ describe('the servers', () => {
     )
     expect(stdout).toContain('belongs to the server itself')
   })
-  it('gives only the tools that are asked for', async () => {
+  it('offers only the selected tools', async () => {
     expect(await toolsOf('--tools', 'add,hello')).toEqual(['hello', 'add'])
     expect(await toolsOf('--exclude-tools=add')).not.toContain('add')
     expect(await toolsOf(OFFER, '--tools', 'sum', '--tools', 'fail')).toEqual(['sum', 'fail'])
@@ -120,7 +122,7 @@ describe('the servers', () => {
 })
 
 describe('variables', () => {
-  it('stand for options, which win', async () => {
+  it('set options, which take precedence', async () => {
     const env = { CCMCP_FRAMING: 'lines', CCMCP_LOG_LEVEL: 'error', CCMCP_TOOLS: 'add' }
     const { stdout } = await ccmcp([], lines(...HANDSHAKE, LIST), { env })
     expect([...stdout.matchAll(/"name":"(\w+)","description/g)].map(([, name]) => name)).toEqual([
@@ -132,37 +134,37 @@ describe('variables', () => {
       `Content-Length: ${pong(1).length}\r\n\r\n${pong(1)}`,
     )
   })
-  it('that one server has do not disturb the others', async () => {
+  it('of one server are ignored by the others', async () => {
     const { stdout, code } = await ccmcp(['serve', 'text'], lines(ping(1)), {
       env: { CCMCP_ROOT: '/nowhere', CCMCP_READ_ONLY: '1' },
     })
     expect([stdout, code]).toEqual([`${pong(1)}\n`, 0])
   })
-  it('with a slip in their names are told', async () => {
+  it('with a typo in their names are reported', async () => {
     const { stdout, stderr } = await ccmcp([], lines(ping(1)), {
       env: { CCMCP_FRAMMING: 'lines', CCMCP_WIRE: '' },
     })
     expect(stderr).toBe(
-      'ccmcp: CCMCP_FRAMMING means nothing to ccmcp serve and is ignored; did you mean CCMCP_FRAMING?\n',
+      'ccmcp: ignoring unknown variable CCMCP_FRAMMING; did you mean CCMCP_FRAMING?\n',
     )
     expect(stdout).toBe(`${pong(1)}\n`)
   })
-  it('with wrong values are errors', async () => {
+  it('with invalid values are errors', async () => {
     const { stderr, code } = await ccmcp([], '', { env: { CCMCP_FRAMING: 'line' } })
     expect([stderr, code]).toEqual([
-      'ccmcp: CCMCP_FRAMING cannot be "line"; choose auto, lines, content-length; did you mean lines? (see "ccmcp --help")\n',
+      'ccmcp: CCMCP_FRAMING: invalid value "line"; expected auto, lines, content-length; did you mean lines? (see "ccmcp --help")\n',
       2,
     ])
   })
 })
 
 describe('--log-file', () => {
-  it.skipIf(process.platform !== 'linux')('may be full, and is no reason to end', async () => {
+  it.skipIf(process.platform !== 'linux')('may be full without stopping the server', async () => {
     const { stdout, code } = await ccmcp(['--log-file', '/dev/full'], lines(...HANDSHAKE))
     expect([stdout.includes('"protocolVersion"'), code]).toEqual([true, 0])
   })
 
-  it('takes the log lines, behind what is there', async () => {
+  it('appends the log lines', async () => {
     const path = join(folder, 'server.log')
     for (let i = 0; i < 2; i++) {
       const { stderr } = await ccmcp(['--log-file', path], lines(...HANDSHAKE))
@@ -200,7 +202,7 @@ describe('a module', () => {
   it.each([
     ['the launcher', ccmcp],
     ['npx', cli],
-  ])('that prints cannot break the stream, behind %s', async (_, run) => {
+  ])('that prints cannot corrupt the stream, with %s', async (_, run) => {
     const { stdout, stderr } = await run(
       ['serve', OFFER],
       lines(...HANDSHAKE, call(1, 'print')),
@@ -218,12 +220,12 @@ describe('a module', () => {
   it.each([
     ['the launcher', ccmcp],
     ['npx', cli],
-  ])('that serves by itself works behind %s too', async (_, run) => {
+  ])('that serves itself also works with %s', async (_, run) => {
     const code = `${SERVER}import { serveStdio } from ${JSON.stringify(pathToFileURL(`${ROOT}dist/stdio.js`).href)}\nconsole.log('loud')\nawait serveStdio(made('self'))`
     const { stdout, stderr } = await run(['serve', file('self.mjs', code)], lines(ping(1)))
     expect([stdout, stderr]).toEqual([`${pong(1)}\n`, expect.stringContaining('loud\n')])
   })
-  it('obeys the options of serve', async () => {
+  it('respects the options of serve', async () => {
     const args = [
       '--invalid-arguments',
       'protocol',
@@ -248,7 +250,7 @@ describe('a module', () => {
   })
 
   const advice =
-    'Export what createServer returns, as default or as "server"; a program that serves by itself is started with node'
+    'Export what createServer returns, as default or as "server"; if it starts its own transport, run it with node'
   it.each([
     ['nothing.mjs', '', 2, `exports no server (it exports nothing). ${advice}${see('serve ')}`],
     [
@@ -275,12 +277,7 @@ describe('a module', () => {
       2,
       'exports no server (it exports x)',
     ],
-    [
-      'throws.mjs',
-      'throw new Error("boom")',
-      1,
-      'could not be loaded:\nError: boom\n    at file://',
-    ],
+    ['throws.mjs', 'throw new Error("boom")', 1, 'throws.mjs:\nError: boom\n    at file://'],
     [
       'maker.mjs',
       'export default () => { throw new TypeError("no luck") }',
@@ -293,17 +290,17 @@ describe('a module', () => {
       'hangs.mjs',
       'await new Promise(() => {})',
       1,
-      'never finishes loading: it awaits what does not come\n',
+      'never finishes loading: it awaits a promise that never settles\n',
     ],
     [
       'promises.mjs',
       'export default new Promise(() => {})',
       1,
-      'never finishes loading: it awaits what does not come\n',
+      'never finishes loading: it awaits a promise that never settles\n',
     ],
-    ['data.json', '{}', 1, 'could not be loaded'],
-    ['notes.txt', 'hello', 2, 'is no JavaScript module'],
-  ])('%s is refused', async (name, code, exitCode, message) => {
+    ['data.json', '{}', 1, 'Cannot load '],
+    ['notes.txt', 'hello', 2, 'is not a JavaScript module'],
+  ])('%s is rejected', async (name, code, exitCode, message) => {
     for (const run of [ccmcp, cli]) {
       const outcome = await run(['serve', file(name, code)])
       expect(outcome).toMatchObject({
@@ -315,7 +312,7 @@ describe('a module', () => {
       expect(outcome.stderr).not.toContain('/dist/')
     }
   })
-  it('that is TypeScript is served, or it is said how', async () => {
+  it('that is TypeScript is served, or the error says how', async () => {
     const path = file(
       'typed.ts',
       `${SERVER}const name: string = 'typed'\nexport default made(name)`,
@@ -325,21 +322,21 @@ describe('a module', () => {
     else {
       const { stderr, code } = await ccmcp(['serve', path])
       expect(stderr).toContain(
-        `is TypeScript, which Node ${process.version} does not run by itself. Use Node 22.18 or newer, compile it`,
+        `is TypeScript, which Node ${process.version} cannot run. Use Node 22.18 or later, compile it`,
       )
       expect(code).toBe(2)
     }
   })
   it.each([
     ['is not there', 'missing.mjs', 'ENOENT: no such file or directory'],
-    ['is a folder', 'sub', 'is not a file; name the module that exports the server'],
-  ])('that %s is refused', async (_, name, message) => {
+    ['is a folder', 'sub', 'is not a file; pass the module that exports the server'],
+  ])('that %s is rejected', async (_, name, message) => {
     mkdirSync(join(folder, 'sub'), { recursive: true })
     const { stderr, code } = await ccmcp(['serve', join(folder, name)])
     expect(stderr).toContain(message)
     expect(code).toBe(2)
   })
-  it.runIf(process.getuid?.() !== 0)('that may not be read is refused', async () => {
+  it.runIf(process.getuid?.() !== 0)('without read permission is rejected', async () => {
     const path = file('secret.mjs', SERVER)
     rmSync(path)
     writeFileSync(path, SERVER, { mode: 0o000 })
@@ -349,38 +346,41 @@ describe('a module', () => {
   })
 })
 
-describe('what cannot be served', () => {
+describe('invalid arguments of serve', () => {
   it.each([
-    [['serve', 'gramar'], 'There is no server "gramar"; did you mean grammar?'],
+    [['serve', 'gramar'], 'Unknown server "gramar"; did you mean grammar?'],
     [
       ['serve', 'zzzzzzzz'],
-      'There is no server "zzzzzzzz"; there are ccmcp, grammar, text, or give a file such as ./server.js',
+      'Unknown server "zzzzzzzz"; expected ccmcp, grammar, text, or a file such as ./server.js',
     ],
     [
       ['serve', 'constructor'],
-      'There is no server "constructor"; there are ccmcp, grammar, text, or give a file such as ./server.js',
+      'Unknown server "constructor"; expected ccmcp, grammar, text, or a file such as ./server.js',
     ],
     [['serve', 'text', 'grammar'], 'Unknown argument "grammar"'],
     [
       ['serve', '--', 'node'],
-      expect.stringMatching(/^No command can follow here; the usage is: ccmcp serve/),
+      expect.stringMatching(/^This command takes no "--"; usage: ccmcp serve/),
     ],
-    [['serve', '--tools', 'hell'], 'There is no tool "hell"; did you mean hello?'],
+    [['serve', '--tools', 'hell'], 'Unknown tool "hell"; did you mean hello?'],
     [
       ['serve', OFFER, '--exclude-tools', 'zzzzzz'],
-      expect.stringContaining('There is no tool "zzzzzz"; there are sum, fail'),
+      expect.stringContaining('Unknown tool "zzzzzz"; expected sum, fail'),
     ],
     [['serve', '--tools', ','], '--tools needs at least one name'],
     [
       ['serve', '--root', '/no/such/folder'],
-      `--root "/no/such/folder" cannot be used: ENOENT: no such file or directory, stat '/no/such/folder'`,
+      `--root: cannot access "/no/such/folder": ENOENT: no such file or directory, stat '/no/such/folder'`,
     ],
-    [['serve', '--root', `${ROOT}package.json`], `--root "${ROOT}package.json" is not a folder`],
-    [['serve', 'text', '--root', '/tmp'], '--root is an option of the server ccmcp only'],
-    [['serve', OFFER, '--read-only'], '--read-only is an option of the server ccmcp only'],
+    [
+      ['serve', '--root', `${ROOT}package.json`],
+      `--root: "${ROOT}package.json" is not a directory`,
+    ],
+    [['serve', 'text', '--root', '/tmp'], '--root is an option of the ccmcp server only'],
+    [['serve', OFFER, '--read-only'], '--read-only is an option of the ccmcp server only'],
     [
       ['serve', '--log-file', '/no/such/file'],
-      `--log-file "/no/such/file" cannot be written: ENOENT: no such file or directory, open '/no/such/file'`,
+      `--log-file: cannot write to "/no/such/file": ENOENT: no such file or directory, open '/no/such/file'`,
     ],
     [['serve', '--max-message', '0'], '--max-message must be a number of bytes, not "0"'],
     [['serve', '--max-message', '1e6'], '--max-message must be a number of bytes, not "1e6"'],

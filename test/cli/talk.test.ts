@@ -15,7 +15,7 @@ const node = (...args: string[]) => ['--', process.execPath, ...args]
 const odd = (result: unknown) => node(server('odd'), JSON.stringify(result))
 
 describe('ccmcp list', () => {
-  it('shows what a server offers, readably', async () => {
+  it('shows the tools, resources and prompts of a server', async () => {
     const { stdout, stderr, code } = await ccmcp(['list', OFFER])
     expect(stdout).toBe(`offer 1.0.0, protocol 2026-07-28
 
@@ -55,7 +55,7 @@ Prompts
 `)
     expect([stderr, code]).toEqual(['', 0])
   })
-  it('shows it as JSON, in the revision that is asked for', async () => {
+  it('prints JSON in the requested revision', async () => {
     const { stdout, code } = await ccmcp(['list', OFFER, '--json', '--revision', '2024-11-05'])
     expect(JSON.parse(stdout)).toMatchObject({
       server: { name: 'offer', version: '1.0.0' },
@@ -74,7 +74,7 @@ Prompts
     [['grammar'], 'minimcp-grammar 0.1.0'],
     [node(CLI, 'serve', 'text'), 'demo-server 0.1.0'],
     [['--', CCMCP, 'serve', '--framing', 'lines'], 'ccmcp '],
-  ])('finds the server that %j means', async (args, name) => {
+  ])('finds the server of %j', async (args, name) => {
     const { stdout, code } = await ccmcp(['list', ...args])
     expect(stdout.startsWith(name)).toBe(true)
     expect(code).toBe(0)
@@ -92,7 +92,7 @@ Prompts
     expect(stdout).toContain('hello')
     expect(code).toBe(0)
   })
-  it('survives a server that answers nonsense', async () => {
+  it('survives a server with invalid results', async () => {
     const nonsense = {
       tools: [{ name: 'x\ny', description: 5, inputSchema: 7 }],
       resources: [{ name: 'r' }],
@@ -129,7 +129,7 @@ describe('ccmcp call', () => {
     const { stdout } = await ccmcp([...sum, '--args', arguments_, '--json'])
     expect(JSON.parse(stdout)).toMatchObject({ structuredContent: { sum: 42 }, isError: false })
   })
-  it('takes arguments from a file and from stdin', async () => {
+  it('reads arguments from a file and from stdin', async () => {
     writeFileSync(join(folder, 'args.json'), arguments_)
     expect((await ccmcp([...sum, '--args', `@${folder}/args.json`])).stdout).toBe('{"sum":42}\n')
     expect((await ccmcp([...sum, '--args', '-'], arguments_)).stdout).toBe('{"sum":42}\n')
@@ -140,7 +140,7 @@ describe('ccmcp call', () => {
       (await ccmcp(['call', 'repeat', OFFER, '--args', JSON.stringify({ text, times: 1 })])).stdout,
     ).toBe(`${text}\n`)
   })
-  it('says what is no text in words', async () => {
+  it('summarizes content other than text', async () => {
     expect((await ccmcp(['call', 'blocks', OFFER])).stdout).toBe(
       '[image image/png, 3 bytes]\nand \u001b[31mred\n',
     )
@@ -156,17 +156,17 @@ describe('ccmcp call', () => {
       'null\n{"type":"hologram"}\n{"type":"resource"}\n[resource a://b c]\n',
     )
   })
-  it("tells a tool's failure on stderr", async () => {
+  it("writes a tool's error result to stderr", async () => {
     expect(await ccmcp(['call', 'fail', OFFER])).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'ccmcp: fail has failed: As planned.\n',
+      stderr: 'ccmcp: fail failed: As planned.\n',
     })
     const { code, stdout } = await ccmcp(['call', 'fail', OFFER, '--json'])
     expect([code, JSON.parse(stdout)]).toMatchObject([1, { isError: true }])
   })
-  it('tells an error, and what was probably meant', async () => {
-    const problem = 'The server answered with error -32602: Unknown tool: sun; did you mean sum?'
+  it('reports an error with a suggestion', async () => {
+    const problem = 'The server returned error -32602: Unknown tool: sun; did you mean sum?'
     expect(await ccmcp(['call', 'sun', OFFER])).toEqual({
       code: 1,
       stdout: '',
@@ -178,7 +178,7 @@ describe('ccmcp call', () => {
     })
     expect(code).toBe(1)
   })
-  it('gives the server the variables of the shell, but not our wire', async () => {
+  it('passes the environment to the server, except CCMCP_WIRE', async () => {
     const { stdout } = await ccmcp(['call', 'variable', OFFER], '', {
       env: { OFFER: 'yes', CCMCP_WIRE: '' },
     })
@@ -201,7 +201,7 @@ describe('ccmcp call', () => {
     expect(stderr).toContain('< {"jsonrpc":"2.0","id":2,"result"')
     expect(stderr).toContain('printed while loading')
   })
-  it('prints all of a long result into a pipe, and nothing more when the pipe is closed', async () => {
+  it('prints a long result to a pipe completely and stops when it is closed', async () => {
     const big = ['call', 'repeat', OFFER, '--args', '{"text":"0123456789","times":2000000}']
     const { stdout, code } = await ccmcp(big)
     expect([stdout.length, code]).toEqual([20_000_001, 0])
@@ -210,7 +210,7 @@ describe('ccmcp call', () => {
     expect([child.stdout.toString(), child.stderr]).toEqual(['01234', ''])
   })
   it.runIf(existsSync('/dev/full')).each([[['list', 'text']], [['revisions']], [['serve']]])(
-    'says in one line that the disk is full: %j',
+    'reports a full disk in one line: %j',
     async (command) => {
       const child = new Child('sh', ['-c', '"$0" "$@" >/dev/full', CCMCP, ...command], {
         env: { CCMCP_LOG_LEVEL: 'error' },
@@ -223,39 +223,39 @@ describe('ccmcp call', () => {
     },
   )
   it.each([
-    [['--args', 'nope'], /^--args is no JSON \(.*\); write it such as '\{"name":"value"\}'/],
-    [['--args', ''], /^--args is no JSON/],
+    [
+      ['--args', 'nope'],
+      /^--args is not valid JSON \(.*\); expected an object such as '\{"name":"value"\}'/,
+    ],
+    [['--args', ''], /^--args is not valid JSON/],
     [['--args', '[1]'], /^--args must be a JSON object/],
     [['--args', 'null'], /^--args must be a JSON object/],
-    [['--args', '@/no/such/file'], /^--args @\/no\/such\/file cannot be read: ENOENT/],
-    [['--args', `@${ROOT}`], /cannot be read: EISDIR/],
+    [['--args', '@/no/such/file'], /^--args: cannot read @\/no\/such\/file: ENOENT/],
+    [['--args', `@${ROOT}`], /cannot read .*: EISDIR/],
     [['--args'], /^--args needs a value: JSON/],
     [['--timeout', '-1'], /^--timeout must be a number of seconds, not "-1"/],
     [['--timeout', ''], /^--timeout must be a number of seconds, not ""/],
     [['--timeout', '1e99'], /^--timeout must be a number of seconds/],
     [
       ['--revision', '2025-06-19'],
-      /^--revision cannot be "2025-06-19"; choose 2024-11-05, 2025-03-26, [-, \d]+ \(see/,
+      /^--revision: invalid value "2025-06-19"; expected 2024-11-05, 2025-03-26, [-, \d]+ \(see/,
     ],
-    [['--'], /^Name one server: ".*", or what follows "--"/],
-  ])('refuses %j', async (args, problem) => {
+    [['--'], /^Two servers: ".*" and a command after "--"/],
+  ])('rejects %j', async (args, problem) => {
     const { stdout, stderr, code } = await ccmcp([...sum, ...args])
     expect(stderr.replace(/^ccmcp: /, '')).toMatch(problem)
     expect(stderr).toContain('(see "ccmcp call --help")\n')
     expect([stdout, code]).toEqual(['', 2])
   })
   it.each([
-    [
-      ['call'],
-      'Something is missing; the usage is: ccmcp call TOOL [SERVER | -- COMMAND] [options]',
-    ],
-    [['call', 'sum', '--'], 'No command follows "--"'],
+    [['call'], 'Missing argument; usage: ccmcp call TOOL [SERVER | -- COMMAND] [options]'],
+    [['call', 'sum', '--'], 'Missing command after "--"'],
     [
       ['call', 'sum', './no-such.mjs'],
-      "./no-such.mjs cannot be served: ENOENT: no such file or directory, stat './no-such.mjs'",
+      "Cannot serve ./no-such.mjs: ENOENT: no such file or directory, stat './no-such.mjs'",
     ],
-    [['call', 'sum', 'gramar'], 'There is no server "gramar"; did you mean grammar?'],
-  ])('refuses %j', async (args, problem) => {
+    [['call', 'sum', 'gramar'], 'Unknown server "gramar"; did you mean grammar?'],
+  ])('rejects %j', async (args, problem) => {
     expect(await ccmcp(args)).toEqual({
       code: 2,
       stdout: '',
@@ -265,7 +265,7 @@ describe('ccmcp call', () => {
 })
 
 describe('ccmcp read', () => {
-  it('prints text and bytes as they are', async () => {
+  it('prints text and bytes unchanged', async () => {
     expect(await ccmcp(['read', 'text://note', OFFER])).toEqual({
       code: 0,
       stdout: 'Grüße 👋',
@@ -287,7 +287,7 @@ describe('ccmcp read', () => {
       JSON.parse((await ccmcp(['read', 'text://note', OFFER, '--json'])).stdout),
     ).toMatchObject({ contents: [{ text: 'Grüße 👋' }] })
   })
-  it('puts a title over each of several', async () => {
+  it('prints a title above each of several contents', async () => {
     const contents = [
       { uri: 'a://1', text: 'one' },
       { uri: 'a://2', mimeType: 'text/plain', text: 'two\n' },
@@ -296,10 +296,10 @@ describe('ccmcp read', () => {
       'a://1 (unknown type)\none\na://2 (text/plain)\ntwo\n',
     )
   })
-  it('tells what is not there', async () => {
+  it('reports a missing resource', async () => {
     const { stderr, code } = await ccmcp(['read', 'text://other', OFFER])
     expect(stderr).toBe(
-      'ccmcp: The server answered with error -32602: Resource not found: text://other; did you mean text://note?\n{\n  "uri": "text://other"\n}\n',
+      'ccmcp: The server returned error -32602: Resource not found: text://other; did you mean text://note?\n{\n  "uri": "text://other"\n}\n',
     )
     expect(code).toBe(1)
     expect(await ccmcp(['read', 'x', ...odd({})])).toEqual({
@@ -327,14 +327,14 @@ describe('ccmcp prompt', () => {
       'null\n\n5\n',
     )
   })
-  it('tells what is wrong', async () => {
+  it('reports invalid arguments', async () => {
     expect((await ccmcp(['prompt', 'greet', OFFER])).stderr).toContain(
       'error -32602: Invalid arguments for prompt greet: name is required',
     )
     expect(await ccmcp(['prompt', 'greet', OFFER, '--args', '{"name":5}'])).toMatchObject({
       code: 2,
       stderr:
-        'ccmcp: Arguments of prompts are texts: write "name":"…" in --args (see "ccmcp prompt --help")\n',
+        'ccmcp: --args: prompt arguments must be strings; write "name":"…" (see "ccmcp prompt --help")\n',
     })
   })
 })
@@ -361,7 +361,7 @@ describe('no connection', () => {
     [
       'a module that throws',
       [server('throws')],
-      ['It exited with code 1', 'could not be loaded', 'no such thing'],
+      ['It exited with code 1', 'Cannot load ', 'no such thing'],
     ],
     [
       'a server that prints and is silent',
@@ -382,13 +382,13 @@ describe('no connection', () => {
     for (const part of parts) expect(stderr).toContain(part)
     expect([stdout, code]).toEqual(['', 3])
   })
-  it('a server that dies in a call', async () => {
+  it('a server that exits during a call', async () => {
     const { stderr, code } = await ccmcp(['call', 'die', OFFER])
     for (const part of ['It exited with code 9', '  My last words\n'])
       expect(stderr).toContain(part)
     expect(code).toBe(3)
   })
-  it('a call that is not answered in time', async () => {
+  it('a call that times out', async () => {
     expect(await ccmcp(['call', 'hang', OFFER, '--timeout', '2'])).toEqual({
       code: 3,
       stdout: '',
@@ -400,7 +400,7 @@ describe('no connection', () => {
 describe('Ctrl-C', () => {
   const stubborn = `process.on('SIGTERM', () => {}); console.error('I am ' + process.pid + '.'); setInterval(() => {}, 1000)`
 
-  it('ends a call and its server', async () => {
+  it('stops a call and its server', async () => {
     const child = new Child(process.execPath, [CLI, 'call', 'hang', OFFER, '--verbose'])
     await child.said('hanging')
     child.give('SIGINT')
@@ -409,7 +409,7 @@ describe('Ctrl-C', () => {
     expect(child.stderr).toContain('"method":"notifications/cancelled"')
     expect(child.stderr.endsWith('ccmcp: Interrupted\n')).toBe(true)
   })
-  it('ends even a server that does not want to, at once the second time', async () => {
+  it('stops a server that ignores signals, immediately the second time', async () => {
     const child = new Child(process.execPath, [
       CLI,
       'list',
@@ -444,8 +444,8 @@ function isAlive(pid: number): boolean {
   }
 }
 
-describe.runIf(process.platform !== 'win32')('a server that says something and dies', () => {
-  it('has its first words in the error, whether or not it could still be written to', async () => {
+describe.runIf(process.platform !== 'win32')('a server that writes to stderr and exits', () => {
+  it('has its output in the error, whether or not its stdin was still open', async () => {
     const runs = Array.from({ length: 12 }, () =>
       ccmcp(['list', '--', 'sh', '-c', 'echo hello; exit 3']),
     )

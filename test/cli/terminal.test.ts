@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { escaped, hasColours, render, styled } from '../../src/cli/print.js'
+import { escaped, hasColors, render, styled } from '../../src/cli/print.js'
 import { CCMCP } from '../stdio/child.js'
 import { ccmcp, server } from './command.js'
 
@@ -22,14 +22,14 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('text of a server', () => {
-  it('reaches a terminal without control characters, and a pipe as it is', () => {
+  it('is escaped in a terminal and unchanged in a pipe', () => {
     expect(render([EVIL], { isTTY: true }, { NO_COLOR: '1' })).toBe(SAFE)
     expect(render([EVIL], { isTTY: true }, {})).toBe(SAFE)
     expect(render([EVIL], {}, {})).toBe(EVIL)
     expect(render([EVIL], {}, { FORCE_COLOR: '1' })).toBe(SAFE)
     expect(render([styled('name', EVIL)], { isTTY: true }, {})).toBe(`\u001b[36m${SAFE}\u001b[0m`)
   })
-  it('stays the same as JSON', () => {
+  it('keeps its meaning as JSON', () => {
     const json = escaped(JSON.stringify({ [EVIL]: EVIL }))
     expect(json).not.toMatch(CONTROLS)
     expect(JSON.parse(json)).toEqual({ [EVIL]: EVIL })
@@ -56,7 +56,7 @@ describe('text of a server', () => {
     ['call', ['call', 'x', ...node(server('lists'), 'evil')]],
     ['call --json', ['call', 'x', '--json', ...node(server('lists'), 'evil')]],
     ['list --verbose', ['list', '--verbose', ...node(server('lists'), 'evil')]],
-  ])('is escaped by %s at a real terminal', (_, args) => {
+  ])('is escaped by %s in a real terminal', (_, args) => {
     const line = [CCMCP, ...args].map((word) => `'${word}'`).join(' ')
     const { NO_COLOR, FORCE_COLOR, ...env } = process.env
     void [NO_COLOR, FORCE_COLOR]
@@ -82,17 +82,17 @@ it.each<[string, boolean, NodeJS.ProcessEnv, boolean]>([
   ['FORCE_COLOR=0', true, { FORCE_COLOR: '0' }, false],
   ['FORCE_COLOR before NO_COLOR, as Node has it', false, { FORCE_COLOR: '3', NO_COLOR: '1' }, true],
   ['a dumb terminal', true, { TERM: 'dumb' }, false],
-])('colours: %s', (_, isTTY, environment, expected) => {
-  expect(hasColours({ isTTY }, environment)).toBe(expected)
+])('colors: %s', (_, isTTY, environment, expected) => {
+  expect(hasColors({ isTTY }, environment)).toBe(expected)
 })
 
 describe('ccmcp list', () => {
-  it('prints the lists that did not fail, and names those that did', async () => {
+  it('prints the lists that succeeded and reports those that failed', async () => {
     const { stdout, stderr, code } = await ccmcp(['list', ...node(server('lists'), 'failing')])
     expect(stdout).toContain('Tools\n  t\n')
     expect(stdout).toContain('Prompts\n  p\n')
     expect(stderr).toBe(
-      'ccmcp: resources/list failed: the server answered with error -32603: database is down\nresources/templates/list failed: the server answered with error -32603: database is down\n',
+      'ccmcp: resources/list failed: the server returned error -32603: database is down\nresources/templates/list failed: the server returned error -32603: database is down\n',
     )
     expect(code).toBe(1)
     const { stdout: json } = await ccmcp(['list', '--json', ...node(server('lists'), 'failing')])
@@ -104,13 +104,13 @@ describe('ccmcp list', () => {
       ],
     })
   })
-  it('prints what came before the connection broke', async () => {
+  it('prints what was received before the connection was lost', async () => {
     const { stdout, stderr, code } = await ccmcp(['list', ...node(server('lists'), 'dying')])
     expect(stdout).toContain('Tools\n  t\n')
     expect(stderr).toContain('resources/list failed: The connection broke: ')
     expect(code).toBe(3)
   })
-  it('ends against a list without an end', async () => {
+  it('stops reading an endless list', async () => {
     const { stdout, stderr, code } = await ccmcp(['list', ...node(server('lists'), 'endless')])
     expect(stderr).toBe(
       'ccmcp: tools/list failed: tools/list has no end: 10000 pages came, and there are more\n',
@@ -118,13 +118,13 @@ describe('ccmcp list', () => {
     expect(stdout).toContain('Prompts\n  p\n')
     expect(code).toBe(1)
   })
-  it('cuts names and texts that are very long', async () => {
+  it('truncates very long names and texts', async () => {
     const { stdout, code } = await ccmcp(['list', ...node(server('lists'), 'long')])
     expect(stdout).toContain(`  ${'x'.repeat(200)}… (1000000 characters)\n`)
     expect(stdout.length).toBeLessThan(20_000)
     expect(code).toBe(0)
   })
-  it('refuses a message that is too long', async () => {
+  it('rejects a message that is too large', async () => {
     const { stderr, code } = await ccmcp([
       'list',
       '--max-message',
@@ -136,31 +136,30 @@ describe('ccmcp list', () => {
   })
 })
 
-describe.each([['list'], ['call x']])(
-  '%s warns of lines on stdout that are no messages',
-  (command) => {
-    it('and shows them', async () => {
-      const { stderr } = await ccmcp([...command.split(' '), ...node(server('lists'), 'noisy')])
-      const told = (line: string, reason: string) =>
-        `ccmcp: the server printed a line on stdout that is no protocol message: ${line} (${reason})\n`
-      expect(stderr).toContain(
-        told('"Listening on stdio"', 'Parse error: unexpected "L" at position 0'),
-      )
-      expect(stderr).toContain(
-        told('"{\\"level\\":\\"info\\"}"', 'Invalid Request: "method" is missing'),
-      )
-      expect(stderr).toContain('ccmcp: stdout carries the protocol; a server logs to stderr\n')
-      expect(stderr.match(/no protocol message/g)).toHaveLength(5)
-      expect(stderr).toContain('further lines of this kind are not shown')
-    })
-  },
-)
+describe.each([['list'], ['call x']])('%s warns about invalid lines on stdout', (command) => {
+  it('and shows them', async () => {
+    const { stderr } = await ccmcp([...command.split(' '), ...node(server('lists'), 'noisy')])
+    const warning = (line: string, reason: string) =>
+      `ccmcp: the server wrote a line to stdout that is not a protocol message: ${line} (${reason})\n`
+    expect(stderr).toContain(
+      warning('"Listening on stdio"', 'Parse error: unexpected "L" at position 0'),
+    )
+    expect(stderr).toContain(
+      warning('"{\\"level\\":\\"info\\"}"', 'Invalid Request: "method" is missing'),
+    )
+    expect(stderr).toContain(
+      'ccmcp: stdout is reserved for protocol messages; servers must log to stderr\n',
+    )
+    expect(stderr.match(/not a protocol message/g)).toHaveLength(5)
+    expect(stderr).toContain('further such lines are not shown')
+  })
+})
 
 describe('a module with a syntax error', () => {
   it.each([
     ['in it', 'bad.mjs', 'bad.mjs:2\n'],
     ['in what it imports', 'imports.mjs', 'bad.mjs:2\n'],
-  ])('%s shows the error and its place', async (_, file, place) => {
+  ])('%s shows the error and its position', async (_, file, place) => {
     writeFileSync(join(folder, 'bad.mjs'), 'export const a = 1\nexport const b = { ;\n')
     writeFileSync(join(folder, 'imports.mjs'), "import './bad.mjs'\nexport default 1\n")
     const { stderr, code } = await ccmcp(['list', join(folder, file)])
@@ -169,7 +168,7 @@ describe('a module with a syntax error', () => {
     expect(stderr).not.toContain('newer Node')
     expect(code).toBe(3)
   })
-  it('does so when it is started by node', async () => {
+  it('also when it is started by node', async () => {
     writeFileSync(join(folder, 'bad.mjs'), 'export const a = 1\nexport const b = { ;\n')
     const { stderr } = await ccmcp(['list', ...node(join(folder, 'bad.mjs'))])
     for (const part of ['bad.mjs:2\n', 'export const b = { ;', "SyntaxError: Unexpected token ';'"])

@@ -1,5 +1,5 @@
-// The server that the official conformance suite asks for, on the public API of
-// the built package. Names, addresses and texts are the suite's.
+// The server that the official conformance suite requires, on the public API of
+// the built package. The suite defines its names, URIs and texts.
 import {
   ToolError,
   createServer,
@@ -39,7 +39,7 @@ const titled = [
 const plain = [
   tool({
     name: 'test_x_mcp_header',
-    description: 'Tells the region, which clients mirror in a header',
+    description: 'Returns the region, which clients send in a header',
     input: {
       type: 'object',
       properties: {
@@ -97,7 +97,7 @@ const plain = [
   }),
   tool({
     name: 'json_schema_2020_12_tool',
-    description: 'Has a schema with everything',
+    description: 'Has a schema with many keywords',
     input: {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
@@ -140,7 +140,7 @@ const lively = [
   }),
   tool({
     name: 'test_logging_tool',
-    description: 'Logs, if that is wanted',
+    description: 'Logs, if requested',
     run(_, { log }) {
       log.info('This is a log message')
       return 'Logged'
@@ -148,7 +148,7 @@ const lively = [
   }),
   tool({
     name: 'test_tool_with_progress',
-    description: 'Tells how far it is',
+    description: 'Reports progress',
     async run(_, call) {
       for (const done of [0, 50, 100]) {
         call.progress(done, 100, `Completed step ${done} of 100`)
@@ -159,7 +159,7 @@ const lively = [
   }),
   tool({
     name: 'test_reconnection',
-    description: 'Lets its connection go before it is done',
+    description: 'Closes its stream before it is done',
     async run(_, call) {
       call.releaseStream()
       await later(100)
@@ -231,7 +231,7 @@ const asking = [
   }),
   tool({
     name: 'test_missing_capability',
-    description: "Needs the client's model",
+    description: "Requires the client's model",
     async run(_, call) {
       await call.ask({ answer: sample({ messages: [user('Hello')], maxTokens: 10 }) })
       return 'Sampled'
@@ -274,7 +274,7 @@ const rounds = [
   }),
   tool({
     name: 'test_input_required_result_request_state',
-    description: 'Asks, and has the client hold its state',
+    description: 'Asks, with state held by the client',
     async run(_, call) {
       await call.ask({ confirm })
       return 'state-ok'
@@ -282,7 +282,7 @@ const rounds = [
   }),
   tool({
     name: 'test_input_required_result_multiple_inputs',
-    description: 'Asks for several things at once',
+    description: 'Asks several questions together',
     async run(_, call) {
       const greeting = sample({ messages: [user('Generate a greeting')], maxTokens: 50 })
       const found = await call.ask({ user_name: name, greeting, client_roots: roots() })
@@ -304,7 +304,7 @@ const rounds = [
   }),
   tool({
     name: 'test_input_required_result_tampered_state',
-    description: 'Asks, and notices a state that was changed',
+    description: 'Asks, and detects a modified state',
     async run(_, call) {
       await call.ask({ confirm })
       return 'Not tampered with'
@@ -312,7 +312,7 @@ const rounds = [
   }),
   tool({
     name: 'test_input_required_result_capabilities',
-    description: 'Asks what the client can answer',
+    description: 'Asks only what the client supports',
     async run(_, call) {
       const { sampling, elicitation } = call.client.capabilities
       const questions = { ...(sampling && { answer: capital }), ...(elicitation && { confirm }) }
@@ -326,14 +326,14 @@ const resources = [
   resource({
     uri: 'test://static-text',
     name: 'Static text',
-    description: 'A text that stays',
+    description: 'A static text',
     mimeType: 'text/plain',
     read: () => 'This is the content of the static text resource.',
   }),
   resource({
     uri: 'test://static-binary',
     name: 'Static binary',
-    description: 'Bytes that stay',
+    description: 'Static binary data',
     mimeType: 'image/png',
     read: () => ({ blob: PNG }),
   }),
@@ -347,7 +347,7 @@ const resources = [
   resource({
     uri: 'test://template/{id}/data',
     name: 'Template',
-    description: 'Data by their id',
+    description: 'Data by id',
     mimeType: 'application/json',
     read: ({ id }) => JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` }),
   }),
@@ -390,7 +390,7 @@ const prompts = [
   }),
   prompt({
     name: 'test_input_required_result_prompt',
-    description: 'Asks for what it is about',
+    description: 'Asks for its subject',
     async build(_, call) {
       const schema = object({ context: text() })
       const { user_context: answer } = await call.ask({
@@ -401,12 +401,12 @@ const prompts = [
   }),
 ]
 
-/** The fixture. Telling that a list has changed is done by changing nothing in it. */
+/** Creates the fixture. Change notifications are triggered by updates without a change. */
 export function conformanceServer() {
   const changing = [
     tool({
       name: 'test_trigger_tool_change',
-      description: 'Tells that the tools have changed',
+      description: 'Sends notifications/tools/list_changed',
       run: () => {
         server.tools.update('test_simple_text', {})
         return 'Told'
@@ -414,7 +414,7 @@ export function conformanceServer() {
     }),
     tool({
       name: 'test_trigger_prompt_change',
-      description: 'Tells that the prompts have changed',
+      description: 'Sends notifications/prompts/list_changed',
       run: () => {
         server.prompts.update('test_simple_prompt', {})
         return 'Told'

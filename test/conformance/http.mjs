@@ -1,4 +1,4 @@
-// The fixture over HTTP: prints its URL, and ends with its stdin.
+// The fixture over HTTP: prints its URL, and exits at the end of stdin.
 import { listen } from '../../dist/http.js'
 import { conformanceServer } from './fixture.mjs'
 

@@ -1,8 +1,8 @@
-// The fixture over stdio, for a suite that speaks HTTP only: messages are handed
-// on as they are, so that what is judged is the stdio server. Requests that
-// describe themselves share one process, as they share a connection on stdio;
-// their ids are made unique on the way. A client that shakes hands gets a
-// process of its own. Prints its URL, and ends with its stdin.
+// An HTTP proxy to the fixture over stdio, since the suite supports HTTP only.
+// Messages are forwarded unchanged, so that the stdio server is tested. Stateless
+// requests share one process, and their ids are made unique; each client with an
+// initialize handshake gets its own process. Prints its URL, and exits at the end
+// of stdin.
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -19,7 +19,7 @@ const STATUS = {
   '-32601': 404,
 }
 
-/** A stdio server, and the HTTP answers that wait for it. */
+/** A stdio server and the pending HTTP responses. */
 class Child {
   constructor() {
     this.answers = new Map()
@@ -36,7 +36,7 @@ class Child {
     this.process.stdin.write(`${JSON.stringify(message)}\n`)
   }
 
-  /** A request: its answer, and what comes before that, goes to `answer`. */
+  /** Sends a request; its response and related messages go to `answer`. */
   request(message, answer, unique) {
     const id = unique ? `adapter-${++this.sent}` : message.id
     this.answers.set(id, { ...answer, id: message.id, token: message.params?._meta?.progressToken })
@@ -65,7 +65,7 @@ class Child {
     answer?.tell(message)
   }
 
-  /** Nobody waits for this answer any more. */
+  /** Drops a pending response. */
   cancel(id) {
     if (!this.answers.delete(id)) return
     this.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } })
@@ -75,7 +75,7 @@ class Child {
 const sessions = new Map()
 let shared
 
-/** Plain JSON, unless something is told before the answer. */
+/** Responds with JSON, or with an event stream if there are messages before the response. */
 function answerOf(response, headers) {
   let streaming = false
   const event = (message) => response.write(`data: ${JSON.stringify(message)}\n\n`)
@@ -121,7 +121,7 @@ function post(request, response, message) {
     child.send(message)
     return response.writeHead(202).end()
   }
-  // An error about the description itself is told by its status, too.
+  // Errors about the request metadata also have an HTTP status.
   const answer = answerOf(response, headers)
   const isEnvelope =
     modern && message.params?._meta?.['io.modelcontextprotocol/clientCapabilities'] === undefined

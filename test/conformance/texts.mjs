@@ -1,5 +1,5 @@
-// What the fixture must say, word for word. The suite looks at shapes only: it
-// would be content with "not found".
+// The exact texts of the fixture. The suite checks shapes only, and would accept
+// "not found".
 import { isDeepStrictEqual } from 'node:util'
 
 const text = (words) => ({ type: 'text', text: words })
@@ -89,7 +89,7 @@ function same(expected, found) {
   )
 }
 
-/** Asks the fixture for everything, and gives what differs. */
+/** Requests everything from the fixture and returns the differences. */
 export async function compareTexts(url) {
   let id = 0
   const ask = async (method, params, name) => {

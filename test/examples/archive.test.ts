@@ -41,7 +41,7 @@ function start(revision: string, env: Record<string, string> = {}): Promise<Clie
 }
 
 describe.each(ALL)('in %s', (revision) => {
-  it('everything is done once', async () => {
+  it('runs every step once', async () => {
     await using client = await start(revision)
     const result = await client.callTool('archive', { label: 'a' })
     expect(result).toMatchObject({ content: [{ text: 'Archived file:///work as a-1' }] })
@@ -50,7 +50,7 @@ describe.each(ALL)('in %s', (revision) => {
 })
 
 describe.each(BY_RESULT)('in %s', (revision) => {
-  it('also when the retry lands in another process that shares the key', async () => {
+  it('also when another process with the same key handles the retry', async () => {
     const state = await firstState(revision, { STATE_KEY })
     await using other = await start(revision, { STATE_KEY })
     const result = await other.request('tools/call', retryOf(state))
@@ -59,7 +59,7 @@ describe.each(BY_RESULT)('in %s', (revision) => {
     expect(new Set(ledger().map((line) => line.split(' ')[1])).size).toBe(1)
   })
 
-  it('not where the other process has another key', async () => {
+  it('fails in a process with another key', async () => {
     const state = await firstState(revision, { STATE_KEY })
     await using other = await start(revision, { STATE_KEY: STATE_KEY.toUpperCase() })
     await expect(other.request('tools/call', retryOf(state))).rejects.toMatchObject({
@@ -68,7 +68,7 @@ describe.each(BY_RESULT)('in %s', (revision) => {
     expect(counts()).toEqual({ ticket: 1, archive: 0 })
   })
 
-  it('a state presented twice does the rest twice, under one key', async () => {
+  it('a state that is used twice repeats the remaining steps with the same key', async () => {
     const state = await firstState(revision, { STATE_KEY })
     await using other = await start(revision, { STATE_KEY })
     for (let time = 0; time < 2; time++) await other.request('tools/call', retryOf(state))
@@ -76,7 +76,7 @@ describe.each(BY_RESULT)('in %s', (revision) => {
     expect(new Set(ledger().map((line) => line.split(' ')[1])).size).toBe(1)
   })
 
-  it('a state presented twice does it once, where states are taken once', async () => {
+  it('a state that is used twice runs once with single-use states', async () => {
     const state = await firstState(revision, { STATE_KEY })
     await using other = await start(revision, { STATE_KEY, ONCE: '1' })
     await other.request('tools/call', retryOf(state))

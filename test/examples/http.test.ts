@@ -25,12 +25,12 @@ async function start(example: string): Promise<{ child: ChildProcess; url: strin
   throw new Error(`${example} has ended without printing its URL`)
 }
 
-it('there are four', () => {
+it('there are four examples', () => {
   expect(readdirSync(folder)).toEqual(['express.mjs', 'fastify.mjs', 'hono.mjs', 'node-http.mjs'])
 })
 
 describe.each(readdirSync(folder))('%s', (example) => {
-  it('serves the official client, and ends on SIGTERM although a stream is open', async () => {
+  it('serves the official client and exits on SIGTERM with an open stream', async () => {
     const { child, url } = await start(example)
     const client = new Client({ name: 'sdk', version: '1.0.0' })
     const transport = new StreamableHTTPClientTransport(new URL(url), {

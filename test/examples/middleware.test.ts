@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { authorisation } from '../../examples/middleware/authorisation.mjs'
+import { authorization } from '../../examples/middleware/authorization.mjs'
 import { logging } from '../../examples/middleware/logging.mjs'
 import { rateLimit } from '../../examples/middleware/rate-limit.mjs'
 import { resultSize } from '../../examples/middleware/result-size.mjs'
@@ -39,7 +39,7 @@ function serverWith(middleware: Middleware): Server {
   return server
 }
 
-it('there are five', () => {
+it('there are five examples', () => {
   expect(readdirSync(new URL('../../examples/middleware', import.meta.url))).toHaveLength(5)
 })
 
@@ -98,9 +98,9 @@ describe.each(revisions.map(({ id }) => id))('%s', (revision) => {
   })
 })
 
-describe('authorisation', () => {
+describe('authorization', () => {
   const call = async (principal?: Principal) => {
-    const server = serverWith(authorisation({ small: 'tools:small' }))
+    const server = serverWith(authorization({ small: 'tools:small' }))
     const answers: { error?: object; result?: object }[] = []
     const meta = {
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -121,15 +121,15 @@ describe('authorisation', () => {
     await new Promise((resolve) => setImmediate(resolve))
     return answers[0]
   }
-  it('lets those pass who have the scope', async () => {
+  it('accepts callers with the scope', async () => {
     expect(await call({ id: 'ada', scopes: ['tools:small'] })).toMatchObject({
       result: { content: [{ text: 'ok' }] },
     })
   })
-  it('and nobody else', async () => {
+  it('rejects other callers', async () => {
     for (const principal of [undefined, { id: 'eve', scopes: [] }])
       expect(await call(principal)).toMatchObject({
-        error: { code: 403, message: 'This tool needs the scope tools:small' },
+        error: { code: 403, message: 'This tool requires the scope tools:small' },
       })
   })
 })

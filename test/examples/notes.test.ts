@@ -76,7 +76,7 @@ describe.each(revisions.map(({ id, fields }) => [id, fields.formText.length > 0]
       })
     })
 
-    it.skipIf(!asks)('asks before it replaces one', async () => {
+    it.skipIf(!asks)('asks before replacing a note', async () => {
       const answers = [false, true]
       await using client = await start({
         elicit: () => ({ action: 'accept', content: { replace: answers.shift() === true } }),

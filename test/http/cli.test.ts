@@ -92,23 +92,23 @@ describe('ccmcp serve --http', () => {
   it.each<[string, string[], string]>([
     ['a port that is none', ['--port', 'x'], '--port must be a number'],
     ['every address, without tokens', ['--host', '0.0.0.0'], '--unauthenticated'],
-    ['half of a certificate', ['--tls-cert', 'x'], 'belong together'],
+    ['half of a certificate', ['--tls-cert', 'x'], 'must be used together'],
     ['a certificate that is not there', ['--tls-cert', '/nope', '--tls-key', '/nope'], 'ENOENT'],
     [
       'a certificate that is a key',
       ['--tls-cert', tls('key'), '--tls-key', tls('cert')],
       'The certificate and its key cannot be used',
     ],
-    ['tokens that are none', ['--tokens', file('bad.json', '{}')], 'must be a JSON list'],
+    ['tokens that are none', ['--tokens', file('bad.json', '{}')], 'must be a JSON array'],
     [
       'tokens that cannot be read',
       ['--tokens', file('broken.json', '[{"token":"secret"')],
-      'is not JSON at position',
+      'is not valid JSON at position',
     ],
     [
-      'a program that serves by itself',
+      'a module that starts its own transport',
       [file('itself.mjs', 'process.exit(0)')],
-      'export its server instead, or start it with node',
+      'export the server instead, or run it with node',
     ],
     [
       'tokens that are short',

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-it('docs/revisions.md is what the command prints', () => {
+it('docs/revisions.md equals the output of ccmcp revisions --markdown', () => {
   const printed = execFileSync(
     process.execPath,
     [`${root}dist/cli.js`, 'revisions', '--markdown'],
@@ -14,7 +14,7 @@ it('docs/revisions.md is what the command prints', () => {
   expect(readFileSync(`${root}docs/revisions.md`, 'utf8')).toBe(printed)
 })
 
-it('ccmcp revisions prints every revision, readably and as JSON', () => {
+it('ccmcp revisions prints every revision as text and as JSON', () => {
   const run = (...args: string[]) =>
     execFileSync(process.execPath, [`${root}dist/cli.js`, 'revisions', ...args], {
       encoding: 'utf8',

@@ -77,19 +77,19 @@ const opened = {
 
 describe('Q1: transport', () => {
   const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}\\n`
-  it('answers what it reads', () =>
+  it('responds to a message', () =>
     expect(printf(ping)).toEqual({ lines: [{ jsonrpc: '2.0', id: 1, result: {} }], status: 0 }))
   it('reads messages in sequence', () => expect(printf(ping.repeat(3)).lines).toHaveLength(3))
   it('skips empty lines', () => expect(printf(`\\n\\n${ping}\\n`).lines).toHaveLength(1))
-  it('ends with the input', () => expect(printf('')).toEqual({ lines: [], status: 0 }))
+  it('exits at end of input', () => expect(printf('')).toEqual({ lines: [], status: 0 }))
 })
 
 describe('Q2: JSON-RPC', () => {
-  it('answers requests and not notifications', () =>
+  it('responds to requests but not to notifications', () =>
     expect(
       printf(`{"jsonrpc":"2.0","method":"x"}\\n{"jsonrpc":"2.0","id":7,"method":"ping"}\\n`).lines,
     ).toEqual([{ jsonrpc: '2.0', id: 7, result: {} }]))
-  it('keeps ids that are strings', () =>
+  it('preserves string ids', () =>
     expect(printf(`{"jsonrpc":"2.0","id":"abc","method":"ping"}\\n`).lines).toEqual([
       { jsonrpc: '2.0', id: 'abc', result: {} },
     ]))
@@ -105,22 +105,22 @@ describe('Q3: handshake', () => {
     expect(lines).toMatchObject([opened])
     expect(status).toBe(0)
   })
-  it('answers -32002 before it', () =>
+  it('returns -32002 before initialize', () =>
     expect(printf(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}\\n`).lines).toMatchObject([
       { id: 1, error: { code: -32002 } },
     ]))
-  it('refuses a second one', () =>
+  it('rejects a second initialize', () =>
     expect(printf(INITIALIZE + INITIALIZE).lines).toMatchObject([
       opened,
       { error: { code: -32600 } },
     ]))
-  it('is over with notifications/initialized', () =>
+  it('is completed by notifications/initialized', () =>
     // What is only done for a client that is ready: it is told of the beginning.
     expect(after([request(2, 'ping')])).toMatchObject([
       { id: 2, result: {} },
       { method: 'notifications/message' },
     ]))
-  it('refuses an unsupported version where asked', () => {
+  it('rejects an unsupported version with --unsupported-revision reject', () => {
     const { lines } = sh(
       `printf '${INITIALIZE.replace('2025-03-26', '1999-01-01')}' | ./ccmcp --unsupported-revision reject 2>/dev/null`,
     )
@@ -134,7 +134,7 @@ describe('Q3: handshake', () => {
       },
     ])
   })
-  it('echoes it where asked', () => {
+  it('echoes an unsupported version with --unsupported-revision echo', () => {
     const { lines } = sh(
       `printf '${INITIALIZE.replace('2025-03-26', '1999-01-01')}' | ./ccmcp serve --unsupported-revision=echo 2>/dev/null`,
     )
@@ -185,13 +185,13 @@ describe('Q5: calls', () => {
   it('adds', () => expect(call('{"name":"add","arguments":{"a":2,"b":3}}')).toEqual(text('5')))
   it('echoes', () =>
     expect(call('{"name":"echo","arguments":{"message":"hi"}}')).toEqual(text('hi')))
-  it('does not know others', () =>
+  it('reports an unknown name', () =>
     expect(call('{"name":"nope"}')).toEqual({
       jsonrpc: '2.0',
       id: 2,
       error: { code: -32602, message: 'Unknown tool: nope' },
     }))
-  it('lists and calls in one line, as the background shows', () => {
+  it('lists and calls in one line, as in the background section', () => {
     const [listed, called] = answersTo([
       request(2, 'tools/list'),
       toolCall(3, 'hello', '{"name":"World"}'),
@@ -199,7 +199,7 @@ describe('Q5: calls', () => {
     expect(listed?.result?.['tools']).toHaveLength(8)
     expect(called).toEqual({ ...text('Hello, World!'), id: 3 })
   })
-  it('misses an argument', () =>
+  it('reports a missing argument', () =>
     expect(call('{"name":"hello","arguments":{}}')).toEqual(
       text('Invalid arguments for hello: name is required', true),
     ))
@@ -229,9 +229,9 @@ describe('Q6: files', () => {
       result: { content: [{ type: 'text', text: 'test content\n' }], isError: false },
     })
   })
-  it('does not read what is not there', () =>
+  it('reports a missing file', () =>
     expect(call('read_file', { path: 'nope.txt' })).toMatchObject({ isError: true }))
-  it('does not read more than 1 MB', () => {
+  it('rejects files over 1 MB', () => {
     writeFileSync(join(folder, 'large'), 'x'.repeat(1024 * 1024 + 1))
     expect(call('read_file', { path: 'large' })).toMatchObject({ isError: true })
   })
@@ -247,9 +247,9 @@ describe('Q6: files', () => {
     const lines = call('list_directory', { path: '.' }).content[0]?.text.split('\n')
     expect(lines).toEqual(expect.arrayContaining(['F mcp_test.txt', 'D sub']))
   })
-  it('does not list what is not there', () =>
+  it('reports a missing directory', () =>
     expect(call('list_directory', { path: 'nope' })).toMatchObject({ isError: true }))
-  it('refuses to leave', () => {
+  it('rejects paths outside of the root', () => {
     expect(call('read_file', { path: '../etc/passwd' })).toMatchObject({
       isError: true,
       content: [{ text: expect.stringContaining('".."') as unknown }],
@@ -280,7 +280,7 @@ describe('Q7: resources', () => {
       tools: 8,
     })
   })
-  it('counts requests, anew for each read', () => {
+  it('counts requests for each read', () => {
     const read = (id: number) => request(id, 'resources/read', '{"uri":"stats://usage"}')
     const [one, other] = answersTo([read(2), read(3)]).map(
       (answer) => answer.result?.contents?.[0]?.text ?? '',
@@ -288,7 +288,7 @@ describe('Q7: resources', () => {
     expect(one).toMatch(/^requests: \d+\nuptime: /)
     expect(other).not.toBe(one)
   })
-  it('does not know others', () =>
+  it('reports an unknown name', () =>
     expect(answersTo([request(2, 'resources/read', '{"uri":"nope://x"}')])).toMatchObject([
       { id: 2, error: { code: -32002 } },
     ]))
@@ -319,9 +319,9 @@ describe('Q8: prompts', () => {
     expect(get('{"name":"code_review","arguments":{"code":"fn main() {}"}}')).toMatchObject({
       result: { messages: [{ content: { text: 'Please review this code:\nfn main() {}' } }] },
     }))
-  it('does not know others', () =>
+  it('reports an unknown name', () =>
     expect(get('{"name":"nope"}')).toMatchObject({ error: { code: -32602 } }))
-  it('misses an argument', () =>
+  it('reports a missing argument', () =>
     expect(get('{"name":"greet","arguments":{}}')).toMatchObject({ error: { code: -32602 } }))
 })
 
@@ -331,18 +331,18 @@ describe('Q9: log messages', () => {
     method: 'notifications/message',
     params: { level, logger: 'ccmcp', data },
   })
-  it('come among the answers', () =>
+  it('are sent between the responses', () =>
     expect(after([request(2, 'tools/list'), toolCall(3, 'hello', '{"name":"x"}')])).toEqual([
       expect.objectContaining({ id: 2 }),
       message('info', 'Server initialized'),
       message('debug', 'Calling tool: hello'),
       expect.objectContaining({ id: 3 }),
     ]))
-  it('tell of errors', () =>
+  it('report errors', () =>
     expect(after([toolCall(2, 'read_file', '{"path":"../x"}')])).toContainEqual(
       message('error', expect.stringContaining('Tool read_file failed')),
     ))
-  it('go to stderr too, as structured lines', () => {
+  it('are also written to stderr as structured lines', () => {
     const { stderr } = spawnSync(
       'sh',
       [
@@ -372,7 +372,7 @@ describe('Q10: tools at run time', () => {
     expect(
       text(answersTo([register, toolCall(3, 'greet_formal', '{"name":"Professor Smith"}')])[1]),
     ).toBe('Dear Professor Smith, it is a pleasure to meet you.'))
-  it('lists it, and not any more once it is removed', () => {
+  it('lists it until it is removed', () => {
     const remove = toolCall(4, 'unregister_tool', '{"name":"greet_formal"}')
     const found = answersTo([register, request(3, 'tools/list'), remove, request(5, 'tools/list')])
     const names = [found[1], found[3]].map((answer) =>
@@ -381,11 +381,11 @@ describe('Q10: tools at run time', () => {
     expect(names[0]).toContain('greet_formal')
     expect(names[1]).not.toContain('greet_formal')
   })
-  it('does not remove what is built in', () =>
+  it('does not remove a built-in tool', () =>
     expect(answersTo([toolCall(2, 'unregister_tool', '{"name":"hello"}')])).toMatchObject([
       { result: { isError: true } },
     ]))
-  it('says that the list has changed', () =>
+  it('sends notifications/tools/list_changed', () =>
     expect(after([register])).toContainEqual({
       jsonrpc: '2.0',
       method: 'notifications/tools/list_changed',
@@ -393,7 +393,7 @@ describe('Q10: tools at run time', () => {
 })
 
 describe('Q11: errors', () => {
-  it('answers text and an unknown method', () => {
+  it('reports invalid JSON and an unknown method', () => {
     const { lines, status } = printf(
       `not valid json\\n{"jsonrpc":"2.0","id":1,"method":"unknown_method"}\\n`,
     )
@@ -403,7 +403,7 @@ describe('Q11: errors', () => {
     ])
     expect(status).toBe(0)
   })
-  it('misses jsonrpc and method', () =>
+  it('reports a missing jsonrpc or method', () =>
     expect(printf(`{"id":1,"method":"ping"}\\n{"jsonrpc":"2.0","id":2}\\n`).lines).toMatchObject([
       { id: 1, error: { code: -32600 } },
       { id: 2, error: { code: -32600 } },
@@ -417,15 +417,15 @@ describe('Q11: errors', () => {
       lines: [{ jsonrpc: '2.0', id: 1, result: {} }],
       status: 0,
     }))
-  it('ends cleanly with the input', () => expect(printf(INITIALIZE + INITIALIZED).status).toBe(0))
-  it('says what is wrong with parameters', () =>
+  it('exits cleanly at end of input', () => expect(printf(INITIALIZE + INITIALIZED).status).toBe(0))
+  it('explains invalid parameters', () =>
     expect(
       answersTo([request(2, 'tools/call', '{"name":5}'), request(3, 'resources/read')]),
     ).toMatchObject([
       { error: { code: -32602, message: expect.stringContaining('"name"') as unknown } },
       { error: { code: -32602, message: expect.stringContaining('"uri"') as unknown } },
     ]))
-  it('checks types', () => {
+  it('checks the types of arguments', () => {
     const wrong = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","arguments":{"name":5}}}\\n{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add","arguments":{"a":"2","b":3}}}\\n`
     expect(
       printf(INITIALIZE + INITIALIZED + wrong)
@@ -433,7 +433,7 @@ describe('Q11: errors', () => {
         .slice(1),
     ).toMatchObject([{ result: { isError: true } }, { result: { isError: true } }])
   })
-  it('refuses lines over 1 MB and goes on', () => {
+  it('rejects lines over 1 MB and continues', () => {
     const { lines } = sh(
       `{ head -c 1048577 /dev/zero | tr '\\0' x; printf '\\n{"jsonrpc":"2.0","id":1,"method":"ping"}\\n'; } | ./ccmcp 2>/dev/null`,
     )
@@ -448,7 +448,7 @@ describe('Q11: errors', () => {
       { id: 1, result: {} },
     ])
   })
-  it('loses none of many rapid messages', () => {
+  it('handles many rapid messages without loss', () => {
     const { lines } = sh(
       `{ printf '${INITIALIZE}'; for i in $(seq 2 1001); do printf '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"add","arguments":{"a":%d,"b":1}}}\\n' $i $i; done; } | ./ccmcp 2>/dev/null`,
     )

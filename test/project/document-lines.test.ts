@@ -165,12 +165,12 @@ describe('document 000', () => {
   writeFileSync(join(folder, 'input.bin'), framed('> '))
   const inFolder = (name: string) => readFileSync(join(folder, name), 'utf8')
 
-  it('run it: reads frames, answers in frames, and ends with its input', () =>
+  it('run it: reads and writes frames and exits at end of input', () =>
     expect(run('000: run it', { input: framed('> '), cwd: folder })).toMatchObject({
       stdout: framed('< '),
       status: 0,
     }))
-  it('manual.sh: input.bin to output.bin, and no error in stderr.log', () => {
+  it('manual.sh: input.bin to output.bin without an error in stderr.log', () => {
     expect(run('000: manual.sh', { cwd: folder })).toMatchObject({ stdout: '', status: 0 })
     expect(inFolder('output.bin')).toBe(framed('< '))
     expect(inFolder('stderr.log')).toContain('"level":"info"')
@@ -184,7 +184,7 @@ describe('document 000', () => {
 })
 
 describe('document 001', () => {
-  it('usage: answers the lines of its round trip', () => {
+  it('usage: responds to the lines of its round trip', () => {
     const input = [
       '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"test","version":"0.1"}}}',
       '{"jsonrpc":"2.0","method":"notifications/initialized"}',
@@ -228,7 +228,7 @@ const toolCall = (name: string, input: object) =>
     params: { name, arguments: input },
   })
 
-describe('the configurations for hosts', () => {
+describe('host configurations', () => {
   it('document 002: python with the path of the server', () => {
     const configuration =
       '{"mcpServers":{"demo-server":{"command":"python","args":["/absolute/path/to/server.py"]}}}'

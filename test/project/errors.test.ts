@@ -83,7 +83,7 @@ describe('the error handling of src', () => {
 })
 
 describe('docs/errors.md', () => {
-  it('has every code of the code', () => {
+  it('has every code that the sources use', () => {
     const used = new Set([
       ...named,
       ...written,
@@ -92,7 +92,7 @@ describe('docs/errors.md', () => {
     expect([...used].filter((code) => !documented.has(code))).toEqual([])
   })
 
-  it('has no code that is not sent, unless it says so', () => {
+  it('marks codes that are never sent', () => {
     const used = new Set([...named, ...written])
     const extra = [...documented].filter((code) => !used.has(code))
     expect(extra.filter((code) => !(code in FOREIGN))).toEqual([])

@@ -81,11 +81,11 @@ const SPY = `
     export const load = (url, context, next) => { if (url.includes('/dist/')) writeSync(2, 'loaded ' + url + '\\\\n'); return next(url, context) }\`
   register('data:text/javascript,' + encodeURIComponent(hook))`
 
-describe('what is loaded before the first answer', () => {
+describe('start-up', () => {
   it.each([
     ['the command line', 'cli.js'],
     ["a user's server", 'core.js'],
-  ])('%s: at most 180 KB in at most 3 files', (_, entry) => {
+  ])('%s loads at most 180 KB in at most 3 files', (_, entry) => {
     const files = loaded(entry)
     const bytes = [...files].reduce((sum, file) => sum + statSync(join(dist, file)).size, 0)
     expect(files).toContain('core.js')
@@ -94,7 +94,7 @@ describe('what is loaded before the first answer', () => {
     expect(bytes).toBeGreaterThan(50 * 1024)
   })
 
-  it('is exactly the files that the imports name', () => {
+  it('loads exactly the statically imported files', () => {
     const stderr = session(['--import', `data:text/javascript,${encodeURIComponent(SPY)}`])
     const names = new Set(
       [...stderr.matchAll(/loaded \S+\/dist\/(\S+)/g)].map(([, name]) => String(name)),
@@ -102,7 +102,22 @@ describe('what is loaded before the first answer', () => {
     expect([...names].toSorted()).toEqual([...loaded('cli.js')].toSorted())
   })
 
-  it('is not changed by serving: nothing is written beside the code', () => {
+  it('loads at least 6 KB less without options', () => {
+    const size = (entry: string) =>
+      [...loaded(entry)].reduce((sum, file) => sum + statSync(join(dist, file)).size, 0)
+    expect([...loaded('main.js')]).toEqual(expect.arrayContaining(['options.js', 'core.js']))
+    expect(size('main.js') - size('cli.js')).toBeGreaterThan(6 * 1024)
+  })
+
+  // Under another spelling of its path the entry would be a second module, and start a second server.
+  it('never imports the entry of the command line from another file', () => {
+    const importers = readdirSync(dist)
+      .filter((name) => name.endsWith('.js') && name !== 'cli.js')
+      .filter((name) => loaded(name).has('cli.js'))
+    expect(importers).toEqual([])
+  })
+
+  it('writes nothing into dist/', () => {
     const before = readdirSync(dist)
     session([])
     expect(readdirSync(dist)).toEqual(before)
@@ -119,7 +134,7 @@ describe('an error in a definition', () => {
   it.each([
     ['node server.mjs', ['server.mjs']],
     ['ccmcp serve ./server.mjs', [join(dist, 'cli.js'), 'serve', './server.mjs']],
-  ])('is readable under %s', (_, args) => {
+  ])('is readable with %s', (_, args) => {
     mkdirSync(join(folder, 'node_modules'), { recursive: true })
     if (!existsSync(join(folder, 'node_modules', 'ccmcp')))
       symlinkSync(root, join(folder, 'node_modules', 'ccmcp'), 'dir')
@@ -150,7 +165,7 @@ describe('the package', () => {
     expect(facts.dependencies).toBeUndefined()
   })
 
-  it('installs and runs in an empty folder', () => {
+  it('installs and runs in an empty directory', () => {
     const npm = (args: string[], cwd: string) =>
       execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], {
         cwd,
@@ -219,7 +234,7 @@ describe('the package', () => {
     ])
   })
 
-  it('exports what package.json says', async () => {
+  it('has every export of package.json', async () => {
     for (const name of Object.keys(facts.exports)) {
       if (name === './package.json') continue
       const entry = (facts.exports[name] as { default: string; types: string }).default
@@ -252,7 +267,7 @@ describe('README.md', () => {
     }).stdout
   }
 
-  it('has a complete server in at most 15 lines, and it runs as pasted', () => {
+  it('has a complete server in at most 15 lines that runs as pasted', () => {
     expect(server.trim().split('\n').length).toBeLessThanOrEqual(15)
     const input = [
       '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}',
@@ -303,7 +318,7 @@ for (const revision of ['2025-06-18', '2025-11-25', '2026-07-28'])
         /^(?:memory|http), \d{4}-\d\d-\d\d \[ \{ type: 'text', text: '\{"sum":3\}' \} \]$/,
       )
   })
-  it('has the same server with zod, and it runs as pasted', () => {
+  it('has the same server with zod that runs as pasted', () => {
     const [, zod = ''] = /```ts\n(import \{ z \} from 'zod'[\s\S]*?)```/.exec(readme) ?? []
     const definition = server
       .replace(/const add = [\s\S]*?\n\}\)\n/, zod)
@@ -313,7 +328,7 @@ for (const revision of ['2025-06-18', '2025-11-25', '2026-07-28'])
     symlinkSync(join(root, 'node_modules', 'zod'), join(folder, 'node_modules', 'zod'), 'dir')
     expect(run('zod.mjs', `${definition}\n${scenario}`).match(/'\{"sum":3\}'/g)).toHaveLength(10)
   })
-  it('names the commands that exist', () => {
+  it('lists existing commands only', () => {
     for (const command of ['npm run demo', 'npm test', './ccmcp']) expect(readme).toContain(command)
   })
 })

@@ -37,7 +37,7 @@ describe('a page of the documentation', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  it.each(runnable)('%s prints what it says', (page) => {
+  it.each(runnable)('%s prints the output it shows', (page) => {
     const file = `${page}.mjs`
     writeFileSync(join(folder, file), blocks(read(page), 'js').join('\n'))
     // Nothing of the environment that runs the tests may show in the output.
@@ -51,13 +51,13 @@ describe('a page of the documentation', () => {
     expect(stdout).toBe(blocks(read(page), 'text').join(''))
   })
 
-  it('options.md is what the sources say', () => {
+  it('options.md is up to date', () => {
     expect(read('options.md'), 'node scripts/options-page.mjs > docs/options.md').toBe(
       optionsPage(),
     )
   })
 
-  it('there is one for each feature, and the index names it', () => {
+  it('exists for each feature and is linked from the index', () => {
     const features = [
       'tools',
       'structured-results',
@@ -81,7 +81,7 @@ describe('a page of the documentation', () => {
     }
   })
 
-  it.each(pages)('%s leads nowhere that is not there', (page) => {
+  it.each(pages)('%s has no broken links', (page) => {
     for (const [, target = ''] of read(page).matchAll(/\]\(([a-z-]+\.md)(?:#[^)]*)?\)/g))
       expect(pages).toContain(target)
   })

@@ -75,7 +75,7 @@ describe('the table of documents', () => {
     )
     expect(bare.map(({ what }) => what)).toEqual([])
   })
-  it('names every test of the printf lines', () => {
+  it('lists every test of document-004.test.ts', () => {
     const file = 'test/project/document-004.test.ts'
     const named = new Set(
       rows.flatMap(({ tests }) =>

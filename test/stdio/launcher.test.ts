@@ -177,7 +177,7 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
     const child = terminal(`exec "${CCMCP}"`)
     await child.until(() => child.lines.length > 0, 'the greeting')
     expect(child.lines[0]).toBe(
-      'ccmcp: ccmcp is waiting for an MCP client on stdin, one JSON message a line. "ccmcp demo" shows a server at work; Ctrl-D ends it.\r',
+      'ccmcp: ccmcp is waiting for an MCP client on stdin (one JSON message per line). "ccmcp demo" shows a server at work; press Ctrl-D to quit.\r',
     )
     child.write('\u0004')
     await child.until(() => child.code !== null, 'its exit', true, 5000)
@@ -254,7 +254,7 @@ describe('./ccmcp as a command', () => {
     [['--zzzzzzzzzzzzzzzz'], 'Unknown argument "--zzzzzzzzzzzzzzzz"', 'serve '],
     [
       ['--framing', 'line'],
-      '--framing cannot be "line"; choose auto, lines, content-length; did you mean lines?',
+      '--framing: invalid value "line"; expected auto, lines, content-length; did you mean lines?',
       'serve ',
     ],
     [['--framing'], '--framing needs a value: auto, lines, content-length', 'serve '],

@@ -116,7 +116,7 @@ describe('./ccmcp in a fresh checkout', () => {
     const server = launch({ env: { NPM_CODE: '7' } })
     await server.closed()
     expect(server.stderr).toBe(
-      'ccmcp: installing packages…\nnpm on stdout\nccmcp: not ready: "npm ci --include=dev --no-audit --no-fund" failed\n',
+      'ccmcp: installing packages…\nnpm on stdout\nccmcp: setup failed: "npm ci --include=dev --no-audit --no-fund" failed\n',
     )
     expect(server.stdout.toString()).toBe('')
     expect(server.code).toBe(1)
@@ -128,7 +128,7 @@ describe('./ccmcp in a fresh checkout', () => {
     const server = launch()
     await server.closed()
     expect(server.stderr).toContain(
-      `ccmcp: not ready: "${process.execPath} ${join(root, 'scripts', 'build.mjs')}" failed\n`,
+      `ccmcp: setup failed: "${process.execPath} ${join(root, 'scripts', 'build.mjs')}" failed\n`,
     )
     expect(server.stdout.toString()).toBe('')
     expect(server.code).toBe(1)
@@ -233,7 +233,7 @@ describe('a read-only checkout', () => {
     await server.closed()
     chmodSync(root, 0o755)
     expect(server.stderr).toBe(
-      `ccmcp: not ready: this folder cannot be written; run "npm run setup" in ${root} as a user who may, then start again\n`,
+      `ccmcp: setup failed: this directory is not writable; run "npm run setup" in ${root} as a user with write permission, then start again\n`,
     )
     expect(server.stdout.toString()).toBe('')
     expect(server.code).toBe(1)

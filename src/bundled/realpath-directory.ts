@@ -1,18 +1,18 @@
 import type { Stats } from 'node:fs'
 import { lstat, realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { hasCode } from './held-directory.js'
-import type { OwnFiles } from './own-files.js'
-import { type Directory, type Find, PathProblem } from './place.js'
-import { type Roots, namesOf } from './roots.js'
+import { hasCode } from './fd-directory.js'
+import type { ProtectedFiles } from './protected-files.js'
+import { type Directory, type Resolve, PathError } from './resolved-path.js'
+import { type Roots, segmentsOf } from './roots.js'
 
 /*
- * Where there is no /proc: links are resolved by the system first, and what
- * was opened is compared with what is there after that. Somebody who renames
- * at the right moments, several times in a row, can still slip through.
+ * Path resolution on systems without /proc/self/fd: the system resolves the
+ * links, and the opened file is then compared with the one at that path. A
+ * process that renames several times at the right moments can still defeat it.
  */
 
-class RealDirectory implements Directory {
+class RealpathDirectory implements Directory {
   readonly #path: string
   readonly #roots: Roots
   readonly #found: Stats
@@ -39,8 +39,12 @@ class RealDirectory implements Directory {
   async #compare(path: string, { ino, dev }: Stats): Promise<void> {
     const real = await realpath(path)
     const there = await lstat(real)
-    if (this.#roots.locate(namesOf(real)) === undefined || there.ino !== ino || there.dev !== dev)
-      throw new PathProblem('SWAPPED')
+    if (
+      this.#roots.locate(segmentsOf(real)) === undefined ||
+      there.ino !== ino ||
+      there.dev !== dev
+    )
+      throw new PathError('SWAPPED')
   }
 
   sync(): Promise<void> {
@@ -52,30 +56,35 @@ class RealDirectory implements Directory {
   }
 }
 
-export function findReal(roots: Roots, own: OwnFiles): Find {
-  return async ({ root, names }) => {
-    const path = await resolve(join(root, ...names))
-    if (roots.locate(namesOf(path)) === undefined) throw new PathProblem('OUTSIDE')
-    await refuseOwn(path, own)
+export function resolveByRealpath(roots: Roots, protectedFiles: ProtectedFiles): Resolve {
+  return async ({ root, segments }) => {
+    const path = await resolve(join(root, ...segments))
+    if (roots.locate(segmentsOf(path)) === undefined) throw new PathError('OUTSIDE')
+    await refuseProtected(path, protectedFiles)
     const stat = await look(path)
     if (stat?.isDirectory() === true)
-      return { directory: new RealDirectory(path, roots, stat), name: undefined, stat: undefined }
+      return {
+        directory: new RealpathDirectory(path, roots, stat),
+        name: undefined,
+        stat: undefined,
+      }
     const directory = dirname(path)
     return {
-      directory: new RealDirectory(directory, roots, await lstat(directory)),
+      directory: new RealpathDirectory(directory, roots, await lstat(directory)),
       name: basename(path),
       stat,
     }
   }
 }
 
-/** Throws where the path, or a directory on the way, is a file of the server itself. */
-async function refuseOwn(path: string, own: OwnFiles): Promise<void> {
+/** Throws if the path, or a directory in it, is a file of the server itself. */
+async function refuseProtected(path: string, protectedFiles: ProtectedFiles): Promise<void> {
   for (let at = path; dirname(at) !== at; at = dirname(at))
-    if (await own.has(basename(at), () => lstat(dirname(at)))) throw new PathProblem('OWN_FILE')
+    if (await protectedFiles.has(basename(at), () => lstat(dirname(at))))
+      throw new PathError('PROTECTED_FILE')
 }
 
-/** The path without links. Its last part may be missing; a link that leads nowhere is as if it were not to be had. */
+/** The real path. The last segment need not exist; a dangling symbolic link is an error. */
 async function resolve(path: string): Promise<string> {
   try {
     return await realpath(path)

@@ -3,11 +3,11 @@ import { stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 
 /**
- * Files of the server itself, such as the one that keeps registered tools: its
- * tools must not touch them. With `tools.json` these are also all names that
- * begin with `tools.json.`, such as that of its lock.
+ * Files of the server itself, such as the one with the registered tools, which
+ * the file tools must not access. `tools.json` also protects every name that
+ * starts with `tools.json.`, such as its lock file.
  */
-export class OwnFiles {
+export class ProtectedFiles {
   readonly #files: readonly {
     readonly path: string
     readonly directory: string
@@ -22,17 +22,17 @@ export class OwnFiles {
     }))
   }
 
-  /** Whether an entry of a directory is one of them, or would be. */
+  /** Whether a directory entry is a protected file, or would be if it existed. */
   async has(name: string, directory: () => Promise<Stats>): Promise<boolean> {
-    const given = folded(name)
-    for (const own of this.#files) {
-      const named = given === own.name || given.startsWith(`${own.name}.`)
-      if (named && isSame(await directory(), await look(own.directory))) return true
+    const entry = folded(name)
+    for (const file of this.#files) {
+      const named = entry === file.name || entry.startsWith(`${file.name}.`)
+      if (named && isSame(await directory(), await look(file.directory))) return true
     }
     return false
   }
 
-  /** Whether a file that was opened is one of them, under whatever name: a hard link is another name of the same file. */
+  /** Whether an opened file is a protected one, under any name: it may be a hard link. */
   async includes(opened: Stats): Promise<boolean> {
     for (const { path } of this.#files)
       if (isSame(opened, await look(path)) || isSame(opened, await look(`${path}.lock`)))
@@ -41,7 +41,7 @@ export class OwnFiles {
   }
 }
 
-/** A name as the least particular file system compares it: without case, invisible characters, and what Windows ignores at its end. */
+/** Normalizes a name as the most tolerant file system compares it: without case, invisible characters, and the trailing characters that Windows ignores. */
 function folded(name: string): string {
   const plain = name
     .normalize('NFKC')

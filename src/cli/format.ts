@@ -1,18 +1,18 @@
 import { isObject } from '../jsonrpc/message.js'
 import type { ContentBlock, ResourceContents } from '../protocol/model.js'
 
-/** The beginning of a text, and how long it is, where that is longer than `most` characters. */
-export function cut(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most)}… (${text.length} characters)`
+/** Truncates a text to `max` characters and appends its length. */
+export function shorten(text: string, max: number): string {
+  return text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters)`
 }
 
-/** Content blocks in words: text as it is, the rest by what it is. */
+/** Content blocks as text; blocks other than text are summarized. */
 export function contentText(content: readonly ContentBlock[]): string {
   return content.map((block) => blockText(block)).join('\n')
 }
 
 function blockText(block: ContentBlock): string {
-  if (!isObject(block)) return JSON.stringify(block) // the server's word, and no good one
+  if (!isObject(block)) return JSON.stringify(block) // an invalid block
   switch (block.type) {
     case 'text':
       return String(block.text)
@@ -41,7 +41,7 @@ function sizeOf(base64: unknown): number {
   return Buffer.byteLength(String(base64), 'base64')
 }
 
-/** A JSON Schema in few words: `string`, `"a" | "b"`, `number[]`. */
+/** A short form of a JSON Schema: `string`, `"a" | "b"`, `number[]`. */
 export function schemaText(schema: unknown): string {
   if (!isObject(schema)) return 'any'
   const { const: constant, enum: values, type, items, anyOf, oneOf, $ref: ref } = schema
