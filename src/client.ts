@@ -1,7 +1,8 @@
 import type { Target } from './client/target.js'
 import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
 import { checkNames } from './schema/names.js'
-import { type Server, checkServer } from './server/server.js'
+import { checkServer } from './server/context.js'
+import type { Server } from './server/server.js'
 import { ServerSession } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
 import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
@@ -34,14 +35,14 @@ const MEMORY = { principal: true } as const satisfies Record<keyof MemoryOptions
 
 /** A server of this same process. */
 export function memory(server: Server, options: MemoryOptions = {}): Target {
-  checkServer(server)
+  const internal = checkServer(server)
   checkNames('memory', options, MEMORY)
   const { principal } = options
   if (principal !== undefined) checkPrincipal('memory: "principal" must be', principal)
   return {
     open() {
       const [client, other] = memoryChannels(principal)
-      void new ServerSession(server, other)
+      void new ServerSession(internal, other)
       return client
     },
   }

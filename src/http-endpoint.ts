@@ -5,7 +5,8 @@ import type { LogEntry } from './jsonrpc/log-entry.js'
 import { readRequestMeta } from './protocol/revisions/request-meta.js'
 import { checkNames } from './schema/names.js'
 import { isVisibleTo } from './server/features/definition.js'
-import { type Server, checkServer } from './server/server.js'
+import { checkServer } from './server/context.js'
+import type { Server } from './server/server.js'
 import { callerOf } from './server/caller-context.js'
 import { ServerSession } from './server/session.js'
 import { MemoryEventStore, type EventStore } from './stores/event-store.js'
@@ -107,11 +108,11 @@ export const UNREAD = 256 * 1024 * 1024
 
 /** The endpoint of a server, as its options say. */
 export function endpointOf(
-  server: Server,
+  defined: Server,
   options: HttpOptions,
   place: { path?: string; addresses?: boolean },
 ): Endpoint {
-  checkServer(server)
+  const server = checkServer(defined)
   const {
     hosts,
     origins,
@@ -175,6 +176,7 @@ export function endpointOf(
         watch === undefined ? channel : tap(channel, watch, tapFailed),
         settings,
       ),
+    methodFacts: (method) => server.methods.get(method),
     headerParameters: (name, { params }, principal) => {
       const tool = server.tools.get(name)
       if (tool === undefined || tool.headers.length === 0) return []

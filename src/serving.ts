@@ -2,7 +2,8 @@ import type { Framing } from './framing/detect.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
 import { ignore } from './jsonrpc/hook.js'
 import type { LogEntry } from './jsonrpc/log-entry.js'
-import { type Server, checkServer } from './server/server.js'
+import { checkServer } from './server/context.js'
+import type { Server } from './server/server.js'
 import { ServerSession } from './server/session.js'
 import { type ProcessLogLevel, type LogStream, logTo } from './transports/stdio-log.js'
 import { type Input, type Output, StreamChannel } from './transports/streams.js'
@@ -50,14 +51,14 @@ export class Serving {
   })
 
   constructor(server: Server, options: ServingOptions) {
-    checkServer(server)
+    const internal = checkServer(server)
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
     checkOptions(options)
     this.#channel = new StreamChannel(options)
     const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
     const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
     this.#session = new ServerSession(
-      server,
+      internal,
       watch === undefined ? this.#channel : tap(this.#channel, watch, tapFailed),
       {
         report,

@@ -93,11 +93,13 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
     ...registered.definitions,
   ]
   for (const { name } of all) builtIn.add(name)
+  const descriptionOf = (tool: string) =>
+    all.find(({ name }) => name === tool)?.description ?? registered.descriptionOf(tool)
   const server = createServer({
     name: 'ccmcp',
     version: VERSION,
     tools: chosen(all, options),
-    resources: about(() => server, journal, readOnly),
+    resources: about(() => server, descriptionOf, journal, readOnly),
     prompts,
     logLevel,
     onInitialized: ({ log }) => log.info('Server initialized', LOGGER),
@@ -129,7 +131,12 @@ function chosen(
 }
 
 /** What the server tells about itself. */
-function about(server: () => Server, journal: Journal, readOnly: boolean): Resource[] {
+function about(
+  server: () => Server,
+  descriptionOf: (tool: string) => string | undefined,
+  journal: Journal,
+  readOnly: boolean,
+): Resource[] {
   return [
     resource({
       uri: 'config://server',
@@ -151,11 +158,8 @@ function about(server: () => Server, journal: Journal, readOnly: boolean): Resou
       description: 'All tools and what they are for',
       mimeType: 'text/plain',
       read: () =>
-        [...server().tools.values()]
-          .map(
-            ({ listing: { name, description = '' } }) =>
-              `${name}: ${description.replaceAll(/\s+/g, ' ')}`,
-          )
+        [...server().tools.keys()]
+          .map((name) => `${name}: ${(descriptionOf(name) ?? '').replaceAll(/\s+/g, ' ')}`)
           .join('\n'),
     }),
   ]

@@ -93,6 +93,10 @@ export class RegisteredTools {
     server.use(this.#inOrder)
   }
 
+  descriptionOf(name: string): string | undefined {
+    return this.#tools.get(name)?.description
+  }
+
   /** A call of a tool that is being registered or removed waits for that; all others go on meanwhile. */
   readonly #inOrder: Middleware = ({ method, params }, next) => {
     const name = method === 'tools/call' ? params['name'] : undefined

@@ -12,7 +12,7 @@ import {
 import { projectCapabilities, projectImplementation } from '../protocol/revisions/project.js'
 import type { Caller } from './call.js'
 import { completes } from './features/completion.js'
-import type { Server } from './server.js'
+import type { InternalServer } from './context.js'
 
 export interface Opened {
   revision: Revision
@@ -21,7 +21,11 @@ export interface Opened {
 }
 
 /** Answers `initialize`: picks the revision and says what the server offers. */
-export function open(server: Server, params: Params, principal: Principal | undefined): Opened {
+export function open(
+  server: InternalServer,
+  params: Params,
+  principal: Principal | undefined,
+): Opened {
   const { protocolVersion, capabilities, clientInfo: info } = clientFacts(params)
   const { revision, answer } = negotiate(server, protocolVersion)
   const result: Record<string, unknown> = {
@@ -35,7 +39,7 @@ export function open(server: Server, params: Params, principal: Principal | unde
 
 /** https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation */
 function negotiate(
-  { unsupportedRevision }: Server,
+  { unsupportedRevision }: InternalServer,
   proposed: string,
 ): { revision: Revision; answer: string } {
   const revision = handshakeRevisions.find(({ id }) => id === proposed)
@@ -58,7 +62,7 @@ function negotiate(
 }
 
 /** Answers `server/discover`. Only revisions that a request may name for itself are listed. */
-export function discover(server: Server): object {
+export function discover(server: InternalServer): object {
   const result: Record<string, unknown> = {
     supportedVersions: statelessRevisions.map(({ id }) => id),
     capabilities: capabilitiesOf(server),
@@ -67,13 +71,28 @@ export function discover(server: Server): object {
   return result
 }
 
-/** Capabilities follow from what is defined. */
-function capabilitiesOf(server: Server): object {
-  const { tools, resources, prompts } = server
-  const capabilities: Record<string, object> = { logging: {} }
-  if (tools.offered) capabilities['tools'] = { listChanged: true }
-  if (resources.offered) capabilities['resources'] = { subscribe: true, listChanged: true }
-  if (prompts.offered) capabilities['prompts'] = { listChanged: true }
-  if (completes(server)) capabilities['completions'] = {}
-  return capabilities
+const CAPABILITIES: Readonly<Record<string, object>> = {
+  logging: {},
+  tools: { listChanged: true },
+  resources: { subscribe: true, listChanged: true },
+  prompts: { listChanged: true },
+  completions: {},
+}
+
+/** Whether a server has a capability, which follows from what is defined. */
+export function offers(server: InternalServer, capability: string | undefined): boolean {
+  switch (capability) {
+    case 'tools':
+    case 'resources':
+    case 'prompts':
+      return server[capability].offered
+    case 'completions':
+      return completes(server)
+    default:
+      return true
+  }
+}
+
+function capabilitiesOf(server: InternalServer): object {
+  return Object.fromEntries(Object.entries(CAPABILITIES).filter(([name]) => offers(server, name)))
 }

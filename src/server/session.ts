@@ -35,7 +35,7 @@ import { through } from './middleware.js'
 import { open } from './opening.js'
 import { reference } from './reference.js'
 import type { LogMessage } from './registry.js'
-import type { Server } from './server.js'
+import type { InternalServer } from './context.js'
 import { askContextOf } from './ask-context.js'
 import { Subscriptions } from './subscriptions.js'
 
@@ -68,7 +68,7 @@ export class ServerSession implements PeerOptions {
   readonly report: (report: LogEntry) => void
   readonly maxDepth?: number
   readonly reference?: () => string
-  readonly #server: Server
+  readonly #server: InternalServer
   readonly #remote: boolean
   readonly #peer: Peer
   readonly #ended: (error?: Error) => void
@@ -92,7 +92,7 @@ export class ServerSession implements PeerOptions {
   #deaf: (() => void) | undefined
 
   constructor(
-    server: Server,
+    server: InternalServer,
     channel: Channel,
     { report = unheard, closed = unheard, maxDepth, remote = false }: ServerSessionOptions = {},
   ) {
@@ -108,7 +108,7 @@ export class ServerSession implements PeerOptions {
 
   /** Hosts end a server that does not answer this, however busy it is. */
   urgent({ method }: Request): boolean {
-    return method === 'ping'
+    return this.#server.methods.get(method)?.urgent === true
   }
 
   cancelled(requestId: Id, reason: string, _method: string, send: Send): void {
@@ -180,7 +180,7 @@ export class ServerSession implements PeerOptions {
       connection,
       call: this.#served(call, connection),
       incoming: call,
-      watching: this.#watch,
+      subscriptions: this.#watch,
       setLogLevel: this.#setLogLevel,
       report: this.report,
       remote: this.#remote,

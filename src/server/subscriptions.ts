@@ -11,8 +11,7 @@ import {
   sendNotification,
 } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
-import type { Change } from './registry.js'
-import type { Server } from './server.js'
+import type { Change, ChangeEmitter } from './registry.js'
 import { normalizeUri } from './uri.js'
 
 type List = 'tools' | 'resources' | 'prompts'
@@ -58,6 +57,11 @@ class WatchedUris {
   }
 }
 
+/** What is used of a server. */
+type ChangeSource = { readonly changes: ChangeEmitter } & Readonly<
+  Record<List, { readonly offered: boolean }>
+>
+
 /** What one client wants to be told. */
 interface Filter {
   lists: ReadonlySet<List>
@@ -91,7 +95,7 @@ const MAX_STREAMS = 100
 
 /** Tells one client about changes of the server, as its revision does it. What changes several times in a turn is told once. */
 export class Subscriptions {
-  readonly #server: Server
+  readonly #server: ChangeSource
   readonly #send: Send
   readonly #congested: () => boolean
   /** The bytes that may be kept for the client. */
@@ -106,7 +110,7 @@ export class Subscriptions {
   #lists = new Set<List>()
   #uris = new Set<string>()
 
-  constructor(server: Server, send: Send, congested: () => boolean, retained: Budget) {
+  constructor(server: ChangeSource, send: Send, congested: () => boolean, retained: Budget) {
     this.#server = server
     this.#send = send
     this.#congested = congested
@@ -291,7 +295,7 @@ export class Subscriptions {
 /** What of it can be honoured: nothing of a kind that the server does not have. */
 function filterOf(
   notifications: Params,
-  server: Server,
+  server: ChangeSource,
 ): { lists: ReadonlySet<List>; uris: ReadonlySet<string> } {
   const { resourceSubscriptions: uris = [] } = notifications
   if (

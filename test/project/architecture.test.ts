@@ -25,6 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'protocol/revisions',
     'protocol/errors.ts',
     'protocol/meta.ts',
+    'protocol/methods.ts',
     'stores',
     'auth',
   ],

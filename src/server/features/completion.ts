@@ -2,16 +2,15 @@ import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { truncate, truncateJson } from '../../jsonrpc/truncate.js'
 import type { CompleteResult } from '../../protocol/model.js'
-import type { Context } from '../context.js'
+import type { Context, InternalServer } from '../context.js'
 import type { Complete } from '../define.js'
-import type { Server } from '../server.js'
 import { checkScopes, isVisibleTo } from './definition.js'
 
 /** The most values that one answer may have. */
 const MAX_VALUES = 100
 
 /** Whether anything can be completed here. */
-export function completes(server: Server): boolean {
+export function completes(server: InternalServer): boolean {
   for (const { definition } of server.prompts.values()) {
     if (
       Object.values(definition.arguments ?? {}).some(

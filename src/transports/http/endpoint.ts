@@ -234,7 +234,8 @@ export class Endpoint {
     let checked: void | Promise<void>
     try {
       checkRequestMeta(message, version)
-      checked = checkRoutingHeaders(visit, message, (tool) =>
+      const facts = this.#options.methodFacts(message.method)
+      checked = checkRoutingHeaders(visit, message, facts, (tool) =>
         this.#options.headerParameters(tool, message, principal),
       )
     } catch (error) {
@@ -258,6 +259,7 @@ export class Endpoint {
       challenge: this.#challenge,
       ended: this.#ended,
       budgets: this.#options.budgets,
+      stream: this.#options.methodFacts(message.method)?.stream === true,
     })
     if (described.serve(message, this.#options.open)) this.#described.add(described)
   }
