@@ -177,10 +177,10 @@ export function endpointOf(
         settings,
       ),
     methodFacts: (method) => server.methods.get(method),
-    headerParameters: (name, { params }, principal) => {
+    headerParameters: (name, request, principal) => {
       const tool = server.tools.get(name)
       if (tool === undefined || tool.headers.length === 0) return []
-      const description = readRequestMeta(params)
+      const description = readRequestMeta(request)
       if (description === undefined) return []
       // Of a tool that the caller cannot see, it is told nothing.
       return andThen(isVisibleTo(tool.definition, callerOf(description, principal)), (seen) =>

@@ -317,7 +317,7 @@ const notRequests: Record<string, Case> = {
   'an escaped key': ['{"jsonrpc":"2.0","\\u0069d":1,"method":"ping"}', pong(1)],
   'a second initialize': [
     initialize('2025-06-18')[0] ?? '',
-    refuse('this connection is initialized already', 'init'),
+    refuse('already initialized', 'init'),
   ],
 }
 
@@ -700,7 +700,7 @@ describe('batches in 2025-03-26', () => {
       {
         jsonrpc: '2.0',
         id: 'init',
-        error: { code: -32600, message: 'Invalid Request: this connection is initialized already' },
+        error: { code: -32600, message: 'Invalid Request: already initialized' },
       },
     ]))
 })
