@@ -1,5 +1,6 @@
 import type { Target } from './client/target.js'
 import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
+import { ignore } from './jsonrpc/hook.js'
 import { checkNames } from './schema/names.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
@@ -42,7 +43,8 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   return {
     open() {
       const [client, other] = memoryChannels(principal)
-      void new ServerSession(internal, other)
+      const release = internal.extensions?.use(internal)
+      void new ServerSession(internal, other, { closed: () => void release?.(ignore) })
       return client
     },
   }

@@ -165,7 +165,9 @@ export function endpointOf(
   const report: (report: LogEntry) => void = log === undefined ? () => {} : logTo(log, logLevel)
   const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
+  const release = server.extensions?.use(server)
   return new Endpoint({
+    closed: () => release?.(report),
     ...place,
     hosts,
     origins,

@@ -4,6 +4,7 @@ import { ignore } from './jsonrpc/hook.js'
 import type { LogEntry } from './jsonrpc/log-entry.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
+import type { Extensions } from './server/extensions.js'
 import { ServerSession } from './server/session.js'
 import { type ProcessLogLevel, type LogStream, logTo } from './transports/stdio-log.js'
 import { type Input, type Output, StreamChannel } from './transports/streams.js'
@@ -41,6 +42,8 @@ export class Serving {
   readonly #session: ServerSession
   #stopped: ReturnType<typeof setTimeout> | undefined
   #broken: Error | undefined
+  readonly #release: ReturnType<Extensions['use']> | undefined
+  readonly #report: (report: LogEntry) => void
   #end: () => void = () => {}
   readonly #ended = new Promise<void>((resolve) => {
     this.#end = resolve
@@ -54,8 +57,10 @@ export class Serving {
     const internal = checkServer(server)
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
     checkOptions(options)
+    this.#release = internal.extensions?.use(internal)
     this.#channel = new StreamChannel(options)
     const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
+    this.#report = report
     const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
     this.#session = new ServerSession(
       internal,
@@ -95,6 +100,7 @@ export class Serving {
     await this.#session.drain(DRAIN_AFTER_END)
     // What was written must leave, however slowly it is read; only being stopped cuts it off.
     await Promise.race([this.#session.close(), this.#cut])
+    await this.#release?.(this.#report)
     clearTimeout(this.#stopped)
     if (this.#broken !== undefined) throw this.#broken
   }

@@ -7,6 +7,7 @@ import type { Revision } from '../protocol/revisions/index.js'
 import type { StateOptions } from './ask.js'
 import type { Caller, Connection, ServedCall } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
+import type { Extension, Extensions } from './extensions.js'
 import type { Overflow } from './features/overflow.js'
 import type { ServedPrompt } from './features/served-prompt.js'
 import type { ServedResource } from './features/served-resource.js'
@@ -26,7 +27,10 @@ export interface Handler {
 }
 
 /** A row of a server's method table: the facts of a method, and its handler. */
-export interface ServedMethod extends MethodFacts, Handler {}
+export interface ServedMethod extends MethodFacts, Handler {
+  /** The extension that it belongs to. */
+  readonly extension?: Extension
+}
 
 /** A server as the rest of the code sees it; `createServer` makes it, `checkServer` gets it. */
 export interface InternalServer extends Server {
@@ -35,6 +39,8 @@ export interface InternalServer extends Server {
   readonly prompts: Registry<Prompt, ServedPrompt>
   /** The methods that it serves. */
   readonly methods: ReadonlyMap<string, ServedMethod>
+  /** Undefined where there are none. */
+  readonly extensions: Extensions | undefined
   readonly middleware: readonly Middleware[]
   /** The caching hint of lists. */
   listCache(): CacheHint

@@ -13,6 +13,7 @@ import type { Call, Caller } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
 import type { InternalServer, ServedMethod } from './context.js'
 import { HANDLERS } from './dispatch.js'
+import type { Extension } from './extensions.js'
 import { UNCACHED, checkFacts, hintOf } from './features/definition.js'
 import { Overflow } from './features/overflow.js'
 import { preparePrompt } from './features/served-prompt.js'
@@ -46,6 +47,8 @@ export interface ServerOptions {
   resources?: readonly Resource[]
   /** What people can choose to say, as `prompt(…)` makes it. */
   prompts?: readonly Prompt[]
+  /** Extensions of the protocol, as `extension(…)` of `ccmcp/extensions` makes them (default: none). */
+  extensions?: readonly Extension[]
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown
   /**
@@ -80,6 +83,7 @@ const OPTIONS = {
   tools: true,
   resources: true,
   prompts: true,
+  extensions: true,
   handle: true,
   onInitialized: true,
   cache: true,
@@ -110,6 +114,7 @@ export function createServer(options: ServerOptions): Server {
     tools = [],
     resources = [],
     prompts = [],
+    extensions: added = [],
     handle,
     onInitialized,
     state = {},
@@ -133,7 +138,7 @@ export function createServer(options: ServerOptions): Server {
         `createServer: "${option}" must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}`,
       )
   }
-  for (const [option, value] of Object.entries({ tools, resources, prompts }))
+  for (const [option, value] of Object.entries({ tools, resources, prompts, extensions: added }))
     if (!Array.isArray(value)) throw new TypeError(`createServer: "${option}" must be an array`)
   if (!(Number.isInteger(pageSize) && pageSize > 0))
     throw new TypeError('createServer: "pageSize" must be a whole number above 0')
@@ -141,6 +146,7 @@ export function createServer(options: ServerOptions): Server {
     options.cache ?? UNCACHED,
     (problem) => new TypeError(`createServer: ${problem}`),
   )
+  const extensions = added[0]?.compose(added, METHODS.keys())
   const changes = new ChangeEmitter()
   const overflow = new Overflow()
   const middleware: Middleware[] = []
@@ -153,7 +159,7 @@ export function createServer(options: ServerOptions): Server {
       'Tool',
       (each) => each?.name,
       (each) => {
-        const served = prepareTool(each, handle)
+        const served = prepareTool(each, handle, extensions?.toolFields)
         if (each.maxResult !== undefined && !server.resources.has(overflow.resource.uri))
           server.resources.add(overflow.resource)
         return served
@@ -170,7 +176,8 @@ export function createServer(options: ServerOptions): Server {
     prompts: new Registry('Prompt', (each) => each?.name, preparePrompt, changed('prompts')),
     use: (each) => void middleware.push(each),
     middleware,
-    methods: methodTable(),
+    methods: methodTable(extensions),
+    extensions,
     listCache: () =>
       cache.cacheScope === 'public' && isPersonal(server)
         ? { ...cache, cacheScope: 'private' }
@@ -199,9 +206,16 @@ export function createServer(options: ServerOptions): Server {
 }
 
 /** The facts of each method beside its handler. */
-function methodTable(): ReadonlyMap<string, ServedMethod> {
+function methodTable(extensions: Iterable<Extension> = []): ReadonlyMap<string, ServedMethod> {
   const table = new Map<string, ServedMethod>()
   for (const [name, handler] of HANDLERS) table.set(name, { ...METHODS.get(name), ...handler })
+  for (const extension of extensions)
+    for (const [name, method] of Object.entries(extension.methods ?? {}))
+      table.set(name, {
+        ...method,
+        extension,
+        serve: ({ call }, params) => method.serve(params, call),
+      })
   return table
 }
 
@@ -211,7 +225,8 @@ function uriKey(uri: string): string {
 }
 
 /** Whether what is listed may depend on the caller. */
-function isPersonal({ tools, resources, prompts }: InternalServer): boolean {
+function isPersonal({ tools, resources, prompts, extensions }: InternalServer): boolean {
+  if (extensions?.personal === true) return true
   for (const { definition } of [...tools.values(), ...resources.values(), ...prompts.values()])
     if (definition.visible !== undefined || 'list' in definition) return true
   return false

@@ -24,6 +24,7 @@ import {
   projectTool,
 } from '../protocol/revisions/project.js'
 import type { Context, Handler, ServedMethod } from './context.js'
+import type { OpenedStream } from './extensions.js'
 import { complete } from './features/completion.js'
 import { UNCACHED } from './features/definition.js'
 import { page } from './features/listing.js'
@@ -57,7 +58,7 @@ function list<Item>(
 
 /** The methods that are served. `initialize` is not among them: the session serves it. */
 export const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['server/discover', { serve: ({ server }) => discover(server) }],
+  ['server/discover', { serve: ({ server, connection }) => discover(server, connection.revision) }],
   ['ping', { serve: () => ({}) }],
   ['tools/list', list<ToolListing>('tools/list', 'tools', allTools, projectTool)],
   [
@@ -99,13 +100,7 @@ export const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ],
   ['completion/complete', { serve: complete }],
   ['logging/setLevel', { serve: setLevel }],
-  [
-    'subscriptions/listen',
-    {
-      serve: (context, params) =>
-        context.subscriptions().listen(context.incoming, params, (uri) => mayWatch(context, uri)),
-    },
-  ],
+  ['subscriptions/listen', { serve: listen }],
 ])
 
 function uriOf({ uri }: Params): string {
@@ -127,6 +122,14 @@ function unsubscribe({ subscriptions }: Context, params: Params): object {
   return {}
 }
 
+function listen(context: Context, params: Params): Promise<object> {
+  const { server, incoming, call, connection } = context
+  const begin = (streams: readonly OpenedStream[]) =>
+    context.subscriptions().listen(incoming, params, (uri) => mayWatch(context, uri), streams)
+  if (server.extensions === undefined) return begin([])
+  return server.extensions.listen(params['notifications'], call, connection).then(begin)
+}
+
 function setLevel({ setLogLevel }: Context, { level }: Params): object {
   if (!isLogLevel(level))
     throw new RpcError(
@@ -143,12 +146,15 @@ export function dispatch(name: string, context: Context): unknown {
   const method = server.methods.get(name)
   if (method === undefined || !offers(server, method.capability)) return undefined
   const { revision } = context.connection
+  if (method.extension !== undefined)
+    server.extensions?.requireDeclared(method.extension, context.connection)
   const finish = (result: object) => {
     if (context.call.suspended) {
       const message = `${name} went on although it had asked: let Suspended pass, nobody hears what is returned then`
       context.report({ level: 'warning', message, id: context.call.id })
     }
-    const projected = method.project?.(revision, result) ?? result
+    const extended = server.extensions?.owns(result, context.connection) === true
+    const projected = extended ? result : (method.project?.(revision, result) ?? result)
     return describeResult(revision, projected, server.info, hint(method, context, retried))
   }
   // Not held here: a call that lasts may let go of them.

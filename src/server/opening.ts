@@ -30,7 +30,7 @@ export function open(
   const { revision, answer } = negotiate(server, protocolVersion)
   const result: Record<string, unknown> = {
     protocolVersion: answer,
-    capabilities: projectCapabilities(revision, capabilitiesOf(server)),
+    capabilities: capabilitiesOf(server, revision),
     serverInfo: projectImplementation(revision, server.info),
   }
   if (server.instructions !== undefined) result['instructions'] = server.instructions
@@ -62,10 +62,10 @@ function negotiate(
 }
 
 /** Answers `server/discover`. Only revisions that a request may name for itself are listed. */
-export function discover(server: InternalServer): object {
+export function discover(server: InternalServer, revision: Revision): object {
   const result: Record<string, unknown> = {
     supportedVersions: statelessRevisions.map(({ id }) => id),
-    capabilities: capabilitiesOf(server),
+    capabilities: capabilitiesOf(server, revision),
   }
   if (server.instructions !== undefined) result['instructions'] = server.instructions
   return result
@@ -93,6 +93,8 @@ export function offers(server: InternalServer, capability: string | undefined): 
   }
 }
 
-function capabilitiesOf(server: InternalServer): object {
-  return Object.fromEntries(Object.entries(CAPABILITIES).filter(([name]) => offers(server, name)))
+function capabilitiesOf(server: InternalServer, revision: Revision): object {
+  const offered = Object.entries(CAPABILITIES).filter(([name]) => offers(server, name))
+  const core = projectCapabilities(revision, Object.fromEntries(offered))
+  return { ...core, ...server.extensions?.capabilities(revision) }
 }

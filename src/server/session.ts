@@ -49,8 +49,6 @@ export interface ServerSessionOptions {
   remote?: boolean
 }
 
-const has = ({ methods }: Revision, method: string) => methods.clientRequests.includes(method)
-
 /**
  * One client's session. The revision of each request is decided here: by the
  * request itself where it is stateless, otherwise once, by `initialize`. Both
@@ -151,9 +149,16 @@ export class ServerSession implements PeerOptions {
     return this.#serve(call, this.#withPrincipal(connection, call.principal))
   }
 
+  #has(revision: Revision, method: string): boolean {
+    const { methods, extensions } = this.#server
+    const extension = methods.get(method)?.extension
+    if (extension !== undefined) return extensions?.exists(extension, revision) === true
+    return revision.methods.clientRequests.includes(method)
+  }
+
   #serve(call: Incoming, connection: Connection): unknown {
     const { method } = call.request
-    if (!has(connection.revision, method)) throw unknown(method)
+    if (!this.#has(connection.revision, method)) throw unknown(method)
     const context = {
       server: this.#server,
       connection,
@@ -204,12 +209,12 @@ export class ServerSession implements PeerOptions {
     if (method === 'initialize')
       return this.#handshake.initialize(call, (connection) => this.#served(call, connection))
     if (method === 'ping') return {}
-    if (handshakeRevisions.some((revision) => has(revision, method)))
+    if (handshakeRevisions.some((revision) => this.#has(revision, method)))
       throw new RpcError(
         NOT_INITIALIZED,
         `Server not initialized: send "initialize" before "${method}"`,
       )
-    throw statelessRevisions.some((revision) => has(revision, method))
+    throw statelessRevisions.some((revision) => this.#has(revision, method))
       ? missingRequestMeta(method)
       : unknown(method)
   }

@@ -11,6 +11,7 @@ import {
   sendNotification,
 } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
+import type { OpenedStream } from './extensions.js'
 import type { Change, ChangeEmitter } from './registry.js'
 import { normalizeUri } from './uri.js'
 
@@ -73,6 +74,7 @@ interface Stream {
   filter: Filter
   /** What its filter takes. */
   bytes: number
+  extended: readonly OpenedStream[]
   end(result: object): void
 }
 
@@ -151,6 +153,7 @@ export class Subscriptions {
     call: Incoming,
     { notifications }: Params,
     mayWatch: (uri: string) => boolean | Promise<boolean>,
+    streams: readonly OpenedStream[] = [],
   ): Promise<object> {
     if (!isObject(notifications))
       throw new RpcError(
@@ -175,6 +178,7 @@ export class Subscriptions {
         call,
         asked,
         uris.filter((_, index) => known[index]),
+        streams,
       )
     return may.every((each) => typeof each === 'boolean')
       ? begin(may)
@@ -185,6 +189,7 @@ export class Subscriptions {
     call: Incoming,
     asked: ReturnType<typeof filterOf>,
     uris: readonly string[],
+    extended: readonly OpenedStream[],
   ): Promise<object> {
     // It may have been cancelled while that was found out.
     if (!call.open) return Promise.resolve({})
@@ -196,14 +201,20 @@ export class Subscriptions {
     if (asked.uris.size > 0) agreed['resourceSubscriptions'] = [...asked.uris]
     let bytes = 0
     for (const uri of uris) bytes += bytesOf(uri)
+    for (const [field, { acknowledged }] of extended) {
+      agreed[field] = acknowledged
+      bytes += SUBSCRIPTION + 2 * JSON.stringify(acknowledged).length
+    }
     if (!this.#retained.take(bytes)) throw tooMuch()
     call.forgetParams()
     this.#watch()
     sendTagged(call, 'notifications/subscriptions/acknowledged', { notifications: agreed })
     const ended = new Promise<object>((resolve) => {
-      const stream: Stream = { call, filter, bytes, end: resolve }
+      const stream: Stream = { call, filter, bytes, extended, end: resolve }
       this.#streams.add(stream)
       call.signal.addEventListener('abort', () => this.#remove(stream))
+      for (const [, each] of extended)
+        each.start((method, params) => sendTagged(call, method, params))
     })
     return call.parked(ended)
   }
@@ -219,7 +230,9 @@ export class Subscriptions {
   }
 
   #remove(stream: Stream): void {
-    if (this.#streams.delete(stream)) this.#retained.give(stream.bytes)
+    if (!this.#streams.delete(stream)) return
+    this.#retained.give(stream.bytes)
+    for (const [, each] of stream.extended) each.stop()
   }
 
   /**

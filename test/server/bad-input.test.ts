@@ -315,10 +315,7 @@ const notRequests: Record<string, Case> = {
   'a duplicate key: the last counts': ['{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', pong(2)],
   'white space everywhere': [' \t{ "jsonrpc" : "2.0" , "id" : 1 , "method" : "ping" } \r', pong(1)],
   'an escaped key': ['{"jsonrpc":"2.0","\\u0069d":1,"method":"ping"}', pong(1)],
-  'a second initialize': [
-    initialize('2025-06-18')[0] ?? '',
-    refuse('already initialized', 'init'),
-  ],
+  'a second initialize': [initialize('2025-06-18')[0] ?? '', refuse('already initialized', 'init')],
 }
 
 const ids: Record<string, Case> = {

@@ -14,8 +14,13 @@ import { VALUE_HINT, isResultShaped, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
 export function allTools({ server, connection }: Context): ToolListing[] | Promise<ToolListing[]> {
+  const { extensions } = server
   return andThen(allSeenBy(server.tools.values(), connection.caller), (seen) =>
-    seen.map(({ listing }) => listing),
+    extensions === undefined
+      ? seen.map(({ listing }) => listing)
+      : seen.flatMap(
+          ({ listing, definition }) => extensions.list(listing, definition, connection) ?? [],
+        ),
   )
 }
 
@@ -48,8 +53,20 @@ function callSeen(
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   return andThen<Outcome, CallToolResult>(tool.input.check(input), (outcome) =>
     outcome.issues === undefined
-      ? run(tool, outcome.value, context)
+      ? runWrapped(tool, outcome.value, context)
       : refuse(tool, outcome.issues, context),
+  )
+}
+
+function runWrapped(
+  tool: ServedTool,
+  input: unknown,
+  context: Context,
+): CallToolResult | Promise<CallToolResult> {
+  const { server, call, connection } = context
+  if (server.extensions === undefined) return run(tool, input, context)
+  return server.extensions.call({ tool: tool.definition, input, call, connection }, () =>
+    run(tool, input, context),
   )
 }
 

@@ -26,6 +26,8 @@ export interface EndpointOptions extends GuardOptions, SessionRouterOptions {
     principal: Principal | undefined,
   ): readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>
   gate?: Authenticator | undefined
+  /** Called when the endpoint is closed. */
+  closed?(): Promise<void> | undefined
   maxDepth?: number | undefined
   /** The longest body, in bytes. */
   maxBody: number
@@ -90,6 +92,7 @@ export class Endpoint {
     this.#closing = true
     const described = [...this.#described].map((each) => each.drain(deadline))
     await Promise.all([...described, this.#handshakes.close(deadline)])
+    await this.#options.closed?.()
   }
 
   /** Refuses, and says so in the log: a client may not show why. */

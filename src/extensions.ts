@@ -1,0 +1,10 @@
+export type { MethodFacts, SessionFact } from './protocol/methods.js'
+export {
+  type Extension,
+  type ExtensionClient,
+  type ExtensionDefinition,
+  type ExtensionMethod,
+  type ExtensionStream,
+  type ToolCall,
+  extension,
+} from './server/extensions.js'
