@@ -1,4 +1,5 @@
 export type { MethodFacts, SessionFact } from './protocol/methods.js'
+export type { CallEnvironment } from './server/call.js'
 export {
   type Extension,
   type ExtensionClient,

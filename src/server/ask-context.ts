@@ -1,7 +1,7 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
 import type { Params } from '../jsonrpc/message.js'
 import type { Binding, AskContext } from './ask.js'
-import type { Connection } from './call.js'
+import type { AskingCall, Connection } from './call.js'
 import type { InternalServer } from './context.js'
 import { findResource } from './features/resources.js'
 
@@ -10,17 +10,13 @@ export function askContextOf(
   server: InternalServer,
   incoming: Incoming,
   connection: Connection,
-  call: {
-    readonly key: string
-    readonly signal: AbortSignal
-    waiting<Value>(promise: Promise<Value>): Promise<Value>
-  },
+  call: AskingCall,
 ): AskContext {
   const { revision, caller } = connection
   return {
     key: call.key,
     incoming,
-    // A call that is taken up is given its time later.
+    // A call that is resumed gets its timeout later.
     get signal() {
       return call.signal
     },

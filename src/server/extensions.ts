@@ -5,7 +5,7 @@ import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
 import type { MethodFacts } from '../protocol/methods.js'
 import type { CallToolResult, ToolListing } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import type { Call, Caller, Connection } from './call.js'
+import type { Call, CallEnvironment, Caller, Connection } from './call.js'
 import type { Tool } from './define.js'
 import type { Result } from './middleware.js'
 import type { Server } from './server.js'
@@ -57,10 +57,10 @@ export interface ExtensionDefinition {
   readonly toolFields?: Readonly<Record<string, (value: unknown) => string | undefined>>
   /** The listing of a tool for a client; undefined leaves it out of the list. Called in every revision. */
   listTool?(listing: ToolListing, tool: Tool, client: ExtensionClient): ToolListing | undefined
-  /** Wraps every `tools/call`, in every revision; `run` runs the tool's handler. */
+  /** Wraps every `tools/call`, in every revision; `run` runs the tool's handler, for this request or elsewhere. */
   callTool?(
     call: ToolCall,
-    run: () => CallToolResult | Promise<CallToolResult>,
+    run: (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>,
   ): Result | CallToolResult | Promise<Result | CallToolResult>
   /** Fields of `subscriptions/listen`; each opens a stream for the value that was sent. */
   readonly listen?: Readonly<
@@ -191,13 +191,15 @@ export class Extensions {
       call,
       connection,
     }: { tool: Tool; input: unknown; call: Call; connection: Connection },
-    run: () => CallToolResult | Promise<CallToolResult>,
+    run: (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>,
   ): CallToolResult | Promise<CallToolResult> {
     return this.#all.reduceRight((next, extension) => {
       if (extension.callTool === undefined) return next
       const client = this.#clientOf(extension, connection)
-      return () =>
-        extension.callTool?.({ ...client, tool, input, call }, next) as unknown as CallToolResult // or another result type
+      return (outer) =>
+        extension.callTool?.({ ...client, tool, input, call }, (environment = outer) =>
+          next(environment),
+        ) as unknown as CallToolResult // or another result type
     }, run)()
   }
 

@@ -29,11 +29,11 @@ import { type Connection, ServedCall } from './call.js'
 import { CallerContext, callerOf } from './caller-context.js'
 import { dispatch } from './dispatch.js'
 import { Handshake } from './handshake.js'
+import { LiveCall } from './live-call.js'
 import { isWanted, sendLog } from './log.js'
 import { reference } from './reference.js'
 import type { LogMessage } from './registry.js'
 import type { InternalServer } from './context.js'
-import { askContextOf } from './ask-context.js'
 import { Subscriptions } from './subscriptions.js'
 
 /** The most messages in one batch. */
@@ -187,9 +187,7 @@ export class ServerSession implements PeerOptions {
   }
 
   #served(call: Incoming, connection: Connection): ServedCall {
-    return new ServedCall(call, connection, (asking) =>
-      askContextOf(this.#server, call, connection, asking),
-    )
+    return new ServedCall(new LiveCall(this.#server, call, connection))
   }
 
   /** A stateless request is served by what its `_meta` says, whatever came before. */
