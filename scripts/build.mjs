@@ -90,7 +90,7 @@ async function bundles() {
       groups: [
         {
           name: 'core',
-          test: /src[\\/](framing[\\/](?!event-stream)|(jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking|extensions)|transports[\\/](?!http|memory|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
+          test: /src[\\/](framing[\\/](?!event-stream)|(jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking|extensions|features[\\/]completion)|transports[\\/](?!http|memory|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
         },
         { name: 'options', test: /src[\\/]cli[\\/](options|command|servers|settings)\.ts/ },
         {

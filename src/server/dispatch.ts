@@ -25,7 +25,6 @@ import {
 } from '../protocol/revisions/project.js'
 import type { Context, Handler, ServedMethod } from './context.js'
 import type { OpenedStream } from './extensions.js'
-import { complete } from './features/completion.js'
 import { UNCACHED } from './features/definition.js'
 import { page } from './features/listing.js'
 import { allPrompts, getPrompt } from './features/prompts.js'
@@ -98,7 +97,16 @@ export const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
       project: (revision, result) => projectPromptResult(revision, result as GetPromptResult),
     },
   ],
-  ['completion/complete', { serve: complete }],
+  [
+    'completion/complete',
+    {
+      // Loaded when it is first needed: few clients complete.
+      async serve(context, params) {
+        const { complete } = await import('./features/completion.js')
+        return complete(context, params)
+      },
+    },
+  ],
   ['logging/setLevel', { serve: setLevel }],
   ['subscriptions/listen', { serve: listen }],
 ])

@@ -11,7 +11,6 @@ import {
 } from '../protocol/revisions/index.js'
 import { projectCapabilities, projectImplementation } from '../protocol/revisions/project.js'
 import type { Caller } from './call.js'
-import { completes } from './features/completion.js'
 import type { InternalServer } from './context.js'
 
 export interface Opened {
@@ -91,6 +90,21 @@ export function offers(server: InternalServer, capability: string | undefined): 
     default:
       return true
   }
+}
+
+/** Whether any argument or variable can be completed. */
+function completes(server: InternalServer): boolean {
+  for (const { definition } of server.prompts.values()) {
+    if (
+      Object.values(definition.arguments ?? {}).some(
+        ({ values, complete }) => values !== undefined || complete !== undefined,
+      )
+    )
+      return true
+  }
+  for (const { definition } of server.resources.values())
+    if (definition.complete !== undefined) return true
+  return false
 }
 
 function capabilitiesOf(server: InternalServer, revision: Revision): object {

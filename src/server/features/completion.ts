@@ -2,27 +2,12 @@ import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { truncate, truncateJson } from '../../jsonrpc/truncate.js'
 import type { CompleteResult } from '../../protocol/model.js'
-import type { Context, InternalServer } from '../context.js'
+import type { Context } from '../context.js'
 import type { Complete } from '../define.js'
 import { checkScopes, isVisibleTo } from './definition.js'
 
 /** The most values that one answer may have. */
 const MAX_VALUES = 100
-
-/** Whether anything can be completed here. */
-export function completes(server: InternalServer): boolean {
-  for (const { definition } of server.prompts.values()) {
-    if (
-      Object.values(definition.arguments ?? {}).some(
-        ({ values, complete }) => values !== undefined || complete !== undefined,
-      )
-    )
-      return true
-  }
-  for (const { definition } of server.resources.values())
-    if (definition.complete !== undefined) return true
-  return false
-}
 
 export async function complete(
   context: Context,
