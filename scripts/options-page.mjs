@@ -11,7 +11,7 @@ const SECTIONS = [
   [
     'createServer(options)',
     'From `ccmcp`. What a server is; see [features](features.md).',
-    [['server/server.ts', 'ServerOptions']],
+    [['server/create-server.ts', 'ServerOptions']],
   ],
   ['state', 'Of `createServer`: see [asking](asking.md).', [['server/ask.ts', 'StateOptions']]],
   [
