@@ -77,6 +77,7 @@ async function bundles() {
       http: entry('http'),
       client: entry('client'),
       testing: entry('testing'),
+      extensions: entry('extensions'),
       cli: entry('cli'),
     },
     external: [/^node:/, 'jose'],

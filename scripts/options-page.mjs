@@ -11,7 +11,7 @@ const SECTIONS = [
   [
     'createServer(options)',
     'From `ccmcp`; see [features](features.md).',
-    [['server/server.ts', 'ServerOptions']],
+    [['server/create-server.ts', 'ServerOptions']],
   ],
   [
     'state',

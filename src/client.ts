@@ -1,7 +1,9 @@
 import type { Target } from './client/target.js'
 import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
+import { ignore } from './jsonrpc/hook.js'
 import { checkNames, namesOf } from './schema/names.js'
-import { type Server, checkServer } from './server/server.js'
+import { checkServer } from './server/context.js'
+import type { Server } from './server/server.js'
 import { ServerSession } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
 import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
@@ -27,14 +29,15 @@ const MEMORY = namesOf<MemoryOptions>()('principal')
 
 /** A server of this same process. */
 export function memory(server: Server, options: MemoryOptions = {}): Target {
-  checkServer(server)
+  const internal = checkServer(server)
   checkNames('memory', options, MEMORY)
   const { principal } = options
   if (principal !== undefined) checkPrincipal('memory: "principal" must be', principal)
   return {
     open() {
       const [client, other] = memoryChannels(principal)
-      void new ServerSession(server, other)
+      const release = internal.extensions?.use(internal)
+      void new ServerSession(internal, other, { closed: () => void release?.(ignore) })
       return client
     },
   }

@@ -5,7 +5,8 @@ import type { LogEntry } from './jsonrpc/log-entry.js'
 import { readRequestMeta } from './protocol/revisions/request-meta.js'
 import { checkNames, namesOf } from './schema/names.js'
 import { isVisibleTo } from './server/features/definition.js'
-import { type Server, checkServer } from './server/server.js'
+import { checkServer } from './server/context.js'
+import type { Server } from './server/server.js'
 import { callerOf } from './server/caller-context.js'
 import { ServerSession } from './server/session.js'
 import { MemoryEventStore, type EventStore } from './stores/event-store.js'
@@ -83,11 +84,11 @@ export const UNREAD = 256 * 1024 * 1024
 
 /** The endpoint of a server, as its options say. */
 export function endpointOf(
-  server: Server,
+  defined: Server,
   options: HttpOptions,
   place: { path?: string; addresses?: boolean },
 ): Endpoint {
-  checkServer(server)
+  const server = checkServer(defined)
   const {
     hosts,
     origins,
@@ -140,7 +141,9 @@ export function endpointOf(
   const report: (report: LogEntry) => void = log === undefined ? () => {} : logTo(log, logLevel)
   const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
+  const release = server.extensions?.use(server)
   return new Endpoint({
+    closed: () => release?.(report),
     ...place,
     hosts,
     origins,
@@ -151,10 +154,11 @@ export function endpointOf(
         watch === undefined ? channel : tap(channel, watch, tapFailed),
         settings,
       ),
-    headerParameters: (name, { params }, principal) => {
+    methodFacts: (method) => server.methods.get(method),
+    headerParameters: (name, request, principal) => {
       const tool = server.tools.get(name)
       if (tool === undefined || tool.headers.length === 0) return []
-      const description = readRequestMeta(params)
+      const description = readRequestMeta(request)
       if (description === undefined) return []
       // Of a tool that the caller cannot see, it is told nothing.
       return andThen(isVisibleTo(tool.definition, callerOf(description, principal)), (seen) =>

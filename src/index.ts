@@ -51,4 +51,7 @@ export {
 } from './server/define.js'
 export { ToolError } from './server/failure.js'
 export type { Middleware, MethodCall, Result } from './server/middleware.js'
-export { type Server, type ServerOptions, createServer } from './server/server.js'
+export type { Server } from './server/server.js'
+export { type ServerOptions, createServer } from './server/create-server.js'
+export type { Extension } from './server/extensions.js'
+export type { Definitions } from './server/registry.js'

@@ -2,7 +2,9 @@ import type { Framing } from './framing/detect.js'
 import { type Tapped, tap } from './jsonrpc/channel.js'
 import { ignore } from './jsonrpc/hook.js'
 import type { LogEntry } from './jsonrpc/log-entry.js'
-import { type Server, checkServer } from './server/server.js'
+import { checkServer } from './server/context.js'
+import type { Server } from './server/server.js'
+import type { Extensions } from './server/extensions.js'
 import { ServerSession } from './server/session.js'
 import { type ProcessLogLevel, type LogStream, logTo } from './transports/stdio-log.js'
 import { type Input, type Output, StreamChannel } from './transports/streams.js'
@@ -40,6 +42,8 @@ export class Serving {
   readonly #session: ServerSession
   #stopped: ReturnType<typeof setTimeout> | undefined
   #broken: Error | undefined
+  readonly #release: ReturnType<Extensions['use']> | undefined
+  readonly #report: (report: LogEntry) => void
   #end: () => void = () => {}
   readonly #ended = new Promise<void>((resolve) => {
     this.#end = resolve
@@ -50,14 +54,16 @@ export class Serving {
   })
 
   constructor(server: Server, options: ServingOptions) {
-    checkServer(server)
+    const internal = checkServer(server)
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
     checkOptions(options)
+    this.#release = internal.extensions?.use(internal)
     this.#channel = new StreamChannel(options)
     const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
+    this.#report = report
     const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
     this.#session = new ServerSession(
-      server,
+      internal,
       watch === undefined ? this.#channel : tap(this.#channel, watch, tapFailed),
       {
         report,
@@ -94,6 +100,7 @@ export class Serving {
     await this.#session.drain(DRAIN_AFTER_END)
     // A slow reader gets everything, unless `stop` was called: then the output is abandoned after two seconds.
     await Promise.race([this.#session.close(), this.#abandoned])
+    await this.#release?.(this.#report)
     clearTimeout(this.#stopped)
     if (this.#broken !== undefined) throw this.#broken
   }

@@ -5,6 +5,7 @@ import { type PlayOptions, type Played, play } from './harness/play.js'
 import { type HttpOptions, httpHandler } from './http.js'
 import { type Channel, checkPrincipal } from './jsonrpc/channel.js'
 import { checkNames } from './schema/names.js'
+import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
 import { ServerSession, type ServerSessionOptions } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
@@ -16,7 +17,7 @@ export function connectInMemory(
   { report, closed, ...options }: ServerSessionOptions = {},
 ): Channel {
   const [client, other] = memoryChannels()
-  void new ServerSession(server, other, {
+  void new ServerSession(checkServer(server), other, {
     ...options,
     ...(report && { report: (each) => callHook(() => report(each), ignore) }),
     ...(closed && { closed: (error) => callHook(() => closed(error), ignore) }),
@@ -42,7 +43,7 @@ export function inProcessHttp(server: Server, options: MemoryOptions = {}): Targ
       return new HttpChannel({
         fetch: handler,
         headers: principal === undefined ? {} : { Authorization: 'Bearer in-process' },
-        parametersOf: (tool) => server.tools.get(tool)?.headers ?? [],
+        parametersOf: (tool) => checkServer(server).tools.get(tool)?.headers ?? [],
         close: () => handler.close(0),
       })
     },

@@ -97,11 +97,13 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
     ...registered.definitions,
   ]
   for (const { name } of all) builtIn.add(name)
+  const descriptionOf = (tool: string) =>
+    all.find(({ name }) => name === tool)?.description ?? registered.descriptionOf(tool)
   const server = createServer({
     name: 'ccmcp',
     version: VERSION,
     tools: selectTools(all, options),
-    resources: about(() => server, requestLog, readOnly),
+    resources: about(() => server, descriptionOf, requestLog, readOnly),
     prompts,
     logLevel,
     onInitialized: ({ log }) => log.info('Server initialized', LOGGER),
@@ -133,7 +135,12 @@ function selectTools(
 }
 
 /** Resources that describe the server. */
-function about(server: () => Server, requestLog: RequestLog, readOnly: boolean): Resource[] {
+function about(
+  server: () => Server,
+  descriptionOf: (tool: string) => string | undefined,
+  requestLog: RequestLog,
+  readOnly: boolean,
+): Resource[] {
   return [
     resource({
       uri: 'config://server',
@@ -155,11 +162,8 @@ function about(server: () => Server, requestLog: RequestLog, readOnly: boolean):
       description: 'All tools and what they are for',
       mimeType: 'text/plain',
       read: () =>
-        [...server().tools.values()]
-          .map(
-            ({ listing: { name, description = '' } }) =>
-              `${name}: ${description.replaceAll(/\s+/g, ' ')}`,
-          )
+        [...server().tools.keys()]
+          .map((name) => `${name}: ${(descriptionOf(name) ?? '').replaceAll(/\s+/g, ' ')}`)
           .join('\n'),
     }),
   ]

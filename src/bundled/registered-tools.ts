@@ -93,6 +93,10 @@ export class RegisteredTools {
     server.use(this.#inOrder)
   }
 
+  descriptionOf(name: string): string | undefined {
+    return this.#tools.get(name)?.description
+  }
+
   /** Delays a call of a tool that is being registered or removed until the change is written. */
   readonly #inOrder: Middleware = ({ method, params }, next) => {
     const name = method === 'tools/call' ? params['name'] : undefined

@@ -5,7 +5,7 @@ import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
-import { MAY_ASK } from '../protocol/asking.js'
+import { METHODS } from '../protocol/methods.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type {
@@ -219,7 +219,7 @@ function checkResult(method: string, result: unknown, described: boolean): Param
   // Before results described themselves, such a member was nobody's business.
   if (!described || resultType === 'complete') return result
   const asks = result['inputRequests'] !== undefined || result['requestState'] !== undefined
-  if (resultType === 'input_required' && MAY_ASK.has(method) && asks) return result
+  if (resultType === 'input_required' && METHODS.get(method)?.mayAsk === true && asks) return result
   if (resultType === 'input_required')
     throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
   throw new TypeError(`The answer to ${method} has the unknown type ${truncateJson(resultType)}`)

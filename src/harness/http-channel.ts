@@ -11,6 +11,7 @@ import {
   read,
 } from '../jsonrpc/message.js'
 import { PROTOCOL_VERSION } from '../protocol/meta.js'
+import { METHODS } from '../protocol/methods.js'
 import { type HeaderParameter, routingHeadersOf } from '../transports/http/routing-headers.js'
 
 /** An HTTP endpoint, and how to reach it. */
@@ -115,7 +116,9 @@ export class HttpChannel implements TargetChannel {
     if (typeof version !== 'string') return {}
     return {
       'MCP-Protocol-Version': version,
-      ...routingHeadersOf(message, (tool) => this.#endpoint.parametersOf(tool)),
+      ...routingHeadersOf(message, METHODS.get(message.method) ?? {}, (tool) =>
+        this.#endpoint.parametersOf(tool),
+      ),
     }
   }
 

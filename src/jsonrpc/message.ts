@@ -20,6 +20,8 @@ export interface Request {
   params: Params | undefined
   /** The received text. */
   frame: string
+  /** What the protocol layer has read of `params._meta`, so that it is read once. */
+  meta?: object
 }
 export interface Notification {
   kind: 'notification'

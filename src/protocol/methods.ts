@@ -1,10 +1,20 @@
+/** Session state that a request sets: a session that is restored is sent the request again. */
+export interface SessionFact {
+  /** The parameter that is stored; its value is a string. */
+  readonly param: string
+  /** What is sent again: the last request, one request per value, or nothing, because the request undoes another method. */
+  readonly keep: 'last' | 'each' | { readonly undoes: string }
+}
+
 /** What the protocol says of a request method, whoever serves it. Extensions add rows of their own. */
 export interface MethodFacts {
   /** The parameter that names the target of the request; over HTTP it is repeated in `Mcp-Name`. */
   readonly nameParam?: string
+  /** Whether its arguments may be repeated in `Mcp-Param-…` headers. */
+  readonly paramHeaders?: boolean
   /** Whether a server may answer with `input_required`. */
   readonly mayAsk?: boolean
-  /** Whether it is served at once, also while other requests wait: hosts end a server that does not answer a ping. */
+  /** Whether it is served immediately, also while other requests wait: hosts end a server that does not answer a ping. */
   readonly urgent?: boolean
   /** The server capability that it belongs to. */
   readonly capability?: string
@@ -12,26 +22,36 @@ export interface MethodFacts {
   readonly cache?: 'list' | 'definition'
   /** Whether its response is a stream that stays open until the request is cancelled. */
   readonly stream?: boolean
+  /** What it changes in the state of a session. */
+  readonly session?: SessionFact
 }
+
+const list = (capability: string): MethodFacts => ({ capability, cache: 'list' })
 
 /** The methods of the core protocol. Which of them a revision has is a fact of the revision. */
 export const METHODS: ReadonlyMap<string, MethodFacts> = new Map<string, MethodFacts>([
   ['initialize', {}],
   ['ping', { urgent: true }],
   ['server/discover', { cache: 'list' }],
-  ['tools/list', { capability: 'tools', cache: 'list' }],
-  ['tools/call', { capability: 'tools', nameParam: 'name', mayAsk: true }],
-  ['resources/list', { capability: 'resources', cache: 'list' }],
-  ['resources/templates/list', { capability: 'resources', cache: 'list' }],
+  ['tools/list', list('tools')],
+  ['tools/call', { capability: 'tools', nameParam: 'name', paramHeaders: true, mayAsk: true }],
+  ['resources/list', list('resources')],
+  ['resources/templates/list', list('resources')],
   [
     'resources/read',
     { capability: 'resources', nameParam: 'uri', mayAsk: true, cache: 'definition' },
   ],
-  ['resources/subscribe', { capability: 'resources' }],
-  ['resources/unsubscribe', { capability: 'resources' }],
-  ['prompts/list', { capability: 'prompts', cache: 'list' }],
+  ['resources/subscribe', { capability: 'resources', session: { param: 'uri', keep: 'each' } }],
+  [
+    'resources/unsubscribe',
+    {
+      capability: 'resources',
+      session: { param: 'uri', keep: { undoes: 'resources/subscribe' } },
+    },
+  ],
+  ['prompts/list', list('prompts')],
   ['prompts/get', { capability: 'prompts', nameParam: 'name', mayAsk: true }],
   ['completion/complete', { capability: 'completions' }],
-  ['logging/setLevel', { capability: 'logging' }],
+  ['logging/setLevel', { capability: 'logging', session: { param: 'level', keep: 'last' } }],
   ['subscriptions/listen', { stream: true }],
 ])

@@ -1,30 +1,27 @@
 import type { Incoming } from '../jsonrpc/incoming.js'
 import type { Params } from '../jsonrpc/message.js'
 import type { Binding, AskContext } from './ask.js'
-import type { Connection } from './call.js'
+import type { AskingCall, Connection } from './call.js'
+import type { InternalServer } from './context.js'
 import { findResource } from './features/resources.js'
-import type { Server } from './server.js'
 
 /** All that a call needs to ask its client something. */
 export function askContextOf(
-  server: Server,
+  server: InternalServer,
   incoming: Incoming,
   connection: Connection,
-  call: {
-    readonly key: string
-    readonly signal: AbortSignal
-    waiting<Value>(promise: Promise<Value>): Promise<Value>
-  },
+  call: AskingCall,
 ): AskContext {
   const { revision, caller } = connection
   return {
     key: call.key,
     incoming,
-    // A call that is taken up is given its time later.
+    // A call that is resumed gets its timeout later.
     get signal() {
       return call.signal
     },
     revision,
+    mayAsk: server.methods.get(incoming.request.method)?.mayAsk === true,
     capabilities: caller.capabilities,
     binding: bindingOf(server, incoming, connection),
     state: { ...server.state, seal: server.seal },
@@ -33,32 +30,37 @@ export function askContextOf(
   }
 }
 
-function bindingOf(server: Server, { request }: Incoming, connection: Connection): Binding {
+function bindingOf(server: InternalServer, { request }: Incoming, connection: Connection): Binding {
   // As they came: a handler may have changed the arguments that it was given.
   const { params = {} } = JSON.parse(request.frame) as { params?: Params } // it has been read before
-  const { name, uri, arguments: given = {} } = params
-  // Only what the method itself goes by: anything else may be said beside it.
-  const named = request.method === 'resources/read' ? uri : name
+  const { arguments: given = {} } = params
+  const { nameParam = '', capability } = server.methods.get(request.method) ?? {}
+  const named = params[nameParam]
   const target = typeof named === 'string' ? named : JSON.stringify(named ?? null)
   return {
     principal: connection.caller.principal?.id ?? '',
     method: request.method,
     name: target,
     arguments: given,
-    definition: `${server.info.name} ${server.info.version} ${definitionOf(server, request.method, target)}`,
+    definition: `${server.info.name} ${server.info.version} ${definitionOf(server, capability, target)}`,
   }
 }
 
 /** What clients are shown of a definition, and the code behind it. */
-function definitionOf(server: Server, method: string, name: string): string {
-  if (method === 'tools/call') {
+function definitionOf(
+  server: InternalServer,
+  capability: string | undefined,
+  name: string,
+): string {
+  if (capability === 'tools') {
     const tool = server.tools.get(name)
     return JSON.stringify(tool?.listing) + String(tool?.run)
   }
-  if (method === 'prompts/get') {
+  if (capability === 'prompts') {
     const prompt = server.prompts.get(name)
     return JSON.stringify(prompt?.listing) + String(prompt?.definition.build)
   }
+  if (capability !== 'resources') return ''
   const found = findResource(server, name)
   return String(found?.uri) + String(found?.read)
 }

@@ -174,6 +174,8 @@ export interface AskContext {
   /** Fires when the call is cancelled, or its time is over. */
   readonly signal: AbortSignal
   readonly revision: Revision
+  /** Whether the response may be `input_required`. */
+  readonly mayAsk: boolean
   readonly capabilities: Readonly<Record<string, unknown>>
   /** What a state belongs to: it is of no use to anybody or anything else. */
   readonly binding: Binding

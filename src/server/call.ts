@@ -1,14 +1,12 @@
 import type { HttpRequest, Principal } from '../jsonrpc/channel.js'
 import { handled } from '../jsonrpc/hook.js'
-import type { Incoming } from '../jsonrpc/incoming.js'
-import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
+import { type Id, type Params, isObject } from '../jsonrpc/message.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import { projectProgress } from '../protocol/revisions/project.js'
-import { nextTurn } from '../runtime.js'
-import type { Answers, Asking, Question, AskContext, StepValue } from './ask.js'
-import { type Log, isWanted, makeLog, logEntryOf, sendLog } from './log.js'
+import type { Answers, Asking, Question, StepValue } from './ask.js'
+import { type Log, makeLog } from './log.js'
+import type { LogMessage } from './registry.js'
 import type { ToolSlot } from './tool-slot.js'
 
 /** Who is calling, as far as it has said. */
@@ -61,9 +59,6 @@ export interface Call {
   readonly attempt: number
 }
 
-/** The longest progress token, in characters: as long as an id may be. */
-const MAX_TOKEN = 1024
-
 /** What a call needs of the connection it came over. */
 export interface Connection {
   readonly revision: Revision
@@ -73,76 +68,89 @@ export interface Connection {
   report(report: LogEntry): void
 }
 
-export class ServedCall implements Call {
-  readonly #incoming: Incoming
-  readonly #connection: Connection
+/** What asking needs of its call. */
+export interface AskingCall {
+  readonly key: string
+  readonly signal: AbortSignal
+  /** Waits for something outside, without taking time or a slot of the tool's limits. */
+  waiting<Value>(promise: Promise<Value>): Promise<Value>
+}
+
+/** The surroundings of a call: a live request, or anything else that runs a handler, such as a queue. */
+export interface CallEnvironment {
+  readonly id: Id
+  readonly method: string
+  readonly params: Params | undefined
+  readonly client: Caller
+  readonly http: HttpRequest | undefined
+  /** Fires when the call is cancelled. */
+  readonly signal: AbortSignal
+  /** Neither answered nor cancelled. */
+  readonly open: boolean
+  /** Delivers a log message. */
+  log(message: LogMessage): void
+  /** Delivers progress; each value is larger than the one before. */
+  progress(progress: Omit<ProgressParams, 'progressToken'>): void
+  releaseStream(): void
+  /** Waits for something outside; meanwhile other calls may run. */
+  park<Value>(promise: Promise<Value>): Promise<Value>
+  /** How the call asks its client, and stores its steps. */
+  asking(call: AskingCall): Promise<Asking>
+  /** The same for a call that is run again with its answers. */
+  resume(call: AskingCall, params: Params): Promise<Asking>
+}
+
+export class ServedCall implements Call, AskingCall {
+  readonly #environment: CallEnvironment
   #signal: AbortSignal | undefined
   #log: Log | undefined
-  #token: Id | false | undefined
-  #progress: Omit<ProgressParams, 'progressToken'> | undefined
   #lastProgress = Number.NEGATIVE_INFINITY
-  readonly #situation: (call: ServedCall) => AskContext
   #key: string | undefined
   #asking: Asking | undefined
-  /** What it takes of its tool's limits. */
-  stay: ToolSlot | undefined
+  /** Its share of the limits of its tool. */
+  slot: ToolSlot | undefined
 
-  constructor(
-    incoming: Incoming,
-    connection: Connection,
-    situation: (call: ServedCall) => AskContext,
-  ) {
-    this.#incoming = incoming
-    this.#connection = connection
-    this.#situation = situation
+  constructor(environment: CallEnvironment) {
+    this.#environment = environment
   }
 
   get id(): Id {
-    return this.#incoming.id
+    return this.#environment.id
   }
 
   /** Neither answered nor cancelled. */
   get open(): boolean {
-    return this.#incoming.open
+    return this.#environment.open
   }
 
   get method(): string {
-    return this.#incoming.request.method
+    return this.#environment.method
   }
 
   get params(): Params {
-    return this.#incoming.request.params ?? {}
+    return this.#environment.params ?? {}
   }
 
   get client(): Caller {
-    return this.#connection.caller
+    return this.#environment.client
   }
 
   get http(): HttpRequest | undefined {
-    return this.#incoming.http
+    return this.#environment.http
   }
 
   get signal(): AbortSignal {
-    this.#signal ??= this.#incoming.signal
+    this.#signal ??= this.#environment.signal
     return this.#signal
   }
 
   get log(): Log {
-    this.#log ??= makeLog((message) => {
-      this.#connection.report(logEntryOf(message, this.id))
-      // Who does not read is not buried in messages.
-      if (
-        this.open &&
-        !this.#incoming.congested &&
-        isWanted(message.level, this.#connection.logLevel)
-      )
-        sendLog((frame, sent) => this.#incoming.send(frame, sent), message)
-    })
+    this.#log ??= makeLog((message) => this.#environment.log(message))
     return this.#log
   }
 
   get meta(): Readonly<Record<string, unknown>> {
-    const meta = this.#incoming.request.params?.['_meta']
+    const meta = this.#environment.params?.['_meta']
     return isObject(meta) ? meta : {}
   }
 
@@ -158,7 +166,7 @@ export class ServedCall implements Call {
   ask<const Questions extends Readonly<Record<string, Question>>>(
     questions: Questions,
   ): Promise<Answers<Questions>> {
-    // When a call is suspended, all that it has begun is rejected, and its handler hears of the first only.
+    // When a call is suspended, all its pending promises reject, and its handler handles the first only.
     return handled(
       this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>,
     ) // each answer was read by its question
@@ -171,89 +179,50 @@ export class ServedCall implements Call {
     return handled(this.#prepareToAsk().then((asking) => asking.step(key, run)))
   }
 
-  /** Whether it has been answered with questions, and will be run again. */
+  /** Whether it was answered with `input_required`, and will be run again. */
   get suspended(): boolean {
     return this.#asking?.suspended ?? false
   }
 
-  /** Takes up what an earlier request of this call has left with the client. */
+  /** Restores what an earlier request of this call has left with the client. */
   async resume(params: Params): Promise<void> {
-    const { resume } = await import('./asking/asking.js')
-    this.#asking = await resume(this.#situation(this), params)
+    this.#asking = await this.#environment.resume(this, params)
     this.#key = this.#asking.key
   }
 
-  /** Waits for somebody else, without taking time or a place. */
   async waiting<Value>(promise: Promise<Value>): Promise<Value> {
-    this.stay?.pause()
+    this.slot?.pause()
     try {
-      return await this.#incoming.parked(promise)
+      return await this.#environment.park(promise)
     } finally {
-      await this.stay?.resume(this.signal)
+      await this.slot?.resume(this.signal)
     }
   }
 
-  /** Loaded when it is first needed: few calls ask. */
   async #prepareToAsk(): Promise<Asking> {
-    const { askingOf } = await import('./asking/asking.js')
-    this.#asking ??= askingOf(this.#situation(this))
+    if (this.#asking !== undefined) return this.#asking
+    const asking = await this.#environment.asking(this)
+    this.#asking ??= asking // another question may have been asked meanwhile
     return this.#asking
   }
 
-  /** A second reason to stop: to be set before the handler looks at `signal`. */
+  /** Adds a second reason to abort; to be called before the handler reads `signal`. */
   endWith(timeout: AbortSignal): void {
-    this.#signal = AbortSignal.any([this.#incoming.signal, timeout])
+    this.#signal = AbortSignal.any([this.#environment.signal, timeout])
   }
 
   progress(done: number, total?: number, message?: string): void {
     // The specification wants each value to be larger than the one before.
-    if (
-      !Number.isFinite(done) ||
-      !(done > this.#lastProgress) ||
-      !this.open ||
-      this.#incoming.congested
-    )
-      return
-    this.#token ??= this.#readToken() ?? false
-    if (this.#token === false) return
+    if (!Number.isFinite(done) || !(done > this.#lastProgress) || !this.open) return
     this.#lastProgress = done
-    const first = this.#progress === undefined
-    this.#progress = { progress: done }
-    if (Number.isFinite(total)) this.#progress.total = Number(total)
-    if (typeof message === 'string') this.#progress.message = message
-    // At most one notification a turn of the event loop: the latest one says it all.
-    if (!first) return
-    const send = () => this.#sendProgress()
-    nextTurn(send)
-    this.#incoming.beforeAnswer(send)
-  }
-
-  releaseStream(): void {
-    this.#incoming.release()
-  }
-
-  #sendProgress(): void {
-    const latest = this.#progress
-    const token = this.#token
-    this.#progress = undefined
-    if (latest === undefined || token === undefined || token === false || !this.open) return
-    // The token is written by hand: its digits may not fit a number.
-    const method = 'notifications/progress'
-    const params = projectProgress(this.#connection.revision, latest)
-    const rest = JSON.stringify(params).slice(1)
-    const frame = `{"jsonrpc":"2.0","method":"${method}","params":{"progressToken":${encodeId(token)},${rest}}`
-    this.#incoming.send(frame, {
-      kind: 'notification',
-      method,
-      params: { progressToken: token, ...params },
+    this.#environment.progress({
+      progress: done,
+      ...(Number.isFinite(total) && { total: Number(total) }),
+      ...(typeof message === 'string' && { message }),
     })
   }
 
-  #readToken(): Id | undefined {
-    const token = this.meta['progressToken']
-    // It would be part of every notification.
-    if (typeof token === 'string') return token.length <= MAX_TOKEN ? token : undefined
-    if (typeof token !== 'number') return undefined
-    return exactInteger(token, this.#incoming.request.frame, ['params', '_meta', 'progressToken'])
+  releaseStream(): void {
+    this.#environment.releaseStream()
   }
 }

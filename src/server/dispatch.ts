@@ -23,8 +23,8 @@ import {
   projectTemplate,
   projectTool,
 } from '../protocol/revisions/project.js'
-import type { Context } from './context.js'
-import { complete, completes } from './features/completion.js'
+import type { Context, Handler, ServedMethod } from './context.js'
+import type { OpenedStream } from './extensions.js'
 import { UNCACHED } from './features/definition.js'
 import { page } from './features/listing.js'
 import { allPrompts, getPrompt } from './features/prompts.js'
@@ -32,23 +32,7 @@ import { allResources, allTemplates, mayWatch, readResource } from './features/r
 import { allTools, callTool } from './features/tools.js'
 import { isLogLevel } from './log.js'
 import { through } from './middleware.js'
-import { discover } from './opening.js'
-
-interface Method {
-  serve(context: Context, params: Params): object | Promise<object>
-  /** From the newest shape to the one of the revision that is spoken. */
-  project?(revision: Revision, result: object): object
-  /** How long its result may be kept: as the server says, or as the definition does. */
-  cache?: 'list' | 'definition'
-  /** Whether its handler may ask the client, so that it may have to be taken up again. */
-  asks?: boolean
-  /** Whether this server has anything of the kind; what it does not offer, it does not answer. */
-  offered?(context: Context): boolean
-}
-
-const tools = ({ server }: Context) => server.tools.offered
-const resources = ({ server }: Context) => server.resources.offered
-const prompts = ({ server }: Context) => server.prompts.offered
+import { discover, offers } from './opening.js'
 
 /** A list, turned page by page, each item in the shape of the revision. */
 function list<Item>(
@@ -56,12 +40,11 @@ function list<Item>(
   member: string,
   all: (context: Context) => readonly Item[] | Promise<readonly Item[]>,
   project: (revision: Revision, item: Item) => object,
-): Method {
+): Handler {
   type Named = { name: string }
   const turn = (context: Context, params: Params, items: readonly Item[]) =>
     page(method, member, items as readonly (Item & Named)[], context, params) // every listing has a name
   return {
-    cache: 'list',
     serve(context, params) {
       return andThen(all(context), (items) => turn(context, params, items))
     },
@@ -72,79 +55,60 @@ function list<Item>(
   }
 }
 
-/** The methods that are served. A new one is one line here. */
-const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
-  ['server/discover', { serve: ({ server }) => discover(server), cache: 'list' }],
+/** The methods that are served. `initialize` is not among them: the session serves it. */
+export const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['server/discover', { serve: ({ server, connection }) => discover(server, connection.revision) }],
   ['ping', { serve: () => ({}) }],
-  [
-    'tools/list',
-    { ...list<ToolListing>('tools/list', 'tools', allTools, projectTool), offered: tools },
-  ],
+  ['tools/list', list<ToolListing>('tools/list', 'tools', allTools, projectTool)],
   [
     'tools/call',
     {
       serve: callTool,
       project: (revision, result) => projectCallResult(revision, result as CallToolResult),
-      offered: tools,
-      asks: true,
     },
   ],
   [
     'resources/list',
-    {
-      ...list<ResourceListing>('resources/list', 'resources', allResources, projectResource),
-      offered: resources,
-    },
+    list<ResourceListing>('resources/list', 'resources', allResources, projectResource),
   ],
   [
     'resources/templates/list',
-    {
-      ...list<ResourceTemplateListing>(
-        'resources/templates/list',
-        'resourceTemplates',
-        allTemplates,
-        projectTemplate,
-      ),
-      offered: resources,
-    },
+    list<ResourceTemplateListing>(
+      'resources/templates/list',
+      'resourceTemplates',
+      allTemplates,
+      projectTemplate,
+    ),
   ],
   [
     'resources/read',
     {
       serve: readResource,
       project: (revision, result) => projectReadResult(revision, result as ReadResourceResult),
-      cache: 'definition',
-      offered: resources,
-      asks: true,
     },
   ],
-  ['resources/subscribe', { serve: subscribe, offered: resources }],
-  ['resources/unsubscribe', { serve: unsubscribe, offered: resources }],
-  [
-    'prompts/list',
-    {
-      ...list<PromptListing>('prompts/list', 'prompts', allPrompts, projectPrompt),
-      offered: prompts,
-    },
-  ],
+  ['resources/subscribe', { serve: subscribe }],
+  ['resources/unsubscribe', { serve: unsubscribe }],
+  ['prompts/list', list<PromptListing>('prompts/list', 'prompts', allPrompts, projectPrompt)],
   [
     'prompts/get',
     {
       serve: getPrompt,
       project: (revision, result) => projectPromptResult(revision, result as GetPromptResult),
-      offered: prompts,
-      asks: true,
     },
   ],
-  ['completion/complete', { serve: complete, offered: ({ server }) => completes(server) }],
-  ['logging/setLevel', { serve: setLevel }],
   [
-    'subscriptions/listen',
+    'completion/complete',
     {
-      serve: (context, params) =>
-        context.watching().listen(context.incoming, params, (uri) => mayWatch(context, uri)),
+      // Loaded when it is first needed: few clients complete.
+      async serve(context, params) {
+        const { complete } = await import('./features/completion.js')
+        return complete(context, params)
+      },
     },
   ],
+  ['logging/setLevel', { serve: setLevel }],
+  ['subscriptions/listen', { serve: listen }],
 ])
 
 function uriOf({ uri }: Params): string {
@@ -156,14 +120,22 @@ function subscribe(context: Context, params: Params): object | Promise<object> {
   const uri = uriOf(params)
   return andThen(mayWatch(context, uri), (may) => {
     // Of one that is hidden nothing is told, not even that it is there.
-    if (may) context.watching().subscribe(uri)
+    if (may) context.subscriptions().subscribe(uri)
     return {}
   })
 }
 
-function unsubscribe({ watching }: Context, params: Params): object {
-  watching().unsubscribe(uriOf(params))
+function unsubscribe({ subscriptions }: Context, params: Params): object {
+  subscriptions().unsubscribe(uriOf(params))
   return {}
+}
+
+function listen(context: Context, params: Params): Promise<object> {
+  const { server, incoming, call, connection } = context
+  const begin = (streams: readonly OpenedStream[]) =>
+    context.subscriptions().listen(incoming, params, (uri) => mayWatch(context, uri), streams)
+  if (server.extensions === undefined) return begin([])
+  return server.extensions.listen(params['notifications'], call, connection).then(begin)
 }
 
 function setLevel({ setLogLevel }: Context, { level }: Params): object {
@@ -178,21 +150,25 @@ function setLevel({ setLogLevel }: Context, { level }: Params): object {
 
 /** Serves a request that the revision knows; undefined where the server has nothing of the kind. */
 export function dispatch(name: string, context: Context): unknown {
-  const method = METHODS.get(name)
-  if (method === undefined || method.offered?.(context) === false) return undefined
+  const { server } = context
+  const method = server.methods.get(name)
+  if (method === undefined || !offers(server, method.capability)) return undefined
   const { revision } = context.connection
+  if (method.extension !== undefined)
+    server.extensions?.requireDeclared(method.extension, context.connection)
   const finish = (result: object) => {
     if (context.call.suspended) {
       const message = `${name} went on although it had asked: let Suspended pass, nobody hears what is returned then`
       context.report({ level: 'warning', message, id: context.call.id })
     }
-    const projected = method.project?.(revision, result) ?? result
-    return describeResult(revision, projected, context.server.info, hint(method, context, retried))
+    const extended = server.extensions?.owns(result, context.connection) === true
+    const projected = extended ? result : (method.project?.(revision, result) ?? result)
+    return describeResult(revision, projected, server.info, hint(method, context, retried))
   }
   // Not held here: a call that lasts may let go of them.
   const params = () => context.incoming.request.params ?? {}
   const retried = isRetry(method, revision, params())
-  const { middleware } = context.server
+  const { middleware } = server
   const around = (serve: () => object | Promise<object>) =>
     middleware.length === 0 ? serve() : through(middleware, context.call, serve)
   const serve = () => around(() => method.serve(context, params()))
@@ -207,7 +183,7 @@ export function dispatch(name: string, context: Context): unknown {
 
 /** What depends on answers is not to be kept: they are no part of the request by which it would be found. */
 function hint(
-  { cache }: Method,
+  { cache }: ServedMethod,
   { server, cache: own = UNCACHED }: Context,
   retried: boolean,
 ): CacheHint | undefined {
@@ -218,12 +194,12 @@ function hint(
 
 /** Whether the request brings back what an earlier one was answered with. */
 function isRetry(
-  { asks }: Method,
+  { mayAsk }: ServedMethod,
   { asking }: Revision,
   { requestState, inputResponses }: Params,
 ): boolean {
   return (
-    asks === true &&
+    mayAsk === true &&
     asking === 'result' &&
     (requestState !== undefined || inputResponses !== undefined)
   )

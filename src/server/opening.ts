@@ -11,8 +11,7 @@ import {
 } from '../protocol/revisions/index.js'
 import { projectCapabilities, projectImplementation } from '../protocol/revisions/project.js'
 import type { Caller } from './call.js'
-import { completes } from './features/completion.js'
-import type { Server } from './server.js'
+import type { InternalServer } from './context.js'
 
 export interface Opened {
   revision: Revision
@@ -21,12 +20,16 @@ export interface Opened {
 }
 
 /** Answers `initialize`: picks the revision and says what the server offers. */
-export function open(server: Server, params: Params, principal: Principal | undefined): Opened {
+export function open(
+  server: InternalServer,
+  params: Params,
+  principal: Principal | undefined,
+): Opened {
   const { protocolVersion, capabilities, clientInfo: info } = clientFacts(params)
   const { revision, answer } = negotiate(server, protocolVersion)
   const result: Record<string, unknown> = {
     protocolVersion: answer,
-    capabilities: projectCapabilities(revision, capabilitiesOf(server)),
+    capabilities: capabilitiesOf(server, revision),
     serverInfo: projectImplementation(revision, server.info),
   }
   if (server.instructions !== undefined) result['instructions'] = server.instructions
@@ -35,7 +38,7 @@ export function open(server: Server, params: Params, principal: Principal | unde
 
 /** https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation */
 function negotiate(
-  { unsupportedRevision }: Server,
+  { unsupportedRevision }: InternalServer,
   proposed: string,
 ): { revision: Revision; answer: string } {
   const revision = handshakeRevisions.find(({ id }) => id === proposed)
@@ -58,22 +61,54 @@ function negotiate(
 }
 
 /** Answers `server/discover`. Only revisions that a request may name for itself are listed. */
-export function discover(server: Server): object {
+export function discover(server: InternalServer, revision: Revision): object {
   const result: Record<string, unknown> = {
     supportedVersions: statelessRevisions.map(({ id }) => id),
-    capabilities: capabilitiesOf(server),
+    capabilities: capabilitiesOf(server, revision),
   }
   if (server.instructions !== undefined) result['instructions'] = server.instructions
   return result
 }
 
-/** Capabilities follow from what is defined. */
-function capabilitiesOf(server: Server): object {
-  const { tools, resources, prompts } = server
-  const capabilities: Record<string, object> = { logging: {} }
-  if (tools.offered) capabilities['tools'] = { listChanged: true }
-  if (resources.offered) capabilities['resources'] = { subscribe: true, listChanged: true }
-  if (prompts.offered) capabilities['prompts'] = { listChanged: true }
-  if (completes(server)) capabilities['completions'] = {}
-  return capabilities
+const CAPABILITIES: Readonly<Record<string, object>> = {
+  logging: {},
+  tools: { listChanged: true },
+  resources: { subscribe: true, listChanged: true },
+  prompts: { listChanged: true },
+  completions: {},
+}
+
+/** Whether a server has a capability, which follows from what is defined. */
+export function offers(server: InternalServer, capability: string | undefined): boolean {
+  switch (capability) {
+    case 'tools':
+    case 'resources':
+    case 'prompts':
+      return server[capability].offered
+    case 'completions':
+      return completes(server)
+    default:
+      return true
+  }
+}
+
+/** Whether any argument or variable can be completed. */
+function completes(server: InternalServer): boolean {
+  for (const { definition } of server.prompts.values()) {
+    if (
+      Object.values(definition.arguments ?? {}).some(
+        ({ values, complete }) => values !== undefined || complete !== undefined,
+      )
+    )
+      return true
+  }
+  for (const { definition } of server.resources.values())
+    if (definition.complete !== undefined) return true
+  return false
+}
+
+function capabilitiesOf(server: InternalServer, revision: Revision): object {
+  const offered = Object.entries(CAPABILITIES).filter(([name]) => offers(server, name))
+  const core = projectCapabilities(revision, Object.fromEntries(offered))
+  return { ...core, ...server.extensions?.capabilities(revision) }
 }

@@ -32,14 +32,35 @@ interface Entry<Definition, Served> {
   enabled: boolean
 }
 
-/** The definitions of one kind, in the order in which they were added. They may change while clients are connected. */
-export class Registry<Definition extends object, Served> {
+/** The tools, resources or prompts of a server. They may change while clients are connected. */
+export interface Definitions<Definition extends object> {
+  /** How many are enabled. */
+  readonly size: number
+  /** Adds definitions: all of them, or none where one is refused. */
+  add(...definitions: readonly Definition[]): void
+  /** Whether it was there. */
+  remove(key: string): boolean
+  /** Replaces parts of a definition; its name stays. */
+  update(key: string, changes: Partial<Definition>): void
+  enable(key: string): void
+  /** Hides it: it is not listed, and cannot be used. */
+  disable(key: string): void
+  /** Whether it is there and enabled. */
+  has(key: string): boolean
+  /** The names or URIs of those that are enabled. */
+  keys(): IterableIterator<string>
+  /** Says that the list has changed where no definition has: what a template's `list` gives, or whom something is `visible` to. */
+  changed(): void
+}
+
+/** The definitions of one kind, in the order in which they were added. */
+export class Registry<Definition extends object, Served> implements Definitions<Definition> {
   readonly #entries = new Map<string, Entry<Definition, Served>>()
   readonly #kind: string
   readonly #keyOf: (definition: Definition) => string
   readonly #prepare: (definition: Definition, others: Iterable<Served>) => Served
   readonly #changed: () => void
-  readonly #readRequestMeta: (key: string) => string
+  readonly #normalize: (key: string) => string
   #offered = false
 
   constructor(
@@ -48,13 +69,13 @@ export class Registry<Definition extends object, Served> {
     prepare: (definition: Definition, others: Iterable<Served>) => Served,
     changed: () => void,
     /** What keys are compared by, where several spellings are the same. */
-    readRequestMeta: (key: string) => string = (key) => key,
+    normalize: (key: string) => string = (key) => key,
   ) {
     this.#kind = kind
     this.#keyOf = keyOf
     this.#prepare = prepare
     this.#changed = changed
-    this.#readRequestMeta = readRequestMeta
+    this.#normalize = normalize
   }
 
   /** Whether there ever was one: then clients are told of the kind, also while the list is empty. */
@@ -62,7 +83,6 @@ export class Registry<Definition extends object, Served> {
     return this.#offered
   }
 
-  /** How many can be seen. */
   get size(): number {
     return [...this.values()].length
   }
@@ -72,7 +92,7 @@ export class Registry<Definition extends object, Served> {
     const added = new Map<string, Entry<Definition, Served>>()
     for (const definition of definitions) {
       const name = this.#keyOf(definition)
-      const key = this.#readRequestMeta(name)
+      const key = this.#normalize(name)
       const before = this.#entries.get(key) ?? added.get(key)
       if (before !== undefined) throw this.#twice(name, this.#keyOf(before.definition))
       const others = [...this.#others(key), ...Array.from(added.values(), ({ served }) => served)]
@@ -84,25 +104,22 @@ export class Registry<Definition extends object, Served> {
     this.#changed()
   }
 
-  /** Says that the list has changed where no definition has: what a template's `list` gives, or whom something is `visible` to. */
   changed(): void {
     this.#changed()
   }
 
-  /** Whether it was there. */
   remove(key: string): boolean {
-    const removed = this.#entries.delete(this.#readRequestMeta(key))
+    const removed = this.#entries.delete(this.#normalize(key))
     if (removed) this.#changed()
     return removed
   }
 
-  /** Replaces parts of a definition; its name stays. */
   update(key: string, changes: Partial<Definition>): void {
     const entry = this.#find(key)
     const definition = { ...entry.definition, ...changes }
-    if (this.#readRequestMeta(this.#keyOf(definition)) !== this.#readRequestMeta(key))
+    if (this.#normalize(this.#keyOf(definition)) !== this.#normalize(key))
       throw new TypeError(`${this.#kind} "${key}" cannot be renamed; remove it and add another`)
-    entry.served = this.#prepare(definition, this.#others(this.#readRequestMeta(key)))
+    entry.served = this.#prepare(definition, this.#others(this.#normalize(key)))
     entry.definition = definition
     this.#changed()
   }
@@ -111,7 +128,6 @@ export class Registry<Definition extends object, Served> {
     this.#show(key, true)
   }
 
-  /** Hides it: it is not listed, and cannot be used. */
   disable(key: string): void {
     this.#show(key, false)
   }
@@ -132,7 +148,7 @@ export class Registry<Definition extends object, Served> {
 
   /** Also one that is disabled. */
   entry(key: string): Entry<Definition, Served> | undefined {
-    return this.#entries.get(this.#readRequestMeta(key))
+    return this.#entries.get(this.#normalize(key))
   }
 
   /** Also those that are disabled. */

@@ -11,8 +11,8 @@ import {
   sendNotification,
 } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
-import type { Change } from './registry.js'
-import type { Server } from './server.js'
+import type { OpenedStream } from './extensions.js'
+import type { Change, ChangeEmitter } from './registry.js'
 import { normalizeUri } from './uri.js'
 
 type List = 'tools' | 'resources' | 'prompts'
@@ -58,6 +58,11 @@ class WatchedUris {
   }
 }
 
+/** What is used of a server. */
+type ChangeSource = { readonly changes: ChangeEmitter } & Readonly<
+  Record<List, { readonly offered: boolean }>
+>
+
 /** What one client wants to be told. */
 interface Filter {
   lists: ReadonlySet<List>
@@ -69,6 +74,7 @@ interface Stream {
   filter: Filter
   /** What its filter takes. */
   bytes: number
+  extended: readonly OpenedStream[]
   end(result: object): void
 }
 
@@ -91,7 +97,7 @@ const MAX_STREAMS = 100
 
 /** Tells one client about changes of the server, as its revision does it. What changes several times in a turn is told once. */
 export class Subscriptions {
-  readonly #server: Server
+  readonly #server: ChangeSource
   readonly #send: Send
   readonly #congested: () => boolean
   /** The bytes that may be kept for the client. */
@@ -106,7 +112,7 @@ export class Subscriptions {
   #lists = new Set<List>()
   #uris = new Set<string>()
 
-  constructor(server: Server, send: Send, congested: () => boolean, retained: Budget) {
+  constructor(server: ChangeSource, send: Send, congested: () => boolean, retained: Budget) {
     this.#server = server
     this.#send = send
     this.#congested = congested
@@ -147,6 +153,7 @@ export class Subscriptions {
     call: Incoming,
     { notifications }: Params,
     mayWatch: (uri: string) => boolean | Promise<boolean>,
+    streams: readonly OpenedStream[] = [],
   ): Promise<object> {
     if (!isObject(notifications))
       throw new RpcError(
@@ -171,6 +178,7 @@ export class Subscriptions {
         call,
         asked,
         uris.filter((_, index) => known[index]),
+        streams,
       )
     return may.every((each) => typeof each === 'boolean')
       ? begin(may)
@@ -181,6 +189,7 @@ export class Subscriptions {
     call: Incoming,
     asked: ReturnType<typeof filterOf>,
     uris: readonly string[],
+    extended: readonly OpenedStream[],
   ): Promise<object> {
     // It may have been cancelled while that was found out.
     if (!call.open) return Promise.resolve({})
@@ -192,14 +201,20 @@ export class Subscriptions {
     if (asked.uris.size > 0) agreed['resourceSubscriptions'] = [...asked.uris]
     let bytes = 0
     for (const uri of uris) bytes += bytesOf(uri)
+    for (const [field, { acknowledged }] of extended) {
+      agreed[field] = acknowledged
+      bytes += SUBSCRIPTION + 2 * JSON.stringify(acknowledged).length
+    }
     if (!this.#retained.take(bytes)) throw tooMuch()
     call.forgetParams()
     this.#watch()
     sendTagged(call, 'notifications/subscriptions/acknowledged', { notifications: agreed })
     const ended = new Promise<object>((resolve) => {
-      const stream: Stream = { call, filter, bytes, end: resolve }
+      const stream: Stream = { call, filter, bytes, extended, end: resolve }
       this.#streams.add(stream)
       call.signal.addEventListener('abort', () => this.#remove(stream))
+      for (const [, each] of extended)
+        each.start((method, params) => sendTagged(call, method, params))
     })
     return call.parked(ended)
   }
@@ -215,7 +230,9 @@ export class Subscriptions {
   }
 
   #remove(stream: Stream): void {
-    if (this.#streams.delete(stream)) this.#retained.give(stream.bytes)
+    if (!this.#streams.delete(stream)) return
+    this.#retained.give(stream.bytes)
+    for (const [, each] of stream.extended) each.stop()
   }
 
   /**
@@ -291,7 +308,7 @@ export class Subscriptions {
 /** What of it can be honoured: nothing of a kind that the server does not have. */
 function filterOf(
   notifications: Params,
-  server: Server,
+  server: ChangeSource,
 ): { lists: ReadonlySet<List>; uris: ReadonlySet<string> } {
   const { resourceSubscriptions: uris = [] } = notifications
   if (

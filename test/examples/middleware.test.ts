@@ -15,6 +15,7 @@ import {
   tool,
 } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
+import { checkServer } from '../../src/server/context.js'
 import { ServerSession } from '../../src/server/session.js'
 
 /* The examples of middleware, each at work in every revision. */
@@ -106,7 +107,7 @@ describe('authorization', () => {
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',
       'io.modelcontextprotocol/clientCapabilities': {},
     }
-    void new ServerSession(server, {
+    void new ServerSession(checkServer(server), {
       send: () => {},
       close: () => Promise.resolve(),
       receive: (receiver) => {

@@ -2,6 +2,7 @@ import type { Target } from '../../src/client.js'
 import { HttpChannel } from '../../src/harness/http-channel.js'
 import { listen } from '../../src/http.js'
 import type { Server } from '../../src/index.js'
+import { checkServer } from '../../src/server/context.js'
 
 /** A server over HTTP, by a real port: each connection has a server that listens for it alone. */
 export function httpTarget(make: () => Server): Target {
@@ -20,7 +21,7 @@ export function httpTarget(make: () => Server): Target {
           })
         },
         headers: {},
-        parametersOf: (tool) => server.tools.get(tool)?.headers ?? [],
+        parametersOf: (tool) => checkServer(server).tools.get(tool)?.headers ?? [],
         close: async () => (await listening).close(0),
       })
     },

@@ -7,6 +7,7 @@ import {
   resource,
   tool,
 } from '../../src/index.js'
+import { checkServer } from '../../src/server/context.js'
 import { ServerSession } from '../../src/server/session.js'
 import { type Channel, memoryChannels } from '../../src/testing.js'
 import { initialize } from '../drive.js'
@@ -39,7 +40,7 @@ function slowReader(server: Server) {
       return reader.congested
     },
   }
-  void new ServerSession(server, slow)
+  void new ServerSession(checkServer(server), slow)
   channel.receive({ frame: (frame) => came.push(frame), garbage: () => {}, closed: () => {} })
   return reader
 }

@@ -1,5 +1,6 @@
 import type { Server } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
+import { checkServer } from '../../src/server/context.js'
 import { ServerSession } from '../../src/server/session.js'
 import { type Channel, type Receiver, connectInMemory } from '../../src/testing.js'
 
@@ -33,7 +34,7 @@ function connectUnjudged(server: Server): Channel {
     receive: (receiver) => void (receivers[own] = receiver),
     close: () => Promise.resolve(),
   })
-  void new ServerSession(server, end(1))
+  void new ServerSession(checkServer(server), end(1))
   return end(0)
 }
 

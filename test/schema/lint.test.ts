@@ -10,6 +10,7 @@ import {
 import { lint } from '../../src/schema/lint.js'
 import { matches } from '../../src/schema/pattern.js'
 import { compileSimple } from '../../src/schema/simple.js'
+import { checkServer } from '../../src/server/context.js'
 
 const run = () => 'ok'
 const serve = (tools: readonly Tool[], more: Partial<ServerOptions> = {}) =>
@@ -726,7 +727,7 @@ describe('valid schemas', () => {
     ],
   ])('%s', (_, input) => {
     expect(lint(input)).toEqual([])
-    expect(serveInput(input).tools.get('t')?.listing.inputSchema).toBe(input)
+    expect(checkServer(serveInput(input)).tools.get('t')?.listing.inputSchema).toBe(input)
   })
 
   it('are not modified', () => {

@@ -5,6 +5,7 @@ import { httpHandler, listen } from '../../src/http.js'
 import { type ServerOptions, createServer, prompt, resource, tool } from '../../src/index.js'
 import { namesOf, nearest } from '../../src/schema/names.js'
 import { serve, serveStdio } from '../../src/stdio.js'
+import { checkServer } from '../../src/server/context.js'
 
 /* Misspelt options and members: JavaScript ignores them silently, and TypeScript does not see all of them. */
 
@@ -109,7 +110,7 @@ describe('a member of a definition', () => {
       names: ['y'],
       runs: 0,
     }
-    const { tools } = made({ tools: [tool({ name: 'x', run, ...own })] })
+    const { tools } = checkServer(made({ tools: [tool({ name: 'x', run, ...own })] }))
     expect(tools.get('x')?.definition).toMatchObject(own)
   })
 })

@@ -15,6 +15,7 @@ import {
   withJsonSchema,
 } from '../../src/index.js'
 import { connectInMemory } from '../../src/testing.js'
+import { checkServer } from '../../src/server/context.js'
 
 interface Answer {
   result?: {
@@ -636,7 +637,8 @@ describe('arktype', () => {
     const input = type({ a: 'string' })
     expect(typeof input).toBe('function')
     expect(
-      make(tool({ name: 't', input, run: () => '' }))().tools.get('t')?.listing.inputSchema['type'],
+      checkServer(make(tool({ name: 't', input, run: () => '' }))()).tools.get('t')?.listing
+        .inputSchema['type'],
     ).toBe('object')
   })
 })

@@ -315,10 +315,7 @@ const notRequests: Record<string, Case> = {
   'a duplicate key: the last counts': ['{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', pong(2)],
   'white space everywhere': [' \t{ "jsonrpc" : "2.0" , "id" : 1 , "method" : "ping" } \r', pong(1)],
   'an escaped key': ['{"jsonrpc":"2.0","\\u0069d":1,"method":"ping"}', pong(1)],
-  'a second initialize': [
-    initialize('2025-06-18')[0] ?? '',
-    refuse('this connection is initialized already', 'init'),
-  ],
+  'a second initialize': [initialize('2025-06-18')[0] ?? '', refuse('already initialized', 'init')],
 }
 
 const ids: Record<string, Case> = {
@@ -700,7 +697,7 @@ describe('batches in 2025-03-26', () => {
       {
         jsonrpc: '2.0',
         id: 'init',
-        error: { code: -32600, message: 'Invalid Request: this connection is initialized already' },
+        error: { code: -32600, message: 'Invalid Request: already initialized' },
       },
     ]))
 })

@@ -13,6 +13,7 @@ import {
 import type { ResourceListing } from '../../src/protocol/model.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { matrix } from '../../src/testing.js'
+import { checkServer } from '../../src/server/context.js'
 
 const icon = { src: 'https://example.com/i.png' }
 
@@ -477,7 +478,7 @@ describe('a server', () => {
       'Tool "log" cannot be renamed',
     )
     server.tools.update('log', { description: 'New' })
-    expect([...server.tools.values()][0]?.listing.description).toBe('New')
+    expect([...checkServer(server).tools.values()][0]?.listing.description).toBe('New')
     server.tools.disable('log')
     expect([server.tools.size, server.tools.has('log')]).toEqual([0, false])
     server.tools.enable('log')

@@ -11,6 +11,7 @@ import {
 } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { answers, call, initialize } from '../drive.js'
+import { checkServer } from '../../src/server/context.js'
 
 const ALL = revisions.map(({ id }) => id)
 const NEWEST = ALL.at(-1) ?? ''
@@ -240,11 +241,13 @@ describe.each(DESCRIBED)('caching hints in %s', (revision) => {
 
 describe('x-mcp-header', () => {
   const named = (properties: Record<string, unknown>, more: Record<string, unknown> = {}) =>
-    serverOf({
-      name: 'x',
-      input: { type: 'object', properties, ...more },
-      run: () => '',
-    }).tools.get('x')?.headers
+    checkServer(
+      serverOf({
+        name: 'x',
+        input: { type: 'object', properties, ...more },
+        run: () => '',
+      }),
+    ).tools.get('x')?.headers
   const at = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name })
 
   it('names the parameters that are mirrored', () => {
@@ -393,7 +396,7 @@ describe('an obvious mistake', () => {
       'createServer: give it an object with a "name"',
     )
     await expect(answers({} as Server, [])).rejects.toThrow(
-      'This is no server: give what createServer() has made',
+      'Not a server: pass the return value of createServer()',
     )
     await expect(connect('http://localhost' as never)).rejects.toThrow(
       'connect: the target must be what stdio(…) or memory(…) has made',

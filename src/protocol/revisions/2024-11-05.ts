@@ -44,8 +44,6 @@ export const revision20241105: Revision = {
   structuredContent: 'none',
   results: 'plain',
   resourceNotFound: -32002,
-  logLevel: 'session',
-  watching: 'session',
   polling: false,
   asking: 'request',
   urlQuestions: 'none',

@@ -8,8 +8,6 @@ export const revision20260728 = revise(revision20251125, {
   results: 'described',
   structuredContent: 'any',
   resourceNotFound: -32602,
-  logLevel: 'request',
-  watching: 'stream',
   polling: false,
   asking: 'result',
   urlQuestions: 'plain',
@@ -18,21 +16,23 @@ export const revision20260728 = revise(revision20251125, {
     serverNotifications: ['notifications/subscriptions/acknowledged'],
   },
   removed: {
-    clientRequests: [
-      'initialize',
-      'ping',
-      'logging/setLevel',
-      'resources/subscribe',
-      'resources/unsubscribe',
-    ],
-    clientNotifications: [
-      'notifications/initialized',
-      'notifications/progress',
-      'notifications/roots/list_changed',
-    ],
-    // What the server wants to know it asks in the result of the client's own request.
-    serverRequests: ['ping', 'sampling/createMessage', 'roots/list', 'elicitation/create'],
-    serverNotifications: ['notifications/elicitation/complete'],
+    methods: {
+      clientRequests: [
+        'initialize',
+        'ping',
+        'logging/setLevel',
+        'resources/subscribe',
+        'resources/unsubscribe',
+      ],
+      clientNotifications: [
+        'notifications/initialized',
+        'notifications/progress',
+        'notifications/roots/list_changed',
+      ],
+      // What the server wants to know it asks in the result of the client's own request.
+      serverRequests: ['ping', 'sampling/createMessage', 'roots/list', 'elicitation/create'],
+      serverNotifications: ['notifications/elicitation/complete'],
+    },
   },
   excluded: {},
 })

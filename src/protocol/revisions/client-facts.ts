@@ -9,8 +9,9 @@ import { newestHandshakeRevision } from './index.js'
 const MAX_NAME = 256
 /** The longest text of any other kind. */
 const MAX_TEXT = 1024
-/** How much of one capability is kept, in bytes of memory. */
+/** How much of one capability is stored, in bytes of memory; more of `extensions`, which has one member for each. */
 const MAX_CAPABILITY = 1024
+const MAX_EXTENSIONS = 4096
 
 /** Strings that `clientInfo` may have. Icons are not kept: a server does not show its clients to anybody. */
 const INFO: Readonly<Record<string, number>> = {
@@ -70,7 +71,8 @@ export function keptCapabilities(capabilities: Params): Params {
   const kept: Record<string, unknown> = {}
   for (const name of CAPABILITIES) {
     const value = capabilities[name]
-    if (value !== undefined) kept[name] = copyWithin({ bytes: MAX_CAPABILITY }, value) ?? {}
+    const bytes = name === 'extensions' ? MAX_EXTENSIONS : MAX_CAPABILITY
+    if (value !== undefined) kept[name] = copyWithin({ bytes }, value) ?? {}
   }
   return kept
 }

@@ -1,5 +1,5 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
-import { type Params, isObject } from '../../jsonrpc/message.js'
+import { type Params, type Request, isObject } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../meta.js'
@@ -7,7 +7,7 @@ import { LOG_LEVELS, type LogLevel } from '../model.js'
 import { statelessRevisions } from './index.js'
 import type { Revision } from './revision.js'
 
-/** What a request says about itself and its sender. */
+/** What the `_meta` of a stateless request says about it and its sender. */
 export interface RequestMeta {
   revision: Revision
   capabilities: Params
@@ -17,12 +17,20 @@ export interface RequestMeta {
 }
 
 /**
- * The description in a request's `_meta`, or undefined where there is none.
- * Throws where there is one that cannot be served: first incomplete (−32602),
- * then of a revision that is not served this way (−32022).
+ * What a stateless request says in its `_meta`; undefined where it is not one.
+ * It is read once and stored with the request. Throws where it cannot be
+ * served: first incomplete (−32602), then a revision without stateless
+ * requests (−32022).
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning
  */
-export function readRequestMeta(params: Params | undefined): RequestMeta | undefined {
+export function readRequestMeta(request: Request): RequestMeta | undefined {
+  if (request.meta !== undefined) return request.meta as RequestMeta // written below only
+  const meta = parseMeta(request.params)
+  if (meta !== undefined) request.meta = meta
+  return meta
+}
+
+function parseMeta(params: Params | undefined): RequestMeta | undefined {
   const meta = params?.['_meta']
   if (!isObject(meta)) return undefined
   const {
@@ -46,7 +54,7 @@ export function readRequestMeta(params: Params | undefined): RequestMeta | undef
   return { revision, capabilities, info, logLevel }
 }
 
-/** A method that only exists where requests describe themselves, sent without a description. */
+/** A method that exists for stateless requests only, sent without their `_meta`. */
 export function missingRequestMeta(method: string): RpcError {
   return new RpcError(
     INVALID_PARAMS,

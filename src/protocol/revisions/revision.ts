@@ -59,10 +59,6 @@ export interface Revision {
   readonly structuredContent: 'none' | 'object' | 'any'
   /** What a client is told of a resource that is not there. */
   readonly resourceNotFound: number
-  /** Who says which log messages a client wants: the session once, or each request. */
-  readonly logLevel: 'session' | 'request'
-  /** How a client asks to be told of changes. */
-  readonly watching: 'session' | 'stream'
   /** Over HTTP, whether a client comes back for a stream that the server has let go. */
   readonly polling: boolean
   /** How a server asks its client: by a request of its own, or in the result of the client's request. */
@@ -76,48 +72,44 @@ export interface Revision {
   readonly fields: Fields
 }
 
-/** What a revision changed: new values for plain facts, additions to lists, methods removed. */
+/** What a revision changed: new values for plain facts, additions to lists, and what was removed from them. */
 export interface RevisionChanges extends Partial<
   Omit<Revision, 'id' | 'methods' | 'fields' | 'contentKinds'>
 > {
   id: string
   methods?: Partial<Methods>
-  removed?: Partial<Methods>
   fields?: Partial<Fields>
   contentKinds?: readonly ContentKind[]
+  removed?: { methods?: Partial<Methods>; fields?: Partial<Fields> }
 }
 
-/** A revision, written as its changelog on the one before. */
+/** A revision, written as its changelog on the one before. Throws where something is removed that is not there. */
 export function revise(
   before: Revision,
-  { methods, removed, fields, contentKinds, ...facts }: RevisionChanges,
+  { methods, fields, contentKinds, removed, ...facts }: RevisionChanges,
 ): Revision {
   return {
     ...before,
     ...facts,
-    methods: extend(shrink(before.methods, removed), methods),
-    fields: extend(before.fields, fields),
+    methods: change(before.methods, methods, removed?.methods),
+    fields: change(before.fields, fields, removed?.fields),
     contentKinds: [...before.contentKinds, ...(contentKinds ?? [])],
   }
 }
 
-function extend<Lists extends { [Key in keyof Lists]: readonly string[] }>(
+function change<Lists extends { [Key in keyof Lists]: readonly string[] }>(
   before: Lists,
   added: Partial<Lists> = {},
+  removed: Partial<Lists> = {},
 ): Lists {
   const lists = { ...before }
-  for (const key in added)
-    lists[key] = [...before[key], ...(added[key] ?? [])] as unknown as Lists[typeof key] // the key keeps its type
-  return lists
-}
-
-function shrink(before: Methods, removed: Partial<Methods> = {}): Methods {
-  const without = (list: keyof Methods) =>
-    before[list].filter((method) => removed[list]?.includes(method) !== true)
-  return {
-    clientRequests: without('clientRequests'),
-    clientNotifications: without('clientNotifications'),
-    serverRequests: without('serverRequests'),
-    serverNotifications: without('serverNotifications'),
+  for (const key in before) {
+    const gone: readonly string[] = removed[key] ?? []
+    const missing = gone.find((name) => !before[key].includes(name))
+    if (missing !== undefined)
+      throw new TypeError(`revise: ${key} has no "${missing}" to be removed`)
+    const list = [...before[key].filter((name) => !gone.includes(name)), ...(added[key] ?? [])]
+    lists[key] = list as unknown as Lists[typeof key] // a list of names, as before
   }
+  return lists
 }

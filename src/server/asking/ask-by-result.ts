@@ -1,7 +1,6 @@
 import { INVALID_PARAMS, RpcError, asError } from '../../jsonrpc/errors.js'
 import { ignore } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
-import { MAY_ASK } from '../../protocol/asking.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
 import { describeResult } from '../../protocol/revisions/project.js'
 import {
@@ -115,8 +114,8 @@ export class AskByResult implements Asking {
   }
 
   #put(key: string, question: Question): QuestionRequest {
-    const { revision, capabilities, binding } = this.#situation
-    const request = MAY_ASK.has(binding.method)
+    const { revision, capabilities, binding, mayAsk } = this.#situation
+    const request = mayAsk
       ? put(question, revision, capabilities)
       : `has no questions in ${binding.method}`
     if (typeof request !== 'string') return request

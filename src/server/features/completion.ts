@@ -4,26 +4,10 @@ import { truncate, truncateJson } from '../../jsonrpc/truncate.js'
 import type { CompleteResult } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Complete } from '../define.js'
-import type { Server } from '../server.js'
 import { checkScopes, isVisibleTo } from './definition.js'
 
 /** The most values that one answer may have. */
 const MAX_VALUES = 100
-
-/** Whether anything can be completed here. */
-export function completes(server: Server): boolean {
-  for (const { definition } of server.prompts.values()) {
-    if (
-      Object.values(definition.arguments ?? {}).some(
-        ({ values, complete }) => values !== undefined || complete !== undefined,
-      )
-    )
-      return true
-  }
-  for (const { definition } of server.resources.values())
-    if (definition.complete !== undefined) return true
-  return false
-}
 
 export async function complete(
   context: Context,

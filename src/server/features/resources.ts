@@ -10,10 +10,9 @@ import type {
   ResourceListing,
   ResourceTemplateListing,
 } from '../../protocol/model.js'
-import type { Context } from '../context.js'
+import type { Context, InternalServer } from '../context.js'
 import type { Resource } from '../define.js'
 import { isToolError } from '../failure.js'
-import type { Server } from '../server.js'
 import { MAX_LENGTH } from '../uri-template.js'
 import { foldUri, normalizeUri } from '../uri.js'
 import { UNCACHED, allSeenBy, checkScopes, wellFormed } from './definition.js'
@@ -130,7 +129,7 @@ interface Claim {
  * not for this caller. A definition that is not for everybody must also be passed by those who write its URI in a way
  * that another definition may take for the same (see `foldUri`). Undefined where no definition knows the URI.
  */
-function claimOn({ resources }: Server, uri: string): Claim | undefined {
+function claimOn({ resources }: InternalServer, uri: string): Claim | undefined {
   const normalized = normalizeUri(uri)
   const { text, cased, dotted } = normalized
   const fixed = resources.entry(text)
@@ -182,7 +181,7 @@ function findFor(context: Context, uri: string): Lookup | Promise<Lookup> {
 }
 
 /** The definition that serves a URI. */
-export function findResource(server: Server, uri: string): Resource | undefined {
+export function findResource(server: InternalServer, uri: string): Resource | undefined {
   return claimOn(server, uri)?.found?.definition
 }
 

@@ -5,6 +5,7 @@ import { checkTypos, namesOf } from '../../schema/names.js'
 import { type Checker, type Schema, checker, headersOf } from '../../schema/standard.js'
 import type { Call } from '../call.js'
 import type { Tool } from '../define.js'
+import type { Extension } from '../extensions.js'
 import { Semaphore } from '../semaphore.js'
 import { SHARED_MEMBERS, checkFacts, listable, present } from './definition.js'
 
@@ -29,7 +30,11 @@ const WIRE_NAMES = { inputSchema: 'input', outputSchema: 'output', _meta: 'meta'
 
 type Handle = (name: string, input: unknown, call: Call) => unknown
 
-export function prepareTool(definition: Tool, handle: Handle | undefined): ServedTool {
+export function prepareTool(
+  definition: Tool,
+  handle: Handle | undefined,
+  fields: Extension['toolFields'] = {},
+): ServedTool {
   if (!isObject(definition))
     throw new TypeError('A tool must be an object, as tool({ … }) makes it')
   const {
@@ -54,7 +59,14 @@ export function prepareTool(definition: Tool, handle: Handle | undefined): Serve
   const fail = (problem: string) => new TypeError(`Tool "${name}": ${problem}`)
   for (const [wrong, right] of Object.entries(WIRE_NAMES))
     if (wrong in definition) throw fail(`"${wrong}" is called "${right}" here`)
-  checkTypos(definition, MEMBERS, fail)
+  checkTypos(definition, [MEMBERS, ...Object.keys(fields)].join(' '), fail)
+  for (const [field, check] of Object.entries(fields)) {
+    const problem =
+      field in definition
+        ? check((definition as unknown as Record<string, unknown>)[field])
+        : undefined
+    if (problem !== undefined) throw fail(`"${field}" ${problem}`)
+  }
   checkFacts(definition, fail)
   const input = ready(definition.input, 'input', fail)
   if (input.json['type'] !== 'object')

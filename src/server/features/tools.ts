@@ -6,6 +6,7 @@ import type { CallToolResult, ToolListing } from '../../protocol/model.js'
 import { type Issue, MAX_ISSUES, type Outcome, describeIssues } from '../../schema/standard.js'
 import type { Context } from '../context.js'
 import { Suspended } from '../ask.js'
+import { ServedCall } from '../call.js'
 import { isToolError } from '../failure.js'
 import { ToolSlot } from '../tool-slot.js'
 import { reference } from '../../jsonrpc/reference.js'
@@ -14,8 +15,13 @@ import { VALUE_HINT, isResultShaped, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
 export function allTools({ server, connection }: Context): ToolListing[] | Promise<ToolListing[]> {
+  const { extensions } = server
   return andThen(allSeenBy(server.tools.values(), connection.caller), (seen) =>
-    seen.map(({ listing }) => listing),
+    extensions === undefined
+      ? seen.map(({ listing }) => listing)
+      : seen.flatMap(
+          ({ listing, definition }) => extensions.list(listing, definition, connection) ?? [],
+        ),
   )
 }
 
@@ -48,8 +54,24 @@ function callSeen(
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   return andThen<Outcome, CallToolResult>(tool.input.check(input), (outcome) =>
     outcome.issues === undefined
-      ? run(tool, outcome.value, context)
+      ? runWrapped(tool, outcome.value, context)
       : refuse(tool, outcome.issues, context),
+  )
+}
+
+function runWrapped(
+  tool: ServedTool,
+  input: unknown,
+  context: Context,
+): CallToolResult | Promise<CallToolResult> {
+  const { server, call, connection, report, remote } = context
+  if (server.extensions === undefined) return runTool(tool, input, context)
+  return server.extensions.call(
+    { tool: tool.definition, input, call, connection },
+    (environment) => {
+      if (environment === undefined) return runTool(tool, input, context)
+      return runTool(tool, input, { server, call: new ServedCall(environment), report, remote })
+    },
   )
 }
 
@@ -64,70 +86,74 @@ function refuse(tool: ServedTool, issues: readonly Issue[], { server }: Context)
   return failed(text)
 }
 
-function run(
+/** What running a tool needs; no connection is part of it. */
+export type ToolContext = Pick<Context, 'server' | 'call' | 'report' | 'remote'>
+
+/** Runs a tool with valid arguments. */
+export function runTool(
   tool: ServedTool,
   input: unknown,
-  context: Context,
+  context: ToolContext,
 ): CallToolResult | Promise<CallToolResult> {
   // Its arguments may have been checked for a while: it may be cancelled by now.
   if (!context.call.open) return { content: [] }
   const { definition, semaphore } = tool
   if (definition.timeout === undefined && semaphore === undefined)
     return attempt(tool, input, context)
-  const stay = new ToolSlot(semaphore)
-  context.call.stay = stay
+  const slot = new ToolSlot(semaphore)
+  context.call.slot = slot
   return definition.timeout === undefined
-    ? runInTurn(tool, stay, input, context)
-    : runTimed(tool, stay, input, context, definition.timeout)
+    ? runInTurn(tool, slot, input, context)
+    : runTimed(tool, slot, input, context, definition.timeout)
 }
 
 /** Waits for its turn only if there is no room, so that calls start in the order in which they came. */
 function runInTurn(
   tool: ServedTool,
-  stay: ToolSlot,
+  slot: ToolSlot,
   input: unknown,
-  context: Context,
+  context: ToolContext,
 ): CallToolResult | Promise<CallToolResult> {
   const go = () => {
     let result: CallToolResult | Promise<CallToolResult>
     try {
       result = attempt(tool, input, context)
     } catch (error) {
-      stay.end()
+      slot.end()
       throw error
     }
-    if (result instanceof Promise) return result.finally(() => stay.end())
-    stay.end()
+    if (result instanceof Promise) return result.finally(() => slot.end())
+    slot.end()
     return result
   }
-  if (stay.tryEnter()) return go()
+  if (slot.tryEnter()) return go()
   try {
     tool.semaphore?.checkQueue(tool.listing.name)
   } catch (error) {
     return failure(tool, error, context)
   }
-  return stay.enter(context.call.signal).then(go)
+  return slot.enter(context.call.signal).then(go)
 }
 
 /** The time includes waiting for its turn: the caller waits for both. */
 function runTimed(
   tool: ServedTool,
-  stay: ToolSlot,
+  slot: ToolSlot,
   input: unknown,
-  context: Context,
+  context: ToolContext,
   timeout: number,
 ): Promise<CallToolResult> {
   const controller = new AbortController()
   context.call.endWith(controller.signal)
   return new Promise((resolve, reject) => {
-    stay.limit(timeout, () => {
+    slot.limit(timeout, () => {
       const text = `${tool.listing.name} did not finish within ${timeout} ms and was stopped`
       resolve(failed(text))
       controller.abort(new Error(text))
     })
-    new Promise<CallToolResult>((begin) => begin(runInTurn(tool, stay, input, context)))
+    new Promise<CallToolResult>((begin) => begin(runInTurn(tool, slot, input, context)))
       .then(resolve, reject)
-      .finally(() => stay.end())
+      .finally(() => slot.end())
   })
 }
 
@@ -135,7 +161,7 @@ function runTimed(
 function attempt(
   tool: ServedTool,
   input: unknown,
-  context: Context,
+  context: ToolContext,
 ): CallToolResult | Promise<CallToolResult> {
   const fail = (error: unknown) => failure(tool, error, context)
   try {
@@ -157,9 +183,9 @@ const warned = new WeakSet<ServedTool>()
 function finish(
   tool: ServedTool,
   returned: unknown,
-  context: Context,
+  context: ToolContext,
 ): CallToolResult | Promise<CallToolResult> {
-  const { server, connection } = context
+  const { server, call } = context
   const result = resultOf(returned, tool.output)
   if (tool.output !== undefined && !warned.has(tool) && isResultShaped(returned)) {
     warned.add(tool)
@@ -169,14 +195,14 @@ function finish(
   const { maxResult } = tool.definition
   if (maxResult === undefined) return result
   const limit = (whole: CallToolResult) =>
-    server.overflow.limit(tool.listing.name, whole, maxResult, connection.caller)
+    server.overflow.limit(tool.listing.name, whole, maxResult, call.client)
   return result instanceof Promise ? result.then(limit) : limit(result)
 }
 
 function failure(
   tool: ServedTool,
   error: unknown,
-  { server, call, report, remote }: Context,
+  { server, call, report, remote }: ToolContext,
 ): CallToolResult {
   if (error instanceof RpcError || error instanceof Suspended) throw error
   if (isToolError(error)) return failed(String(error.message))

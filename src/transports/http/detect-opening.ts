@@ -32,8 +32,8 @@ export function describes(message: Message): boolean {
  * header and body disagree, then where the body is incomplete, then where it
  * names a revision that is not served this way.
  */
-export function checkRequestMeta({ method, params }: Request, version: string | undefined): void {
-  const meta = params?.['_meta']
+export function checkRequestMeta(request: Request, version: string | undefined): void {
+  const meta = request.params?.['_meta']
   const said = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
   if (typeof said === 'string') {
     if (version === undefined)
@@ -43,5 +43,5 @@ export function checkRequestMeta({ method, params }: Request, version: string | 
         `the header MCP-Protocol-Version does not say ${truncateJson(said)}, as the body does`,
       )
   }
-  if (readRequestMeta(params) === undefined) throw missingRequestMeta(method)
+  if (readRequestMeta(request) === undefined) throw missingRequestMeta(request.method)
 }

@@ -27,6 +27,8 @@ export interface EndpointOptions extends GuardOptions, SessionRouterOptions {
     principal: Principal | undefined,
   ): readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>
   gate?: Authenticator | undefined
+  /** Called when the endpoint is closed. */
+  closed?(): Promise<void> | undefined
   maxDepth?: number | undefined
   /** The longest body, in bytes. */
   maxBody: number
@@ -91,6 +93,7 @@ export class Endpoint {
     this.#closing = true
     const described = [...this.#described].map((each) => each.drain(deadline))
     await Promise.all([...described, this.#handshakes.close(deadline)])
+    await this.#options.closed?.()
   }
 
   /** Refuses, and says so in the log: a client may not show why. */
@@ -235,7 +238,8 @@ export class Endpoint {
     let checked: void | Promise<void>
     try {
       checkRequestMeta(message, version)
-      checked = checkRoutingHeaders(visit, message, (tool) =>
+      const facts = this.#options.methodFacts(message.method)
+      checked = checkRoutingHeaders(visit, message, facts, (tool) =>
         this.#options.headerParameters(tool, message, principal),
       )
     } catch (error) {
@@ -259,6 +263,7 @@ export class Endpoint {
       challenge: this.#challenge,
       ended: this.#ended,
       budgets: this.#options.budgets,
+      stream: this.#options.methodFacts(message.method)?.stream === true,
     })
     if (described.serve(message, this.#options.open)) this.#described.add(described)
   }

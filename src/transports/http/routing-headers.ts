@@ -4,6 +4,7 @@ import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, type Request, isObject } from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import { HEADER_MISMATCH } from '../../protocol/errors.js'
+import type { MethodFacts } from '../../protocol/methods.js'
 import type { HttpContext } from './http-context.js'
 
 /*
@@ -20,13 +21,6 @@ export interface HeaderParameter {
   readonly type: string
 }
 
-/** The parameter that is mirrored in `Mcp-Name`. */
-const NAMED_BY: ReadonlyMap<string, string> = new Map([
-  ['tools/call', 'name'],
-  ['prompts/get', 'name'],
-  ['resources/read', 'uri'],
-])
-
 export function mismatch(problem: string): RpcError {
   return new RpcError(HEADER_MISMATCH, `Header mismatch: ${problem}`)
 }
@@ -35,6 +29,7 @@ export function mismatch(problem: string): RpcError {
 export function checkRoutingHeaders(
   visit: HttpContext,
   { method, params }: Request,
+  facts: MethodFacts | undefined,
   parametersOf: (tool: string) => readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>,
 ): void | Promise<void> {
   const said = visit.header('mcp-method')
@@ -42,25 +37,25 @@ export function checkRoutingHeaders(
     throw mismatch(`the header Mcp-Method is missing; it must be ${truncateJson(method)}`)
   if (said.trim() !== method)
     throw mismatch(`the header Mcp-Method does not say ${truncateJson(method)}, as the body does`)
-  const source = NAMED_BY.get(method)
-  if (source === undefined || params === undefined) return
-  const name = params[source]
+  if (facts?.nameParam === undefined || params === undefined) return
+  const name = params[facts.nameParam]
   if (typeof name !== 'string') return
   checkValue('Mcp-Name', visit.header('mcp-name'), name)
-  if (method === 'tools/call')
+  if (facts.paramHeaders === true)
     return andThen(parametersOf(name), (parameters) => checkParameters(visit, params, parameters))
 }
 
 /** The headers that say what the body of a request says: what `checkRoutingHeaders` asks for. */
 export function routingHeadersOf(
   { method, params = {} }: Request,
+  { nameParam = '', paramHeaders = false }: MethodFacts,
   parametersOf: (tool: string) => readonly HeaderParameter[],
 ): Readonly<Record<string, string>> {
   const headers: Record<string, string> = { 'Mcp-Method': method }
-  const name = params[NAMED_BY.get(method) ?? '']
+  const name = params[nameParam]
   if (typeof name !== 'string') return headers
   headers['Mcp-Name'] = encode(name)
-  for (const parameter of method === 'tools/call' ? parametersOf(name) : []) {
+  for (const parameter of paramHeaders ? parametersOf(name) : []) {
     const value = valueAt(params['arguments'], parameter.path)
     if (value === undefined || value === null || typeof value === 'object') continue
     headers[`Mcp-Param-${parameter.name}`] = encode(

@@ -17,9 +17,12 @@ import { newId } from './session-id.js'
 import { HttpSession, type SessionFacts } from './session.js'
 import { Sessions } from './sessions.js'
 import { openingOf } from './session-state.js'
+import type { MethodFacts } from '../../protocol/methods.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 
 export interface SessionRouterOptions {
+  /** What is known of a method, also of those of extensions. */
+  methodFacts(method: string): MethodFacts | undefined
   /** Serves a client over a channel. */
   open(channel: Channel): ServedChannel
   report(report: LogEntry): void
@@ -113,7 +116,7 @@ export class SessionRouter {
   }
 
   #make(facts: SessionFacts): HttpSession {
-    const { store, maxWaiting, retry, report, open, budgets } = this.#options
+    const { store, maxWaiting, retry, report, open, budgets, methodFacts } = this.#options
     const told = (session: HttpSession) => this.#sessions.keep(session)
     const settings = {
       pulse: this.#pulse,
@@ -122,6 +125,7 @@ export class SessionRouter {
       retry,
       report,
       told,
+      methodFacts,
       ...budgets.ofSession(facts.owner),
     }
     return new HttpSession(facts, settings, open)

@@ -6,15 +6,17 @@ import {
   encodeRequest,
   read,
 } from '../../jsonrpc/message.js'
+import type { MethodFacts, SessionFact } from '../../protocol/methods.js'
 import { clientFacts } from '../../protocol/revisions/client-facts.js'
 
 /** How much is remembered of one session, in characters. */
 const MOST = 64 * 1024
-/** The longest log level. */
-const MAX_LEVEL = 16
+/** The longest value of a request of which only the last is stored, in characters. */
+const MAX_LAST = 16
 
 /** Something that a message says, and that outlives it. */
-type Fact = 'initialized' | { level: string } | { subscribe: string } | { unsubscribe: string }
+type Fact = 'initialized' | (SessionFact & { method: string; value: string })
+type LookUp = (method: string) => MethodFacts | undefined
 
 const INITIALIZED = encodeNotification('notifications/initialized', undefined)
 /** Nobody sees the ids: the answers were given long ago. */
@@ -34,8 +36,8 @@ export class SessionState {
   readonly #budget: Budget
   #opening: string
   #initialized = false
-  #level: string | undefined
-  readonly #uris = new Set<string>()
+  /** The values of each parameter that is stored, by method; of some methods only the last. */
+  readonly #values = new Map<string, { param: string; values: Set<string> }>()
   #size = 0
   #complete = true
 
@@ -51,12 +53,10 @@ export class SessionState {
 
   /** What came behind it, as messages. */
   get frames(): readonly string[] {
-    const subscribed = [...this.#uris].map((uri) =>
-      encodeRequest(ID, 'resources/subscribe', { uri }),
+    const requests = [...this.#values].flatMap(([method, { param, values }]) =>
+      Array.from(values, (value) => encodeRequest(ID, method, { [param]: value })),
     )
-    if (this.#level !== undefined)
-      subscribed.unshift(encodeRequest(ID, 'logging/setLevel', { level: this.#level }))
-    return this.#initialized ? [INITIALIZED, ...subscribed] : subscribed
+    return this.#initialized ? [INITIALIZED, ...requests] : requests
   }
 
   /** Whether that is all of it: it may have been too much. */
@@ -75,19 +75,16 @@ export class SessionState {
       this.#initialized = true
       return !before
     }
-    if ('level' in fact) {
-      const before = this.#level
-      this.#level = fact.level
-      return before !== fact.level
-    }
-    if ('unsubscribe' in fact) {
-      const known = this.#uris.delete(fact.unsubscribe)
-      if (known) this.#grow(-sizeOf(fact.unsubscribe))
-      return known
-    }
-    if (this.#uris.has(fact.subscribe)) return false
-    this.#uris.add(fact.subscribe)
-    this.#grow(sizeOf(fact.subscribe))
+    const { param, value, keep } = fact
+    const undo = typeof keep === 'object'
+    const method = undo ? keep.undoes : fact.method
+    const { values } = this.#values.get(method) ?? { values: new Set<string>() }
+    if (values.has(value) !== undo) return false
+    this.#values.set(method, { param, values })
+    if (keep === 'last') values.clear()
+    if (undo) values.delete(value)
+    else values.add(value)
+    if (keep !== 'last') this.#grow(undo ? -sizeOf(value) : sizeOf(value))
     return true
   }
 
@@ -98,33 +95,28 @@ export class SessionState {
     else {
       this.#complete = false
       this.#opening = ''
-      this.#uris.clear()
+      this.#values.clear()
       this.#budget.give(2 * this.#size)
       this.#size = 0
     }
   }
 }
 
-/** How many characters a subscription has as a message. */
-function sizeOf(uri: string): number {
-  return 80 + uri.length
+/** How many characters a stored request has. */
+function sizeOf(value: string): number {
+  return 80 + value.length
 }
 
 /** What is to be remembered of a message, once it is answered. */
-export function factsOf(message: Message): Fact[] {
-  if (message.kind === 'batch') return message.frames.flatMap((frame) => factsOf(read(frame)))
-  if (message.kind !== 'request' && message.kind !== 'notification') return []
-  const { uri, level } = message.params ?? {}
-  switch (message.method) {
-    case 'notifications/initialized':
-      return ['initialized']
-    case 'logging/setLevel':
-      return typeof level === 'string' && level.length <= MAX_LEVEL ? [{ level }] : []
-    case 'resources/subscribe':
-      return typeof uri === 'string' ? [{ subscribe: uri }] : []
-    case 'resources/unsubscribe':
-      return typeof uri === 'string' ? [{ unsubscribe: uri }] : []
-    default:
-      return []
-  }
+export function factsOf(message: Message, lookUp: LookUp): Fact[] {
+  if (message.kind === 'batch')
+    return message.frames.flatMap((frame) => factsOf(read(frame), lookUp))
+  if (message.kind === 'notification')
+    return message.method === 'notifications/initialized' ? ['initialized'] : []
+  if (message.kind !== 'request') return []
+  const { method, params } = message
+  const fact = lookUp(method)?.session
+  const value = params?.[fact?.param ?? '']
+  if (fact === undefined || typeof value !== 'string') return []
+  return fact.keep === 'last' && value.length > MAX_LAST ? [] : [{ ...fact, method, value }]
 }

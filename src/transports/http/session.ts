@@ -6,6 +6,7 @@ import {
   handshakeRevisions,
   newestHandshakeRevision,
 } from '../../protocol/revisions/index.js'
+import type { MethodFacts } from '../../protocol/methods.js'
 import type { ServedChannel } from './served-channel.js'
 import type { EventId, EventLog } from './event-log.js'
 import { type SessionPort, PostExchange, type PostOptions } from './post-exchange.js'
@@ -19,6 +20,7 @@ export interface SessionSettings extends StreamSettings {
   /** The bytes that it may hold: of requests in progress, and beyond them. */
   pending: Budget
   retained: Budget
+  methodFacts(method: string): MethodFacts | undefined
   /** A session has been told something that is to be remembered. */
   told(session: HttpSession): void
 }
@@ -145,7 +147,7 @@ export class HttpSession implements Channel, SessionPort {
     )
       return false
     for (const frame of past.told) {
-      this.told.note(factsOf(read(frame)))
+      this.told.note(factsOf(read(frame), this.#settings.methodFacts))
       await this.#repeat(frame, principal)
     }
     return true
@@ -173,7 +175,7 @@ export class HttpSession implements Channel, SessionPort {
   post(text: string, message: Message, options: Omit<PostOptions, 'home' | 'asked'>): void {
     const asked = message.kind === 'invalid' ? message : { kind: message.kind }
     const exchange = new PostExchange({ ...options, home: this, asked })
-    const facts = factsOf(message)
+    const facts = factsOf(message, this.#settings.methodFacts)
     this.used = Date.now()
     this.#receiver?.frame(text, exchange, message)
     if (exchange.answered) return this.#note(exchange, facts)

@@ -21,6 +21,8 @@ export interface StatelessOptions {
   challenge(error: RpcError): HeaderList
   /** The bytes that clients can make the server hold. */
   budgets: Budgets
+  /** Whether the response is a stream that stays open until the request is cancelled. */
+  stream: boolean
   /** It has been answered, or its client is gone. */
   ended(described: StatelessExchange): void
 }
@@ -50,7 +52,7 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
   serve(request: Request, open: (channel: Channel) => ServedChannel): boolean {
     const expires = this.principal?.expires
     // A call may end after its token; who listens has to come back with a new one.
-    if (expires !== undefined && request.method === 'subscriptions/listen')
+    if (expires !== undefined && this.#options.stream)
       this.#until = { time: expires, end: () => void this.drain(0) }
     this.#conversation = open(this)
     this.#receiver?.frame(request.frame, this, request)

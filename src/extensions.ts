@@ -1,0 +1,11 @@
+export type { MethodFacts, SessionFact } from './protocol/methods.js'
+export type { CallEnvironment } from './server/call.js'
+export {
+  type Extension,
+  type ExtensionClient,
+  type ExtensionDefinition,
+  type ExtensionMethod,
+  type ExtensionStream,
+  type ToolCall,
+  extension,
+} from './server/extensions.js'

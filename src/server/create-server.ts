@@ -1,0 +1,252 @@
+import {
+  type CacheHint,
+  type Icon,
+  type Implementation,
+  LOG_LEVELS,
+  type LogLevel,
+} from '../protocol/model.js'
+import { isObject } from '../jsonrpc/message.js'
+import { METHODS } from '../protocol/methods.js'
+import { checkNames, namesOf } from '../schema/names.js'
+import type { StateOptions } from './ask.js'
+import type { Call, Caller } from './call.js'
+import type { Prompt, Resource, Tool } from './define.js'
+import type { InternalServer, ServedMethod } from './context.js'
+import { HANDLERS } from './dispatch.js'
+import type { Extension } from './extensions.js'
+import { UNCACHED, checkFacts, hintOf } from './features/definition.js'
+import { Overflow } from './features/overflow.js'
+import { preparePrompt } from './features/served-prompt.js'
+import { prepareResource } from './features/served-resource.js'
+import { prepareTool } from './features/served-tool.js'
+import { type Log, makeLog } from './log.js'
+import type { Middleware } from './middleware.js'
+import { ChangeEmitter, Registry } from './registry.js'
+import { Seal } from './seal.js'
+import type { Server } from './server.js'
+import { normalizeUri } from './uri.js'
+
+export interface ServerOptions {
+  /** What programs know it by, such as `calculator`. */
+  name: string
+  /** Of the server itself, not of the protocol. */
+  version: string
+  /** What people are shown in place of the name. */
+  title?: string
+  /** What it is for. */
+  description?: string
+  /** Where there is more about it. */
+  websiteUrl?: string
+  /** Pictures for it, each with a `src`. */
+  icons?: Icon[]
+  /** What a model should know to use this server well. */
+  instructions?: string
+  /** What it can do, as `tool(…)` makes it. More can be added at run time. */
+  tools?: readonly Tool[]
+  /** What can be read, as `resource(…)` makes it. */
+  resources?: readonly Resource[]
+  /** What people can choose to say, as `prompt(…)` makes it. */
+  prompts?: readonly Prompt[]
+  /** Extensions of the protocol, as `extension(…)` of `ccmcp/extensions` makes them (default: none). */
+  extensions?: readonly Extension[]
+  /** One handler for all tools that have no `run` of their own. */
+  handle?: (name: string, input: unknown, call: Call) => unknown
+  /**
+   * Called once for each client that has shaken hands, behind the first answer
+   * after `notifications/initialized`. Its log goes to that client alone.
+   */
+  onInitialized?: (client: { caller: Caller; log: Log }) => void | Promise<void>
+  /** How long lists may be kept, and by whom (default: not at all). Lists that depend on the caller are never public. */
+  cache?: Partial<CacheHint>
+  /** How questions to the client outlive the request that put them: see `call.ask`. */
+  state?: StateOptions
+  /** Lists come whole up to so many items (default 1000); many clients do not turn pages. */
+  pageSize?: number
+  /** The lowest level that clients are sent until they say otherwise (default `info`). */
+  logLevel?: LogLevel
+  /** An unknown revision in `initialize`: negotiate down (as MCP says), echo it, or refuse it. */
+  unsupportedRevision?: 'negotiate' | 'echo' | 'reject'
+  /** Arguments that do not fit the schema: a result that the model can act on, or error −32602. */
+  invalidArguments?: 'result' | 'protocol'
+  /** An exception in a tool that is no ToolError: a result with `isError`, or error −32603. */
+  unexpectedErrors?: 'result' | 'protocol'
+}
+
+const OPTIONS = namesOf<ServerOptions>()(
+  'name version title description websiteUrl icons instructions tools resources prompts extensions handle onInitialized cache state pageSize logLevel unsupportedRevision invalidArguments unexpectedErrors',
+)
+
+const CHOICES: Readonly<Record<string, readonly string[]>> = {
+  unsupportedRevision: ['negotiate', 'echo', 'reject'],
+  invalidArguments: ['result', 'protocol'],
+  unexpectedErrors: ['result', 'protocol'],
+  logLevel: LOG_LEVELS,
+}
+
+/** Makes a server of its definitions. Throws where one of them would mislead a client. */
+export function createServer(options: ServerOptions): Server {
+  if (!isObject(options))
+    throw new TypeError(
+      'createServer: give it an object with a "name", a "version", and what the server offers',
+    )
+  checkNames('createServer', options, OPTIONS)
+  const {
+    instructions,
+    tools = [],
+    resources = [],
+    prompts = [],
+    extensions: added = [],
+    handle,
+    onInitialized,
+    state = {},
+    pageSize = 1000,
+    logLevel = 'info',
+  } = options
+  const {
+    unsupportedRevision = 'negotiate',
+    invalidArguments = 'result',
+    unexpectedErrors = 'result',
+  } = options
+  for (const [option, value] of Object.entries({
+    unsupportedRevision,
+    invalidArguments,
+    unexpectedErrors,
+    logLevel,
+  })) {
+    const allowed = CHOICES[option] ?? []
+    if (!allowed.includes(value))
+      throw new TypeError(
+        `createServer: "${option}" must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}`,
+      )
+  }
+  for (const [option, value] of Object.entries({ tools, resources, prompts, extensions: added }))
+    if (!Array.isArray(value)) throw new TypeError(`createServer: "${option}" must be an array`)
+  if (!(Number.isInteger(pageSize) && pageSize > 0))
+    throw new TypeError('createServer: "pageSize" must be a whole number above 0')
+  const cache = hintOf(
+    options.cache ?? UNCACHED,
+    (problem) => new TypeError(`createServer: ${problem}`),
+  )
+  const extensions = added[0]?.compose(added, METHODS.keys())
+  const changes = new ChangeEmitter()
+  const overflow = new Overflow()
+  const middleware: Middleware[] = []
+  let log: Log | undefined
+  const changed = (list: 'tools' | 'resources' | 'prompts') => () => changes.tell({ list })
+  const server: InternalServer = {
+    info: infoOf(options),
+    instructions,
+    tools: new Registry(
+      'Tool',
+      (each) => each?.name,
+      (each) => {
+        const served = prepareTool(each, handle, extensions?.toolFields)
+        if (each.maxResult !== undefined && !server.resources.has(overflow.resource.uri))
+          server.resources.add(overflow.resource)
+        return served
+      },
+      changed('tools'),
+    ),
+    resources: new Registry(
+      'Resource',
+      (each) => each?.uri,
+      prepareResource,
+      changed('resources'),
+      uriKey,
+    ),
+    prompts: new Registry('Prompt', (each) => each?.name, preparePrompt, changed('prompts')),
+    use: (each) => void middleware.push(each),
+    middleware,
+    methods: methodTable(extensions),
+    extensions,
+    listCache: () =>
+      cache.cacheScope === 'public' && isPersonal(server)
+        ? { ...cache, cacheScope: 'private' }
+        : cache,
+    overflow,
+    updated: (uri) => changes.tell({ uri: uriKey(uri) }),
+    // Made when it is first used: what comes before the first answer counts.
+    get log() {
+      log ??= makeLog((message) => changes.tell({ log: message }))
+      return log
+    },
+    changes,
+    seal: new Seal(state.keys),
+    state: stateOf(state),
+    onInitialized,
+    pageSize,
+    logLevel,
+    unsupportedRevision,
+    invalidArguments,
+    unexpectedErrors,
+  }
+  server.tools.add(...tools)
+  server.resources.add(...resources)
+  server.prompts.add(...prompts)
+  return server
+}
+
+/** The facts of each method beside its handler. */
+function methodTable(extensions: Iterable<Extension> = []): ReadonlyMap<string, ServedMethod> {
+  const table = new Map<string, ServedMethod>()
+  for (const [name, handler] of HANDLERS) table.set(name, { ...METHODS.get(name), ...handler })
+  for (const extension of extensions)
+    for (const [name, method] of Object.entries(extension.methods ?? {}))
+      table.set(name, {
+        ...method,
+        extension,
+        serve: ({ call }, params) => method.serve(params, call),
+      })
+  return table
+}
+
+/** What URIs are compared by. */
+function uriKey(uri: string): string {
+  return typeof uri === 'string' ? normalizeUri(uri).text : uri
+}
+
+/** Whether what is listed may depend on the caller. */
+function isPersonal({ tools, resources, prompts, extensions }: InternalServer): boolean {
+  if (extensions?.personal === true) return true
+  for (const { definition } of [...tools.values(), ...resources.values(), ...prompts.values()])
+    if (definition.visible !== undefined || 'list' in definition) return true
+  return false
+}
+
+function stateOf({
+  keys = [],
+  ttl = 600_000,
+  maxBytes = 65_536,
+  once,
+}: StateOptions): InternalServer['state'] {
+  if (keys.some((key) => typeof key !== 'string' || key.length < 32))
+    throw new TypeError(
+      'createServer: each of "state.keys" must be a secret of 32 characters or more',
+    )
+  if (!(ttl > 0 && ttl < 2 ** 31))
+    throw new TypeError('createServer: "state.ttl" must be a number of milliseconds above 0')
+  if (!(maxBytes > 0))
+    throw new TypeError('createServer: "state.maxBytes" must be a number of bytes above 0')
+  return once === undefined ? { ttl, maxBytes } : { ttl, maxBytes, once }
+}
+
+function infoOf({
+  name,
+  version,
+  title,
+  description,
+  websiteUrl,
+  icons,
+}: ServerOptions): Implementation {
+  for (const [field, value] of Object.entries({ name, version })) {
+    if (typeof value !== 'string' || value === '')
+      throw new TypeError(`createServer: "${field}" must be a non-empty string`)
+  }
+  checkFacts({ title, description, icons }, (problem) => new TypeError(`createServer: ${problem}`))
+  const info: Implementation = { name, version }
+  if (title !== undefined) info.title = title
+  if (description !== undefined) info.description = description
+  if (websiteUrl !== undefined) info.websiteUrl = websiteUrl
+  if (icons !== undefined) info.icons = icons
+  return info
+}
