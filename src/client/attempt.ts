@@ -42,17 +42,18 @@ export class Attempt {
   }
 
   async open(
-    wanted: Revision | undefined,
-    verdict: Opening | undefined,
+    requested: Revision | undefined,
+    known: Opening | undefined,
     times: Times,
   ): Promise<ServerDetails> {
-    if ((wanted?.opening ?? verdict) === 'handshake') return await this.#initialize(wanted, times)
-    const reached =
-      wanted === undefined
-        ? await this.#negotiate(verdict, times)
-        : await this.#insist(wanted, times)
-    if (reached.revision.opening === 'self-describing') this.session.describes = reached.revision
-    return reached
+    if ((requested?.opening ?? known) === 'handshake')
+      return await this.#initialize(requested, times)
+    const details =
+      requested === undefined
+        ? await this.#negotiate(known, times)
+        : await this.#discover(requested, times)
+    this.session.revision = details.revision
+    return details
   }
 
   /** Ends what was begun and says why it did not work. */
@@ -66,17 +67,17 @@ export class Attempt {
     return new ConnectionError(said ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
 
-  async #insist(wanted: Revision, { timeout, signal }: Times): Promise<ServerDetails> {
-    const probed = await probe(this.session, wanted, withSignal(timeout, signal))
+  async #discover(requested: Revision, { timeout, signal }: Times): Promise<ServerDetails> {
+    const probed = await probe(this.session, requested, withSignal(timeout, signal))
     if (probed.kind === 'failed') throw probed.error
-    if (probed.kind === 'modern' && probed.reached.revision === wanted) return probed.reached
+    if (probed.kind === 'modern' && probed.details.revision === requested) return probed.details
     const because =
       probed.kind === 'modern'
-        ? `it chose ${probed.reached.revision.id}`
+        ? `it chose ${probed.details.revision.id}`
         : probed.answer instanceof RpcError
           ? refusalOf('server/discover', probed.answer)
           : probed.answer.message
-    throw new ConnectionError(`The server does not serve ${wanted.id}: ${because}`)
+    throw new ConnectionError(`The server does not serve ${requested.id}: ${because}`)
   }
 
   /**
@@ -85,10 +86,10 @@ export class Attempt {
    * server would refuse it, or take it as the choice of a legacy revision. It is
    * legacy if it answers a `ping` but not `server/discover`.
    */
-  async #negotiate(verdict: Opening | undefined, times: Times): Promise<ServerDetails> {
+  async #negotiate(known: Opening | undefined, times: Times): Promise<ServerDetails> {
     const { timeout, signal } = times
     // A server that is known to be modern gets all the time it needs.
-    const probeTimeout = verdict === undefined ? Math.min(times.probeTimeout, timeout) : timeout
+    const probeTimeout = known === undefined ? Math.min(times.probeTimeout, timeout) : timeout
     const opened = new AbortController()
     const pending: CallOptions = {
       timeout: Infinity,
@@ -111,7 +112,7 @@ export class Attempt {
           probeTimeout,
           signal: pending.signal,
         })
-      if (probed.kind === 'modern') return probed.reached
+      if (probed.kind === 'modern') return probed.details
       if (probed.kind === 'failed') {
         if (!(probed.error instanceof ChannelClosed)) throw probed.error
         await this.#reopen()
@@ -135,8 +136,8 @@ export class Attempt {
     )
     let problem: unknown
     try {
-      const reached = await Promise.race([initializing, accepted])
-      if (reached !== undefined) return reached
+      const details = await Promise.race([initializing, accepted])
+      if (details !== undefined) return details
     } catch (error) {
       if (!(error instanceof RpcError || error instanceof ChannelClosed)) throw error
       problem = error
@@ -146,15 +147,15 @@ export class Attempt {
       // It has ended because of what it was sent.
       await this.#reopen()
       return probed?.kind === 'modern'
-        ? await this.#insist(probed.reached.revision, times)
+        ? await this.#discover(probed.details.revision, times)
         : await this.#initialize(undefined, times)
     }
-    if (probed?.kind === 'modern') return probed.reached
+    if (probed?.kind === 'modern') return probed.details
     throw probed?.kind === 'failed' ? probed.error : problem
   }
 
-  #initialize(wanted: Revision | undefined, { timeout, signal }: Times): Promise<ServerDetails> {
-    return initialize(this.session, wanted, this.#options, withSignal(timeout, signal))
+  #initialize(requested: Revision | undefined, { timeout, signal }: Times): Promise<ServerDetails> {
+    return initialize(this.session, requested, this.#options, withSignal(timeout, signal))
   }
 
   /** Opens the target again, once the first process has ended: two of them might get in each other's way. */

@@ -7,8 +7,9 @@ import { checkNames } from '../schema/names.js'
 import { VERSION } from '../version.js'
 import { type InputHandlers, capabilitiesOf } from './input-handlers.js'
 import { Attempt } from './attempt.js'
+import { Client } from './client.js'
 import type { Opening } from './opening.js'
-import { Client, type ClientSessionOptions } from './session.js'
+import type { ClientSessionOptions } from './session.js'
 import { ConnectionError, type Target } from './target.js'
 
 export interface ConnectOptions extends InputHandlers {
@@ -47,15 +48,15 @@ const OPTIONS = {
   roots: true,
 } as const satisfies Record<keyof ConnectOptions, true>
 
-/** How a target wanted to be opened last time. */
-const verdicts = new WeakMap<Target, Opening>()
+/** How each target was opened last time. */
+const openings = new WeakMap<Target, Opening>()
 
 /** Connects to a server: finds out which revision it speaks, and opens the conversation accordingly. */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   if (typeof (target as Partial<Target> | undefined)?.open !== 'function')
     throw new TypeError('connect: the target must be what stdio(…) or memory(…) has made')
   checkNames('connect', options, OPTIONS)
-  const wanted = options.revision === undefined ? undefined : known(options.revision)
+  const revision = options.revision === undefined ? undefined : revisionOf(options.revision)
   const {
     info = { name: 'ccmcp', version: VERSION },
     capabilities,
@@ -68,30 +69,30 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     tap,
     signal,
   } = options
-  const answers: InputHandlers = {
+  const inputHandlers: InputHandlers = {
     ...(sample && { sample }),
     ...(elicit && { elicit }),
     ...(roots && { roots }),
   }
-  const declared = { ...capabilitiesOf(answers), ...capabilities }
+  const declared = { ...capabilitiesOf(inputHandlers), ...capabilities }
   const sessionOptions: ClientSessionOptions = {
     info,
     capabilities: declared,
-    answers,
+    inputHandlers,
     report,
     ...(tap === undefined ? {} : { tap }),
   }
   const attempt = start(target, sessionOptions)
   try {
-    const reached = await attempt.open(wanted, verdicts.get(target), {
+    const details = await attempt.open(revision, openings.get(target), {
       timeout,
       probeTimeout,
       signal,
     })
-    verdicts.set(target, reached.revision.opening)
-    return new Client(attempt.session, reached)
+    openings.set(target, details.revision.opening)
+    return new Client(attempt.session, details)
   } catch (error) {
-    verdicts.delete(target)
+    openings.delete(target)
     throw await attempt.fail(error)
   }
 }
@@ -109,7 +110,7 @@ function start(target: Target, options: ClientSessionOptions): Attempt {
   }
 }
 
-function known(id: string): Revision {
+function revisionOf(id: string): Revision {
   const revision = revisions.find((each) => each.id === id)
   if (revision !== undefined) return revision
   throw new TypeError(

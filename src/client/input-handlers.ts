@@ -42,7 +42,7 @@ export function capabilitiesOf({ sample, elicit, roots }: InputHandlers): Params
   }
 }
 
-/** InputHandlers one question; the error goes to the server. */
+/** Answers one request of a server. An error goes to the server. */
 export async function answer(
   { sample, elicit, roots }: InputHandlers,
   revision: Revision | undefined,
@@ -50,35 +50,33 @@ export async function answer(
   params: Params,
   signal: AbortSignal,
 ): Promise<object> {
-  switch (true) {
-    case method === 'sampling/createMessage' && sample !== undefined:
-      if (!Array.isArray(params['messages']))
-        throw new RpcError(INVALID_PARAMS, 'Invalid params: "messages" must be a list')
-      return projectCompletion(
-        revision,
-        await sample(params as unknown as CreateMessageParams, { signal }),
-      ) // the rest is the server's word
-    case method === 'elicitation/create' && elicit !== undefined: {
-      const { mode = 'form', message } = params
-      if (typeof message !== 'string')
-        throw new RpcError(INVALID_PARAMS, 'Invalid params: "message" must be a string')
-      if (mode !== 'form' && mode !== 'url')
-        throw new RpcError(INVALID_PARAMS, 'Invalid params: "mode" must be form or url')
-      if (mode === 'url' && revision?.urlQuestions === 'none')
-        throw new RpcError(
-          INVALID_PARAMS,
-          `Invalid params: protocol ${revision.id} has no "mode" url`,
-        )
-      const result = await elicit({ ...params, mode } as unknown as ElicitParams, { signal })
-      return projectElicitation(revision, result)
-    }
-    case method === 'roots/list' && roots !== undefined: {
-      const found = await roots({ signal })
-      return { roots: found.map((root) => projectRoot(revision, root)) }
-    }
-    default:
-      throw unknownMethod(method)
+  if (method === 'sampling/createMessage' && sample !== undefined)
+    return projectCompletion(revision, await sample(samplingParams(params), { signal }))
+  if (method === 'elicitation/create' && elicit !== undefined)
+    return projectElicitation(revision, await elicit(elicitParams(revision, params), { signal }))
+  if (method === 'roots/list' && roots !== undefined) {
+    const found = await roots({ signal })
+    return { roots: found.map((root) => projectRoot(revision, root)) }
   }
+  throw unknownMethod(method)
+}
+
+function samplingParams(params: Params): CreateMessageParams {
+  if (!Array.isArray(params['messages'])) throw invalidParams('"messages" must be an array')
+  return params as unknown as CreateMessageParams // the other members are not checked
+}
+
+function elicitParams(revision: Revision | undefined, params: Params): ElicitParams {
+  const { mode = 'form', message } = params
+  if (typeof message !== 'string') throw invalidParams('"message" must be a string')
+  if (mode !== 'form' && mode !== 'url') throw invalidParams('"mode" must be "form" or "url"')
+  if (mode === 'url' && revision?.urlQuestions === 'none')
+    throw invalidParams(`protocol revision ${revision.id} has no "mode" url`)
+  return { ...params, mode } as unknown as ElicitParams // the other members are not checked
+}
+
+function invalidParams(problem: string): RpcError {
+  return new RpcError(INVALID_PARAMS, `Invalid params: ${problem}`)
 }
 
 export function unknownMethod(method: string): RpcError {
@@ -87,7 +85,7 @@ export function unknownMethod(method: string): RpcError {
 
 /** What has to be sent beside the request when it is sent again: the answers to its questions, and its state. */
 export async function answerInputRequests(
-  answers: InputHandlers,
+  handlers: InputHandlers,
   revision: Revision,
   method: string,
   { inputRequests, requestState }: Params,
@@ -106,7 +104,7 @@ export async function answerInputRequests(
       throw new TypeError(`${method} asks for "${truncate(key)}" in a way that cannot be read`)
     const params = isObject(request['params']) ? request['params'] : {}
     try {
-      return [key, await answer(answers, revision, request['method'], params, signal)] as const
+      return [key, await answer(handlers, revision, request['method'], params, signal)] as const
     } catch (error) {
       if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND)) throw error
       throw new TypeError(

@@ -34,7 +34,7 @@ export type Opening = Revision['opening']
  * legacy, since it answered with something else; or there will be no answer.
  */
 export type ProbeOutcome =
-  | { kind: 'modern'; reached: ServerDetails }
+  | { kind: 'modern'; details: ServerDetails }
   | { kind: 'legacy'; answer: RpcError | TypeError }
   | { kind: 'failed'; error: unknown }
 
@@ -50,7 +50,7 @@ export async function probe(
   try {
     return {
       kind: 'modern',
-      reached: discovered(await session.request('server/discover', undefined, options, revision)),
+      details: discovered(await session.request('server/discover', undefined, options, revision)),
     }
   } catch (error) {
     if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION) {
@@ -139,16 +139,16 @@ export async function initialize(
   }
   const result = await session.request('initialize', params, options)
   const { protocolVersion, capabilities: offered, serverInfo, instructions } = result
-  const reached = handshakeRevisions.find(({ id }) => id === protocolVersion)
-  if (reached === undefined || (proposed !== undefined && reached !== proposed)) {
+  const negotiated = handshakeRevisions.find(({ id }) => id === protocolVersion)
+  if (negotiated === undefined || (proposed !== undefined && negotiated !== proposed)) {
     throw new ConnectionError(
       `The server answered ${revision.id} with protocol revision ${truncateJson(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,
     )
   }
-  session.agreed = reached
+  session.revision = negotiated
   session.peer.notify('notifications/initialized')
   return {
-    revision: reached,
+    revision: negotiated,
     server: infoOf(serverInfo),
     capabilities: isObject(offered) ? offered : {},
     instructions: typeof instructions === 'string' ? instructions : undefined,

@@ -8,21 +8,9 @@ import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import { MAY_ASK } from '../protocol/asking.js'
 import { cancelled } from '../protocol/cancellation.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
-import type {
-  CallToolResult,
-  CompleteResult,
-  GetPromptResult,
-  Implementation,
-  PromptListing,
-  ReadResourceResult,
-  ResourceListing,
-  ResourceTemplateListing,
-  ToolListing,
-} from '../protocol/model.js'
+import type { Implementation } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { type InputHandlers, answer, answerInputRequests, unknownMethod } from './input-handlers.js'
-import type * as methods from './methods.js'
-import { listOf } from './pages.js'
 
 export interface Progress {
   progress: number
@@ -44,7 +32,7 @@ export interface CallOptions {
 export interface ClientSessionOptions {
   info: Implementation
   capabilities: Params
-  answers: InputHandlers
+  inputHandlers: InputHandlers
   report(report: LogEntry): void
   tap?: (tapped: Tapped) => void
 }
@@ -70,10 +58,8 @@ export class ClientSession {
   readonly #progress = new Map<unknown, (params: Params) => void>()
   /** The signals of questions that are being answered; one that has fired is not waited for any more. */
   readonly #answering = new Set<AbortSignal>()
-  /** The revision whose requests describe themselves; none after a handshake. */
-  describes: Revision | undefined
-  /** The revision that a handshake has agreed on. */
-  agreed: Revision | undefined
+  /** The negotiated revision; undefined until there is one. */
+  revision: Revision | undefined
 
   constructor(channel: Channel, options: ClientSessionOptions) {
     this.#options = options
@@ -85,18 +71,18 @@ export class ClientSession {
         request: ({ request, signal }) => {
           const { method, params = {} } = request
           if (method === 'ping') return {}
-          const revision = this.agreed ?? this.describes
+          const { revision } = this
           if (revision?.methods.serverRequests.includes(method) === false)
             throw unknownMethod(method)
           this.#answering.add(signal)
-          return answer(options.answers, revision, method, params, signal).finally(() =>
+          return answer(options.inputHandlers, revision, method, params, signal).finally(() =>
             this.#answering.delete(signal),
           )
         },
         notification: (notification) => this.#notified(notification),
         // Garbage is reported, never answered.
         answersGarbage: false,
-        batchLimit: () => (this.agreed?.batches === true ? Infinity : 0),
+        batchLimit: () => (this.revision?.batches === true ? Infinity : 0),
         cancelled: (requestId, reason, method) =>
           method !== 'initialize' &&
           this.peer.notify('notifications/cancelled', { requestId, reason }),
@@ -110,22 +96,22 @@ export class ClientSession {
     method: string,
     params: Params | undefined,
     options: CallOptions = {},
-    describes: Revision | undefined = this.describes,
+    revision: Revision | undefined = this.revision,
   ): Promise<Params> {
-    let result = await this.#requestOnce(method, params, options, describes)
-    if (describes === undefined) return result
+    let result = await this.#requestOnce(method, params, options, revision)
+    if (revision === undefined || !isStateless(revision)) return result
     for (let round = 0; result['resultType'] === 'input_required'; round++) {
       if (round === MAX_ROUNDS)
         throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
       const { signal = new AbortController().signal } = options
       const answered = await answerInputRequests(
-        this.#options.answers,
-        describes,
+        this.#options.inputHandlers,
+        revision,
         method,
         result,
         signal,
       )
-      result = await this.#requestOnce(method, { ...params, ...answered }, options, describes)
+      result = await this.#requestOnce(method, { ...params, ...answered }, options, revision)
     }
     return result
   }
@@ -134,7 +120,7 @@ export class ClientSession {
     method: string,
     params: Params | undefined,
     options: CallOptions,
-    describes: Revision | undefined,
+    revision: Revision | undefined,
   ): Promise<Params> {
     const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
     const deadline = new Deadline({
@@ -150,13 +136,14 @@ export class ClientSession {
       })
     }
     try {
-      const described = this.#describe(params, token, describes)
-      const result = await this.peer.request(method, described, {
+      const stateless = revision !== undefined && isStateless(revision)
+      const sent = this.#withMeta(params, token, stateless ? revision : undefined)
+      const result = await this.peer.request(method, sent, {
         deadline,
         ...(signal === undefined ? {} : { signal }),
-        ...(describes === undefined ? {} : { protocolVersion: describes.id }),
+        ...(stateless ? { protocolVersion: revision.id } : {}),
       })
-      return checkResult(method, result, describes !== undefined)
+      return checkResult(method, result, stateless)
     } finally {
       if (token !== undefined) this.#progress.delete(token)
     }
@@ -168,26 +155,23 @@ export class ClientSession {
     return () => void listeners.delete(listener)
   }
 
-  /** Adds to `_meta` what the request must say of itself. */
-  #describe(
+  /** Adds the progress token, and for a stateless revision the protocol's own members of `_meta`. */
+  #withMeta(
     params: Params | undefined,
-    token: unknown,
-    revision: Revision | undefined,
+    progressToken: unknown,
+    stateless: Revision | undefined,
   ): Params | undefined {
-    if (revision === undefined && token === undefined) return params
-    const own = isObject(params?.['_meta']) ? params['_meta'] : {}
-    const description =
-      revision === undefined
-        ? {}
-        : {
-            [PROTOCOL_VERSION]: revision.id,
-            [CLIENT_INFO]: this.#options.info,
-            [CLIENT_CAPABILITIES]: this.#options.capabilities,
-          }
-    return {
-      ...params,
-      _meta: { ...own, ...(token === undefined ? {} : { progressToken: token }), ...description },
+    if (stateless === undefined && progressToken === undefined) return params
+    const { info, capabilities } = this.#options
+    const given = isObject(params?.['_meta']) ? params['_meta'] : {}
+    const meta: Record<string, unknown> = { ...given }
+    if (progressToken !== undefined) meta['progressToken'] = progressToken
+    if (stateless !== undefined) {
+      meta[PROTOCOL_VERSION] = stateless.id
+      meta[CLIENT_INFO] = info
+      meta[CLIENT_CAPABILITIES] = capabilities
     }
+    return { ...params, _meta: meta }
   }
 
   #notified(notification: Notification): void {
@@ -212,149 +196,20 @@ export class ClientSession {
   }
 }
 
+/** Whether each request says its protocol version, instead of one handshake. */
+export function isStateless({ opening }: Revision): boolean {
+  return opening !== 'handshake'
+}
+
 /** https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype */
-function checkResult(method: string, result: unknown, described: boolean): Params {
+function checkResult(method: string, result: unknown, stateless: boolean): Params {
   if (!isObject(result)) throw new TypeError(`The answer to ${method} is not an object`)
   const { resultType = 'complete' } = result
-  // Before results described themselves, such a member was nobody's business.
-  if (!described || resultType === 'complete') return result
+  // Earlier revisions give `resultType` no meaning.
+  if (!stateless || resultType === 'complete') return result
   const asks = result['inputRequests'] !== undefined || result['requestState'] !== undefined
   if (resultType === 'input_required' && MAY_ASK.has(method) && asks) return result
   if (resultType === 'input_required')
     throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
   throw new TypeError(`The answer to ${method} has the unknown type ${truncateJson(resultType)}`)
-}
-
-/** A connected client. */
-export class Client {
-  readonly #session: ClientSession
-  readonly #reached: ServerDetails
-
-  constructor(session: ClientSession, reached: ServerDetails) {
-    this.#session = session
-    this.#reached = reached
-  }
-
-  /** The protocol revision that is spoken. */
-  get revision(): string {
-    return this.#reached.revision.id
-  }
-
-  /** Who the server says it is. */
-  get server(): Implementation | undefined {
-    return this.#reached.server
-  }
-
-  get capabilities(): Params {
-    return this.#reached.capabilities
-  }
-
-  get instructions(): string | undefined {
-    return this.#reached.instructions
-  }
-
-  /** Sends a request. The methods of the protocol are typed; their results are what the server says, and are not checked. */
-  request<const Method extends methods.RequestMethod>(
-    method: Method,
-    ...[params, options]: methods.RequestArguments<Method, CallOptions>
-  ): Promise<methods.RequestResult<Method>> {
-    return this.#session.request(method, params as Params | undefined, options) as Promise<
-      methods.RequestResult<Method>
-    > // as the protocol has it
-  }
-
-  notify<const Method extends methods.ClientNotificationMethod>(
-    method: Method,
-    ...[params]: methods.NotificationArguments<Method>
-  ): void {
-    this.#session.peer.notify(method, params)
-  }
-
-  /** Calls a tool. Its failure is a result with `isError`; an unknown tool is an RpcError. */
-  async callTool(name: string, args: Params = {}, options?: CallOptions): Promise<CallToolResult> {
-    const result = await this.#session.request('tools/call', { name, arguments: args }, options)
-    if (!Array.isArray(result['content']))
-      throw new TypeError(`The result of ${name} has no content`)
-    return result as unknown as CallToolResult // its content is the server's word
-  }
-
-  async readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
-    const result = await this.#session.request('resources/read', { uri }, options)
-    if (!Array.isArray(result['contents']))
-      throw new TypeError(`The answer for ${uri} has no contents`)
-    return result as unknown as ReadResourceResult // its contents are the server's word
-  }
-
-  async getPrompt(
-    name: string,
-    args: Readonly<Record<string, string>> = {},
-    options?: CallOptions,
-  ): Promise<GetPromptResult> {
-    const result = await this.#session.request('prompts/get', { name, arguments: args }, options)
-    if (!Array.isArray(result['messages']))
-      throw new TypeError(`The prompt ${name} has no messages`)
-    return result as unknown as GetPromptResult // its messages are the server's word
-  }
-
-  /** Asks what may stand for an argument of a prompt, or for a variable of a resource template. */
-  async complete(
-    of: { prompt: string } | { template: string },
-    argument: { name: string; value: string },
-    others: Readonly<Record<string, string>> = {},
-    options?: CallOptions,
-  ): Promise<CompleteResult['completion']> {
-    const ref =
-      'prompt' in of
-        ? { type: 'ref/prompt', name: of.prompt }
-        : { type: 'ref/resource', uri: of.template }
-    const known =
-      Object.keys(others).length > 0 && this.#reached.revision.fields.completion.includes('context')
-    const context = known ? { context: { arguments: others } } : {}
-    const { completion } = await this.#session.request(
-      'completion/complete',
-      { ref, argument, ...context },
-      options,
-    )
-    if (!isObject(completion) || !Array.isArray(completion['values']))
-      throw new TypeError('The answer to completion/complete has no values')
-    return completion as unknown as CompleteResult['completion'] // its values are the server's word
-  }
-
-  /** Every tool, page after page. */
-  tools(options?: CallOptions): AsyncIterableIterator<ToolListing> {
-    return listOf<ToolListing>(this.#session, 'tools/list', 'tools', options)
-  }
-
-  resources(options?: CallOptions): AsyncIterableIterator<ResourceListing> {
-    return listOf<ResourceListing>(this.#session, 'resources/list', 'resources', options)
-  }
-
-  resourceTemplates(options?: CallOptions): AsyncIterableIterator<ResourceTemplateListing> {
-    return listOf<ResourceTemplateListing>(
-      this.#session,
-      'resources/templates/list',
-      'resourceTemplates',
-      options,
-    )
-  }
-
-  prompts(options?: CallOptions): AsyncIterableIterator<PromptListing> {
-    return listOf<PromptListing>(this.#session, 'prompts/list', 'prompts', options)
-  }
-
-  /** Listens for a notification; the returned function ends that. */
-  on<const Method extends methods.ServerNotificationMethod>(
-    method: Method,
-    listener: (params: methods.NotificationParams<Method>) => unknown,
-  ): () => void {
-    return this.#session.on(method, listener as (params: Params) => unknown) // what a server sends is its word
-  }
-
-  close(): Promise<void> {
-    return this.#session.peer.close()
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
-  }
 }

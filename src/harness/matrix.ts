@@ -1,5 +1,5 @@
 import { type ConnectOptions, connect } from '../client/connect.js'
-import type { Client } from '../client/session.js'
+import type { Client } from '../client/client.js'
 import type { Target } from '../client/target.js'
 import { revisions } from '../protocol/revisions/index.js'
 
