@@ -105,6 +105,11 @@ const SECTIONS = [
     ],
   ],
   [
+    'extensions of connect',
+    'Each is an object. See [client](client.md#extensions).',
+    [['client/extension.ts', 'ClientExtension']],
+  ],
+  [
     'stdio(command, args, options)',
     'From `ccmcp/client`: a server that is started as a child process.',
     [['transports/stdio-client.ts', 'ProcessOptions']],

@@ -47,6 +47,7 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   }
 }
 
+export type { ClientExtension, ResultContext } from './client/extension.js'
 export type { InputHandlers } from './client/input-handlers.js'
 export { type ConnectOptions, connect } from './client/connect.js'
 export type { ClientNotifications, Requests, ServerNotifications } from './client/methods.js'

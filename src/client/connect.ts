@@ -8,6 +8,7 @@ import { VERSION } from '../version.js'
 import { type InputHandlers, capabilitiesOf } from './input-handlers.js'
 import { Attempt } from './attempt.js'
 import { Client } from './client.js'
+import { type ClientExtension, ClientExtensions } from './extension.js'
 import type { Opening } from './opening.js'
 import type { ClientSessionOptions } from './session.js'
 import { ConnectionError, type Target } from './target.js'
@@ -19,6 +20,8 @@ export interface ConnectOptions extends InputHandlers {
   info?: Implementation
   /** What the client declares, beside what follows from the answers it gives. */
   capabilities?: Params
+  /** Extensions of the protocol that the client supports. */
+  extensions?: readonly ClientExtension[]
   /** Milliseconds for the server's first answer (default 30 s). */
   timeout?: number
   /**
@@ -38,6 +41,7 @@ const OPTIONS = {
   revision: true,
   info: true,
   capabilities: true,
+  extensions: true,
   timeout: true,
   probeTimeout: true,
   signal: true,
@@ -60,6 +64,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const {
     info = { name: 'ccmcp', version: VERSION },
     capabilities,
+    extensions,
     sample,
     elicit,
     roots,
@@ -79,6 +84,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     info,
     capabilities: declared,
     inputHandlers,
+    extensions: new ClientExtensions(extensions),
     report,
     ...(tap === undefined ? {} : { tap }),
   }

@@ -1,4 +1,4 @@
-import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, asError } from '../jsonrpc/errors.js'
+import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import type {
@@ -14,6 +14,7 @@ import {
   projectElicitation,
   projectRoot,
 } from '../protocol/revisions/project.js'
+import { untilAborted } from './until-aborted.js'
 
 interface Asked {
   /** Fires when the answer is not wanted any more. */
@@ -115,17 +116,9 @@ export async function answerInputRequests(
       )
     }
   })
-  // Who gives up does not wait for an answer that does not come.
-  const aborted = new Promise<never>((_, reject) => {
-    given.addEventListener('abort', () => reject(asError(given.reason)), {
-      signal: controller.signal,
-    })
-  })
   try {
-    return {
-      inputResponses: Object.fromEntries(await Promise.race([Promise.all(entries), aborted])),
-      ...state,
-    }
+    const responses = await untilAborted(Promise.all(entries), given)
+    return { inputResponses: Object.fromEntries(responses), ...state }
   } catch (error) {
     controller.abort(error)
     throw error

@@ -128,13 +128,13 @@ function nothingInCommon(supported: unknown): ConnectionError {
 export async function initialize(
   session: ClientSession,
   proposed: Revision | undefined,
-  { info, capabilities }: ClientSessionOptions,
+  { info, capabilities, extensions }: ClientSessionOptions,
   options: CallOptions,
 ): Promise<ServerDetails> {
   const revision = proposed ?? newestHandshakeRevision
   const params = {
     protocolVersion: revision.id,
-    capabilities: projectClientCapabilities(revision, capabilities),
+    capabilities: projectClientCapabilities(revision, extensions.declare(revision, capabilities)),
     clientInfo: projectImplementation(revision, info),
   }
   const result = await session.request('initialize', params, options)

@@ -10,7 +10,9 @@ import { cancelled } from '../protocol/cancellation.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type { Implementation } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
+import type { ClientExtensions } from './extension.js'
 import { type InputHandlers, answer, answerInputRequests, unknownMethod } from './input-handlers.js'
+import { untilAborted } from './until-aborted.js'
 
 export interface Progress {
   progress: number
@@ -33,6 +35,7 @@ export interface ClientSessionOptions {
   info: Implementation
   capabilities: Params
   inputHandlers: InputHandlers
+  extensions: ClientExtensions
   report(report: LogEntry): void
   tap?: (tapped: Tapped) => void
 }
@@ -91,27 +94,35 @@ export class ClientSession {
     )
   }
 
-  /** Sends a request; where the result asks for something, that is answered, and the request is sent again. */
+  /**
+   * Sends a request. Where the result needs input, that is gathered and the request is sent again; a result type of an
+   * extension is left to the extension.
+   */
   async request(
     method: string,
     params: Params | undefined,
     options: CallOptions = {},
     revision: Revision | undefined = this.revision,
   ): Promise<Params> {
+    const { inputHandlers, extensions } = this.#options
+    const { signal = new AbortController().signal } = options
     let result = await this.#requestOnce(method, params, options, revision)
-    if (revision === undefined || !isStateless(revision)) return result
-    for (let round = 0; result['resultType'] === 'input_required'; round++) {
+    for (let round = 0; revision !== undefined; round++) {
+      const { resultType } = result
+      const handler = extensions.resultHandler(revision, resultType)
+      if (handler === undefined && !(isStateless(revision) && resultType === 'input_required'))
+        break
       if (round === MAX_ROUNDS)
         throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
-      const { signal = new AbortController().signal } = options
-      const answered = await answerInputRequests(
-        this.#options.inputHandlers,
-        revision,
-        method,
-        result,
-        signal,
-      )
-      result = await this.#requestOnce(method, { ...params, ...answered }, options, revision)
+      if (handler === undefined) {
+        const input = await answerInputRequests(inputHandlers, revision, method, result, signal)
+        result = await this.#requestOnce(method, { ...params, ...input }, options, revision)
+      } else {
+        const request = (other: string, its?: Params) => this.request(other, its, options, revision)
+        const context = { method, params, signal, request }
+        const handled = await untilAborted(handler(result, context), signal)
+        result = this.#checkResult(method, handled, revision)
+      }
     }
     return result
   }
@@ -143,7 +154,7 @@ export class ClientSession {
         ...(signal === undefined ? {} : { signal }),
         ...(stateless ? { protocolVersion: revision.id } : {}),
       })
-      return checkResult(method, result, stateless)
+      return this.#checkResult(method, result, revision)
     } finally {
       if (token !== undefined) this.#progress.delete(token)
     }
@@ -162,16 +173,32 @@ export class ClientSession {
     stateless: Revision | undefined,
   ): Params | undefined {
     if (stateless === undefined && progressToken === undefined) return params
-    const { info, capabilities } = this.#options
+    const { info, capabilities, extensions } = this.#options
     const given = isObject(params?.['_meta']) ? params['_meta'] : {}
     const meta: Record<string, unknown> = { ...given }
     if (progressToken !== undefined) meta['progressToken'] = progressToken
     if (stateless !== undefined) {
       meta[PROTOCOL_VERSION] = stateless.id
       meta[CLIENT_INFO] = info
-      meta[CLIENT_CAPABILITIES] = capabilities
+      meta[CLIENT_CAPABILITIES] = extensions.declare(stateless, capabilities)
     }
     return { ...params, _meta: meta }
+  }
+
+  /** https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype */
+  #checkResult(method: string, result: unknown, revision: Revision | undefined): Params {
+    if (!isObject(result)) throw new TypeError(`The answer to ${method} is not an object`)
+    const { resultType = 'complete' } = result
+    // Earlier revisions give `resultType` no meaning.
+    if (revision === undefined || !isStateless(revision) || resultType === 'complete') return result
+    if (this.#options.extensions.resultHandler(revision, resultType) !== undefined) return result
+    if (resultType !== 'input_required')
+      throw new TypeError(
+        `The answer to ${method} has the unknown type ${truncateJson(resultType)}`,
+      )
+    const asks = result['inputRequests'] !== undefined || result['requestState'] !== undefined
+    if (MAY_ASK.has(method) && asks) return result
+    throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
   }
 
   #notified(notification: Notification): void {
@@ -184,6 +211,9 @@ export class ClientSession {
       const { progressToken, ...progress } = params
       this.#progress.get(progressToken)?.(progress)
     }
+    const handler = this.#options.extensions.notificationHandler(this.revision, method)
+    if (handler !== undefined)
+      this.#tell(`The extension's handler for ${truncate(method)}`, () => handler(params))
     for (const listener of this.#listeners.get(method) ?? [])
       this.#tell(`A listener for ${truncate(method)}`, () => listener(params))
   }
@@ -199,17 +229,4 @@ export class ClientSession {
 /** Whether each request says its protocol version, instead of one handshake. */
 export function isStateless({ opening }: Revision): boolean {
   return opening !== 'handshake'
-}
-
-/** https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype */
-function checkResult(method: string, result: unknown, stateless: boolean): Params {
-  if (!isObject(result)) throw new TypeError(`The answer to ${method} is not an object`)
-  const { resultType = 'complete' } = result
-  // Earlier revisions give `resultType` no meaning.
-  if (!stateless || resultType === 'complete') return result
-  const asks = result['inputRequests'] !== undefined || result['requestState'] !== undefined
-  if (resultType === 'input_required' && MAY_ASK.has(method) && asks) return result
-  if (resultType === 'input_required')
-    throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
-  throw new TypeError(`The answer to ${method} has the unknown type ${truncateJson(resultType)}`)
 }
