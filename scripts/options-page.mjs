@@ -115,6 +115,11 @@ const SECTIONS = [
     [['transports/stdio-client.ts', 'ProcessOptions']],
   ],
   [
+    'http(url, options)',
+    'From `ccmcp/client`: a server at a URL. See [client](client.md).',
+    [['transports/http/client/target.ts', 'HttpClientOptions']],
+  ],
+  [
     'memory(server, options)',
     'From `ccmcp/client`: a server of this same process. See [testing](testing.md).',
     [['client.ts', 'MemoryOptions']],

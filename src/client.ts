@@ -1,8 +1,10 @@
 import type { Target } from './client/target.js'
 import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
+import { METHODS } from './protocol/methods.js'
 import { checkNames } from './schema/names.js'
 import { type Server, checkServer } from './server/server.js'
 import { ServerSession } from './server/session.js'
+import { type HttpClientOptions, HttpTarget } from './transports/http/client/target.js'
 import { memoryChannels } from './transports/memory.js'
 import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
 
@@ -23,6 +25,19 @@ export function stdio(
 ): Target {
   checkNames('stdio', options, PROCESS)
   return { open: () => new ProcessChannel(command, args, options) }
+}
+
+const HTTP = {
+  fetch: true,
+  headers: true,
+  authorizer: true,
+  maxMessage: true,
+} as const satisfies Record<keyof HttpClientOptions, true>
+
+/** A server at a URL, over Streamable HTTP or HTTP+SSE. */
+export function http(url: string | URL, options: HttpClientOptions = {}): Target {
+  checkNames('http', options, HTTP)
+  return new HttpTarget(url, options, (method) => METHODS.get(method)?.nameParam)
 }
 
 export interface MemoryOptions {
@@ -55,8 +70,10 @@ export { Client } from './client/client.js'
 export type { CallOptions, Progress } from './client/session.js'
 export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
 export { Timeout } from './jsonrpc/deadline.js'
-export { ChannelClosed, RpcError } from './jsonrpc/errors.js'
+export { ChannelClosed, RequestFailed, RpcError } from './jsonrpc/errors.js'
 export type { Channel, Principal, Tapped } from './jsonrpc/channel.js'
+export type { Authorizer } from './transports/http/client/authorizer.js'
+export type { HttpClientOptions } from './transports/http/client/target.js'
 export type { ProcessOptions } from './transports/stdio-client.js'
 export type {
   CreateMessageParams,

@@ -1,4 +1,4 @@
-import { ChannelClosed, RpcError } from '../jsonrpc/errors.js'
+import { ChannelClosed, RequestFailed, RpcError } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import { isThenable } from '../jsonrpc/message.js'
 import { type Revision, newest } from '../protocol/revisions/index.js'
@@ -7,6 +7,7 @@ import {
   type Opening,
   initialize,
   isModern,
+  lacksStreamableHttp,
   probe,
   refusalOf,
 } from './opening.js'
@@ -37,7 +38,7 @@ export class Attempt {
   constructor(target: Target, options: ClientSessionOptions) {
     this.#target = target
     this.#options = options
-    this.#channel = openChannel(target)
+    this.#channel = openChannel(() => target.open(options.report))
     this.session = new ClientSession(this.#channel, options)
   }
 
@@ -68,7 +69,12 @@ export class Attempt {
   }
 
   async #discover(requested: Revision, { timeout, signal }: Times): Promise<ServerDetails> {
-    const probed = await probe(this.session, requested, withSignal(timeout, signal))
+    const probed = await probe(
+      this.session,
+      requested,
+      withSignal(timeout, signal),
+      this.#channel.http,
+    )
     if (probed.kind === 'failed') throw probed.error
     if (probed.kind === 'modern' && probed.details.revision === requested) return probed.details
     const because =
@@ -87,6 +93,7 @@ export class Attempt {
    * legacy if it answers a `ping` but not `server/discover`.
    */
   async #negotiate(known: Opening | undefined, times: Times): Promise<ServerDetails> {
+    if (this.#channel.http === true) return await this.#negotiateOverHttp(times)
     const { timeout, signal } = times
     // A server that is known to be modern gets all the time it needs.
     const probeTimeout = known === undefined ? Math.min(times.probeTimeout, timeout) : timeout
@@ -123,6 +130,14 @@ export class Attempt {
     }
   }
 
+  /** Every HTTP request has a response: one that is missing decides nothing. */
+  async #negotiateOverHttp(times: Times): Promise<ServerDetails> {
+    const { timeout, signal } = times
+    const probed = await probe(this.session, newest, withSignal(timeout, signal), true)
+    if (probed.kind === 'failed') throw probed.error
+    return probed.kind === 'modern' ? probed.details : await this.#initialize(undefined, times)
+  }
+
   /** Falls back to `initialize`; the answer to `server/discover` may still come, and then the server is modern. */
   async #initializeBesideProbe(
     probing: Promise<ProbeOutcome>,
@@ -154,14 +169,39 @@ export class Attempt {
     throw probed?.kind === 'failed' ? probed.error : problem
   }
 
-  #initialize(requested: Revision | undefined, { timeout, signal }: Times): Promise<ServerDetails> {
-    return initialize(this.session, requested, this.#options, withSignal(timeout, signal))
+  async #initialize(requested: Revision | undefined, times: Times): Promise<ServerDetails> {
+    try {
+      return await this.#handshake(requested, times)
+    } catch (error) {
+      const open = this.#target.openHttpSse?.bind(this.#target)
+      if (open === undefined || !lacksStreamableHttp(error)) throw error
+      await this.#reopen(open)
+      try {
+        return await this.#handshake(requested, times)
+      } catch (second) {
+        const failed = second instanceof ChannelClosed || second instanceof RequestFailed
+        if (!failed || !(error instanceof Error)) throw second
+        throw new ConnectionError(`${error.message}; HTTP+SSE failed too: ${second.message}`, {
+          cause: error,
+        })
+      }
+    }
+  }
+
+  async #handshake(
+    requested: Revision | undefined,
+    { timeout, signal }: Times,
+  ): Promise<ServerDetails> {
+    const { session } = this
+    const details = await initialize(session, requested, this.#options, withSignal(timeout, signal))
+    session.reinitialize = () => initialize(session, details.revision, this.#options, { timeout })
+    return details
   }
 
   /** Opens the target again, once the first process has ended: two of them might get in each other's way. */
-  async #reopen(): Promise<void> {
+  async #reopen(open = this.#target.open.bind(this.#target)): Promise<void> {
     await this.session.peer.close()
-    this.#channel = openChannel(this.#target)
+    this.#channel = openChannel(() => open(this.#options.report))
     this.session = new ClientSession(this.#channel, this.#options)
   }
 }
@@ -188,8 +228,8 @@ function withSignal(timeout: number, signal: AbortSignal | undefined): CallOptio
   return signal === undefined ? { timeout } : { timeout, signal }
 }
 
-function openChannel(target: Target): TargetChannel {
-  const channel: TargetChannel | PromiseLike<unknown> = target.open()
+function openChannel(open: () => TargetChannel): TargetChannel {
+  const channel: TargetChannel | PromiseLike<unknown> = open()
   if (!isThenable(channel)) return channel
   callHook(() => channel, ignore)
   throw new TypeError('"open" of a target must return a channel, not a promise of one')

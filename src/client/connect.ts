@@ -58,7 +58,7 @@ const openings = new WeakMap<Target, Opening>()
 /** Connects to a server: finds out which revision it speaks, and opens the conversation accordingly. */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   if (typeof (target as Partial<Target> | undefined)?.open !== 'function')
-    throw new TypeError('connect: the target must be what stdio(…) or memory(…) has made')
+    throw new TypeError('connect: the target must come from stdio(…), http(…) or memory(…)')
   checkNames('connect', options, OPTIONS)
   const revision = options.revision === undefined ? undefined : revisionOf(options.revision)
   const {

@@ -1,4 +1,4 @@
-import { RpcError } from '../jsonrpc/errors.js'
+import { RequestFailed, RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import {
@@ -23,6 +23,8 @@ const MODERN_ERRORS: ReadonlySet<number> = new Set([
   MISSING_CLIENT_CAPABILITY,
   UNSUPPORTED_PROTOCOL_VERSION,
 ])
+/** HTTP statuses that do not say which protocol a server speaks. */
+const INCONCLUSIVE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
 /** Characters of a server's error that are repeated. */
 const MAX_SHOWN = 1000
 
@@ -35,17 +37,19 @@ export type Opening = Revision['opening']
  */
 export type ProbeOutcome =
   | { kind: 'modern'; details: ServerDetails }
-  | { kind: 'legacy'; answer: RpcError | TypeError }
+  | { kind: 'legacy'; answer: Error }
   | { kind: 'failed'; error: unknown }
 
 /**
  * Asks with `server/discover` whether the server is modern. Never rejects.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#backward-compatibility
  */
 export async function probe(
   session: ClientSession,
   revision: Revision,
   options: CallOptions,
+  retryListed = false,
 ): Promise<ProbeOutcome> {
   try {
     return {
@@ -55,7 +59,7 @@ export async function probe(
   } catch (error) {
     if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION) {
       const supported = isObject(error.data) ? error.data['supported'] : undefined
-      const mutual = newestOf(supported, revision)
+      const mutual = newestOf(supported, retryListed ? undefined : revision)
       if (mutual !== undefined) return await probe(session, mutual, options)
       return hasHandshake(supported)
         ? { kind: 'legacy', answer: error }
@@ -66,10 +70,30 @@ export async function probe(
         kind: 'failed',
         error: new ConnectionError(refusalOf('server/discover', error), { cause: error }),
       }
-    return error instanceof RpcError || error instanceof TypeError
-      ? { kind: 'legacy', answer: error }
-      : { kind: 'failed', error }
+    const legacy = error instanceof RpcError || error instanceof TypeError || isLegacyFailure(error)
+    return legacy ? { kind: 'legacy', answer: error } : { kind: 'failed', error }
   }
+}
+
+/**
+ * Whether the failure of an HTTP request leads to `initialize`: a client error that says something of the request, or a
+ * body that is no response. In a browser, also a network error without a reason: CORS may not allow the headers.
+ */
+function isLegacyFailure(error: unknown): error is RequestFailed {
+  if (!(error instanceof RequestFailed)) return false
+  const { code, status = 0, cause } = error
+  if (code === 'INVALID_RESPONSE') return true
+  if (code === 'HTTP_STATUS') return status >= 400 && status < 500 && !INCONCLUSIVE.has(status)
+  return code === 'NETWORK' && cause instanceof TypeError && cause.cause === undefined
+}
+
+/** Whether `initialize` was refused as by a server that has no Streamable HTTP at this URL. */
+export function lacksStreamableHttp(error: unknown): boolean {
+  return (
+    error instanceof RequestFailed &&
+    (error.status === 400 || error.status === 404 || error.status === 405) &&
+    !isModern(error.cause)
+  )
 }
 
 /** Whether an error is one that only modern servers answer with. */

@@ -1,5 +1,6 @@
-import { type Channel, type Tapped, tap } from '../jsonrpc/channel.js'
+import { type Tapped, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
+import { RequestFailed, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
@@ -7,11 +8,15 @@ import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import { MAY_ASK } from '../protocol/asking.js'
 import { cancelled } from '../protocol/cancellation.js'
+import { HEADER_MISMATCH } from '../protocol/errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type { Implementation } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import type { ClientExtensions } from './extension.js'
 import { type InputHandlers, answer, answerInputRequests, unknownMethod } from './input-handlers.js'
+import { listOf } from './pages.js'
+import { ConnectionError, type TargetChannel } from './target.js'
+import { ToolHeaders } from './tool-headers.js'
 import { untilAborted } from './until-aborted.js'
 
 export interface Progress {
@@ -63,9 +68,15 @@ export class ClientSession {
   readonly #answering = new Set<AbortSignal>()
   /** The negotiated revision; undefined until there is one. */
   revision: Revision | undefined
+  /** Repeats the handshake, in the same revision, after the server has ended an HTTP session. */
+  reinitialize: (() => Promise<unknown>) | undefined
+  #reinitializing: Promise<unknown> | undefined
+  /** Over HTTP, the arguments that are repeated in headers. */
+  readonly #toolHeaders: ToolHeaders | undefined
 
-  constructor(channel: Channel, options: ClientSessionOptions) {
+  constructor(channel: TargetChannel, options: ClientSessionOptions) {
     this.#options = options
+    if (channel.http === true) this.#toolHeaders = new ToolHeaders(options.report)
     const tapFailed = (error: unknown) =>
       options.report({ level: 'error', message: 'tap failed', error })
     this.peer = new Peer(
@@ -106,7 +117,7 @@ export class ClientSession {
   ): Promise<Params> {
     const { inputHandlers, extensions } = this.#options
     const { signal = new AbortController().signal } = options
-    let result = await this.#requestOnce(method, params, options, revision)
+    let result = await this.#requestSafely(method, params, options, revision)
     for (let round = 0; revision !== undefined; round++) {
       const { resultType } = result
       const handler = extensions.resultHandler(revision, resultType)
@@ -116,7 +127,7 @@ export class ClientSession {
         throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
       if (handler === undefined) {
         const input = await answerInputRequests(inputHandlers, revision, method, result, signal)
-        result = await this.#requestOnce(method, { ...params, ...input }, options, revision)
+        result = await this.#requestSafely(method, { ...params, ...input }, options, revision)
       } else {
         const request = (other: string, its?: Params) => this.request(other, its, options, revision)
         const context = { method, params, signal, request }
@@ -125,6 +136,44 @@ export class ClientSession {
       }
     }
     return result
+  }
+
+  /** Sends a request, and once more where the server has refused it for a reason that can be mended. */
+  async #requestSafely(
+    method: string,
+    params: Params | undefined,
+    options: CallOptions,
+    revision: Revision | undefined,
+  ): Promise<Params> {
+    if (method !== 'initialize') await this.#reinitializing
+    try {
+      return await this.#requestOnce(method, params, options, revision)
+    } catch (error) {
+      if (isExpired(error) && this.reinitialize !== undefined) await this.#renew(this.reinitialize)
+      else if (isHeaderMismatch(error) && method === 'tools/call' && this.#toolHeaders)
+        await this.#listTools(options)
+      else throw error
+      return await this.#requestOnce(method, params, options, revision)
+    }
+  }
+
+  /** One handshake, however many requests have found out that the session is gone. */
+  #renew(reinitialize: () => Promise<unknown>): Promise<unknown> {
+    this.#reinitializing ??= reinitialize()
+      .catch((error: unknown) => {
+        const reason = error instanceof Error ? error.message : String(error)
+        throw new ConnectionError(`The server ended the session and refused a new one: ${reason}`, {
+          cause: error,
+        })
+      })
+      .finally(() => (this.#reinitializing = undefined))
+    return this.#reinitializing
+  }
+
+  /** Lists the tools for what their schemas say of headers. */
+  async #listTools(options: CallOptions): Promise<void> {
+    const { onProgress: _, ...others } = options
+    for await (const _tool of listOf(this, 'tools/list', 'tools', others));
   }
 
   async #requestOnce(
@@ -153,8 +202,14 @@ export class ClientSession {
         deadline,
         ...(signal === undefined ? {} : { signal }),
         ...(stateless ? { protocolVersion: revision.id } : {}),
+        ...(stateless && method === 'tools/call'
+          ? { headerParams: this.#toolHeaders?.of(params) }
+          : {}),
       })
-      return this.#checkResult(method, result, revision)
+      const checked = this.#checkResult(method, result, revision)
+      return stateless && method === 'tools/list' && this.#toolHeaders
+        ? this.#toolHeaders.read(checked)
+        : checked
     } finally {
       if (token !== undefined) this.#progress.delete(token)
     }
@@ -229,4 +284,15 @@ export class ClientSession {
 /** Whether each request says its protocol version, instead of one handshake. */
 export function isStateless({ opening }: Revision): boolean {
   return opening !== 'handshake'
+}
+
+/** The server has refused the request because it does not know the session any more. */
+function isExpired(error: unknown): boolean {
+  return (
+    error instanceof RequestFailed && error.code === 'SESSION_EXPIRED' && error.executed === 'no'
+  )
+}
+
+function isHeaderMismatch(error: unknown): boolean {
+  return error instanceof RpcError && error.code === HEADER_MISMATCH
 }

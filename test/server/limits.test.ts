@@ -394,7 +394,7 @@ describe('an obvious mistake', () => {
       'This is no server: give what createServer() has made',
     )
     await expect(connect('http://localhost' as never)).rejects.toThrow(
-      'connect: the target must be what stdio(…) or memory(…) has made',
+      'connect: the target must come from stdio(…), http(…) or memory(…)',
     )
   })
 })

@@ -46,10 +46,13 @@ const LINGER = 2000
  * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
  */
 export class HttpClientChannel implements Channel {
+  readonly http = true
   readonly #options: HttpChannelOptions
   readonly #pending = new Map<Id, PendingRequest>()
   #receiver: Receiver | undefined
   #session: string | undefined
+  /** Whether the server has ended the session; until the next handshake, requests fail. */
+  #expired = false
   /** The version that requests are sent in: that of the last stateless request, or what `initialize` agreed on. */
   #version: string | undefined
   /** Nothing overtakes `initialize` and `notifications/initialized`. */
@@ -64,6 +67,11 @@ export class HttpClientChannel implements Channel {
 
   receive(receiver: Receiver): void {
     this.#receiver = receiver
+  }
+
+  diagnose(): string {
+    const { origin, pathname } = this.#options.url
+    return `The URL is ${origin}${pathname}`
   }
 
   send(frame: string, message: SentMessage | undefined = sentMessage(frame)): void {
@@ -111,6 +119,7 @@ export class HttpClientChannel implements Channel {
         this.#version = undefined
       } else if (this.#opening !== undefined) await this.#opening
       if (isStateless(request.protocolVersion)) this.#version = request.protocolVersion
+      else if (this.#expired && request.method !== 'initialize') throw sessionExpired()
       pending.session = this.#session
       const response = await this.#exchange(
         'POST',
@@ -213,7 +222,10 @@ export class HttpClientChannel implements Channel {
     const { status } = response
     const type = mediaType(response)
     if (status < 200 || status >= 300) return await this.#refused(response, pending)
-    if (pending.request.method === 'initialize') this.#session = sessionOf(response)
+    if (pending.request.method === 'initialize') {
+      this.#session = sessionOf(response)
+      this.#expired = false
+    }
     if (type === EVENT_STREAM) return await this.#receiveStream(response, pending)
     if (type === JSON_TYPE) this.#deliver(await readText(response, this.#options.maxMessage))
     else response.cancel()
@@ -238,8 +250,8 @@ export class HttpClientChannel implements Channel {
     const text = await readText(response, MAX_ERROR_BODY).catch(() => '')
     const error = errorOf(text)
     if (error === undefined) throw refused(status, text)
-    // These say something of the way to the server, or of who asks: not of the request itself.
-    if (isInconclusive(status))
+    // These say something of the connection, of the caller or of the endpoint, not of the request itself.
+    if (isInconclusive(status) || (pending.request.method === 'initialize' && isMissing(status)))
       throw new RequestFailed(
         'HTTP_STATUS',
         `The server answered HTTP ${status}: ${error.message}`,
@@ -369,20 +381,20 @@ export class HttpClientChannel implements Channel {
 
   /** The server does not know the session any more. What it has refused was not executed; of the rest nobody knows. */
   #expire(session: string, refusedOne?: PendingRequest): void {
-    if (this.#session === session) this.#forgetSession()
-    const message = 'The server has ended the session'
-    if (refusedOne !== undefined)
-      this.#fail(
-        refusedOne,
-        new RequestFailed('SESSION_EXPIRED', message, { status: 404, executed: 'no' }),
-      )
+    if (this.#session === session) {
+      this.#forgetSession()
+      this.#expired = true
+    }
+    if (refusedOne !== undefined) this.#fail(refusedOne, sessionExpired())
     for (const pending of this.#pending.values()) {
       if (pending.session !== session || pending === refusedOne) continue
       this.#fail(
         pending,
-        new RequestFailed('SESSION_EXPIRED', `${message} while the request was executed`, {
-          executed: 'maybe',
-        }),
+        new RequestFailed(
+          'SESSION_EXPIRED',
+          'The server has ended the session while the request was executed',
+          { executed: 'maybe' },
+        ),
       )
       pending.controller.abort()
     }
@@ -409,6 +421,19 @@ function isInconclusive(status: number): boolean {
     status === 429 ||
     status >= 500
   )
+}
+
+/** Statuses of `initialize` at a URL that may have another transport. */
+function isMissing(status: number): boolean {
+  return status === 400 || status === 404 || status === 405
+}
+
+/** For a request that the server has refused, or that was not sent. */
+function sessionExpired(): RequestFailed {
+  return new RequestFailed('SESSION_EXPIRED', 'The server has ended the session', {
+    status: 404,
+    executed: 'no',
+  })
 }
 
 function sessionOf(response: HttpResponse): string | undefined {

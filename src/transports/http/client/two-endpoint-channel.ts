@@ -25,6 +25,7 @@ const MAX_ERROR_BODY = 64 * 1024
  * https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse
  */
 export class TwoEndpointChannel implements Channel {
+  readonly http = true
   readonly #options: TwoEndpointOptions
   readonly #controller = new AbortController()
   readonly #waiting = new Set<Id>()
@@ -49,6 +50,11 @@ export class TwoEndpointChannel implements Channel {
     void this.#listen()
   }
 
+  diagnose(): string {
+    const { origin, pathname } = this.#options.url
+    return `The URL is ${origin}${pathname}`
+  }
+
   send(frame: string, message?: SentMessage): void {
     if (!this.#closed) void this.#post(frame, message)
   }
@@ -70,7 +76,15 @@ export class TwoEndpointChannel implements Channel {
         signal: this.#controller.signal,
       })
       await checkStream(response)
+      let first = true
       for await (const { event = 'message', data = '' } of readEvents(response, maxMessage)) {
+        if (first && event !== 'endpoint')
+          throw new RequestFailed(
+            'INVALID_RESPONSE',
+            'The first event of the HTTP+SSE stream must be "endpoint"',
+            { executed: 'no' },
+          )
+        first = false
         if (event === 'endpoint') this.#found(endpointOf(data, url))
         else if (event === 'message' && data !== '') this.#deliver(data)
       }
