@@ -42,7 +42,7 @@ const MEMBERS = {
 
 /** https://modelcontextprotocol.io/specification/2026-07-28/basic/extensions#identifiers */
 const ID = /^[A-Za-z](?:[\w.-]*[A-Za-z0-9])?\/[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?$/
-const CORE_RESULT_TYPES: readonly string[] = ['complete', 'input_required']
+const CORE_RESULT_TYPES: ReadonlySet<string> = new Set(['complete', 'input_required'])
 const CORE_NOTIFICATIONS: ReadonlySet<string> = new Set(
   revisions.flatMap(({ methods }) => methods.serverNotifications),
 )
@@ -124,7 +124,7 @@ function check(extension: ClientExtension): void {
     if (CORE_NOTIFICATIONS.has(method))
       throw new TypeError(`${where}: ${method} belongs to the core protocol; use client.on`)
   for (const type of Object.keys(resultTypes))
-    if (CORE_RESULT_TYPES.includes(type))
+    if (CORE_RESULT_TYPES.has(type))
       throw new TypeError(`${where}: the result type "${type}" belongs to the core protocol`)
   for (const [name, handler] of [...Object.entries(notifications), ...Object.entries(resultTypes)])
     if (typeof handler !== 'function')

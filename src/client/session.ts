@@ -118,11 +118,12 @@ export class ClientSession {
     const { inputHandlers, extensions } = this.#options
     const { signal = new AbortController().signal } = options
     let result = await this.#requestSafely(method, params, options, revision)
-    for (let round = 0; revision !== undefined; round++) {
+    if (revision === undefined) return result
+    for (let round = 0; ; round++) {
       const { resultType } = result
       const handler = extensions.resultHandler(revision, resultType)
       if (handler === undefined && !(isStateless(revision) && resultType === 'input_required'))
-        break
+        return result
       if (round === MAX_ROUNDS)
         throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
       if (handler === undefined) {
@@ -135,7 +136,6 @@ export class ClientSession {
         result = this.#checkResult(method, handled, revision)
       }
     }
-    return result
   }
 
   /** Sends a request, and once more where the server has refused it for a reason that can be mended. */

@@ -271,7 +271,7 @@ describe('a server of the official SDK', () => {
   /** Its own types disagree under exactOptionalPropertyTypes. */
   async function sdkTransport(sessionIdGenerator: (() => string) | undefined) {
     const transport = new StreamableHTTPServerTransport({ sessionIdGenerator } as object)
-    await sdkServer().connect(transport as never)
+    await sdkServer().connect(transport)
     return transport
   }
 

@@ -263,7 +263,7 @@ describe('the options of http', () => {
         headers: () => Promise.resolve({ authorization: `Bearer ${token}` }),
         challenged: () => Promise.resolve(token++ < 2),
       },
-      fetch: (input, init) => (fetched.push(String(input)), fetch(input, init)),
+      fetch: (input, init) => (fetched.push(new Request(input).url), fetch(input, init)),
     })
     expect((await open(target)).revision).toBe(NEWEST)
     expect(received.map(({ headers }) => [headers['x-team'], headers.authorization])).toEqual([

@@ -1,5 +1,5 @@
 import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
-import { RequestFailed, RpcError } from '../../../jsonrpc/errors.js'
+import { RequestFailed } from '../../../jsonrpc/errors.js'
 import {
   type Id,
   type Message,
@@ -14,7 +14,14 @@ import type { HttpResponse, SendRequest } from './http-request.js'
 import { encodeHeaderValue } from './parameter-headers.js'
 import { PendingRequest } from './pending-request.js'
 import { type Cursor, isTemporary, retryDelay, waitFor } from './reconnecting.js'
-import { failure, refused } from './request-errors.js'
+import {
+  errorOf,
+  failure,
+  isInconclusive,
+  isMissing,
+  refused,
+  sessionExpired,
+} from './request-errors.js'
 import { mediaType, readEvents, readText } from './response-body.js'
 
 export interface HttpChannelOptions {
@@ -411,31 +418,6 @@ function isStateless(version: string | undefined): boolean {
   return version !== undefined && statelessRevisions.some(({ id }) => id === version)
 }
 
-/** Statuses that do not say which protocol a server speaks, nor whether it would serve the request. */
-function isInconclusive(status: number): boolean {
-  return (
-    status === 401 ||
-    status === 403 ||
-    status === 407 ||
-    status === 408 ||
-    status === 429 ||
-    status >= 500
-  )
-}
-
-/** Statuses of `initialize` at a URL that may have another transport. */
-function isMissing(status: number): boolean {
-  return status === 400 || status === 404 || status === 405
-}
-
-/** For a request that the server has refused, or that was not sent. */
-function sessionExpired(): RequestFailed {
-  return new RequestFailed('SESSION_EXPIRED', 'The server has ended the session', {
-    status: 404,
-    executed: 'no',
-  })
-}
-
 function sessionOf(response: HttpResponse): string | undefined {
   const id = response.header('mcp-session-id')
   if (id === undefined || /^[!-~]+$/.test(id)) return id
@@ -453,20 +435,6 @@ function agreedVersion(message: Message): string | undefined {
     message.kind === 'response' && 'result' in message.outcome ? message.outcome.result : undefined
   const version = isObject(result) ? result['protocolVersion'] : undefined
   return typeof version === 'string' ? version : undefined
-}
-
-/** The error of a JSON-RPC error response; over HTTP it may have no id. */
-function errorOf(text: string): RpcError | undefined {
-  try {
-    const { error } = JSON.parse(text) as {
-      error?: { code?: unknown; message?: unknown; data?: unknown }
-    }
-    return typeof error?.code === 'number' && typeof error.message === 'string'
-      ? new RpcError(error.code, error.message, error.data)
-      : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** Text that nobody has described: it is sent as what it looks like. */

@@ -1,4 +1,4 @@
-import { RequestFailed } from '../../../jsonrpc/errors.js'
+import { RequestFailed, RpcError } from '../../../jsonrpc/errors.js'
 import { UnexpectedResponse } from './http-request.js'
 import { BodyTooLong } from './response-body.js'
 
@@ -52,4 +52,43 @@ function reason(error: Error): string {
   return cause instanceof Error && cause.message !== ''
     ? `${error.message} (${cause.message})`
     : error.message
+}
+
+/** Statuses that do not say which protocol a server speaks, nor whether it would serve the request. */
+export function isInconclusive(status: number): boolean {
+  return (
+    status === 401 ||
+    status === 403 ||
+    status === 407 ||
+    status === 408 ||
+    status === 429 ||
+    status >= 500
+  )
+}
+
+/** Statuses of `initialize` at a URL that may have another transport. */
+export function isMissing(status: number): boolean {
+  return status === 400 || status === 404 || status === 405
+}
+
+/** For a request that the server has refused, or that was not sent. */
+export function sessionExpired(): RequestFailed {
+  return new RequestFailed('SESSION_EXPIRED', 'The server has ended the session', {
+    status: 404,
+    executed: 'no',
+  })
+}
+
+/** The error of a JSON-RPC error response; over HTTP it may have no id. */
+export function errorOf(text: string): RpcError | undefined {
+  try {
+    const { error } = JSON.parse(text) as {
+      error?: { code?: unknown; message?: unknown; data?: unknown }
+    }
+    return typeof error?.code === 'number' && typeof error.message === 'string'
+      ? new RpcError(error.code, error.message, error.data)
+      : undefined
+  } catch {
+    return undefined
+  }
 }
