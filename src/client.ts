@@ -17,7 +17,7 @@ const PROCESS = {
   patience: true,
 } as const satisfies Record<keyof ProcessOptions, true>
 
-/** A server that is started as a child process. */
+/** A server that is started as a child process, over stdio. */
 export function stdio(
   command: string,
   args: readonly string[] = [],
@@ -41,13 +41,13 @@ export function http(url: string | URL, options: HttpClientOptions = {}): Target
 }
 
 export interface MemoryOptions {
-  /** On whose behalf to call. Then a call needs the scopes that its tool, resource or prompt asks for, as over HTTP. */
+  /** The caller. Scopes of tools, resources and prompts are then required, as over HTTP. */
   principal?: Principal
 }
 
 const MEMORY = { principal: true } as const satisfies Record<keyof MemoryOptions, true>
 
-/** A server of this same process. */
+/** A server in the same process. */
 export function memory(server: Server, options: MemoryOptions = {}): Target {
   checkServer(server)
   checkNames('memory', options, MEMORY)

@@ -25,7 +25,7 @@ interface Times {
   signal?: AbortSignal | undefined
 }
 
-/** A process that is silent for so many times `probeTimeout` is not only slow to start. */
+/** A process may take this many times `probeTimeout` to start. */
 const STARTING = 5
 
 /** One attempt to connect to a target. */
@@ -57,15 +57,15 @@ export class Attempt {
     return details
   }
 
-  /** Ends what was begun and says why it did not work. */
+  /** Closes the connection, and returns the error for the caller. */
   async fail(error: unknown): Promise<Error> {
     const message = error instanceof Error ? error.message : String(error)
     const reason = error instanceof RpcError ? refusalOf('initialize', error) : message
-    // What the process does now counts, not what it does when it is ended.
+    // Before closing: the end of the process must not be taken for the cause.
     const diagnosis = this.#channel.diagnose?.() ?? ''
     await this.session.peer.close()
-    const said = diagnosis === '' || reason.includes(diagnosis)
-    return new ConnectionError(said ? reason : `${reason}\n${diagnosis}`, { cause: error })
+    const included = diagnosis === '' || reason.includes(diagnosis)
+    return new ConnectionError(included ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
 
   async #discover(requested: Revision, { timeout, signal }: Times): Promise<ServerDetails> {
@@ -88,14 +88,14 @@ export class Attempt {
 
   /**
    * Finds out whether the server is modern or legacy. A process that is still
-   * starting is silent too, and must not be sent `initialize` for that: a modern
-   * server would refuse it, or take it as the choice of a legacy revision. It is
-   * legacy if it answers a `ping` but not `server/discover`.
+   * starting does not respond either, and must not be sent `initialize` because
+   * of that: a modern server would refuse it, or take it as the choice of a legacy
+   * revision. A server is legacy if it responds to `ping` but not to `server/discover`.
    */
   async #negotiate(known: Opening | undefined, times: Times): Promise<ServerDetails> {
     if (this.#channel.http === true) return await this.#negotiateOverHttp(times)
     const { timeout, signal } = times
-    // A server that is known to be modern gets all the time it needs.
+    // A server that is known to be modern has the whole timeout.
     const probeTimeout = known === undefined ? Math.min(times.probeTimeout, timeout) : timeout
     const opened = new AbortController()
     const pending: CallOptions = {
@@ -126,7 +126,7 @@ export class Attempt {
       }
       return await this.#initialize(undefined, times)
     } finally {
-      opened.abort(new Error('The answer is not needed any more'))
+      opened.abort(new Error('The response is no longer needed'))
     }
   }
 
@@ -138,14 +138,14 @@ export class Attempt {
     return probed.kind === 'modern' ? probed.details : await this.#initialize(undefined, times)
   }
 
-  /** Falls back to `initialize`; the answer to `server/discover` may still come, and then the server is modern. */
+  /** Sends `initialize`; a late response to `server/discover` still means a modern server. */
   async #initializeBesideProbe(
     probing: Promise<ProbeOutcome>,
     times: Times,
   ): Promise<ServerDetails> {
     const { timeout, probeTimeout } = times
     const initializing = this.#initialize(undefined, times)
-    // A server that accepts `initialize` speaks a legacy revision from then on, even if it is modern as well.
+    // A server that accepts `initialize` has chosen a handshake revision, even if it also has stateless ones.
     const accepted = probing.then((probed) =>
       probed.kind === 'modern' ? within(probeTimeout, initializing) : initializing,
     )
@@ -159,7 +159,7 @@ export class Attempt {
     }
     const probed = await within(isModern(problem) ? timeout : probeTimeout, probing)
     if (problem instanceof ChannelClosed) {
-      // It has ended because of what it was sent.
+      // The process has exited because of what it was sent.
       await this.#reopen()
       return probed?.kind === 'modern'
         ? await this.#discover(probed.details.revision, times)
@@ -198,7 +198,7 @@ export class Attempt {
     return details
   }
 
-  /** Opens the target again, once the first process has ended: two of them might get in each other's way. */
+  /** Opens the target again, after the first process has exited: two at a time could conflict. */
   async #reopen(open = this.#target.open.bind(this.#target)): Promise<void> {
     await this.session.peer.close()
     this.#channel = openChannel(() => open(this.#options.report))
@@ -210,12 +210,12 @@ function nothing(): undefined {
   return undefined
 }
 
-/** What the promise becomes, or undefined where that takes longer. */
+/** The value of the promise, or undefined after a timeout. */
 async function within<Value>(
   milliseconds: number,
   promise: Promise<Value>,
 ): Promise<Value | undefined> {
-  // A timer would take it for none.
+  // Timers overflow beyond this and would fire immediately.
   if (milliseconds >= 2 ** 31) return await promise
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<undefined>(

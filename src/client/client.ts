@@ -24,12 +24,12 @@ export class Client {
     this.#details = details
   }
 
-  /** The protocol revision that is spoken. */
+  /** The negotiated protocol revision. */
   get revision(): string {
     return this.#details.revision.id
   }
 
-  /** Who the server says it is. */
+  /** The server's name and version. */
   get server(): Implementation | undefined {
     return this.#details.server
   }
@@ -42,14 +42,14 @@ export class Client {
     return this.#details.instructions
   }
 
-  /** Sends a request. The methods of the protocol are typed; their results are what the server says, and are not checked. */
+  /** Sends a request. The methods of the protocol are typed; results are not checked. */
   request<const Method extends methods.RequestMethod>(
     method: Method,
     ...[params, options]: methods.RequestArguments<Method, CallOptions>
   ): Promise<methods.RequestResult<Method>> {
     return this.#session.request(method, params as Params | undefined, options) as Promise<
       methods.RequestResult<Method>
-    > // as the protocol has it
+    > // as the protocol defines it
   }
 
   notify<const Method extends methods.ClientNotificationMethod>(
@@ -59,19 +59,19 @@ export class Client {
     this.#session.peer.notify(method, params)
   }
 
-  /** Calls a tool. Its failure is a result with `isError`; an unknown tool is an RpcError. */
+  /** Calls a tool. A tool that fails resolves with `isError`; an unknown tool rejects with an RpcError. */
   async callTool(name: string, args: Params = {}, options?: CallOptions): Promise<CallToolResult> {
     const result = await this.#session.request('tools/call', { name, arguments: args }, options)
     if (!Array.isArray(result['content']))
-      throw new TypeError(`The result of ${name} has no content`)
-    return result as unknown as CallToolResult // its content is the server's word
+      throw new TypeError(`The result of the tool ${name} has no "content"`)
+    return result as unknown as CallToolResult // the content is not checked
   }
 
   async readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
     const result = await this.#session.request('resources/read', { uri }, options)
     if (!Array.isArray(result['contents']))
-      throw new TypeError(`The answer for ${uri} has no contents`)
-    return result as unknown as ReadResourceResult // its contents are the server's word
+      throw new TypeError(`The response for ${uri} has no "contents"`)
+    return result as unknown as ReadResourceResult // the contents are not checked
   }
 
   async getPrompt(
@@ -81,11 +81,11 @@ export class Client {
   ): Promise<GetPromptResult> {
     const result = await this.#session.request('prompts/get', { name, arguments: args }, options)
     if (!Array.isArray(result['messages']))
-      throw new TypeError(`The prompt ${name} has no messages`)
-    return result as unknown as GetPromptResult // its messages are the server's word
+      throw new TypeError(`The result of the prompt ${name} has no "messages"`)
+    return result as unknown as GetPromptResult // the messages are not checked
   }
 
-  /** Asks what may stand for an argument of a prompt, or for a variable of a resource template. */
+  /** Completes an argument of a prompt, or a variable of a resource template. */
   async complete(
     of: { prompt: string } | { template: string },
     argument: { name: string; value: string },
@@ -105,11 +105,11 @@ export class Client {
       options,
     )
     if (!isObject(completion) || !Array.isArray(completion['values']))
-      throw new TypeError('The answer to completion/complete has no values')
-    return completion as unknown as CompleteResult['completion'] // its values are the server's word
+      throw new TypeError('The response to completion/complete has no "values"')
+    return completion as unknown as CompleteResult['completion'] // the values are not checked
   }
 
-  /** Every tool, page after page. */
+  /** Every tool, of all pages. */
   tools(options?: CallOptions): AsyncIterableIterator<ToolListing> {
     return listOf<ToolListing>(this.#session, 'tools/list', 'tools', options)
   }
@@ -131,12 +131,12 @@ export class Client {
     return listOf<PromptListing>(this.#session, 'prompts/list', 'prompts', options)
   }
 
-  /** Listens for a notification; the returned function ends that. */
+  /** Adds a listener for a notification; the returned function removes it. */
   on<const Method extends methods.ServerNotificationMethod>(
     method: Method,
     listener: (params: methods.NotificationParams<Method>) => unknown,
   ): () => void {
-    return this.#session.on(method, listener as (params: Params) => unknown) // what a server sends is its word
+    return this.#session.on(method, listener as (params: Params) => unknown) // params are not checked
   }
 
   close(): Promise<void> {

@@ -14,26 +14,26 @@ import type { ClientSessionOptions } from './session.js'
 import { ConnectionError, type Target } from './target.js'
 
 export interface ConnectOptions extends InputHandlers {
-  /** A protocol revision to insist on; by default the newest that the server knows. */
+  /** The only protocol revision to accept; by default the newest that both sides have. */
   revision?: string
-  /** Who this client says it is. */
+  /** The client's name and version. */
   info?: Implementation
-  /** What the client declares, beside what follows from the answers it gives. */
+  /** Client capabilities, in addition to those of `sample`, `elicit` and `roots`. */
   capabilities?: Params
   /** Extensions of the protocol that the client supports. */
   extensions?: readonly ClientExtension[]
-  /** Milliseconds for the server's first answer (default 30 s). */
+  /** Milliseconds for the server's first response (default 30 s). */
   timeout?: number
   /**
-   * Milliseconds to wait for the answer to `server/discover` (default 2 s). After them the server is sent a `ping`; when that is
-   * answered, or after five times as long, `initialize`. A later answer to `server/discover` still counts.
+   * Milliseconds to wait for the response to `server/discover` (default 2 s). Then a `ping` is sent, and after its response,
+   * or after five times as long, `initialize`. A later response to `server/discover` still counts. Not used over HTTP.
    */
   probeTimeout?: number
-  /** Gives the attempt up. */
+  /** Aborts the attempt. */
   signal?: AbortSignal
-  /** Takes what the server does wrong: for a log. */
+  /** Receives log entries about what the server does wrong. */
   report?: (report: LogEntry) => void
-  /** Sees every message in both directions. */
+  /** Called with every message in both directions. */
   tap?: (tapped: Tapped) => void
 }
 
@@ -55,7 +55,7 @@ const OPTIONS = {
 /** How each target was opened last time. */
 const openings = new WeakMap<Target, Opening>()
 
-/** Connects to a server: finds out which revision it speaks, and opens the conversation accordingly. */
+/** Connects to a server: negotiates the protocol revision and opens the session. */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   if (typeof (target as Partial<Target> | undefined)?.open !== 'function')
     throw new TypeError('connect: the target must come from stdio(…), http(…) or memory(…)')

@@ -15,7 +15,7 @@ export interface ResultContext {
 
 /**
  * An extension of the protocol, as a client supports it.
- * https://modelcontextprotocol.io/specification/2026-07-28/basic/extensions
+ * https://modelcontextprotocol.io/seps/2133-extensions
  */
 export interface ClientExtension {
   /** Its identifier: a prefix, a slash and a name, such as `com.example/clock`. */
@@ -40,8 +40,9 @@ const MEMBERS = {
   resultTypes: true,
 } as const satisfies Record<keyof ClientExtension, true>
 
-/** https://modelcontextprotocol.io/specification/2026-07-28/basic/extensions#identifiers */
-const ID = /^[A-Za-z](?:[\w.-]*[A-Za-z0-9])?\/[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?$/
+/** https://modelcontextprotocol.io/specification/2026-07-28/basic#meta */
+const LABEL = '[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?'
+const ID = new RegExp(`^${LABEL}(?:\\.${LABEL})*/[A-Za-z0-9](?:[\\w.-]*[A-Za-z0-9])?$`)
 const CORE_RESULT_TYPES: ReadonlySet<string> = new Set(['complete', 'input_required'])
 const CORE_NOTIFICATIONS: ReadonlySet<string> = new Set(
   revisions.flatMap(({ methods }) => methods.serverNotifications),

@@ -16,25 +16,25 @@ import {
 } from '../protocol/revisions/project.js'
 import { untilAborted } from './until-aborted.js'
 
-interface Asked {
-  /** Fires when the answer is not wanted any more. */
+interface InputContext {
+  /** Fires when the answer is no longer needed. */
   signal: AbortSignal
 }
 
-/** How a host answers what servers ask. What is not given is not declared, and cannot be asked for. */
+/** How the client answers requests of servers. The capability is declared for those that are given. */
 export interface InputHandlers {
-  /** Completes a conversation with the host's model; people should see what is asked. */
+  /** Completes messages with the client's model. Users should see what is sent to it. */
   sample?: (
     params: CreateMessageParams,
-    asked: Asked,
+    context: InputContext,
   ) => CreateMessageResult | Promise<CreateMessageResult>
-  /** Has the user fill in a form (`requestedSchema`) or open a URL (`mode: 'url'`). */
-  elicit?: (params: ElicitParams, asked: Asked) => ElicitResult | Promise<ElicitResult>
-  /** The folders that the user works in. */
-  roots?: (asked: Asked) => readonly Root[] | Promise<readonly Root[]>
+  /** Shows the user a form (`requestedSchema`) or a URL (`mode: 'url'`). */
+  elicit?: (params: ElicitParams, context: InputContext) => ElicitResult | Promise<ElicitResult>
+  /** Returns the directories that the user works in. */
+  roots?: (context: InputContext) => readonly Root[] | Promise<readonly Root[]>
 }
 
-/** What a client can declare that answers so. */
+/** The client capabilities for these handlers. */
 export function capabilitiesOf({ sample, elicit, roots }: InputHandlers): Params {
   return {
     ...(sample === undefined ? {} : { sampling: { tools: {} } }),
@@ -84,7 +84,7 @@ export function unknownMethod(method: string): RpcError {
   return new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
 }
 
-/** What has to be sent beside the request when it is sent again: the answers to its questions, and its state. */
+/** Answers the input requests of a result. Returns the params to add when the request is sent again. */
 export async function answerInputRequests(
   handlers: InputHandlers,
   revision: Revision,
@@ -95,21 +95,23 @@ export async function answerInputRequests(
   const state = requestState === undefined ? {} : { requestState }
   if (inputRequests === undefined) return state
   if (!isObject(inputRequests))
-    throw new TypeError(`${method} asks for input in a way that cannot be read`)
+    throw new TypeError(`The response to ${method} has "inputRequests" that is not an object`)
   given.throwIfAborted()
-  // When one of them fails, the others are not wanted any more.
+  // When one of them fails, the others are aborted.
   const controller = new AbortController()
   const signal = AbortSignal.any([given, controller.signal])
   const entries = Object.entries(inputRequests).map(async ([key, request]) => {
     if (!isObject(request) || typeof request['method'] !== 'string')
-      throw new TypeError(`${method} asks for "${truncate(key)}" in a way that cannot be read`)
+      throw new TypeError(
+        `The response to ${method} has an input request "${truncate(key)}" without a method`,
+      )
     const params = isObject(request['params']) ? request['params'] : {}
     try {
       return [key, await answer(handlers, revision, request['method'], params, signal)] as const
     } catch (error) {
       if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND)) throw error
       throw new TypeError(
-        `${method} needs input that this client cannot give: "${truncate(key)}" by ${truncate(request['method'])}`,
+        `${method} needs input that this client cannot give: "${truncate(key)}" (${truncate(request['method'])})`,
         {
           cause: error,
         },

@@ -14,7 +14,7 @@ import type {
   ToolListing,
 } from '../protocol/model.js'
 
-/* What the methods of the protocol take and give, in all revisions together. Results are the server's word: they are not checked. */
+/* Params and results of the protocol's methods, in all revisions. Results are typed, not checked. */
 
 interface WithMeta {
   _meta?: Meta
@@ -28,7 +28,7 @@ type Page<Member extends string, Item> = { [Key in Member]: Item[] } & {
 } & Partial<CacheHint> &
   WithMeta
 
-/** Given back with the answers to what a server has asked; the client does so by itself. */
+/** Added by the client when it answers input requests. */
 interface Resumed extends WithMeta {
   inputResponses?: Params
   requestState?: string
@@ -41,7 +41,7 @@ interface Subscriptions {
   resourceSubscriptions?: string[]
 }
 
-/** The requests of a client. */
+/** Requests of a client, by method. */
 export interface Requests {
   'server/discover': {
     params: WithMeta
@@ -91,7 +91,7 @@ export interface Requests {
   }
 }
 
-/** The notifications of a server. */
+/** Notifications of a server, by method. */
 export interface ServerNotifications {
   'notifications/cancelled': { requestId?: string | number; reason?: string } & WithMeta
   'notifications/progress': ProgressParams & WithMeta
@@ -104,7 +104,7 @@ export interface ServerNotifications {
   'notifications/subscriptions/acknowledged': { notifications: Subscriptions } & WithMeta
 }
 
-/** The notifications of a client. */
+/** Notifications of a client, by method. */
 export interface ClientNotifications {
   'notifications/initialized': WithMeta
   'notifications/cancelled': { requestId: string | number; reason?: string } & WithMeta
@@ -112,7 +112,7 @@ export interface ClientNotifications {
   'notifications/roots/list_changed': WithMeta
 }
 
-/** Any text, without losing sight of those that are known. */
+/** Any other string; the known ones are still suggested by editors. */
 type Other = string & {}
 export type RequestMethod = keyof Requests | Other
 export type ServerNotificationMethod = keyof ServerNotifications | Other
@@ -125,7 +125,7 @@ export type NotificationParams<Method> = Method extends keyof ServerNotification
   ? ServerNotifications[Method]
   : Params
 
-/** Params that may be empty can be left out. */
+/** Params without required members can be omitted. */
 type Arguments<Params, Rest extends unknown[]> = object extends Params
   ? [params?: Params | undefined, ...Rest]
   : [params: Params, ...Rest]

@@ -25,15 +25,15 @@ const MODERN_ERRORS: ReadonlySet<number> = new Set([
 ])
 /** HTTP statuses that do not say which protocol a server speaks. */
 const INCONCLUSIVE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
-/** Characters of a server's error that are repeated. */
+/** Maximum characters of a server's error in an error message. */
 const MAX_SHOWN = 1000
 
-/** How a server wants to be opened. */
+/** How a connection to a server is opened. */
 export type Opening = Revision['opening']
 
 /**
- * What the answer to `server/discover` says about a server: it is modern; it is
- * legacy, since it answered with something else; or there will be no answer.
+ * What the response to `server/discover` says about a server: it is modern; it is
+ * legacy, since it responded with something else; or there is no usable response.
  */
 export type ProbeOutcome =
   | { kind: 'modern'; details: ServerDetails }
@@ -96,12 +96,12 @@ export function lacksStreamableHttp(error: unknown): boolean {
   )
 }
 
-/** Whether an error is one that only modern servers answer with. */
+/** Whether only modern servers respond with this error. */
 export function isModern(error: unknown): error is RpcError {
   return error instanceof RpcError && MODERN_ERRORS.has(error.code)
 }
 
-/** A server's error in words. */
+/** The message for a server's error. */
 export function refusalOf(method: string, { code, message, data }: RpcError): string {
   const detail = data === undefined ? '' : ` ${JSON.stringify(data)}`
   return `The server answered ${method} with error ${code}: ${truncate(`${message}${detail}`, MAX_SHOWN)}`
@@ -117,7 +117,7 @@ function discovered({
   if (revision === undefined) {
     const legacy = !Array.isArray(supportedVersions) || hasHandshake(supportedVersions)
     throw legacy
-      ? new TypeError('The answer to server/discover names no modern protocol revision')
+      ? new TypeError('The response to server/discover lists no stateless protocol revision')
       : nothingInCommon(supportedVersions)
   }
   return {
@@ -128,7 +128,7 @@ function discovered({
   }
 }
 
-/** The newest modern revision that the server supports as well, other than one that it has refused. */
+/** The newest stateless revision that the server supports as well, except one that it has refused. */
 function newestOf(supported: unknown, refused?: Revision): Revision | undefined {
   return statelessRevisions.findLast(
     (each) => each !== refused && Array.isArray(supported) && supported.includes(each.id),
@@ -182,5 +182,5 @@ export async function initialize(
 function infoOf(value: unknown): Implementation | undefined {
   return isObject(value) && typeof value['name'] === 'string'
     ? (value as unknown as Implementation)
-    : undefined // shown, never relied upon
+    : undefined // for display only
 }

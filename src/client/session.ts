@@ -26,13 +26,13 @@ export interface Progress {
 }
 
 export interface CallOptions {
-  /** Gives the request up; the server is told. */
+  /** Cancels the request. */
   signal?: AbortSignal
-  /** Milliseconds without an answer or progress (default 60 s). */
+  /** Milliseconds without a response or progress (default 60 s). */
   timeout?: number
-  /** Milliseconds in all, however much progress there is (default 10 min). */
+  /** Milliseconds in total, also with progress (default 10 min). */
   maxTimeout?: number
-  /** Asks the server for progress. */
+  /** Requests progress notifications, and is called with each. */
   onProgress?: (progress: Progress) => unknown
 }
 
@@ -45,7 +45,7 @@ export interface ClientSessionOptions {
   tap?: (tapped: Tapped) => void
 }
 
-/** What is known of the server, once the connection is open. */
+/** What the server has said about itself. */
 export interface ServerDetails {
   revision: Revision
   server: Implementation | undefined
@@ -55,16 +55,16 @@ export interface ServerDetails {
 
 const TIMEOUT = 60_000
 const MAX_TIMEOUT = 600_000
-/** How often one request may be answered with questions. */
+/** Maximum results of one request that need input or an extension. */
 const MAX_ROUNDS = 20
 
-/** A client's conversation with one server, below any revision's rules of opening. */
+/** A client's session with one server: requests, notifications, and the answers to requests of the server. */
 export class ClientSession {
   readonly peer: Peer
   readonly #options: ClientSessionOptions
   readonly #listeners = new Map<string, Set<(params: Params) => unknown>>()
   readonly #progress = new Map<unknown, (params: Params) => void>()
-  /** The signals of questions that are being answered; one that has fired is not waited for any more. */
+  /** Signals of the server's requests in progress. Meanwhile the server may keep us waiting. */
   readonly #answering = new Set<AbortSignal>()
   /** The negotiated revision; undefined until there is one. */
   revision: Revision | undefined
@@ -94,7 +94,6 @@ export class ClientSession {
           )
         },
         notification: (notification) => this.#notified(notification),
-        // Garbage is reported, never answered.
         answersGarbage: false,
         batchLimit: () => (this.revision?.batches === true ? Infinity : 0),
         cancelled: (requestId, reason, method) =>
@@ -125,7 +124,7 @@ export class ClientSession {
       if (handler === undefined && !(isStateless(revision) && resultType === 'input_required'))
         return result
       if (round === MAX_ROUNDS)
-        throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
+        throw new TypeError(`${method} does not complete: it has needed input ${MAX_ROUNDS} times`)
       if (handler === undefined) {
         const input = await answerInputRequests(inputHandlers, revision, method, result, signal)
         result = await this.#requestSafely(method, { ...params, ...input }, options, revision)
@@ -138,7 +137,7 @@ export class ClientSession {
     }
   }
 
-  /** Sends a request, and once more where the server has refused it for a reason that can be mended. */
+  /** Sends a request, and once more where the server has refused it for a reason that the client can remove. */
   async #requestSafely(
     method: string,
     params: Params | undefined,
@@ -157,7 +156,7 @@ export class ClientSession {
     }
   }
 
-  /** One handshake, however many requests have found out that the session is gone. */
+  /** Initializes a new session; one for all requests that were refused. */
   #renew(reinitialize: () => Promise<unknown>): Promise<unknown> {
     this.#reinitializing ??= reinitialize()
       .catch((error: unknown) => {
@@ -170,7 +169,7 @@ export class ClientSession {
     return this.#reinitializing
   }
 
-  /** Lists the tools for what their schemas say of headers. */
+  /** Lists the tools for the `x-mcp-header` annotations of their schemas. */
   async #listTools(options: CallOptions): Promise<void> {
     const { onProgress: _, ...others } = options
     for await (const _tool of listOf(this, 'tools/list', 'tools', others));
@@ -192,7 +191,7 @@ export class ClientSession {
     if (onProgress !== undefined) {
       this.#progress.set(token, (progress) => {
         deadline.extend()
-        this.#tell('onProgress', () => onProgress(progress as unknown as Progress)) // checked for its number when it came
+        this.#call('onProgress', () => onProgress(progress as unknown as Progress)) // its number was checked when it was received
       })
     }
     try {
@@ -242,25 +241,29 @@ export class ClientSession {
 
   /** https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype */
   #checkResult(method: string, result: unknown, revision: Revision | undefined): Params {
-    if (!isObject(result)) throw new TypeError(`The answer to ${method} is not an object`)
+    if (!isObject(result)) throw new TypeError(`The response to ${method} is not an object`)
     const { resultType = 'complete' } = result
     // Earlier revisions give `resultType` no meaning.
     if (revision === undefined || !isStateless(revision) || resultType === 'complete') return result
     if (this.#options.extensions.resultHandler(revision, resultType) !== undefined) return result
     if (resultType !== 'input_required')
       throw new TypeError(
-        `The answer to ${method} has the unknown type ${truncateJson(resultType)}`,
+        `The response to ${method} has the unknown resultType ${truncateJson(resultType)}`,
       )
-    const asks = result['inputRequests'] !== undefined || result['requestState'] !== undefined
-    if (MAY_ASK.has(method) && asks) return result
-    throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
+    const hasInput = result['inputRequests'] !== undefined || result['requestState'] !== undefined
+    if (MAY_ASK.has(method) && hasInput) return result
+    throw new TypeError(
+      hasInput
+        ? `${method} must not need input, but its response does`
+        : `The response to ${method} needs input, but has neither "inputRequests" nor "requestState"`,
+    )
   }
 
   #notified(notification: Notification): void {
     const { method, params = {} } = notification
     if (method === 'notifications/cancelled') {
-      const asked = cancelled(notification)
-      if (asked !== undefined) this.peer.cancel(asked.id, asked.reason)
+      const target = cancelled(notification)
+      if (target !== undefined) this.peer.cancel(target.id, target.reason)
     }
     if (method === 'notifications/progress' && typeof params['progress'] === 'number') {
       const { progressToken, ...progress } = params
@@ -268,13 +271,13 @@ export class ClientSession {
     }
     const handler = this.#options.extensions.notificationHandler(this.revision, method)
     if (handler !== undefined)
-      this.#tell(`The extension's handler for ${truncate(method)}`, () => handler(params))
+      this.#call(`The extension's handler for ${truncate(method)}`, () => handler(params))
     for (const listener of this.#listeners.get(method) ?? [])
-      this.#tell(`A listener for ${truncate(method)}`, () => listener(params))
+      this.#call(`A listener for ${truncate(method)}`, () => listener(params))
   }
 
-  /** A listener that fails keeps nothing from the others, and ends nothing. */
-  #tell(name: string, listener: () => unknown): void {
+  /** Calls user code; its failure is reported, and affects nothing else. */
+  #call(name: string, listener: () => unknown): void {
     callHook(listener, (error) =>
       this.peer.tell({ level: 'error', message: `${name} failed`, error }),
     )
@@ -286,7 +289,7 @@ export function isStateless({ opening }: Revision): boolean {
   return opening !== 'handshake'
 }
 
-/** The server has refused the request because it does not know the session any more. */
+/** Whether the server has refused the request because the session has ended. */
 function isExpired(error: unknown): boolean {
   return (
     error instanceof RequestFailed && error.code === 'SESSION_EXPIRED' && error.executed === 'no'

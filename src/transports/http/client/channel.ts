@@ -26,11 +26,11 @@ import { mediaType, readEvents, readText } from './response-body.js'
 
 export interface HttpChannelOptions {
   url: URL
-  /** Sends one HTTP request: redirects and authorization are its business. */
+  /** Sends one HTTP request, with redirects and authorization. */
   send: SendRequest
   /** Headers of every request. */
   headers: Readonly<Record<string, string>>
-  /** The longest message that is taken in, in bytes. */
+  /** Maximum bytes of a received message. */
   maxMessage: number
   /** The parameter of a method that `Mcp-Name` repeats. */
   nameParam(method: string): string | undefined
@@ -39,16 +39,16 @@ export interface HttpChannelOptions {
 
 const JSON_TYPE = 'application/json'
 const EVENT_STREAM = 'text/event-stream'
-/** The body of an error that is looked at, in bytes. */
+/** Maximum bytes of an error body. */
 const MAX_ERROR_BODY = 64 * 1024
-/** How often a stream is re-opened in vain before it is given up. */
+/** Maximum consecutive failures to re-open a stream. */
 const MAX_FAILURES = 5
 /** Milliseconds for the end of a stream after the response, and for the DELETE of a session. */
 const LINGER = 2000
 
 /**
- * The client's end of Streamable HTTP, of every revision: each message is a POST. With a handshake there may be a
- * session, a GET stream for what belongs to no request, and resumption; stateless requests have none of these.
+ * The client side of Streamable HTTP, for every revision: each message is a POST. With a handshake there may be a
+ * session, a GET stream for messages that belong to no request, and resumption; stateless requests have none of these.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
  * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
  */
@@ -60,9 +60,9 @@ export class HttpClientChannel implements Channel {
   #session: string | undefined
   /** Whether the server has ended the session; until the next handshake, requests fail. */
   #expired = false
-  /** The version that requests are sent in: that of the last stateless request, or what `initialize` agreed on. */
+  /** `MCP-Protocol-Version`: that of the last stateless request, or the one negotiated by `initialize`. */
   #version: string | undefined
-  /** Nothing overtakes `initialize` and `notifications/initialized`. */
+  /** Settles after `initialize` and `notifications/initialized`; other messages wait for it. */
   #opening: Promise<void> | undefined
   /** Ends the GET stream. */
   #listening: AbortController | undefined
@@ -107,7 +107,7 @@ export class HttpClientChannel implements Channel {
       const response = await this.#exchange('DELETE', {}, undefined, AbortSignal.timeout(LINGER))
       response.cancel()
     } catch {
-      // The session expires by itself.
+      // The server will expire the session.
     }
   }
 
@@ -176,7 +176,7 @@ export class HttpClientChannel implements Channel {
       if (!this.#closed)
         this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
     }
-    // The server is told; its stream is of no use any more.
+    // The server knows of the cancellation; close the stream of the request.
     if (
       message?.kind === 'notification' &&
       message.method === 'notifications/cancelled' &&
@@ -271,7 +271,7 @@ export class HttpClientChannel implements Channel {
     this.#fail(pending, error)
   }
 
-  /** Reads the stream of a request, and where it breaks, what the server kept of it. */
+  /** Reads the stream of a request, and resumes it where it breaks. */
   async #receiveStream(response: HttpResponse, pending: PendingRequest): Promise<void> {
     const { request, controller } = pending
     const cursor: Cursor = {}
@@ -297,7 +297,7 @@ export class HttpClientChannel implements Channel {
       )
   }
 
-  /** Asks for what came behind the last event. */
+  /** Requests the events after the last one. */
   async #resume(
     cursor: Cursor,
     pending: PendingRequest | undefined,
@@ -324,7 +324,7 @@ export class HttpClientChannel implements Channel {
     return isTemporary(response.status) ? 'temporary' : 'refused'
   }
 
-  /** Delivers every message of a stream; returns why it broke, where it did. */
+  /** Delivers every message of a stream; returns the error if it broke. */
   async #readStream(
     response: HttpResponse,
     cursor: Cursor,
@@ -339,7 +339,7 @@ export class HttpClientChannel implements Channel {
         if (id !== undefined) cursor.id = id
         if (retry !== undefined) cursor.retry = retry
         if (event === 'message' && data !== '') this.#deliver(data)
-        // The stream should end now; one that does not is not waited for.
+        // After the response the stream should end; otherwise it is closed.
         if (pending?.answered === true) linger ??= setTimeout(() => response.cancel(), LINGER)
       }
       return undefined
@@ -367,7 +367,7 @@ export class HttpClientChannel implements Channel {
     this.#receiver?.frame(text, undefined, message)
   }
 
-  /** Opens the stream for what belongs to no request. A server need not have one: nothing depends on it. */
+  /** Opens the GET stream. It is optional: its failure affects nothing else. */
   async #listen(): Promise<void> {
     this.#listening?.abort()
     const controller = new AbortController()
@@ -386,7 +386,7 @@ export class HttpClientChannel implements Channel {
     }
   }
 
-  /** The server does not know the session any more. What it has refused was not executed; of the rest nobody knows. */
+  /** Handles an expired session. The refused request was not executed; the other requests may have been. */
   #expire(session: string, refusedOne?: PendingRequest): void {
     if (this.#session === session) {
       this.#forgetSession()
@@ -437,7 +437,7 @@ function agreedVersion(message: Message): string | undefined {
   return typeof version === 'string' ? version : undefined
 }
 
-/** Text that nobody has described: it is sent as what it looks like. */
+/** For text that is sent without its message. */
 function sentMessage(frame: string): SentMessage | undefined {
   const message = read(frame)
   if (message.kind === 'request' || message.kind === 'notification') return message
