@@ -45,7 +45,7 @@ describe('a text pattern', () => {
   })
   it('refuses two wildcards side by side', () => {
     expect(() => matchText('$a$b', 'xy', none)).toThrow(
-      'In ~"$a$b", two wildcards have nothing between them',
+      'In ~"$a$b", there must be text between two wildcards',
     )
   })
   it('takes time in proportion to the text', () => {
@@ -111,7 +111,7 @@ describe('a sent message', () => {
   })
   it('must have been given its values by a line before', () => {
     expect(() => parseTranscript('> {"a":$x}\n< $x')).toThrow(
-      'line 1 sends $x, but no "<" line before it has it',
+      'line 1 sends $x, but no "<" line before it sets it',
     )
     expect(() => parseTranscript('> {"a":~"$x!"}')).toThrow('line 1 sends $x')
   })
@@ -206,9 +206,9 @@ describe('a conversation with variables', () => {
       ASK[3],
     ].join('\n')
     const { differences } = await playTranscript(without, server)
-    expect(differences.at(-1)).toBe('line 3: not sent, because nothing came for $state')
+    expect(differences.at(-1)).toBe('line 3: not sent, because no value was received for $state')
     expect((await record(without, connectInMemory(server))).unsent).toBe(
-      'line 3: nothing came for $state',
+      'line 3: no value was received for $state',
     )
   })
 })
