@@ -1,5 +1,6 @@
 import { ChannelClosed, RequestFailed, RpcError } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { isThenable } from '../jsonrpc/message.js'
 import { type Revision, newest } from '../protocol/revisions/index.js'
 import {
@@ -33,12 +34,13 @@ export class Attempt {
   readonly #target: Target
   readonly #options: ClientSessionOptions
   #channel: TargetChannel
+  readonly #report = (entry: LogEntry) => callHook(() => this.#options.report(entry), ignore)
   session: ClientSession
 
   constructor(target: Target, options: ClientSessionOptions) {
     this.#target = target
     this.#options = options
-    this.#channel = openChannel(() => target.open(options.report))
+    this.#channel = openChannel(() => target.open(this.#report))
     this.session = new ClientSession(this.#channel, options)
   }
 
@@ -201,7 +203,7 @@ export class Attempt {
   /** Opens the target again, after the first process has exited: two at a time could conflict. */
   async #reopen(open = this.#target.open.bind(this.#target)): Promise<void> {
     await this.session.peer.close()
-    this.#channel = openChannel(() => open(this.#options.report))
+    this.#channel = openChannel(() => open(this.#report))
     this.session = new ClientSession(this.#channel, this.#options)
   }
 }

@@ -76,7 +76,7 @@ export class ClientSession {
 
   constructor(channel: TargetChannel, options: ClientSessionOptions) {
     this.#options = options
-    if (channel.http === true) this.#toolHeaders = new ToolHeaders(options.report)
+    if (channel.http === true) this.#toolHeaders = new ToolHeaders((entry) => this.peer.tell(entry))
     const tapFailed = (error: unknown) =>
       options.report({ level: 'error', message: 'tap failed', error })
     this.peer = new Peer(
@@ -144,7 +144,7 @@ export class ClientSession {
     options: CallOptions,
     revision: Revision | undefined,
   ): Promise<Params> {
-    if (method !== 'initialize') await this.#reinitializing
+    if (this.#reinitializing !== undefined && method !== 'initialize') await this.#reinitializing
     try {
       return await this.#requestOnce(method, params, options, revision)
     } catch (error) {
@@ -285,7 +285,7 @@ export class ClientSession {
 }
 
 /** Whether each request says its protocol version, instead of one handshake. */
-export function isStateless({ opening }: Revision): boolean {
+function isStateless({ opening }: Revision): boolean {
   return opening !== 'handshake'
 }
 

@@ -5,15 +5,16 @@ import { type HeaderParameter, headerParameters } from '../schema/headers.js'
 
 type HeaderParams = Record<string, string | number | boolean>
 
-/** Tools whose headers are remembered. */
-const MAX_TOOLS = 10_000
+/** Maximum characters of tool names and header parameters that are stored. */
+const MAX_STORED = 4 * 1024 * 1024
 
 /**
  * The arguments of tools that HTTP repeats in headers, as the listed input schemas say.
  * https://modelcontextprotocol.io/specification/2026-07-28/server/tools#x-mcp-header
  */
 export class ToolHeaders {
-  readonly #parameters = new Map<string, readonly HeaderParameter[]>()
+  readonly #tools = new Map<string, { parameters: readonly HeaderParameter[]; size: number }>()
+  #stored = 0
   readonly #report: (entry: LogEntry) => void
 
   constructor(report: (entry: LogEntry) => void) {
@@ -29,10 +30,10 @@ export class ToolHeaders {
 
   /** The values for headers in the params of a `tools/call`, by the name of the header. */
   of(params: Params | undefined): HeaderParams | undefined {
-    const parameters = this.#parameters.get(String(params?.['name']))
-    if (parameters === undefined) return undefined
+    const tool = this.#tools.get(String(params?.['name']))
+    if (tool === undefined) return undefined
     const values: HeaderParams = {}
-    for (const { name, path } of parameters) {
+    for (const { name, path } of tool.parameters) {
       const value = valueAt(params?.['arguments'], path)
       if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
         values[name] = value
@@ -40,15 +41,23 @@ export class ToolHeaders {
     return values
   }
 
+  /** Beyond the limit a call is sent without the headers. */
+  #store(name: string, parameters: readonly HeaderParameter[]): void {
+    const size = name.length + JSON.stringify(parameters).length
+    if (this.#stored + size > MAX_STORED) return
+    this.#stored += size
+    this.#tools.set(name, { parameters, size })
+  }
+
   /** False where the tool must not be used. */
   #remember(tool: unknown): boolean {
     if (!isObject(tool) || typeof tool['name'] !== 'string') return true
     const { name, inputSchema } = tool
-    this.#parameters.delete(name)
+    this.#stored -= this.#tools.get(name)?.size ?? 0
+    this.#tools.delete(name)
     try {
       const parameters = isObject(inputSchema) ? headerParameters(inputSchema) : []
-      if (parameters.length > 0 && this.#parameters.size < MAX_TOOLS)
-        this.#parameters.set(name, parameters)
+      if (parameters.length > 0) this.#store(name, parameters)
       return true
     } catch (error) {
       this.#report({

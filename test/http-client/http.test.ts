@@ -161,6 +161,24 @@ describe('a session that the server has ended', () => {
     expect(text(await client.callTool('x'))).toBe('in s-2')
   })
 
+  it('is replaced also where report fails', async () => {
+    const { url, expire, received } = await expiring()
+    const reported: string[] = []
+    const client = await open(http(url), {
+      revision: '2025-11-25',
+      report: ({ message }) => {
+        reported.push(message)
+        throw new Error('report failed')
+      },
+    })
+    await client.callTool('x')
+    expire()
+    client.notify('notifications/roots/list_changed')
+    await expect.poll(() => reported).toEqual(['The server refused a message with HTTP 404'])
+    expect(text(await client.callTool('x'))).toBe('in s-2')
+    expect(received.at(-1)?.headers['mcp-session-id']).toBe('s-2')
+  })
+
   it('fails the request where no new session can be opened, and the next one tries again', async () => {
     let accepting = true
     const { url, expire } = await expiring(() => accepting)
@@ -229,6 +247,26 @@ describe('arguments in headers', () => {
       'tools/list',
       'tools/call',
     ])
+  })
+
+  it('are known for a bounded amount of schemas, of the last list', async () => {
+    const wide = (name: string, length: number) => ({
+      name,
+      inputSchema: {
+        type: 'object',
+        properties: { ['p'.repeat(length)]: { type: 'string', 'x-mcp-header': 'Region' } },
+      },
+    })
+    const mebibyte = 1024 * 1024
+    const tools = [wide('a', 3 * mebibyte), wide('b', 2 * mebibyte), wide('c', 1)]
+    const { url } = await stateless(tools, false)
+    const client = await open(http(url))
+    for (let round = 0; round < 3; round++) await all(client.tools())
+    const region = async (name: string, length: number) =>
+      text(await client.callTool(name, { ['p'.repeat(length)]: 'north' }))
+    expect(await region('a', 3 * mebibyte)).toBe('north')
+    expect(await region('b', 2 * mebibyte)).toBe('undefined')
+    expect(await region('c', 1)).toBe('north')
   })
 
   it('drop and report a tool whose x-mcp-header is not valid', async () => {
