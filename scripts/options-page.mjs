@@ -113,9 +113,19 @@ const SECTIONS = [
     ],
   ],
   [
+    'extensions of connect',
+    'Each is an object. See [client](client.md#extensions).',
+    [['client/extension.ts', 'ClientExtension']],
+  ],
+  [
     'stdio(command, args, options)',
     'From `ccmcp/client`: a server that is started as a child process.',
     [['transports/stdio-client.ts', 'ProcessOptions']],
+  ],
+  [
+    'http(url, options)',
+    'From `ccmcp/client`: a server at a URL. See [client](client.md).',
+    [['transports/http/client/target.ts', 'HttpClientOptions']],
   ],
   [
     'memory(server, options)',

@@ -1,16 +1,18 @@
 import type { Target } from './client/target.js'
 import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
 import { ignore } from './jsonrpc/hook.js'
+import { METHODS } from './protocol/methods.js'
 import { checkNames, namesOf } from './schema/names.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
 import { ServerSession } from './server/session.js'
+import { type HttpClientOptions, HttpTarget } from './transports/http/client/target.js'
 import { memoryChannels } from './transports/memory.js'
 import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
 
 const PROCESS = namesOf<ProcessOptions>()('cwd env stderr framing maxMessage patience')
 
-/** A server that is started as a child process. */
+/** A server that is started as a child process, over stdio. */
 export function stdio(
   command: string,
   args: readonly string[] = [],
@@ -20,14 +22,22 @@ export function stdio(
   return { open: () => new ProcessChannel(command, args, options) }
 }
 
+const HTTP = namesOf<HttpClientOptions>()('fetch headers authorizer maxMessage')
+
+/** A server at a URL, over Streamable HTTP or HTTP+SSE. */
+export function http(url: string | URL, options: HttpClientOptions = {}): Target {
+  checkNames('http', options, HTTP)
+  return new HttpTarget(url, options, (method) => METHODS.get(method)?.nameParam)
+}
+
 export interface MemoryOptions {
-  /** On whose behalf to call. Then a call needs the scopes that its tool, resource or prompt asks for, as over HTTP. */
+  /** The caller. Scopes of tools, resources and prompts are then required, as over HTTP. */
   principal?: Principal
 }
 
 const MEMORY = namesOf<MemoryOptions>()('principal')
 
-/** A server of this same process. */
+/** A server in the same process. */
 export function memory(server: Server, options: MemoryOptions = {}): Target {
   const internal = checkServer(server)
   checkNames('memory', options, MEMORY)
@@ -43,14 +53,18 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   }
 }
 
+export type { ClientExtension, ResultContext } from './client/extension.js'
 export type { InputHandlers } from './client/input-handlers.js'
 export { type ConnectOptions, connect } from './client/connect.js'
 export type { ClientNotifications, Requests, ServerNotifications } from './client/methods.js'
-export { type CallOptions, Client, type Progress } from './client/session.js'
+export { Client } from './client/client.js'
+export type { CallOptions, Progress } from './client/session.js'
 export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
 export { Timeout } from './jsonrpc/deadline.js'
-export { ChannelClosed, RpcError } from './jsonrpc/errors.js'
+export { ChannelClosed, RequestFailed, RpcError } from './jsonrpc/errors.js'
 export type { Channel, Principal, Tapped } from './jsonrpc/channel.js'
+export type { Authorizer } from './transports/http/client/authorizer.js'
+export type { HttpClientOptions } from './transports/http/client/target.js'
 export type { ProcessOptions } from './transports/stdio-client.js'
 export type {
   CreateMessageParams,

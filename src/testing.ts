@@ -11,7 +11,7 @@ import { ServerSession, type ServerSessionOptions } from './server/session.js'
 import { memoryChannels } from './transports/memory.js'
 import { callHook, ignore } from './jsonrpc/hook.js'
 
-/** A client's end of a connection to a server, in memory. */
+/** Connects to a server in memory; returns the client's channel. */
 export function connectInMemory(
   server: Server,
   { report, closed, ...options }: ServerSessionOptions = {},
@@ -26,8 +26,8 @@ export function connectInMemory(
 }
 
 /**
- * A server over Streamable HTTP within this process, without a port: the requests and responses are real, only the
- * network is not there. It is for tests, and a column of a `matrix`.
+ * A server over Streamable HTTP in the same process, without a port: real requests and responses, but no network. For
+ * tests, also as a column of a `matrix`.
  */
 export function inProcessHttp(server: Server, options: MemoryOptions = {}): Target {
   checkNames('inProcessHttp', options, 'principal')
@@ -52,8 +52,8 @@ export function inProcessHttp(server: Server, options: MemoryOptions = {}): Targ
 
 /**
  * Plays a transcript against a server in memory: lines that begin with `>` are
- * sent, lines that begin with `<` are expected, a bare `*` is any value, and
- * the rest is prose.
+ * sent, lines that begin with `<` are expected, `*` matches any value, and other
+ * lines are comments.
  */
 export function playTranscript(
   transcript: string,

@@ -1,6 +1,7 @@
 import { within } from '../jsonrpc/deadline.js'
-import { ChannelClosed, RpcError } from '../jsonrpc/errors.js'
+import { ChannelClosed, RequestFailed, RpcError } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { isThenable } from '../jsonrpc/message.js'
 import { type Revision, newest } from '../protocol/revisions/index.js'
 import {
@@ -8,6 +9,7 @@ import {
   type Opening,
   initialize,
   isModern,
+  lacksStreamableHttp,
   probe,
   refusalOf,
 } from './opening.js'
@@ -25,7 +27,7 @@ interface Times {
   signal?: AbortSignal | undefined
 }
 
-/** A process that is silent for so many times `probeTimeout` is not only slow to start. */
+/** A process may take this many times `probeTimeout` to start. */
 const STARTING = 5
 
 /** One attempt to connect to a target. */
@@ -33,63 +35,71 @@ export class Attempt {
   readonly #target: Target
   readonly #options: ClientSessionOptions
   #channel: TargetChannel
+  readonly #report = (entry: LogEntry) => callHook(() => this.#options.report(entry), ignore)
   session: ClientSession
 
   constructor(target: Target, options: ClientSessionOptions) {
     this.#target = target
     this.#options = options
-    this.#channel = openChannel(target)
+    this.#channel = openChannel(() => target.open(this.#report))
     this.session = new ClientSession(this.#channel, options)
   }
 
   async open(
-    wanted: Revision | undefined,
-    verdict: Opening | undefined,
+    requested: Revision | undefined,
+    known: Opening | undefined,
     times: Times,
   ): Promise<ServerDetails> {
-    if ((wanted?.opening ?? verdict) === 'handshake') return await this.#initialize(wanted, times)
-    const reached =
-      wanted === undefined
-        ? await this.#negotiate(verdict, times)
-        : await this.#insist(wanted, times)
-    if (reached.revision.opening === 'self-describing') this.session.describes = reached.revision
-    return reached
+    if ((requested?.opening ?? known) === 'handshake')
+      return await this.#initialize(requested, times)
+    const details =
+      requested === undefined
+        ? await this.#negotiate(known, times)
+        : await this.#discover(requested, times)
+    this.session.revision = details.revision
+    return details
   }
 
-  /** Ends what was begun and says why it did not work. */
+  /** Closes the connection, and returns the error for the caller. */
   async fail(error: unknown): Promise<Error> {
     const message = error instanceof Error ? error.message : String(error)
     const reason = error instanceof RpcError ? refusalOf('initialize', error) : message
-    // What the process does now counts, not what it does when it is ended.
+    // Before closing: the end of the process must not be taken for the cause.
     const diagnosis = this.#channel.diagnose?.() ?? ''
     await this.session.peer.close()
     const diagnosed = diagnosis === '' || isServerExit(error)
     return new ConnectionError(diagnosed ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
 
-  async #insist(wanted: Revision, { timeout, signal }: Times): Promise<ServerDetails> {
-    const probed = await probe(this.session, wanted, withSignal(timeout, signal))
+  async #discover(requested: Revision, { timeout, signal }: Times): Promise<ServerDetails> {
+    const probed = await probe(
+      this.session,
+      requested,
+      withSignal(timeout, signal),
+      this.#channel.http,
+    )
     if (probed.kind === 'failed') throw probed.error
-    if (probed.kind === 'modern' && probed.reached.revision === wanted) return probed.reached
+    if (probed.kind === 'modern' && probed.details.revision === requested) return probed.details
     const because =
       probed.kind === 'modern'
-        ? `it chose ${probed.reached.revision.id}`
+        ? `it chose ${probed.details.revision.id}`
         : probed.answer instanceof RpcError
           ? refusalOf('server/discover', probed.answer)
           : probed.answer.message
-    throw new ConnectionError(`The server does not serve ${wanted.id}: ${because}`)
+    throw new ConnectionError(`The server does not serve ${requested.id}: ${because}`)
   }
 
   /**
    * Finds out whether the server is modern or legacy. A process that is still
-   * starting is silent too, and must not be sent `initialize` for that: a modern
-   * server would refuse it, or take it as the choice of a legacy revision. It is
-   * legacy if it answers a `ping` but not `server/discover`.
+   * starting does not respond either, and must not be sent `initialize` because
+   * of that: a modern server would refuse it, or take it as the choice of a legacy
+   * revision. A server is legacy if it responds to `ping` but not to `server/discover`.
    */
-  async #negotiate(verdict: Opening | undefined, times: Times): Promise<ServerDetails> {
+  async #negotiate(known: Opening | undefined, times: Times): Promise<ServerDetails> {
+    if (this.#channel.http === true) return await this.#negotiateOverHttp(times)
     const { timeout, signal } = times
-    // A server that is known to be modern gets all the time it needs.
-    const probeTimeout = verdict === undefined ? Math.min(times.probeTimeout, timeout) : timeout
+    // A server that is known to be modern has the whole timeout.
+    const probeTimeout = known === undefined ? Math.min(times.probeTimeout, timeout) : timeout
     const opened = new AbortController()
     const pending: CallOptions = {
       timeout: Infinity,
@@ -112,57 +122,90 @@ export class Attempt {
           probeTimeout,
           signal: pending.signal,
         })
-      if (probed.kind === 'modern') return probed.reached
+      if (probed.kind === 'modern') return probed.details
       if (probed.kind === 'failed') {
         if (!(probed.error instanceof ChannelClosed)) throw probed.error
         await this.#reopen()
       }
       return await this.#initialize(undefined, times)
     } finally {
-      opened.abort(new Error('The answer is not needed any more'))
+      opened.abort(new Error('The response is no longer needed'))
     }
   }
 
-  /** Falls back to `initialize`; the answer to `server/discover` may still come, and then the server is modern. */
+  /** Every HTTP request has a response: one that is missing decides nothing. */
+  async #negotiateOverHttp(times: Times): Promise<ServerDetails> {
+    const { timeout, signal } = times
+    const probed = await probe(this.session, newest, withSignal(timeout, signal), true)
+    if (probed.kind === 'failed') throw probed.error
+    return probed.kind === 'modern' ? probed.details : await this.#initialize(undefined, times)
+  }
+
+  /** Sends `initialize`; a late response to `server/discover` still means a modern server. */
   async #initializeBesideProbe(
     probing: Promise<ProbeOutcome>,
     times: Times,
   ): Promise<ServerDetails> {
     const { timeout, probeTimeout } = times
     const initializing = this.#initialize(undefined, times)
-    // A server that accepts `initialize` speaks a legacy revision from then on, even if it is modern as well.
+    // A server that accepts `initialize` has chosen a handshake revision, even if it also has stateless ones.
     const accepted = probing.then((probed) =>
       probed.kind === 'modern' ? within(probeTimeout, initializing) : initializing,
     )
     let problem: unknown
     try {
-      const reached = await Promise.race([initializing, accepted])
-      if (reached !== 'late') return reached
+      const details = await Promise.race([initializing, accepted])
+      if (details !== 'late') return details
     } catch (error) {
       if (!(error instanceof RpcError || error instanceof ChannelClosed)) throw error
       problem = error
     }
     const probed = await within(isModern(problem) ? timeout : probeTimeout, probing)
     if (problem instanceof ChannelClosed) {
-      // It has ended because of what it was sent.
+      // The process has exited because of what it was sent.
       await this.#reopen()
       return probed !== 'late' && probed.kind === 'modern'
-        ? await this.#insist(probed.reached.revision, times)
+        ? await this.#discover(probed.details.revision, times)
         : await this.#initialize(undefined, times)
     }
     if (probed === 'late') throw problem
-    if (probed.kind === 'modern') return probed.reached
+    if (probed.kind === 'modern') return probed.details
     throw probed.kind === 'failed' ? probed.error : problem
   }
 
-  #initialize(wanted: Revision | undefined, { timeout, signal }: Times): Promise<ServerDetails> {
-    return initialize(this.session, wanted, this.#options, withSignal(timeout, signal))
+  async #initialize(requested: Revision | undefined, times: Times): Promise<ServerDetails> {
+    try {
+      return await this.#handshake(requested, times)
+    } catch (error) {
+      const open = this.#target.openHttpSse?.bind(this.#target)
+      if (open === undefined || !lacksStreamableHttp(error)) throw error
+      await this.#reopen(open)
+      try {
+        return await this.#handshake(requested, times)
+      } catch (second) {
+        const failed = second instanceof ChannelClosed || second instanceof RequestFailed
+        if (!failed || !(error instanceof Error)) throw second
+        throw new ConnectionError(`${error.message}; HTTP+SSE failed too: ${second.message}`, {
+          cause: error,
+        })
+      }
+    }
   }
 
-  /** Opens the target again, once the first process has ended: two of them might get in each other's way. */
-  async #reopen(): Promise<void> {
+  async #handshake(
+    requested: Revision | undefined,
+    { timeout, signal }: Times,
+  ): Promise<ServerDetails> {
+    const { session } = this
+    const details = await initialize(session, requested, this.#options, withSignal(timeout, signal))
+    session.reinitialize = () => initialize(session, details.revision, this.#options, { timeout })
+    return details
+  }
+
+  /** Opens the target again, after the first process has exited: two at a time could conflict. */
+  async #reopen(open = this.#target.open.bind(this.#target)): Promise<void> {
     await this.session.peer.close()
-    this.#channel = openChannel(this.#target)
+    this.#channel = openChannel(() => open(this.#report))
     this.session = new ClientSession(this.#channel, this.#options)
   }
 }
@@ -182,8 +225,8 @@ function withSignal(timeout: number, signal: AbortSignal | undefined): CallOptio
   return signal === undefined ? { timeout } : { timeout, signal }
 }
 
-function openChannel(target: Target): TargetChannel {
-  const channel: TargetChannel | PromiseLike<unknown> = target.open()
+function openChannel(open: () => TargetChannel): TargetChannel {
+  const channel: TargetChannel | PromiseLike<unknown> = open()
   if (!isThenable(channel)) return channel
   callHook(() => channel, ignore)
   throw new TypeError('"open" of a target must return a channel, not a promise of one')

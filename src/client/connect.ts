@@ -7,48 +7,53 @@ import { checkNames, namesOf } from '../schema/names.js'
 import { VERSION } from '../version.js'
 import { type InputHandlers, capabilitiesOf } from './input-handlers.js'
 import { Attempt } from './attempt.js'
+import { Client } from './client.js'
+import { type ClientExtension, ClientExtensions } from './extension.js'
 import type { Opening } from './opening.js'
-import { Client, type ClientSessionOptions } from './session.js'
+import type { ClientSessionOptions } from './session.js'
 import { ConnectionError, type Target } from './target.js'
 
 export interface ConnectOptions extends InputHandlers {
-  /** A protocol revision to insist on; by default the newest that the server knows. */
+  /** The only protocol revision to accept; by default the newest that both sides have. */
   revision?: string
-  /** Who this client says it is. */
+  /** The client's name and version. */
   info?: Implementation
-  /** What the client declares, beside what follows from the answers it gives. */
+  /** Client capabilities, in addition to those of `sample`, `elicit` and `roots`. */
   capabilities?: Params
-  /** Milliseconds for the server's first answer (default 30 s). */
+  /** Extensions of the protocol that the client supports. */
+  extensions?: readonly ClientExtension[]
+  /** Milliseconds for the server's first response (default 30 s). */
   timeout?: number
   /**
-   * Milliseconds to wait for the answer to `server/discover` (default 2 s). After them the server is sent a `ping`; when that is
-   * answered, or after five times as long, `initialize`. A later answer to `server/discover` still counts.
+   * Milliseconds to wait for the response to `server/discover` (default 2 s). Then a `ping` is sent, and after its response,
+   * or after five times as long, `initialize`. A later response to `server/discover` still counts. Not used over HTTP.
    */
   probeTimeout?: number
-  /** Gives the attempt up. */
+  /** Aborts the attempt. */
   signal?: AbortSignal
-  /** Takes what the server does wrong: for a log. */
+  /** Receives log entries about what the server does wrong. */
   report?: (report: LogEntry) => void
-  /** Sees every message in both directions. */
+  /** Called with every message in both directions. */
   tap?: (tapped: Tapped) => void
 }
 
 const OPTIONS = namesOf<ConnectOptions>()(
-  'revision info capabilities timeout probeTimeout signal report tap sample elicit roots',
+  'revision info capabilities extensions timeout probeTimeout signal report tap sample elicit roots',
 )
 
-/** How a target wanted to be opened last time. */
-const verdicts = new WeakMap<Target, Opening>()
+/** How each target was opened last time. */
+const openings = new WeakMap<Target, Opening>()
 
-/** Connects to a server: finds out which revision it speaks, and opens the conversation accordingly. */
+/** Connects to a server: negotiates the protocol revision and opens the session. */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   if (typeof (target as Partial<Target> | undefined)?.open !== 'function')
-    throw new TypeError('connect: the target must be what stdio(…) or memory(…) has made')
+    throw new TypeError('connect: the target must come from stdio(…), http(…) or memory(…)')
   checkNames('connect', options, OPTIONS)
-  const wanted = options.revision === undefined ? undefined : known(options.revision)
+  const revision = options.revision === undefined ? undefined : revisionOf(options.revision)
   const {
     info = { name: 'ccmcp', version: VERSION },
     capabilities,
+    extensions,
     sample,
     elicit,
     roots,
@@ -58,30 +63,31 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     tap,
     signal,
   } = options
-  const answers: InputHandlers = {
+  const inputHandlers: InputHandlers = {
     ...(sample && { sample }),
     ...(elicit && { elicit }),
     ...(roots && { roots }),
   }
-  const declared = { ...capabilitiesOf(answers), ...capabilities }
+  const declared = { ...capabilitiesOf(inputHandlers), ...capabilities }
   const sessionOptions: ClientSessionOptions = {
     info,
     capabilities: declared,
-    answers,
+    inputHandlers,
+    extensions: new ClientExtensions(extensions),
     report,
     ...(tap === undefined ? {} : { tap }),
   }
   const attempt = start(target, sessionOptions)
   try {
-    const reached = await attempt.open(wanted, verdicts.get(target), {
+    const details = await attempt.open(revision, openings.get(target), {
       timeout,
       probeTimeout,
       signal,
     })
-    verdicts.set(target, reached.revision.opening)
-    return new Client(attempt.session, reached)
+    openings.set(target, details.revision.opening)
+    return new Client(attempt.session, details)
   } catch (error) {
-    verdicts.delete(target)
+    openings.delete(target)
     throw await attempt.fail(error)
   }
 }
@@ -99,7 +105,7 @@ function start(target: Target, options: ClientSessionOptions): Attempt {
   }
 }
 
-function known(id: string): Revision {
+function revisionOf(id: string): Revision {
   const revision = revisions.find((each) => each.id === id)
   if (revision !== undefined) return revision
   throw new TypeError(

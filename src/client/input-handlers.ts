@@ -1,4 +1,4 @@
-import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, asError } from '../jsonrpc/errors.js'
+import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import type {
@@ -14,26 +14,27 @@ import {
   projectElicitation,
   projectRoot,
 } from '../protocol/revisions/project.js'
+import { untilAborted } from './until-aborted.js'
 
-interface Asked {
-  /** Fires when the answer is not wanted any more. */
+interface InputContext {
+  /** Fires when the answer is no longer needed. */
   signal: AbortSignal
 }
 
-/** How a host answers what servers ask. What is not given is not declared, and cannot be asked for. */
+/** How the client answers requests of servers. The capability is declared for those that are given. */
 export interface InputHandlers {
-  /** Completes a conversation with the host's model; people should see what is asked. */
+  /** Completes messages with the client's model. Users should see what is sent to it. */
   sample?: (
     params: CreateMessageParams,
-    asked: Asked,
+    context: InputContext,
   ) => CreateMessageResult | Promise<CreateMessageResult>
-  /** Has the user fill in a form (`requestedSchema`) or open a URL (`mode: 'url'`). */
-  elicit?: (params: ElicitParams, asked: Asked) => ElicitResult | Promise<ElicitResult>
-  /** The folders that the user works in. */
-  roots?: (asked: Asked) => readonly Root[] | Promise<readonly Root[]>
+  /** Shows the user a form (`requestedSchema`) or a URL (`mode: 'url'`). */
+  elicit?: (params: ElicitParams, context: InputContext) => ElicitResult | Promise<ElicitResult>
+  /** Returns the directories that the user works in. */
+  roots?: (context: InputContext) => readonly Root[] | Promise<readonly Root[]>
 }
 
-/** What a client can declare that answers so. */
+/** The client capabilities for these handlers. */
 export function capabilitiesOf({ sample, elicit, roots }: InputHandlers): Params {
   return {
     ...(sample === undefined ? {} : { sampling: { tools: {} } }),
@@ -42,7 +43,7 @@ export function capabilitiesOf({ sample, elicit, roots }: InputHandlers): Params
   }
 }
 
-/** InputHandlers one question; the error goes to the server. */
+/** Answers one request of a server. An error goes to the server. */
 export async function answer(
   { sample, elicit, roots }: InputHandlers,
   revision: Revision | undefined,
@@ -50,44 +51,42 @@ export async function answer(
   params: Params,
   signal: AbortSignal,
 ): Promise<object> {
-  switch (true) {
-    case method === 'sampling/createMessage' && sample !== undefined:
-      if (!Array.isArray(params['messages']))
-        throw new RpcError(INVALID_PARAMS, 'Invalid params: "messages" must be a list')
-      return projectCompletion(
-        revision,
-        await sample(params as unknown as CreateMessageParams, { signal }),
-      ) // the rest is the server's word
-    case method === 'elicitation/create' && elicit !== undefined: {
-      const { mode = 'form', message } = params
-      if (typeof message !== 'string')
-        throw new RpcError(INVALID_PARAMS, 'Invalid params: "message" must be a string')
-      if (mode !== 'form' && mode !== 'url')
-        throw new RpcError(INVALID_PARAMS, 'Invalid params: "mode" must be form or url')
-      if (mode === 'url' && revision?.urlQuestions === 'none')
-        throw new RpcError(
-          INVALID_PARAMS,
-          `Invalid params: protocol ${revision.id} has no "mode" url`,
-        )
-      const result = await elicit({ ...params, mode } as unknown as ElicitParams, { signal })
-      return projectElicitation(revision, result)
-    }
-    case method === 'roots/list' && roots !== undefined: {
-      const found = await roots({ signal })
-      return { roots: found.map((root) => projectRoot(revision, root)) }
-    }
-    default:
-      throw unknownMethod(method)
+  if (method === 'sampling/createMessage' && sample !== undefined)
+    return projectCompletion(revision, await sample(samplingParams(params), { signal }))
+  if (method === 'elicitation/create' && elicit !== undefined)
+    return projectElicitation(revision, await elicit(elicitParams(revision, params), { signal }))
+  if (method === 'roots/list' && roots !== undefined) {
+    const found = await roots({ signal })
+    return { roots: found.map((root) => projectRoot(revision, root)) }
   }
+  throw unknownMethod(method)
+}
+
+function samplingParams(params: Params): CreateMessageParams {
+  if (!Array.isArray(params['messages'])) throw invalidParams('"messages" must be an array')
+  return params as unknown as CreateMessageParams // the other members are not checked
+}
+
+function elicitParams(revision: Revision | undefined, params: Params): ElicitParams {
+  const { mode = 'form', message } = params
+  if (typeof message !== 'string') throw invalidParams('"message" must be a string')
+  if (mode !== 'form' && mode !== 'url') throw invalidParams('"mode" must be "form" or "url"')
+  if (mode === 'url' && revision?.urlQuestions === 'none')
+    throw invalidParams(`protocol revision ${revision.id} has no "mode" url`)
+  return { ...params, mode } as unknown as ElicitParams // the other members are not checked
+}
+
+function invalidParams(problem: string): RpcError {
+  return new RpcError(INVALID_PARAMS, `Invalid params: ${problem}`)
 }
 
 export function unknownMethod(method: string): RpcError {
   return new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
 }
 
-/** What has to be sent beside the request when it is sent again: the answers to its questions, and its state. */
+/** Answers the input requests of a result. Returns the params to add when the request is sent again. */
 export async function answerInputRequests(
-  answers: InputHandlers,
+  handlers: InputHandlers,
   revision: Revision,
   method: string,
   { inputRequests, requestState }: Params,
@@ -96,38 +95,32 @@ export async function answerInputRequests(
   const state = requestState === undefined ? {} : { requestState }
   if (inputRequests === undefined) return state
   if (!isObject(inputRequests))
-    throw new TypeError(`${method} asks for input in a way that cannot be read`)
+    throw new TypeError(`The response to ${method} has "inputRequests" that is not an object`)
   given.throwIfAborted()
-  // When one of them fails, the others are not wanted any more.
+  // When one of them fails, the others are aborted.
   const controller = new AbortController()
   const signal = AbortSignal.any([given, controller.signal])
   const entries = Object.entries(inputRequests).map(async ([key, request]) => {
     if (!isObject(request) || typeof request['method'] !== 'string')
-      throw new TypeError(`${method} asks for "${truncate(key)}" in a way that cannot be read`)
+      throw new TypeError(
+        `The response to ${method} has an input request "${truncate(key)}" without a method`,
+      )
     const params = isObject(request['params']) ? request['params'] : {}
     try {
-      return [key, await answer(answers, revision, request['method'], params, signal)] as const
+      return [key, await answer(handlers, revision, request['method'], params, signal)] as const
     } catch (error) {
       if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND)) throw error
       throw new TypeError(
-        `${method} needs input that this client cannot give: "${truncate(key)}" by ${truncate(request['method'])}`,
+        `${method} needs input that this client cannot give: "${truncate(key)}" (${truncate(request['method'])})`,
         {
           cause: error,
         },
       )
     }
   })
-  // Who gives up does not wait for an answer that does not come.
-  const aborted = new Promise<never>((_, reject) => {
-    given.addEventListener('abort', () => reject(asError(given.reason)), {
-      signal: controller.signal,
-    })
-  })
   try {
-    return {
-      inputResponses: Object.fromEntries(await Promise.race([Promise.all(entries), aborted])),
-      ...state,
-    }
+    const responses = await untilAborted(Promise.all(entries), given)
+    return { inputResponses: Object.fromEntries(responses), ...state }
   } catch (error) {
     controller.abort(error)
     throw error

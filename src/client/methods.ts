@@ -14,22 +14,22 @@ import type {
   ToolListing,
 } from '../protocol/model.js'
 
-/* What the methods of the protocol take and give, in all revisions together. Results are the server's word: they are not checked. */
+/* Params and results of the protocol's methods, in all revisions. Results are typed, not checked. */
 
-interface StatelessExchange {
+interface WithMeta {
   _meta?: Meta
 }
 
-interface ListParams extends StatelessExchange {
+interface ListParams extends WithMeta {
   cursor?: string | undefined
 }
 type Page<Member extends string, Item> = { [Key in Member]: Item[] } & {
   nextCursor?: string
 } & Partial<CacheHint> &
-  StatelessExchange
+  WithMeta
 
-/** Given back with the answers to what a server has asked; the client does so by itself. */
-interface Resumed extends StatelessExchange {
+/** Added by the client when it answers input requests. */
+interface Resumed extends WithMeta {
   inputResponses?: Params
   requestState?: string
 }
@@ -41,18 +41,18 @@ interface Subscriptions {
   resourceSubscriptions?: string[]
 }
 
-/** The requests of a client. */
+/** Requests of a client, by method. */
 export interface Requests {
   'server/discover': {
-    params: StatelessExchange
+    params: WithMeta
     result: {
       supportedVersions: string[]
       capabilities: Params
       instructions?: string
     } & Partial<CacheHint> &
-      StatelessExchange
+      WithMeta
   }
-  ping: { params: StatelessExchange; result: StatelessExchange }
+  ping: { params: WithMeta; result: WithMeta }
   'tools/list': { params: ListParams; result: Page<'tools', ToolListing> }
   'tools/call': { params: { name: string; arguments?: Params } & Resumed; result: CallToolResult }
   'resources/list': { params: ListParams; result: Page<'resources', ResourceListing> }
@@ -64,10 +64,10 @@ export interface Requests {
     params: { uri: string } & Resumed
     result: ReadResourceResult & Partial<CacheHint>
   }
-  'resources/subscribe': { params: { uri: string } & StatelessExchange; result: StatelessExchange }
+  'resources/subscribe': { params: { uri: string } & WithMeta; result: WithMeta }
   'resources/unsubscribe': {
-    params: { uri: string } & StatelessExchange
-    result: StatelessExchange
+    params: { uri: string } & WithMeta
+    result: WithMeta
   }
   'prompts/list': { params: ListParams; result: Page<'prompts', PromptListing> }
   'prompts/get': {
@@ -81,38 +81,38 @@ export interface Requests {
         | { type: 'ref/resource'; uri: string }
       argument: { name: string; value: string }
       context?: { arguments?: Readonly<Record<string, string>> }
-    } & StatelessExchange
-    result: CompleteResult & StatelessExchange
+    } & WithMeta
+    result: CompleteResult & WithMeta
   }
-  'logging/setLevel': { params: { level: LogLevel } & StatelessExchange; result: StatelessExchange }
+  'logging/setLevel': { params: { level: LogLevel } & WithMeta; result: WithMeta }
   'subscriptions/listen': {
-    params: { notifications: Subscriptions } & StatelessExchange
-    result: StatelessExchange
+    params: { notifications: Subscriptions } & WithMeta
+    result: WithMeta
   }
 }
 
-/** The notifications of a server. */
+/** Notifications of a server, by method. */
 export interface ServerNotifications {
-  'notifications/cancelled': { requestId?: string | number; reason?: string } & StatelessExchange
-  'notifications/progress': ProgressParams & StatelessExchange
-  'notifications/message': { level: LogLevel; logger?: string; data: unknown } & StatelessExchange
-  'notifications/resources/updated': { uri: string } & StatelessExchange
-  'notifications/resources/list_changed': StatelessExchange
-  'notifications/tools/list_changed': StatelessExchange
-  'notifications/prompts/list_changed': StatelessExchange
-  'notifications/elicitation/complete': { elicitationId: string } & StatelessExchange
-  'notifications/subscriptions/acknowledged': { notifications: Subscriptions } & StatelessExchange
+  'notifications/cancelled': { requestId?: string | number; reason?: string } & WithMeta
+  'notifications/progress': ProgressParams & WithMeta
+  'notifications/message': { level: LogLevel; logger?: string; data: unknown } & WithMeta
+  'notifications/resources/updated': { uri: string } & WithMeta
+  'notifications/resources/list_changed': WithMeta
+  'notifications/tools/list_changed': WithMeta
+  'notifications/prompts/list_changed': WithMeta
+  'notifications/elicitation/complete': { elicitationId: string } & WithMeta
+  'notifications/subscriptions/acknowledged': { notifications: Subscriptions } & WithMeta
 }
 
-/** The notifications of a client. */
+/** Notifications of a client, by method. */
 export interface ClientNotifications {
-  'notifications/initialized': StatelessExchange
-  'notifications/cancelled': { requestId: string | number; reason?: string } & StatelessExchange
-  'notifications/progress': ProgressParams & StatelessExchange
-  'notifications/roots/list_changed': StatelessExchange
+  'notifications/initialized': WithMeta
+  'notifications/cancelled': { requestId: string | number; reason?: string } & WithMeta
+  'notifications/progress': ProgressParams & WithMeta
+  'notifications/roots/list_changed': WithMeta
 }
 
-/** Any text, without losing sight of those that are known. */
+/** Any other string; the known ones are still suggested by editors. */
 type Other = string & {}
 export type RequestMethod = keyof Requests | Other
 export type ServerNotificationMethod = keyof ServerNotifications | Other
@@ -125,7 +125,7 @@ export type NotificationParams<Method> = Method extends keyof ServerNotification
   ? ServerNotifications[Method]
   : Params
 
-/** Params that may be empty can be left out. */
+/** Params without required members can be omitted. */
 type Arguments<Params, Rest extends unknown[]> = object extends Params
   ? [params?: Params | undefined, ...Rest]
   : [params: Params, ...Rest]

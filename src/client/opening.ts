@@ -1,4 +1,4 @@
-import { RpcError } from '../jsonrpc/errors.js'
+import { RequestFailed, RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import {
@@ -23,39 +23,43 @@ const MODERN_ERRORS: ReadonlySet<number> = new Set([
   MISSING_CLIENT_CAPABILITY,
   UNSUPPORTED_PROTOCOL_VERSION,
 ])
-/** Characters of a server's error that are repeated. */
+/** HTTP statuses that do not say which protocol a server speaks. */
+const INCONCLUSIVE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
+/** Maximum characters of a server's error in an error message. */
 const MAX_SHOWN = 1000
 
-/** How a server wants to be opened. */
+/** How a connection to a server is opened. */
 export type Opening = Revision['opening']
 
 /**
- * What the answer to `server/discover` says about a server: it is modern; it is
- * legacy, since it answered with something else; or there will be no answer.
+ * What the response to `server/discover` says about a server: it is modern; it is
+ * legacy, since it responded with something else; or there is no usable response.
  */
 export type ProbeOutcome =
-  | { kind: 'modern'; reached: ServerDetails }
-  | { kind: 'legacy'; answer: RpcError | TypeError }
+  | { kind: 'modern'; details: ServerDetails }
+  | { kind: 'legacy'; answer: Error }
   | { kind: 'failed'; error: unknown }
 
 /**
  * Asks with `server/discover` whether the server is modern. Never rejects.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#backward-compatibility
  */
 export async function probe(
   session: ClientSession,
   revision: Revision,
   options: CallOptions,
+  retryListed = false,
 ): Promise<ProbeOutcome> {
   try {
     return {
       kind: 'modern',
-      reached: discovered(await session.request('server/discover', undefined, options, revision)),
+      details: discovered(await session.request('server/discover', undefined, options, revision)),
     }
   } catch (error) {
     if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION) {
       const supported = isObject(error.data) ? error.data['supported'] : undefined
-      const mutual = newestOf(supported, revision)
+      const mutual = newestOf(supported, retryListed ? undefined : revision)
       if (mutual !== undefined) return await probe(session, mutual, options)
       return hasHandshake(supported)
         ? { kind: 'legacy', answer: error }
@@ -66,18 +70,38 @@ export async function probe(
         kind: 'failed',
         error: new ConnectionError(refusalOf('server/discover', error), { cause: error }),
       }
-    return error instanceof RpcError || error instanceof TypeError
-      ? { kind: 'legacy', answer: error }
-      : { kind: 'failed', error }
+    const legacy = error instanceof RpcError || error instanceof TypeError || isLegacyFailure(error)
+    return legacy ? { kind: 'legacy', answer: error } : { kind: 'failed', error }
   }
 }
 
-/** Whether an error is one that only modern servers answer with. */
+/**
+ * Whether the failure of an HTTP request leads to `initialize`: a client error that says something of the request, or a
+ * body that is no response. In a browser, also a network error without a reason: CORS may not allow the headers.
+ */
+function isLegacyFailure(error: unknown): error is RequestFailed {
+  if (!(error instanceof RequestFailed)) return false
+  const { code, status = 0, cause } = error
+  if (code === 'INVALID_RESPONSE') return true
+  if (code === 'HTTP_STATUS') return status >= 400 && status < 500 && !INCONCLUSIVE.has(status)
+  return code === 'NETWORK' && cause instanceof TypeError && cause.cause === undefined
+}
+
+/** Whether `initialize` was refused as by a server that has no Streamable HTTP at this URL. */
+export function lacksStreamableHttp(error: unknown): boolean {
+  return (
+    error instanceof RequestFailed &&
+    (error.status === 400 || error.status === 404 || error.status === 405) &&
+    !isModern(error.cause)
+  )
+}
+
+/** Whether only modern servers respond with this error. */
 export function isModern(error: unknown): error is RpcError {
   return error instanceof RpcError && MODERN_ERRORS.has(error.code)
 }
 
-/** A server's error in words. */
+/** The message for a server's error. */
 export function refusalOf(method: string, { code, message, data }: RpcError): string {
   const detail = data === undefined ? '' : ` ${JSON.stringify(data)}`
   return `The server answered ${method} with error ${code}: ${truncate(`${message}${detail}`, MAX_SHOWN)}`
@@ -93,7 +117,7 @@ function discovered({
   if (revision === undefined) {
     const legacy = !Array.isArray(supportedVersions) || hasHandshake(supportedVersions)
     throw legacy
-      ? new TypeError('The answer to server/discover names no modern protocol revision')
+      ? new TypeError('The response to server/discover lists no stateless protocol revision')
       : nothingInCommon(supportedVersions)
   }
   return {
@@ -104,7 +128,7 @@ function discovered({
   }
 }
 
-/** The newest modern revision that the server supports as well, other than one that it has refused. */
+/** The newest stateless revision that the server supports as well, except one that it has refused. */
 function newestOf(supported: unknown, refused?: Revision): Revision | undefined {
   return statelessRevisions.findLast(
     (each) => each !== refused && Array.isArray(supported) && supported.includes(each.id),
@@ -128,27 +152,27 @@ function nothingInCommon(supported: unknown): ConnectionError {
 export async function initialize(
   session: ClientSession,
   proposed: Revision | undefined,
-  { info, capabilities }: ClientSessionOptions,
+  { info, capabilities, extensions }: ClientSessionOptions,
   options: CallOptions,
 ): Promise<ServerDetails> {
   const revision = proposed ?? newestHandshakeRevision
   const params = {
     protocolVersion: revision.id,
-    capabilities: projectClientCapabilities(revision, capabilities),
+    capabilities: projectClientCapabilities(revision, extensions.declare(revision, capabilities)),
     clientInfo: projectImplementation(revision, info),
   }
   const result = await session.request('initialize', params, options)
   const { protocolVersion, capabilities: offered, serverInfo, instructions } = result
-  const reached = handshakeRevisions.find(({ id }) => id === protocolVersion)
-  if (reached === undefined || (proposed !== undefined && reached !== proposed)) {
+  const negotiated = handshakeRevisions.find(({ id }) => id === protocolVersion)
+  if (negotiated === undefined || (proposed !== undefined && negotiated !== proposed)) {
     throw new ConnectionError(
       `The server answered ${revision.id} with protocol revision ${truncateJson(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,
     )
   }
-  session.agreed = reached
+  session.revision = negotiated
   session.peer.notify('notifications/initialized')
   return {
-    revision: reached,
+    revision: negotiated,
     server: infoOf(serverInfo),
     capabilities: isObject(offered) ? offered : {},
     instructions: typeof instructions === 'string' ? instructions : undefined,
@@ -158,5 +182,5 @@ export async function initialize(
 function infoOf(value: unknown): Implementation | undefined {
   return isObject(value) && typeof value['name'] === 'string'
     ? (value as unknown as Implementation)
-    : undefined // shown, never relied upon
+    : undefined // for display only
 }

@@ -1,13 +1,13 @@
 import { type Params, isObject } from '../jsonrpc/message.js'
 
-/** How many pages a list may have. */
+/** Maximum pages of a list. */
 const MAX_PAGES = 10_000
 
 interface Requester<Options> {
   request(method: string, params: Params | undefined, options?: Options): Promise<Params>
 }
 
-/** Every item of a list of the server, page after page. */
+/** Every item of a paginated list. */
 export async function* listOf<Item, Options = unknown>(
   session: Requester<Options>,
   method: string,
@@ -15,7 +15,7 @@ export async function* listOf<Item, Options = unknown>(
   options: Options | undefined,
 ): AsyncIterableIterator<Item> {
   let cursor: string | undefined
-  /** An earlier cursor, at ever greater distance: a circle of any size comes back to it. */
+  /** An earlier cursor, replaced at each power of two: a cycle of any length returns to it. */
   let earlier: string | undefined
   for (let number = 1; number <= MAX_PAGES; number++) {
     const page = await session.request(
@@ -25,22 +25,22 @@ export async function* listOf<Item, Options = unknown>(
     )
     const { [member]: items, nextCursor } = page
     if (!Array.isArray(items))
-      throw new TypeError(`The answer to ${method} has no list of ${member}`)
+      throw new TypeError(`The response to ${method} has no array "${member}"`)
     for (const item of items as unknown[]) {
       if (!isObject(item) || typeof item['name'] !== 'string')
-        throw new TypeError(`The answer to ${method} lists something without a name`)
-      yield item as Item // the rest is the server's word
+        throw new TypeError(`The response to ${method} has an item without a name`)
+      yield item as Item // the other members are not checked
     }
     if (nextCursor === undefined || nextCursor === null) return
     if (typeof nextCursor !== 'string')
-      throw new TypeError(`The answer to ${method} has a cursor that is no string`)
-    // A server that hands out the same cursor again would never end.
+      throw new TypeError(`The response to ${method} has a "nextCursor" that is not a string`)
+    // The same cursor again would repeat the pages for ever.
     if (nextCursor === earlier)
       throw new TypeError(
-        `${method} goes in circles: the cursor ${JSON.stringify(nextCursor.slice(0, 200))} came twice`,
+        `${method} does not end: the cursor ${JSON.stringify(nextCursor.slice(0, 200))} was returned twice`,
       )
     if ((number & (number - 1)) === 0) earlier = nextCursor
     cursor = nextCursor
   }
-  throw new TypeError(`${method} has no end: ${MAX_PAGES} pages came, and there are more`)
+  throw new TypeError(`${method} does not end: the server returned more than ${MAX_PAGES} pages`)
 }

@@ -1,5 +1,6 @@
-import { type Channel, type Tapped, tap } from '../jsonrpc/channel.js'
+import { type Tapped, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
+import { RequestFailed, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
@@ -7,22 +8,16 @@ import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import { METHODS } from '../protocol/methods.js'
 import { cancelled } from '../protocol/cancellation.js'
+import { HEADER_MISMATCH } from '../protocol/errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
-import type {
-  CallToolResult,
-  CompleteResult,
-  GetPromptResult,
-  Implementation,
-  PromptListing,
-  ReadResourceResult,
-  ResourceListing,
-  ResourceTemplateListing,
-  ToolListing,
-} from '../protocol/model.js'
+import type { Implementation } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
+import type { ClientExtensions } from './extension.js'
 import { type InputHandlers, answer, answerInputRequests, unknownMethod } from './input-handlers.js'
-import type * as methods from './methods.js'
 import { listOf } from './pages.js'
+import { ConnectionError, type TargetChannel } from './target.js'
+import { ToolHeaders } from './tool-headers.js'
+import { untilAborted } from './until-aborted.js'
 
 export interface Progress {
   progress: number
@@ -31,25 +26,26 @@ export interface Progress {
 }
 
 export interface CallOptions {
-  /** Gives the request up; the server is told. */
+  /** Cancels the request. */
   signal?: AbortSignal
-  /** Milliseconds without an answer or progress (default 60 s). */
+  /** Milliseconds without a response or progress (default 60 s). */
   timeout?: number
-  /** Milliseconds in all, however much progress there is (default 10 min). */
+  /** Milliseconds in total, also with progress (default 10 min). */
   maxTimeout?: number
-  /** Asks the server for progress. */
+  /** Requests progress notifications, and is called with each. */
   onProgress?: (progress: Progress) => unknown
 }
 
 export interface ClientSessionOptions {
   info: Implementation
   capabilities: Params
-  answers: InputHandlers
+  inputHandlers: InputHandlers
+  extensions: ClientExtensions
   report(report: LogEntry): void
   tap?: (tapped: Tapped) => void
 }
 
-/** What is known of the server, once the connection is open. */
+/** What the server has said about itself. */
 export interface ServerDetails {
   revision: Revision
   server: Implementation | undefined
@@ -59,24 +55,28 @@ export interface ServerDetails {
 
 const TIMEOUT = 60_000
 const MAX_TIMEOUT = 600_000
-/** How often one request may be answered with questions. */
+/** Maximum results of one request that need input or an extension. */
 const MAX_ROUNDS = 20
 
-/** A client's conversation with one server, below any revision's rules of opening. */
+/** A client's session with one server: requests, notifications, and the answers to requests of the server. */
 export class ClientSession {
   readonly peer: Peer
   readonly #options: ClientSessionOptions
   readonly #listeners = new Map<string, Set<(params: Params) => unknown>>()
   readonly #progress = new Map<unknown, (params: Params) => void>()
-  /** The signals of questions that are being answered; one that has fired is not waited for any more. */
+  /** Signals of the server's requests in progress. Meanwhile the server may keep us waiting. */
   readonly #answering = new Set<AbortSignal>()
-  /** The revision whose requests describe themselves; none after a handshake. */
-  describes: Revision | undefined
-  /** The revision that a handshake has agreed on. */
-  agreed: Revision | undefined
+  /** The negotiated revision; undefined until there is one. */
+  revision: Revision | undefined
+  /** Repeats the handshake, in the same revision, after the server has ended an HTTP session. */
+  reinitialize: (() => Promise<unknown>) | undefined
+  #reinitializing: Promise<unknown> | undefined
+  /** Over HTTP, the arguments that are repeated in headers. */
+  readonly #toolHeaders: ToolHeaders | undefined
 
-  constructor(channel: Channel, options: ClientSessionOptions) {
+  constructor(channel: TargetChannel, options: ClientSessionOptions) {
     this.#options = options
+    if (channel.http === true) this.#toolHeaders = new ToolHeaders((entry) => this.peer.tell(entry))
     const tapFailed = (error: unknown) =>
       options.report({ level: 'error', message: 'tap failed', error })
     this.peer = new Peer(
@@ -85,18 +85,17 @@ export class ClientSession {
         onRequest: ({ request, signal }) => {
           const { method, params = {} } = request
           if (method === 'ping') return {}
-          const revision = this.agreed ?? this.describes
+          const { revision } = this
           if (revision?.methods.serverRequests.includes(method) === false)
             throw unknownMethod(method)
           this.#answering.add(signal)
-          return answer(options.answers, revision, method, params, signal).finally(() =>
+          return answer(options.inputHandlers, revision, method, params, signal).finally(() =>
             this.#answering.delete(signal),
           )
         },
         onNotification: (notification) => this.#notified(notification),
-        // Garbage is reported, never answered.
         answersGarbage: false,
-        batchLimit: () => (this.agreed?.batches === true ? Infinity : 0),
+        batchLimit: () => (this.revision?.batches === true ? Infinity : 0),
         cancelled: (requestId, reason, method) =>
           method !== 'initialize' &&
           this.peer.notify('notifications/cancelled', { requestId, reason }),
@@ -105,36 +104,82 @@ export class ClientSession {
     )
   }
 
-  /** Sends a request; where the result asks for something, that is answered, and the request is sent again. */
+  /**
+   * Sends a request. Where the result needs input, that is gathered and the request is sent again; a result type of an
+   * extension is left to the extension.
+   */
   async request(
     method: string,
     params: Params | undefined,
     options: CallOptions = {},
-    describes: Revision | undefined = this.describes,
+    revision: Revision | undefined = this.revision,
   ): Promise<Params> {
-    let result = await this.#requestOnce(method, params, options, describes)
-    if (describes === undefined) return result
-    for (let round = 0; result['resultType'] === 'input_required'; round++) {
+    const { inputHandlers, extensions } = this.#options
+    const { signal = new AbortController().signal } = options
+    let result = await this.#requestSafely(method, params, options, revision)
+    if (revision === undefined) return result
+    for (let round = 0; ; round++) {
+      const { resultType } = result
+      const handler = extensions.resultHandler(revision, resultType)
+      if (handler === undefined && !(isStateless(revision) && resultType === 'input_required'))
+        return result
       if (round === MAX_ROUNDS)
-        throw new TypeError(`${method} asks again and again: ${MAX_ROUNDS} times it was answered`)
-      const { signal = new AbortController().signal } = options
-      const answered = await answerInputRequests(
-        this.#options.answers,
-        describes,
-        method,
-        result,
-        signal,
-      )
-      result = await this.#requestOnce(method, { ...params, ...answered }, options, describes)
+        throw new TypeError(`${method} does not complete: it has needed input ${MAX_ROUNDS} times`)
+      if (handler === undefined) {
+        const input = await answerInputRequests(inputHandlers, revision, method, result, signal)
+        result = await this.#requestSafely(method, { ...params, ...input }, options, revision)
+      } else {
+        const request = (other: string, its?: Params) => this.request(other, its, options, revision)
+        const context = { method, params, signal, request }
+        const handled = await untilAborted(handler(result, context), signal)
+        result = this.#checkResult(method, handled, revision)
+      }
     }
-    return result
+  }
+
+  /** Sends a request, and once more where the server has refused it for a reason that the client can remove. */
+  async #requestSafely(
+    method: string,
+    params: Params | undefined,
+    options: CallOptions,
+    revision: Revision | undefined,
+  ): Promise<Params> {
+    if (this.#reinitializing !== undefined && method !== 'initialize') await this.#reinitializing
+    try {
+      return await this.#requestOnce(method, params, options, revision)
+    } catch (error) {
+      if (isExpired(error) && this.reinitialize !== undefined) await this.#renew(this.reinitialize)
+      else if (isHeaderMismatch(error) && method === 'tools/call' && this.#toolHeaders)
+        await this.#listTools(options)
+      else throw error
+      return await this.#requestOnce(method, params, options, revision)
+    }
+  }
+
+  /** Initializes a new session; one for all requests that were refused. */
+  #renew(reinitialize: () => Promise<unknown>): Promise<unknown> {
+    this.#reinitializing ??= reinitialize()
+      .catch((error: unknown) => {
+        const reason = error instanceof Error ? error.message : String(error)
+        throw new ConnectionError(`The server ended the session and refused a new one: ${reason}`, {
+          cause: error,
+        })
+      })
+      .finally(() => (this.#reinitializing = undefined))
+    return this.#reinitializing
+  }
+
+  /** Lists the tools for the `x-mcp-header` annotations of their schemas. */
+  async #listTools(options: CallOptions): Promise<void> {
+    const { onProgress: _, ...others } = options
+    for await (const _tool of listOf(this, 'tools/list', 'tools', others));
   }
 
   async #requestOnce(
     method: string,
     params: Params | undefined,
     options: CallOptions,
-    describes: Revision | undefined,
+    revision: Revision | undefined,
   ): Promise<Params> {
     const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
     const deadline = new Deadline({
@@ -146,17 +191,24 @@ export class ClientSession {
     if (onProgress !== undefined) {
       this.#progress.set(token, (progress) => {
         deadline.extend()
-        this.#tell('onProgress', () => onProgress(progress as unknown as Progress)) // checked for its number when it came
+        this.#call('onProgress', () => onProgress(progress as unknown as Progress)) // its number was checked when it was received
       })
     }
     try {
-      const described = this.#describe(params, token, describes)
-      const result = await this.peer.request(method, described, {
+      const stateless = revision !== undefined && isStateless(revision)
+      const sent = this.#withMeta(params, token, stateless ? revision : undefined)
+      const result = await this.peer.request(method, sent, {
         deadline,
         ...(signal === undefined ? {} : { signal }),
-        ...(describes === undefined ? {} : { protocolVersion: describes.id }),
+        ...(stateless ? { protocolVersion: revision.id } : {}),
+        ...(stateless && method === 'tools/call'
+          ? { headerParams: this.#toolHeaders?.of(params) }
+          : {}),
       })
-      return checkResult(method, result, describes !== undefined)
+      const checked = this.#checkResult(method, result, revision)
+      return stateless && method === 'tools/list' && this.#toolHeaders
+        ? this.#toolHeaders.read(checked)
+        : checked
     } finally {
       if (token !== undefined) this.#progress.delete(token)
     }
@@ -168,193 +220,82 @@ export class ClientSession {
     return () => void listeners.delete(listener)
   }
 
-  /** Adds to `_meta` what the request must say of itself. */
-  #describe(
+  /** Adds the progress token, and for a stateless revision the protocol's own members of `_meta`. */
+  #withMeta(
     params: Params | undefined,
-    token: unknown,
-    revision: Revision | undefined,
+    progressToken: unknown,
+    stateless: Revision | undefined,
   ): Params | undefined {
-    if (revision === undefined && token === undefined) return params
-    const own = isObject(params?.['_meta']) ? params['_meta'] : {}
-    const description =
-      revision === undefined
-        ? {}
-        : {
-            [PROTOCOL_VERSION]: revision.id,
-            [CLIENT_INFO]: this.#options.info,
-            [CLIENT_CAPABILITIES]: this.#options.capabilities,
-          }
-    return {
-      ...params,
-      _meta: { ...own, ...(token === undefined ? {} : { progressToken: token }), ...description },
+    if (stateless === undefined && progressToken === undefined) return params
+    const { info, capabilities, extensions } = this.#options
+    const given = isObject(params?.['_meta']) ? params['_meta'] : {}
+    const meta: Record<string, unknown> = { ...given }
+    if (progressToken !== undefined) meta['progressToken'] = progressToken
+    if (stateless !== undefined) {
+      meta[PROTOCOL_VERSION] = stateless.id
+      meta[CLIENT_INFO] = info
+      meta[CLIENT_CAPABILITIES] = extensions.declare(stateless, capabilities)
     }
+    return { ...params, _meta: meta }
+  }
+
+  /** https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype */
+  #checkResult(method: string, result: unknown, revision: Revision | undefined): Params {
+    if (!isObject(result)) throw new TypeError(`The response to ${method} is not an object`)
+    const { resultType = 'complete' } = result
+    // Earlier revisions give `resultType` no meaning.
+    if (revision === undefined || !isStateless(revision) || resultType === 'complete') return result
+    if (this.#options.extensions.resultHandler(revision, resultType) !== undefined) return result
+    if (resultType !== 'input_required')
+      throw new TypeError(
+        `The response to ${method} has the unknown resultType ${truncateJson(resultType)}`,
+      )
+    const hasInput = result['inputRequests'] !== undefined || result['requestState'] !== undefined
+    if (METHODS.get(method)?.mayAsk === true && hasInput) return result
+    throw new TypeError(
+      hasInput
+        ? `${method} must not need input, but its response does`
+        : `The response to ${method} needs input, but has neither "inputRequests" nor "requestState"`,
+    )
   }
 
   #notified(notification: Notification): void {
     const { method, params = {} } = notification
     if (method === 'notifications/cancelled') {
-      const asked = cancelled(notification)
-      if (asked !== undefined) this.peer.cancel(asked.id, asked.reason)
+      const target = cancelled(notification)
+      if (target !== undefined) this.peer.cancel(target.id, target.reason)
     }
     if (method === 'notifications/progress' && typeof params['progress'] === 'number') {
       const { progressToken, ...progress } = params
       this.#progress.get(progressToken)?.(progress)
     }
+    const handler = this.#options.extensions.notificationHandler(this.revision, method)
+    if (handler !== undefined)
+      this.#call(`The extension's handler for ${truncate(method)}`, () => handler(params))
     for (const listener of this.#listeners.get(method) ?? [])
-      this.#tell(`A listener for ${truncate(method)}`, () => listener(params))
+      this.#call(`A listener for ${truncate(method)}`, () => listener(params))
   }
 
-  /** A listener that fails keeps nothing from the others, and ends nothing. */
-  #tell(name: string, listener: () => unknown): void {
+  /** Calls user code; its failure is reported, and affects nothing else. */
+  #call(name: string, listener: () => unknown): void {
     callHook(listener, (error) =>
       this.peer.tell({ level: 'error', message: `${name} failed`, error }),
     )
   }
 }
 
-/** https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype */
-function checkResult(method: string, result: unknown, described: boolean): Params {
-  if (!isObject(result)) throw new TypeError(`The answer to ${method} is not an object`)
-  const { resultType = 'complete' } = result
-  // Before results described themselves, such a member was nobody's business.
-  if (!described || resultType === 'complete') return result
-  const asks = result['inputRequests'] !== undefined || result['requestState'] !== undefined
-  if (resultType === 'input_required' && METHODS.get(method)?.mayAsk === true && asks) return result
-  if (resultType === 'input_required')
-    throw new TypeError(`${method} needs input, but ${asks ? 'must not ask' : 'asks for nothing'}`)
-  throw new TypeError(`The answer to ${method} has the unknown type ${truncateJson(resultType)}`)
+/** Whether each request says its protocol version, instead of one handshake. */
+function isStateless({ opening }: Revision): boolean {
+  return opening !== 'handshake'
 }
 
-/** A connected client. */
-export class Client {
-  readonly #session: ClientSession
-  readonly #reached: ServerDetails
+/** Whether the server has refused the request because the session has ended. */
+function isExpired(error: unknown): boolean {
+  return (
+    error instanceof RequestFailed && error.code === 'SESSION_EXPIRED' && error.executed === 'no'
+  )
+}
 
-  constructor(session: ClientSession, reached: ServerDetails) {
-    this.#session = session
-    this.#reached = reached
-  }
-
-  /** The protocol revision that is spoken. */
-  get revision(): string {
-    return this.#reached.revision.id
-  }
-
-  /** Who the server says it is. */
-  get server(): Implementation | undefined {
-    return this.#reached.server
-  }
-
-  get capabilities(): Params {
-    return this.#reached.capabilities
-  }
-
-  get instructions(): string | undefined {
-    return this.#reached.instructions
-  }
-
-  /** Sends a request. The methods of the protocol are typed; their results are what the server says, and are not checked. */
-  request<const Method extends methods.RequestMethod>(
-    method: Method,
-    ...[params, options]: methods.RequestArguments<Method, CallOptions>
-  ): Promise<methods.RequestResult<Method>> {
-    return this.#session.request(method, params as Params | undefined, options) as Promise<
-      methods.RequestResult<Method>
-    > // as the protocol has it
-  }
-
-  notify<const Method extends methods.ClientNotificationMethod>(
-    method: Method,
-    ...[params]: methods.NotificationArguments<Method>
-  ): void {
-    this.#session.peer.notify(method, params)
-  }
-
-  /** Calls a tool. Its failure is a result with `isError`; an unknown tool is an RpcError. */
-  async callTool(name: string, args: Params = {}, options?: CallOptions): Promise<CallToolResult> {
-    const result = await this.#session.request('tools/call', { name, arguments: args }, options)
-    if (!Array.isArray(result['content']))
-      throw new TypeError(`The result of ${name} has no content`)
-    return result as unknown as CallToolResult // its content is the server's word
-  }
-
-  async readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
-    const result = await this.#session.request('resources/read', { uri }, options)
-    if (!Array.isArray(result['contents']))
-      throw new TypeError(`The answer for ${uri} has no contents`)
-    return result as unknown as ReadResourceResult // its contents are the server's word
-  }
-
-  async getPrompt(
-    name: string,
-    args: Readonly<Record<string, string>> = {},
-    options?: CallOptions,
-  ): Promise<GetPromptResult> {
-    const result = await this.#session.request('prompts/get', { name, arguments: args }, options)
-    if (!Array.isArray(result['messages']))
-      throw new TypeError(`The prompt ${name} has no messages`)
-    return result as unknown as GetPromptResult // its messages are the server's word
-  }
-
-  /** Asks what may stand for an argument of a prompt, or for a variable of a resource template. */
-  async complete(
-    of: { prompt: string } | { template: string },
-    argument: { name: string; value: string },
-    others: Readonly<Record<string, string>> = {},
-    options?: CallOptions,
-  ): Promise<CompleteResult['completion']> {
-    const ref =
-      'prompt' in of
-        ? { type: 'ref/prompt', name: of.prompt }
-        : { type: 'ref/resource', uri: of.template }
-    const known =
-      Object.keys(others).length > 0 && this.#reached.revision.fields.completion.includes('context')
-    const context = known ? { context: { arguments: others } } : {}
-    const { completion } = await this.#session.request(
-      'completion/complete',
-      { ref, argument, ...context },
-      options,
-    )
-    if (!isObject(completion) || !Array.isArray(completion['values']))
-      throw new TypeError('The answer to completion/complete has no values')
-    return completion as unknown as CompleteResult['completion'] // its values are the server's word
-  }
-
-  /** Every tool, page after page. */
-  tools(options?: CallOptions): AsyncIterableIterator<ToolListing> {
-    return listOf<ToolListing>(this.#session, 'tools/list', 'tools', options)
-  }
-
-  resources(options?: CallOptions): AsyncIterableIterator<ResourceListing> {
-    return listOf<ResourceListing>(this.#session, 'resources/list', 'resources', options)
-  }
-
-  resourceTemplates(options?: CallOptions): AsyncIterableIterator<ResourceTemplateListing> {
-    return listOf<ResourceTemplateListing>(
-      this.#session,
-      'resources/templates/list',
-      'resourceTemplates',
-      options,
-    )
-  }
-
-  prompts(options?: CallOptions): AsyncIterableIterator<PromptListing> {
-    return listOf<PromptListing>(this.#session, 'prompts/list', 'prompts', options)
-  }
-
-  /** Listens for a notification; the returned function ends that. */
-  on<const Method extends methods.ServerNotificationMethod>(
-    method: Method,
-    listener: (params: methods.NotificationParams<Method>) => unknown,
-  ): () => void {
-    return this.#session.on(method, listener as (params: Params) => unknown) // what a server sends is its word
-  }
-
-  close(): Promise<void> {
-    return this.#session.peer.close()
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
-  }
+function isHeaderMismatch(error: unknown): boolean {
+  return error instanceof RpcError && error.code === HEADER_MISMATCH
 }

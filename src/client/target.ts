@@ -1,17 +1,23 @@
 import type { Channel } from '../jsonrpc/channel.js'
 import type { ErrorCode } from '../jsonrpc/errors.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 
 /** A server that can be reached: each `open` gives a new channel to it. */
 export interface Target {
-  open(): TargetChannel
+  /** What the channel notices beside its messages goes to `report`. */
+  open(report?: (entry: LogEntry) => void): TargetChannel
+  /** Opens the HTTP+SSE transport of the same URL, for a server without Streamable HTTP. */
+  openHttpSse?(report?: (entry: LogEntry) => void): TargetChannel
 }
 
 export interface TargetChannel extends Channel {
-  /** All that is known about why the connection does not work, in words with advice. */
+  /** What is known about why the connection does not work, with advice. */
   diagnose?(): string
+  /** Whether it is HTTP: there, a missing response never means a server of an earlier revision. */
+  readonly http?: boolean
 }
 
-/** A connection that could not be made, or broke: with its likely cause and what to do. */
+/** A connection that could not be made: with its likely cause and what to do. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
   readonly code: ErrorCode = 'CONNECTION_FAILED'

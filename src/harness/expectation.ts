@@ -2,18 +2,18 @@ import { matchText } from './text-pattern.js'
 
 /* Whether a message is the one that a transcript expects. */
 
-/** What the variables of a transcript stand for, by name. */
+/** Values of a transcript's variables, by name. */
 export type Variables = Map<string, unknown>
 
-/** What stands outside of strings in a line of a transcript and is no JSON: `*`, `$name`, and `~` before a string. */
+/** The wildcards of a transcript, which are not JSON: `*`, `$name`, and `~` before a string. */
 export const TOKENS = /~?"(?:\\.|[^"\\])*"|\*|\$[A-Za-z_]\w*/g
 
-/* In a pattern, each of them is a string that no message holds by accident. */
+/* In a parsed pattern, each wildcard is a string that does not occur in messages. */
 const ANY = '\u0000any'
 const VARIABLE = '\u0000$'
 const TEXT = '\u0000~'
 
-/** Whether a message is the expected one. Then `variables` has what its `$name`s stand for. */
+/** Whether a message matches. If so, its `$name`s are added to `variables`. */
 export function matches(
   expected: string,
   actual: string,
@@ -26,13 +26,13 @@ export function matches(
 }
 
 export interface Comparison {
-  /** Where a message is not the expected one, by its members. */
+  /** How the message differs, by member. */
   differences: string[]
-  /** The message with the wildcards of the expected one, wherever they fit. */
+  /** The message, with the wildcards that match. */
   written: string
 }
 
-/** Compares a message with the expected one. Each `$name` that is new, and has a counterpart, gets a value. */
+/** Compares a message with the expected one, and sets each new `$name`. */
 export function compareMessages(
   expected: string,
   actual: string,
@@ -43,7 +43,7 @@ export function compareMessages(
   try {
     value = parseExactly(actual)
   } catch {
-    return { differences: ['it is no JSON'], written: actual }
+    return { differences: ['it is not JSON'], written: actual }
   }
   const comparison = new Comparing(variables)
   const root = { '': value }
@@ -76,7 +76,7 @@ function parseExactly(json: string): unknown {
   )
 }
 
-/** A value as it stands in a transcript. */
+/** Encodes a value for a transcript. */
 export function encode(value: unknown): string {
   return JSON.stringify(value).replaceAll(
     /"\\u0000(?:(any)|(\$\w+|-?\d+)|~((?:\\.|[^"\\])*))"/g,
@@ -94,7 +94,7 @@ class Comparing {
     this.#variables = variables
   }
 
-  /** Compares what a member of an object or array holds, and leaves the wildcard in its place where one fits. */
+  /** Compares one member of an object or array; a wildcard that matches replaces it. */
   compare(expected: unknown, holder: object, key: string, path: string): void {
     const members = holder as Record<string, unknown> // an array has its indices
     const actual = members[key]
@@ -107,9 +107,7 @@ class Comparing {
       Array.isArray(expected) !== Array.isArray(actual)
     ) {
       if (expected !== actual)
-        this.differences.push(
-          `${path || 'it'} is ${inWords(actual)}, not ${this.#inWords(expected)}`,
-        )
+        this.differences.push(`${path || 'it'} is ${show(actual)}, not ${this.#show(expected)}`)
     } else this.#compareMembers(expected, actual, path)
   }
 
@@ -122,16 +120,16 @@ class Comparing {
       else this.differences.push(`${inner(key)} is missing`)
     }
     for (const [key, value] of Object.entries(actual))
-      if (!wanted.has(key)) this.differences.push(`${inner(key)} is too much: ${inWords(value)}`)
+      if (!wanted.has(key)) this.differences.push(`${inner(key)} is unexpected: ${show(value)}`)
   }
 
-  /** Whether the expected value is a wildcard that takes this one. */
+  /** Whether the expected value is a wildcard that matches. */
   #fits(expected: string, actual: unknown): boolean {
     if (expected === ANY) return true
     if (expected.startsWith(VARIABLE)) {
       const name = expected.slice(VARIABLE.length)
       if (this.#variables.has(name)) return encode(this.#variables.get(name)) === encode(actual)
-      // A copy: what is compared is changed.
+      // A copy: the compared value is modified.
       this.#variables.set(name, structuredClone(actual))
       return true
     }
@@ -143,14 +141,14 @@ class Comparing {
     return found !== undefined
   }
 
-  #inWords(expected: unknown): string {
+  #show(expected: unknown): string {
     const name =
       typeof expected === 'string' && expected.startsWith(VARIABLE)
         ? expected.slice(VARIABLE.length)
         : undefined
     return name === undefined
-      ? inWords(expected)
-      : `$${name}, which is ${inWords(this.#variables.get(name))}`
+      ? show(expected)
+      : `$${name}, which is ${show(this.#variables.get(name))}`
   }
 }
 
@@ -158,15 +156,15 @@ function isStructure(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** What a variable stands for within a text. */
+/** The value of a variable within a string. */
 export function textOf(variables: Variables, name: string): string | undefined {
   if (!variables.has(name)) return undefined
   const value = variables.get(name)
   return typeof value === 'string' && !/^\u0000-?\d+$/.test(value) ? value : encode(value)
 }
 
-/** A value as it stands in the file, cut where it is long. */
-function inWords(value: unknown): string {
+/** Encodes a value, truncated if it is long. */
+function show(value: unknown): string {
   const text = encode(value)
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }

@@ -14,12 +14,12 @@ import { PROTOCOL_VERSION } from '../protocol/meta.js'
 import { METHODS } from '../protocol/methods.js'
 import { type HeaderParameter, routingHeadersOf } from '../transports/http/routing-headers.js'
 
-/** An HTTP endpoint, and how to reach it. */
+/** An HTTP endpoint in the same process. */
 export interface HttpEndpoint {
   fetch(request: Request): Promise<Response>
-  /** Headers that every request carries. */
+  /** Headers of every request. */
   readonly headers: Readonly<Record<string, string>>
-  /** The parameters of a tool that are mirrored in headers. */
+  /** The parameters of a tool that are repeated in headers. */
   parametersOf(tool: string): readonly HeaderParameter[]
   close(): Promise<void>
 }
@@ -27,14 +27,14 @@ export interface HttpEndpoint {
 const URL = 'http://localhost/mcp'
 const ACCEPT = 'application/json, text/event-stream'
 
-/** A client's end of Streamable HTTP, with and without sessions, as far as tests of our own servers need it. */
+/** A client of Streamable HTTP for transcripts: it delivers every response, also those to invalid messages. */
 export class HttpChannel implements TargetChannel {
   readonly #endpoint: HttpEndpoint
   readonly #closed = new AbortController()
-  /** By the id of a request that has not been answered. */
+  /** By the id of a pending request. */
   readonly #open = new Map<Id, AbortController>()
   #receiver: Receiver | undefined
-  /** What opens a session, and what has no answer, ends before the next message is sent. */
+  /** Settles before the next message is sent: after `initialize` and after messages without a response. */
   #previous: Promise<void> = Promise.resolve()
   #closing: Promise<void> | undefined
   #session: string | undefined
@@ -55,7 +55,7 @@ export class HttpChannel implements TargetChannel {
       message.kind === 'notification' &&
       message.method === 'notifications/cancelled'
     ) {
-      // Without a session, closing the response is what cancels a request.
+      // Without a session, a request is cancelled by closing its response.
       return this.#open.get(message.params?.['requestId'] as Id)?.abort() // an id, or nothing is found
     }
     const controller = new AbortController()
@@ -96,12 +96,12 @@ export class HttpChannel implements TargetChannel {
     const headers = {
       'Content-Type': 'application/json',
       Accept: ACCEPT,
-      ...this.#mirrors(message),
+      ...this.#routingHeaders(message),
     }
     try {
       const response = await this.#fetch('POST', headers, signal, frame)
       this.#session ??= response.headers.get('mcp-session-id') ?? undefined
-      await this.#hear(response, message.kind === 'request' ? message : undefined, signal)
+      await this.#receive(response, message.kind === 'request' ? message : undefined, signal)
     } finally {
       if (message.kind === 'request') this.#open.delete(message.id)
     }
@@ -109,7 +109,7 @@ export class HttpChannel implements TargetChannel {
       await this.#listen()
   }
 
-  #mirrors(message: Message): Readonly<Record<string, string>> {
+  #routingHeaders(message: Message): Readonly<Record<string, string>> {
     if (message.kind !== 'request') return {}
     const meta = message.params?.['_meta']
     const version = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
@@ -142,14 +142,14 @@ export class HttpChannel implements TargetChannel {
     )
   }
 
-  /** Opens the stream for what belongs to no request. Resolves when it is open, not when it ends. */
+  /** Opens the GET stream. Resolves when it is open. */
   async #listen(): Promise<void> {
     const { signal } = this.#closed
     const response = await this.#fetch('GET', { Accept: 'text/event-stream' }, signal)
     this.#stream(response, undefined, signal).catch((error: unknown) => this.#fail(error))
   }
 
-  async #hear(
+  async #receive(
     response: Response,
     request: RpcRequest | undefined,
     signal: AbortSignal,
@@ -163,7 +163,7 @@ export class HttpChannel implements TargetChannel {
     this.#receiver?.frame(answer)
   }
 
-  /** Hears the events of a response; where it ends before the answer to its request, asks for the rest. */
+  /** Delivers the events of a stream, and resumes it if it ends before the response. */
   async #stream(
     response: Response,
     request: RpcRequest | undefined,
@@ -192,7 +192,7 @@ export class HttpChannel implements TargetChannel {
   }
 
   #fail(error: unknown): void {
-    // A request that was cancelled, or the end of it all.
+    // The request was cancelled, or the channel is closed.
     if (error instanceof Error && error.name === 'AbortError') return
     this.#receiver?.closed(error instanceof Error ? error : new Error(String(error)))
   }
@@ -202,7 +202,7 @@ async function* eventsOf({ body }: Response, signal: AbortSignal): AsyncGenerato
   if (body === null || signal.aborted) return
   const parser = new EventStreamParser()
   const reader = body.getReader()
-  const stop = () => void reader.cancel().catch(() => {}) // it may be cut off by the same signal
+  const stop = () => void reader.cancel().catch(() => {}) // it may be aborted by the same signal
   signal.addEventListener('abort', stop)
   try {
     for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
@@ -214,7 +214,7 @@ async function* eventsOf({ body }: Response, signal: AbortSignal): AsyncGenerato
   }
 }
 
-/** The error of a request that was refused. One that was refused before its message was read comes without its id. */
+/** The error of a refused request. The server sends it without an id if it did not read the message. */
 function refused(text: string, id: Id): string {
   if (read(text).kind === 'response') return text
   const { error } = JSON.parse(text) as { error: { code: number; message: string; data?: unknown } } // of our own server

@@ -1,11 +1,11 @@
 import type { Channel } from '../jsonrpc/channel.js'
 
-/** What comes out of a channel, to be taken one by one. */
+/** Collects the messages of a channel. */
 export class Inbox {
   readonly #frames: string[] = []
   #wake: () => void = () => {}
   #closed = false
-  /** Why nothing more will come, where the other side has ended it. */
+  /** The error that closed the channel. */
   broken: Error | undefined
 
   constructor(channel: Channel) {
@@ -31,7 +31,7 @@ export class Inbox {
     })
   }
 
-  /** The next message; undefined where none comes in time. */
+  /** The next message, or undefined after the timeout. */
   async next(timeout: number): Promise<string | undefined> {
     if (this.#frames.length === 0 && !this.#closed) {
       await new Promise<void>((resolve) => {

@@ -1,15 +1,15 @@
 import { type ConnectOptions, connect } from '../client/connect.js'
-import type { Client } from '../client/session.js'
+import type { Client } from '../client/client.js'
 import type { Target } from '../client/target.js'
 import { revisions } from '../protocol/revisions/index.js'
 
-/** One way to reach a server: over one transport, in one protocol revision. */
+/** One transport in one protocol revision. */
 export interface Cell {
-  /** For the title of a test: the transport and the revision. */
+  /** The transport and the revision, for the title of a test. */
   name: string
   transport: string
   revision: string
-  /** Why there is nothing to run here. */
+  /** Why this combination does not exist. */
   absent?: string
   connect(options?: Omit<ConnectOptions, 'revision'>): Promise<Client>
 }
@@ -17,7 +17,7 @@ export interface Cell {
 /** Reasons by transport, by revision, or by `transport, revision`. */
 export type Absent = Readonly<Record<string, string>>
 
-/** Every transport in every revision, so that one scenario can run in all of them. */
+/** Every transport in every revision, to run one scenario in all of them. */
 export function matrix(targets: Readonly<Record<string, Target>>, absent: Absent = {}): Cell[] {
   return Object.entries(targets).flatMap(([transport, target]) =>
     revisions.map(({ id: revision }) => {

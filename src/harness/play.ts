@@ -4,11 +4,11 @@ import { type Variables, compareMessages } from './expectation.js'
 import { fill, parseTranscript } from './transcript.js'
 
 export interface Played {
-  /** What differed, in words with line numbers; empty when all went as written. */
+  /** The differences, with line numbers; empty if everything matched. */
   differences: string[]
-  /** The transcript with the messages that really came. */
+  /** The transcript with the received messages. */
   transcript: string
-  /** Why the connection ended before the transcript did. */
+  /** The error that closed the connection before the end of the transcript. */
   broken?: Error
 }
 
@@ -19,7 +19,7 @@ export interface PlayOptions {
 
 const LAST = 'end-of-transcript'
 
-/** Plays a transcript over a channel to a server, and compares what comes back. */
+/** Plays a transcript over a channel to a server, and compares the received messages. */
 export async function play(
   transcript: string,
   channel: Channel,
@@ -38,34 +38,34 @@ export async function play(
         continue
       }
       differences.push(
-        `line ${line}: not sent, because nothing came for ${message.missing.map((name) => `$${name}`).join(', ')}`,
+        `line ${line}: not sent, because no value was received for ${message.missing.map((name) => `$${name}`).join(', ')}`,
       )
       break
     }
-    const came = await received.next(timeout)
-    if (came === undefined) {
-      differences.push(`line ${line}: nothing came; expected ${text}`)
+    const frame = await received.next(timeout)
+    if (frame === undefined) {
+      differences.push(`line ${line}: nothing received; expected ${text}`)
       break
     }
-    const { differences: found, written } = compareMessages(text, came, variables)
+    const { differences: found, written } = compareMessages(text, frame, variables)
     if (found.length === 0) continue
     differences.push(
-      `line ${line}:\n${found.map((each) => `  ${each}\n`).join('')}  expected ${text}\n  came     ${came}`,
+      `line ${line}:\n${found.map((each) => `  ${each}\n`).join('')}  expected ${text}\n  received ${frame}`,
     )
     lines[line - 1] = `< ${written}`
   }
   const extras = await rest(channel, received, timeout)
   for (const extra of extras) {
-    differences.push(`after the end came ${extra}`)
+    differences.push(`received after the end: ${extra}`)
     lines.push(`< ${extra}`)
   }
   const played = { differences, transcript: lines.join('\n') }
   return received.broken === undefined ? played : { ...played, broken: received.broken }
 }
 
-/** What else comes, until the server is done with everything; then the channel is closed. */
+/** Closes the channel after the server has responded to everything; returns the messages until then. */
 export async function rest(channel: Channel, received: Inbox, timeout: number): Promise<string[]> {
-  // No server knows this method: its refusal comes behind everything that has been answered by now.
+  // An unknown method: its error follows the earlier responses.
   channel.send(`{"jsonrpc":"2.0","id":"${LAST}","method":"${LAST}"}`)
   const extras: string[] = []
   for (
@@ -76,6 +76,6 @@ export async function rest(channel: Channel, received: Inbox, timeout: number): 
     extras.push(came)
   const { broken } = received
   await channel.close()
-  received.broken = broken // what happens when it is closed is no news
+  received.broken = broken // errors of closing do not count
   return extras
 }

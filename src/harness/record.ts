@@ -6,23 +6,22 @@ import { type PlayOptions, rest } from './play.js'
 import { type Step, fill, parseTranscript, withoutVariables } from './transcript.js'
 
 export interface Recorded {
-  /** The transcript with what came, in the places where it came. */
+  /** The transcript with the received messages, where they were received. */
   transcript: string
-  /** The requests that were not answered in time, by their lines. */
+  /** The lines of requests without a response in time. */
   unanswered: number[]
-  /** The first line that came and is no JSON: such a server prints where it should not. */
+  /** The first received line that is not JSON: the server writes something else to stdout. */
   garbage?: string
-  /** The first line that could not be sent, and why: what its variables stand for did not come. */
+  /** The first line that could not be sent because a variable has no value, and why. */
   unsent?: string
   broken?: Error
 }
 
 /**
- * Sends what a transcript sends and writes down what comes back. Where the
- * transcript has no expectations yet, each request waits for its answer;
- * otherwise as many are sent at once as stand before the next expectation. A
- * line that fits what came stays as it is, with its wildcards; of one that does
- * not, the variables stay.
+ * Sends the `>` lines of a transcript and records the responses as `<` lines.
+ * Without any `<` line, each request waits for its response; otherwise all lines
+ * before the next `<` line are sent together. A `<` line that matches is left
+ * as it is, with its wildcards; one that does not match keeps its variables.
  */
 export async function record(
   transcript: string,
@@ -60,20 +59,20 @@ interface Sent {
 interface Group {
   sends: Step[]
   expects: Step[]
-  /** The line of its last message to the server. */
+  /** The line of its last `>` message. */
   end: number
 }
 
 class Recording {
   readonly #lines: (string | undefined)[]
   readonly #after = new Map<number, string[]>()
-  /** Ids of requests that wait for their answers, with their lines. */
+  /** Lines of pending requests, by id. */
   readonly #pending = new Map<string, number>()
-  /** Messages that are no requests but will be answered: nobody knows with which id. */
+  /** Number of invalid messages whose error response has an unknown id. */
   #unnamed = 0
-  /** Ids of the server's requests that the transcript answers. */
+  /** Ids of the server's requests that the transcript responds to. */
   readonly #answered = new Set<string>()
-  /** Whether the transcript answers a request whose id is a variable. */
+  /** Whether the transcript responds to a request whose id is a variable. */
   #answersAny = false
   readonly #unanswered = new Set<number>()
   #yielded = false
@@ -104,21 +103,21 @@ class Recording {
     }
   }
 
-  /** Whether more is to come before the next message is sent. */
+  /** Whether to wait for messages before the next one is sent. */
   get waiting(): boolean {
     return (
       !this.#yielded && this.garbage === undefined && (this.#pending.size > 0 || this.#unnamed > 0)
     )
   }
 
-  /** The messages to send; undefined where one cannot be. */
+  /** The messages to send; undefined if one has a variable without a value. */
   fill(sends: readonly Step[]): Sent[] | undefined {
     const messages: Sent[] = []
     for (const step of sends) {
       const text = fill(step, this.#variables)
       if (typeof text === 'string') messages.push({ line: step.line, text })
       else
-        this.unsent ??= `line ${step.line}: nothing came for ${text.missing.map((name) => `$${name}`).join(', ')}`
+        this.unsent ??= `line ${step.line}: no value was received for ${text.missing.map((name) => `$${name}`).join(', ')}`
     }
     return this.unsent === undefined ? messages : undefined
   }
@@ -137,14 +136,14 @@ class Recording {
     const message = parsed(text)
     if (message === undefined && !text.startsWith('[')) this.garbage ??= text
     const id = JSON.stringify(message?.['id'] ?? null)
-    // The server asks, and the transcript has the answer: it is sent next.
+    // A request of the server that the transcript responds to next.
     if (message?.['method'] !== undefined)
       this.#yielded = (this.#answersAny || this.#answered.has(id)) && message['id'] !== undefined
     else if (!this.#pending.delete(id)) this.#unnamed = Math.max(0, this.#unnamed - 1)
   }
 
   write(line: number, came: readonly string[], expects: readonly Step[]): void {
-    // What has not been answered by now is not waited for again.
+    // Requests that are still pending are not waited for again.
     if (!this.#yielded) {
       for (const late of this.#pending.values()) this.#unanswered.add(late)
       this.#pending.clear()
@@ -160,7 +159,7 @@ class Recording {
     )
   }
 
-  /** A message that no line fits. What stood in its place may have variables, which later lines need. */
+  /** For a message that no line matches. The line in its place may have variables that later lines need. */
   #rewritten(message: string, expected: Step | undefined, unused: Step[]): string {
     const index =
       expected === undefined || expected.variables.length === 0 ? -1 : unused.indexOf(expected)
@@ -173,7 +172,7 @@ class Recording {
     try {
       return matches(pattern, message, this.#variables)
     } catch {
-      return false // it was no JSON
+      return false // it is not JSON
     }
   }
 
@@ -195,7 +194,7 @@ class Recording {
   }
 }
 
-/** The message, or the first of a batch; undefined where it is none. */
+/** The message, or undefined if it is not an object. */
 function parsed(text: string): Params | undefined {
   try {
     const value: unknown = JSON.parse(text)

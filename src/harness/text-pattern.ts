@@ -1,6 +1,6 @@
 /*
- * A text with wildcards, written `~"…"`: `*` is any text, `$name` any text that is remembered, or the one that is
- * remembered already. `\*`, `\$` and `\\` stand for the characters themselves.
+ * Strings with wildcards, written `~"…"`: `*` matches any text; `$name` matches any text and stores it, or matches
+ * the stored text. `\*`, `\$` and `\\` are the characters themselves.
  */
 
 type Part =
@@ -27,12 +27,12 @@ export function variablesOf(pattern: string): string[] {
   return partsOf(pattern).flatMap((part) => (part.kind === 'variable' ? [part.name] : []))
 }
 
-/** What variables stand for when a text is matched: those that are remembered, or were met before in the same pattern. */
+/** Looks up the value of a variable. */
 type Values = (name: string) => string | undefined
 
 /**
- * The variables that a text gives a value; undefined where it does not match. A wildcard takes as little as it can, so
- * that the time is linear.
+ * The variables of a text that matches, otherwise undefined. Wildcards match as little as possible, so that the time is
+ * linear.
  */
 export function matchText(
   pattern: string,
@@ -41,7 +41,7 @@ export function matchText(
 ): Map<string, string> | undefined {
   const found = new Map<string, string>()
   let at = 0
-  /** The wildcard whose end is not known yet. */
+  /** The wildcard whose end has not been found yet. */
   let open: Part | undefined
   const close = (end: number) => {
     if (open?.kind === 'variable') found.set(open.name, text.slice(at, end))
@@ -57,7 +57,7 @@ export function matchText(
     if (literal === undefined || part.kind === 'any') {
       if (open !== undefined)
         throw new SyntaxError(
-          `In ~${JSON.stringify(pattern)}, two wildcards have nothing between them`,
+          `In ~${JSON.stringify(pattern)}, there must be text between two wildcards`,
         )
       open = part
       continue
@@ -81,7 +81,7 @@ export function matchText(
   return found
 }
 
-/** The text that a pattern stands for when it is sent: there is nothing to match, so a star is a star. */
+/** Replaces the variables of a pattern by their values. A `*` stays a `*`. */
 export function fillText(pattern: string, known: Values): string {
   return partsOf(pattern)
     .map((part) =>

@@ -2,23 +2,23 @@ import { TOKENS, type Variables, encode, textOf } from './expectation.js'
 import { fillText, variablesOf } from './text-pattern.js'
 
 /*
- * A transcript is a conversation as a text file. Lines that begin with `>` are
- * sent, lines that begin with `<` are expected back, in that order; every other
- * line is prose. In an expected message `*` stands for any value, `$name` for
- * one that is remembered, and `~"…"` is a text with either in it. In a message
- * that is sent, `$name` and `~"…"` stand for what was remembered.
+ * A transcript is a text file of messages. Lines that begin with `>` are sent,
+ * lines that begin with `<` are expected, in that order; every other line is a
+ * comment. In an expected message `*` matches any value, `$name` any value and
+ * stores it, and `~"…"` is a string with either in it. In a sent message, `$name`
+ * and `~"…"` are replaced by the stored values.
  */
 
 export interface Step {
-  /** Its line in the file, from 1. */
+  /** The line number, from 1. */
   line: number
   direction: 'send' | 'expect'
   text: string
-  /** The variables that it needs to be sent, or gives a value when it has come. */
+  /** The variables that it uses (`send`) or sets (`expect`). */
   variables: readonly string[]
 }
 
-/** The lines that are messages. Throws where one sends a variable that no line before it can give a value. */
+/** The messages of a transcript. Throws if one sends a variable that no earlier line sets. */
 export function parseTranscript(transcript: string): Step[] {
   const steps: Step[] = []
   const given = new Set<string>()
@@ -33,14 +33,14 @@ export function parseTranscript(transcript: string): Step[] {
     if (unknown === undefined)
       steps.push({ line, direction: mark === '>' ? 'send' : 'expect', text, variables: names })
     else if (isTemplate(text))
-      throw new SyntaxError(`line ${line} sends $${unknown}, but no "<" line before it has it`)
-    // Whatever it is, it was not meant to be JSON: it is sent as it stands.
+      throw new SyntaxError(`line ${line} sends $${unknown}, but no "<" line before it sets it`)
+    // Not JSON, so `$` is not a variable: the line is sent as it is.
     else steps.push({ line, direction: 'send', text, variables: [] })
   }
   return steps
 }
 
-/** The message that a line sends, or the variables that have no value. */
+/** The message to send, or the variables without a value. */
 export function fill(
   { text, variables: names }: Step,
   variables: Variables,
@@ -55,7 +55,7 @@ export function fill(
   )
 }
 
-/** A message that is sent, as JSON, whatever its variables will be; as it stands where it is none. */
+/** A sent message with placeholders for its variables, so that it can be parsed. */
 export function withoutVariables(text: string): string {
   return replaced(
     text,
@@ -88,7 +88,7 @@ function namesIn(text: string): string[] {
   return [...new Set(names)]
 }
 
-/** Whether a line would be JSON if its variables had values. */
+/** Whether a line is JSON once its variables have values. */
 function isTemplate(text: string): boolean {
   try {
     JSON.parse(withoutVariables(text))
@@ -98,7 +98,7 @@ function isTemplate(text: string): boolean {
   }
 }
 
-/** The text of `~"…"`; undefined where the string is no JSON. */
+/** The text of `~"…"`; undefined if the string is not JSON. */
 function patternOf(token: string): string | undefined {
   try {
     return String(JSON.parse(token.slice(1)))

@@ -77,7 +77,7 @@ describe('ccmcp play', () => {
     const unsent = await ccmcp(['play', file, OFFER, '--record'])
     expect([unsent.code, unsent.stderr]).toEqual([
       1,
-      `ccmcp: ${file}, line 6: nothing came for $sum\n${file} was not changed\n`,
+      `ccmcp: ${file}, line 6: no value was received for $sum\n${file} was not changed\n`,
     ])
     expect(readFileSync(file, 'utf8')).toBe(lost)
 
@@ -85,7 +85,7 @@ describe('ccmcp play', () => {
     const unknown = await ccmcp(['play', file, OFFER])
     expect([unknown.code, unknown.stderr]).toEqual([
       2,
-      expect.stringContaining(`${file}, line 6 sends $sum, but no "<" line before it has it`),
+      expect.stringContaining(`${file}, line 6 sends $sum, but no "<" line before it sets it`),
     ])
   })
   it('shows differences', async () => {
@@ -105,7 +105,7 @@ describe('ccmcp play', () => {
       OFFER,
     ])
     expect(stdout).toBe(
-      `${file}, line 6:\n  result.structuredContent.sum is 42, not 41\n  expected ${sum.slice(2).replace('{"sum":42}}}', '{"sum":41}}}')}\n  came     ${sum.slice(2)}\n`,
+      `${file}, line 6:\n  result.structuredContent.sum is 42, not 41\n  expected ${sum.slice(2).replace('{"sum":42}}}', '{"sum":41}}}')}\n  received ${sum.slice(2)}\n`,
     )
     expect([stderr, code]).toEqual([`ccmcp: ${file}: 1 difference\n`, 1])
     await ccmcp(['play', file, OFFER, '--record'])
@@ -124,12 +124,12 @@ describe('ccmcp play', () => {
   const GARBAGE = `console.log('Listening\\nto\\nyou'); process.stdin.on('data', (data) => console.log('{"end-of-transcript":1}'))`
   const BAD = ['--', process.execPath, '-e', 'console.error("no luck"); process.exit(7)']
   it.each([
-    [BAD, 3, ['line 3: nothing came'], ['It exited with code 7', 'no luck']],
+    [BAD, 3, ['line 3: nothing received'], ['It exited with code 7', 'no luck']],
     [[...BAD.slice(0, 1), 'no-such-command'], 3, [], ['It could not be started']],
     [
       ['--', process.execPath, '-e', GARBAGE],
       1,
-      ['line 3:\n  it is no JSON', 'came     Listening'],
+      ['line 3:\n  it is not JSON', 'received Listening'],
       ['3 differences'],
     ],
   ])('explains a failing server: %j', async (args, exitCode, said, complained) => {

@@ -112,7 +112,7 @@ Prompts
     expect(broken).toEqual({
       code: 1,
       stdout: 'odd 1, protocol 2025-11-25\n\nPrompts\n  p\n',
-      stderr: 'ccmcp: tools/list failed: The answer to tools/list has no list of tools\n',
+      stderr: 'ccmcp: tools/list failed: The response to tools/list has no array "tools"\n',
     })
   })
 })
@@ -305,7 +305,7 @@ describe('ccmcp read', () => {
     expect(await ccmcp(['read', 'x', ...odd({})])).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'ccmcp: The answer for x has no contents\n',
+      stderr: 'ccmcp: The response for x has no "contents"\n',
     })
   })
 })

@@ -113,7 +113,7 @@ describe('ccmcp list', () => {
   it('stops reading an endless list', async () => {
     const { stdout, stderr, code } = await ccmcp(['list', ...node(server('lists'), 'endless')])
     expect(stderr).toBe(
-      'ccmcp: tools/list failed: tools/list has no end: 10000 pages came, and there are more\n',
+      'ccmcp: tools/list failed: tools/list does not end: the server returned more than 10000 pages\n',
     )
     expect(stdout).toContain('Prompts\n  p\n')
     expect(code).toBe(1)

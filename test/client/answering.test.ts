@@ -5,7 +5,7 @@ import { revisions } from '../../src/protocol/revisions/index.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 import { hostileServers } from '../official/hostile.js'
 
-/* How a client answers what it is asked, also by servers that should not ask. */
+/* Requests of servers to a client, also those that their revision does not have. */
 
 const ALL = revisions.map(({ id }) => id)
 const NEWEST = ALL.at(-1) ?? ''
@@ -17,7 +17,7 @@ interface Message {
   result?: object
 }
 
-/** A server by hand that speaks a revision and asks what it likes; resolves with the client's answer. */
+/** Connects to a server of a revision that sends one request; resolves with the client's response. */
 async function asked(
   revision: string,
   method: string,
@@ -63,14 +63,14 @@ async function asked(
   return await answer
 }
 
-describe('a method that the revision does not have', () => {
+describe('a request of the server', () => {
   const answers: ConnectOptions = {
     sample: () => ({ role: 'assistant', content: { type: 'text', text: '' }, model: 'm' }),
     elicit: () => ({ action: 'decline' }),
     roots: () => [],
   }
   it.each(revisions.map((revision) => [revision.id, revision.methods.serverRequests] as const))(
-    'is not there in %s',
+    'is −32601 where the revision does not have its method: %s',
     async (id, known) => {
       for (const method of ['sampling/createMessage', 'elicitation/create', 'roots/list']) {
         const { error } = await asked(
@@ -84,7 +84,7 @@ describe('a method that the revision does not have', () => {
     },
   )
 
-  it.each(ALL)('nor is the mode of a form that leads to a URL: %s', async (id) => {
+  it.each(ALL)('is −32602 for a URL elicitation where the revision has none: %s', async (id) => {
     const revision = revisions.find((each) => each.id === id)
     if (revision?.methods.serverRequests.includes('elicitation/create') !== true) return
     const { error } = await asked(
@@ -97,30 +97,33 @@ describe('a method that the revision does not have', () => {
   })
 })
 
-describe('what a model says', () => {
+describe('a sampling result', () => {
   const HANDSHAKE = revisions.filter(({ opening }) => opening === 'handshake').map(({ id }) => id)
-  it.each(HANDSHAKE)('in several pieces reaches a server that takes one: %s', async (revision) => {
-    const { result } = await asked(
-      revision,
-      'sampling/createMessage',
-      { messages: [], maxTokens: 1 },
-      {
-        sample: () => ({
-          role: 'assistant',
-          content: [
-            { type: 'text', text: 'one' },
-            { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
-          ],
-          model: 'm',
-        }),
-      },
-    )
-    expect(JSON.stringify(result)).toMatch(/one.*audio\/wav/)
-  })
+  it.each(HANDSHAKE)(
+    'with several content blocks is joined for a revision that allows one: %s',
+    async (revision) => {
+      const { result } = await asked(
+        revision,
+        'sampling/createMessage',
+        { messages: [], maxTokens: 1 },
+        {
+          sample: () => ({
+            role: 'assistant',
+            content: [
+              { type: 'text', text: 'one' },
+              { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
+            ],
+            model: 'm',
+          }),
+        },
+      )
+      expect(JSON.stringify(result)).toMatch(/one.*audio\/wav/)
+    },
+  )
 })
 
-describe('several questions at once', () => {
-  it('are all given up when one of them cannot be answered', async () => {
+describe('several input requests', () => {
+  it('are all aborted when one of them fails', async () => {
     const server = createServer({
       name: 'x',
       version: '1',
@@ -145,7 +148,7 @@ describe('several questions at once', () => {
     expect(signal?.aborted).toBe(true)
   })
 
-  it('does not wait for ever because of a question that its server has taken back', async () => {
+  it('do not extend the timeout of later calls after they were cancelled', async () => {
     const schema = { type: 'object', properties: { ok: { type: 'boolean' } } } as const
     const server = createServer({
       name: 'impatient',

@@ -76,7 +76,7 @@ const legacy = (
   })
 
 describe('finding the revision', () => {
-  it('asks first, and describes every request from then on', async () => {
+  it('sends server/discover first, and the revision in _meta of every request', async () => {
     const target = scripted((asked, server) => {
       if (asked.method === 'server/discover')
         answer(server, asked, {
@@ -134,7 +134,7 @@ describe('finding the revision', () => {
       (asked: Asked, server: Channel) => answer(server, asked, 'hello'),
     ],
     ['silence', () => {}],
-  ])('shakes hands after %s, over the same connection', async (_, discover) => {
+  ])('initializes after %s to server/discover, over the same connection', async (_, discover) => {
     const target = legacy(discover)
     const client = await connect(target, { probeTimeout: 20 })
     expect([client.revision, client.server?.name, target.opened]).toEqual(['2025-11-25', 'old', 1])
@@ -144,7 +144,7 @@ describe('finding the revision', () => {
     await client.close()
   })
 
-  it('does not describe requests after a handshake', async () => {
+  it('sends no revision in _meta after initialize', async () => {
     const target = legacy(
       (asked, server) => refuse(server, asked, -32601),
       (asked, server) => asked.id !== undefined && answer(server, asked, { tools: [] }),
@@ -155,7 +155,7 @@ describe('finding the revision', () => {
     await client.close()
   })
 
-  it('starts the server anew only if the probe has ended it', async () => {
+  it('starts the server again only if server/discover has ended it', async () => {
     const target = legacy((_asked, server) => void server.close())
     const client = await connect(target)
     expect([client.revision, target.opened]).toEqual(['2025-11-25', 2])
@@ -163,14 +163,14 @@ describe('finding the revision', () => {
     await client.close()
   })
 
-  it('remembers the verdict', async () => {
+  it('remembers how a target was opened', async () => {
     const target = legacy((asked, server) => refuse(server, asked, -32601))
     await (await connect(target)).close()
     await (await connect(target)).close()
     expect(target.asked.filter(({ method }) => method === 'server/discover')).toHaveLength(1)
   })
 
-  it('ignores an answer to the probe that comes too late', async () => {
+  it('ignores a response to server/discover after initialize was accepted', async () => {
     const reports: LogEntry[] = []
     let late = () => {}
     const target = legacy(
@@ -195,7 +195,7 @@ describe('finding the revision', () => {
     await client.close()
   })
 
-  it('does not fall back from a server that knows better', async () => {
+  it('does not fall back from a server that responds with a modern error', async () => {
     const target = scripted((asked, server) =>
       refuse(server, asked, -32022, { supported: ['2099-01-01'], requested: '2026-07-28' }),
     )
@@ -228,7 +228,7 @@ describe('finding the revision', () => {
     expect(target.asked).toHaveLength(1)
   })
 
-  it('takes an older answer of the handshake, and refuses an unknown one', async () => {
+  it('accepts an older revision from initialize, and rejects an unknown one', async () => {
     const old = (protocolVersion: string) =>
       scripted((asked, server) =>
         asked.method === 'initialize'
@@ -246,7 +246,7 @@ describe('finding the revision', () => {
     )
   })
 
-  it('insists on a revision', async () => {
+  it('accepts only the given revision', async () => {
     for (const revision of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28']) {
       const client = await connect(memory(richServer()), { revision })
       expect(client.revision).toBe(revision)
@@ -263,7 +263,7 @@ describe('finding the revision', () => {
     ).rejects.toThrow('The server does not serve 2026-07-28')
   })
 
-  it('gives up when told to', async () => {
+  it('is aborted by its signal', async () => {
     const controller = new AbortController()
     const pending = connect(
       scripted(() => controller.abort(new Error('never mind'))),
@@ -272,13 +272,13 @@ describe('finding the revision', () => {
     await expect(pending).rejects.toThrow('never mind')
   })
 
-  it('says why a server cannot be started', async () => {
+  it('reports why a server cannot be started', async () => {
     await expect(connect(stdio('no\0such'))).rejects.toThrow(
       'The server could not be started: The argument',
     )
   })
 
-  it('gives up on silence with a ConnectionError', async () => {
+  it('rejects with a ConnectionError when the server does not respond', async () => {
     const error: unknown = await connect(
       scripted(() => {}),
       { probeTimeout: 5, timeout: 10 },
@@ -364,7 +364,7 @@ describe('a server that is slow to start', () => {
     await client.close()
   })
 
-  it('is modern if it answers server/discover late, and initialize never', async () => {
+  it('is modern if it responds late to server/discover, and never to initialize', async () => {
     const target = starting(
       'initialize',
       modern(() => {}),
@@ -375,7 +375,7 @@ describe('a server that is slow to start', () => {
     await client.close()
   })
 
-  it('speaks a legacy revision once it has accepted initialize, even if it is modern too', async () => {
+  it('has a handshake revision once it has accepted initialize, even if it is modern too', async () => {
     const target = starting(
       'initialize',
       modern((asked, server) => asked.method === 'initialize' && answer(server, asked, opened)),
@@ -396,7 +396,7 @@ describe('a server that is slow to start', () => {
     )
   })
 
-  it('is asked for its era by a ping: an answer to that alone means a legacy server', async () => {
+  it('is legacy if it responds to ping only', async () => {
     const target = legacy(
       () => {},
       (asked, server) => asked.method === 'ping' && answer(server, asked, {}),
@@ -425,7 +425,7 @@ describe('a server that is slow to start', () => {
     await client.close()
   })
 
-  it('is not started again before the first process has ended', async () => {
+  it('is not started again before the first process has exited', async () => {
     const events: string[] = []
     const target = legacy((_asked, server) => void server.close())
     const watched: Target = {
@@ -446,7 +446,7 @@ describe('a server that is slow to start', () => {
     await client.close()
   })
 
-  it('has its error shown if it refuses both', async () => {
+  it('has its error reported if it refuses both', async () => {
     const target = scripted(
       (asked, server) =>
         asked.id !== undefined && refuse(server, asked, -32603, { why: 'no license' }),
@@ -456,7 +456,7 @@ describe('a server that is slow to start', () => {
     )
   })
 
-  it('as a process of its own that answers nothing before its second message', async () => {
+  it('as a process that responds only after its second message', async () => {
     const target = stdio(process.execPath, [
       fileURLToPath(new URL('servers/late.mjs', import.meta.url)),
     ])
@@ -471,7 +471,7 @@ describe('a connected client', () => {
   const serving = (then: (asked: Asked, server: Channel) => void) =>
     legacy((asked, server) => refuse(server, asked, -32601), then)
 
-  it('follows cursors, and notices circles', async () => {
+  it('follows cursors, and detects cycles', async () => {
     const page = (asked: Asked, server: Channel) => {
       const cursor = Number(asked.params?.cursor ?? 0)
       answer(server, asked, {
@@ -497,11 +497,11 @@ describe('a connected client', () => {
         .tools()
         .next()
         .then(() => circle.tools().next()),
-    ).rejects.toThrow('tools/list goes in circles: the cursor "same" came twice')
+    ).rejects.toThrow('tools/list does not end: the cursor "same" was returned twice')
     await circle.close()
   })
 
-  it('notices larger circles, and lists without an end', async () => {
+  it('detects longer cycles, and endless lists', async () => {
     const paged = (cursorOf: (page: number) => string) => {
       let page = 0
       return serving((asked, server) => {
@@ -512,18 +512,18 @@ describe('a connected client', () => {
     const circle = paged((page) => `c${page < 5 ? page : 5 + (page % 7)}`)
     const first = await connect(circle)
     await expect(first.tools().next()).rejects.toThrow(
-      /^tools\/list goes in circles: the cursor "c\d+" came twice$/,
+      /^tools\/list does not end: the cursor "c\d+" was returned twice$/,
     )
     expect(circle.asked.length).toBeLessThan(40)
     await first.close()
     const endless = await connect(paged(String))
     await expect(endless.tools().next()).rejects.toThrow(
-      'tools/list has no end: 10000 pages came, and there are more',
+      'tools/list does not end: the server returned more than 10000 pages',
     )
     await endless.close()
   })
 
-  it('extends its deadline on progress, up to a cap, and says which timer fired', () =>
+  it('extends its timeout on progress, up to maxTimeout, and reports which one expired', () =>
     onStillClock(async (pass) => {
       const timers: ReturnType<typeof setInterval>[] = []
       const working = serving((asked, server) => {
@@ -585,7 +585,7 @@ describe('a connected client', () => {
       await client.close()
     }))
 
-  it('reports garbage and never answers it', async () => {
+  it('reports invalid messages and never responds to them', async () => {
     const reports: LogEntry[] = []
     const target = serving((asked, server) => {
       if (asked.method !== 'tools/list') return
@@ -605,7 +605,7 @@ describe('a connected client', () => {
     await client.close()
   })
 
-  it('hears notifications until it stops listening', async () => {
+  it('calls a listener for notifications until it is removed', async () => {
     const target = serving((asked, server) => {
       if (asked.method !== 'tools/list') return
       server.send(
@@ -623,7 +623,7 @@ describe('a connected client', () => {
     await client.close()
   })
 
-  it('answers pings, and refuses what it does not know', async () => {
+  it('responds to ping, and rejects unknown methods', async () => {
     const answers: unknown[] = []
     const target = scripted((asked, server) => {
       if (asked.method === 'server/discover') refuse(server, asked, -32601)
@@ -648,12 +648,12 @@ describe('a connected client', () => {
     [
       'an unknown kind of result',
       { resultType: 'surprise' },
-      'The answer to tools/call has the unknown type "surprise"',
+      'The response to tools/call has the unknown resultType "surprise"',
     ],
     [
       'a question without one',
       { resultType: 'input_required' },
-      'tools/call needs input, but asks for nothing',
+      'The response to tools/call needs input, but has neither',
     ],
     [
       'a question that nobody answers',
@@ -661,15 +661,15 @@ describe('a connected client', () => {
         resultType: 'input_required',
         inputRequests: { folders: { method: 'roots/list', params: {} } },
       },
-      'tools/call needs input that this client cannot give: "folders" by roots/list',
+      'tools/call needs input that this client cannot give: "folders" (roots/list)',
     ],
     [
       'endless questions',
       { resultType: 'input_required', requestState: 'again' },
-      'tools/call asks again and again: 20 times',
+      'tools/call does not complete: it has needed input 20 times',
     ],
-    ['no content', { resultType: 'complete' }, 'The result of x has no content'],
-    ['no object', 5, 'The answer to tools/call is not an object'],
+    ['no content', { resultType: 'complete' }, 'The result of the tool x has no "content"'],
+    ['no object', 5, 'The response to tools/call is not an object'],
   ])('refuses %s', async (_, result, message) => {
     const modern = scripted((asked, server) => {
       const found = {
@@ -686,7 +686,7 @@ describe('a connected client', () => {
     await client.close()
   })
 
-  it('leaves a member of that name alone where results do not describe themselves', async () => {
+  it('ignores resultType in handshake revisions', async () => {
     const client = await connect(
       serving(
         (asked, server) =>
@@ -698,7 +698,7 @@ describe('a connected client', () => {
     await client.close()
   })
 
-  it('takes answers in a batch where the revision has batches', async () => {
+  it('accepts responses in a batch where the revision has batches', async () => {
     const target = scripted((asked, server) => {
       if (asked.method === 'initialize')
         answer(server, asked, { ...opened, protocolVersion: '2025-03-26' })
@@ -711,9 +711,13 @@ describe('a connected client', () => {
   })
 
   it.each([
-    ['a cursor that is no string', { tools: [], nextCursor: {} }, 'has a cursor that is no string'],
-    ['what is no tool', { tools: [null] }, 'lists something without a name'],
-    ['no list', {}, 'has no list of tools'],
+    [
+      'a cursor that is not a string',
+      { tools: [], nextCursor: {} },
+      'has a "nextCursor" that is not a string',
+    ],
+    ['what is no tool', { tools: [null] }, 'has an item without a name'],
+    ['no array', {}, 'has no array "tools"'],
   ])('refuses a list with %s', async (_, result, message) => {
     const client = await connect(
       serving((asked, server) => asked.method === 'tools/list' && answer(server, asked, result)),
@@ -722,7 +726,7 @@ describe('a connected client', () => {
     await client.close()
   })
 
-  it('ends pending calls when the server goes', async () => {
+  it('rejects pending calls when the server disconnects', async () => {
     const client = await connect(
       serving((asked, server) => asked.method === 'tools/call' && void server.close()),
     )

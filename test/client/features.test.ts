@@ -42,7 +42,7 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
 }
 
 const scenarios: Record<string, (client: Client, revision: string) => Promise<void>> = {
-  async 'lists resources, page after page'(client) {
+  async 'lists resources of all pages'(client) {
     expect((await all(client.resources())).map(({ uri }) => uri)).toEqual([
       'note://0',
       'note://1',
@@ -73,7 +73,7 @@ const scenarios: Record<string, (client: Client, revision: string) => Promise<vo
     expect((await client.getPrompt('wave')).messages).toHaveLength(1)
     await expect(client.getPrompt('greet')).rejects.toThrow('name is required')
   },
-  async 'completes, and says what is known already where that exists'(client, revision) {
+  async 'completes, with the other arguments where the revision has them'(client, revision) {
     expect(
       await client.complete({ template: 'file:///{name}' }, { name: 'name', value: 'a' }),
     ).toMatchObject({ values: ['a.txt'] })

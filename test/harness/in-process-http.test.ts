@@ -4,7 +4,7 @@ import { type Principal, createServer, form, prompt, resource, tool } from '../.
 import { play } from '../../src/harness/play.js'
 import { inProcessHttp, matrix, playTranscript } from '../../src/testing.js'
 
-/* Servers in the same process, over memory and over HTTP without a port, on behalf of a principal. */
+/* Servers in the same process, over memory and over HTTP without a port, with and without a principal. */
 
 const notes = () =>
   createServer({
@@ -77,7 +77,7 @@ for (const [principal, allowed] of [
       http: inProcessHttp(notes(), { principal }),
     }).map((cell) => [cell.name, cell] as const),
   )(`${principal.id} over %s`, (_, cell) => {
-    it('calls as itself, with what its scopes allow', async () => {
+    it('calls as the principal, with its scopes', async () => {
       await using client = await cell.connect()
       expect(text(await client.callTool('whoami'))).toBe(principal.id)
       const deleted = client.callTool('delete')
@@ -98,8 +98,8 @@ describe.each(
   matrix({ memory: memory(notes()), http: inProcessHttp(notes()) }).map(
     (cell) => [cell.name, cell] as const,
   ),
-)('nobody over %s', (_, cell) => {
-  it('needs scopes over HTTP alone', async () => {
+)('without a principal over %s', (_, cell) => {
+  it('requires scopes over HTTP only', async () => {
     await using client = await cell.connect()
     expect(text(await client.callTool('whoami'))).toBe('nobody')
     const deleted = client.callTool('delete')
@@ -110,7 +110,7 @@ describe.each(
     )
   })
 
-  it('is asked, polls, and mirrors what is to be mirrored', async () => {
+  it('elicits, resumes a released stream, and sends Mcp-Param headers', async () => {
     await using client = await cell.connect({
       elicit: () => ({ action: 'accept', content: { yes: true } }),
     })
@@ -124,7 +124,7 @@ describe.each(
   })
 })
 
-describe('by transcript', () => {
+describe('a transcript with a principal', () => {
   const call = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"delete"}}'
   const conversation = (answer: string) => `
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
@@ -153,7 +153,7 @@ describe('by transcript', () => {
   })
 })
 
-it('refuses what is no principal', () => {
+it('rejects an invalid principal', () => {
   for (const principal of [
     'ada',
     { id: '', scopes: [] },

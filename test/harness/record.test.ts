@@ -49,7 +49,7 @@ function scripted(serve: (frame: string, send: (frame: string) => void) => void)
 }
 
 describe('recording', () => {
-  it('writes each answer beneath its request where nothing is expected yet', async () => {
+  it('writes each response after its request in a transcript without `<` lines', async () => {
     const fresh = text('A talk.', INITIALIZE, INITIALIZED, '', talk, '> {nope', ping(2))
     const { transcript, unanswered } = await record(fresh, connectInMemory(server))
     expect(transcript).toBe(
@@ -71,7 +71,7 @@ describe('recording', () => {
     expect(unanswered).toEqual([])
     expect((await play(transcript, connectInMemory(server))).differences).toEqual([])
   })
-  it('keeps what is sent together together, and lines that fit', async () => {
+  it('sends grouped lines together, and keeps lines that match', async () => {
     const old = text(
       INITIALIZE,
       ping(1),
@@ -96,7 +96,7 @@ describe('recording', () => {
     )
     expect((await record(transcript, connectInMemory(server))).transcript).toBe(transcript)
   })
-  it('writes what comes at the end', async () => {
+  it('writes messages received at the end', async () => {
     const late = scripted((frame, send) => {
       if (frame.includes('end-of-transcript'))
         send('{"jsonrpc":"2.0","method":"notifications/late"}')
@@ -106,7 +106,7 @@ describe('recording', () => {
       text(ping(1), pong(1), '< {"jsonrpc":"2.0","method":"notifications/late"}'),
     )
   })
-  it("answers the server's own request with what the transcript has, and waits on", async () => {
+  it("responds to the server's request from the transcript, and continues", async () => {
     const asking = scripted((frame, send) => {
       if (frame.includes('"tools/call"')) send('{"jsonrpc":"2.0","id":"r","method":"roots/list"}')
       else if (frame.includes('"roots"')) send('{"jsonrpc":"2.0","id":5,"result":{"content":[]}}')
@@ -124,16 +124,16 @@ describe('recording', () => {
     )
     expect(unanswered).toEqual([])
   })
-  it('tells what was not answered', async () => {
+  it('lists requests without a response', async () => {
     const mute = scripted(() => {})
     const expected = { unanswered: [1, 2], transcript: text(ping(1), ping(2)) }
     expect(await record(text(ping(1), ping(2)), mute, { timeout: 10 })).toEqual(expected)
   })
-  it('stops at what is no message', async () => {
+  it('stops at a line that is not a message', async () => {
     const loud = scripted((_, send) => send('Hello!'))
     expect(await record(text(ping(1), ping(2)), loud)).toMatchObject({ garbage: 'Hello!' })
   })
-  it('tells that the connection broke', async () => {
+  it('reports that the connection broke', async () => {
     const broken: Channel = {
       send() {},
       receive: ({ closed }) => void setImmediate(() => closed(new Error('gone'))),

@@ -39,16 +39,16 @@ describe('a text pattern', () => {
     const matched = matchText(pattern, text, none)
     expect(matched === undefined ? undefined : Object.fromEntries(matched)).toEqual(found)
   })
-  it('uses what is known', () => {
+  it('matches the stored value of a variable', () => {
     expect(matchText('note $id of *', 'note 7 of 9', () => '7')).toEqual(new Map())
     expect(matchText('note $id of *', 'note 8 of 9', () => '7')).toBeUndefined()
   })
-  it('refuses two wildcards side by side', () => {
+  it('rejects two adjacent wildcards', () => {
     expect(() => matchText('$a$b', 'xy', none)).toThrow(
-      'In ~"$a$b", two wildcards have nothing between them',
+      'In ~"$a$b", there must be text between two wildcards',
     )
   })
-  it('takes time in proportion to the text', () => {
+  it('matches in linear time', () => {
     expect(matchText(`${'*a'.repeat(50)}b`, 'a'.repeat(1_000_000), none)).toBeUndefined()
   })
 })
@@ -77,12 +77,12 @@ describe('an expected message', () => {
     expect(compareMessages(expected, actual, variables).differences).toEqual(differences)
     if (found !== undefined) expect(Object.fromEntries(variables)).toEqual(found)
   })
-  it('gives variables nothing unless all of it matches, where only that is asked', () => {
+  it('sets no variables in `matches` unless the whole message matches', () => {
     const variables: Variables = new Map()
     expect(matches('{"a":$x,"b":1}', '{"a":1,"b":2}', variables)).toBe(false)
     expect(variables.size).toBe(0)
   })
-  it('keeps its wildcards where they fit, when it is written anew', () => {
+  it('keeps matching wildcards when it is rewritten', () => {
     const expected = '{"id":$id,"n":1,"big":12345678901234567890,"t":~"a \\"*","u":~"b*","x":*}'
     const actual = '{"id":[1],"n":2,"big":12345678901234567890,"t":"a \\"b","u":"c","x":{}}'
     expect(compareMessages(expected, actual, new Map()).written).toBe(
@@ -109,15 +109,15 @@ describe('a sent message', () => {
   ])('%s', (line, values, message) => {
     expect(sent(line, values)).toBe(message)
   })
-  it('must have been given its values by a line before', () => {
+  it('must use variables that an earlier line sets', () => {
     expect(() => parseTranscript('> {"a":$x}\n< $x')).toThrow(
-      'line 1 sends $x, but no "<" line before it has it',
+      'line 1 sends $x, but no "<" line before it sets it',
     )
     expect(() => parseTranscript('> {"a":~"$x!"}')).toThrow('line 1 sends $x')
   })
 })
 
-describe('a conversation with variables', () => {
+describe('a transcript with variables', () => {
   let issued = 0
   const server = createServer({
     name: 's',
@@ -182,7 +182,7 @@ describe('a conversation with variables', () => {
     })
   })
 
-  it('goes on, and keeps its variables, where something else differs', async () => {
+  it('continues, and keeps its variables, when another member differs', async () => {
     const outdated = ASK.join('\n')
       .replace('"requestState":$state', '"old":1,"requestState":$state')
       .replace('attempt 2', 'attempt 1')
@@ -198,7 +198,7 @@ describe('a conversation with variables', () => {
     ).toEqual(ASK.slice(0, 3))
   })
 
-  it('stops where a value did not come', async () => {
+  it('stops at a variable without a value', async () => {
     const without = [
       ASK[0],
       '< {"jsonrpc":"2.0","id":1,"result":{"nope":$state}}',
@@ -206,9 +206,9 @@ describe('a conversation with variables', () => {
       ASK[3],
     ].join('\n')
     const { differences } = await playTranscript(without, server)
-    expect(differences.at(-1)).toBe('line 3: not sent, because nothing came for $state')
+    expect(differences.at(-1)).toBe('line 3: not sent, because no value was received for $state')
     expect((await record(without, connectInMemory(server))).unsent).toBe(
-      'line 3: nothing came for $state',
+      'line 3: no value was received for $state',
     )
   })
 })

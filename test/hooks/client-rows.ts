@@ -1,5 +1,14 @@
-import { type ConnectOptions, connect, memory, stdio } from '../../src/client.js'
+import {
+  type ClientExtension,
+  type ConnectOptions,
+  type Target,
+  connect,
+  memory,
+  stdio,
+} from '../../src/client.js'
 import { createServer, form, roots, sample, tool } from '../../src/index.js'
+import { memoryChannels } from '../../src/transports/memory.js'
+import { hostileServers } from '../official/hostile.js'
 import { type Hook, type Row, outcome, row } from './modes.js'
 
 const HANDSHAKE = '2025-11-25'
@@ -53,6 +62,36 @@ async function calls(
   return listener !== undefined && heard.length === 0 ? `${came}, but others were not told` : came
 }
 
+/** Calls a server that sends the notification and the result type of an extension. */
+async function callsExtended(hook: Hook, handlers: Partial<ClientExtension>): Promise<string> {
+  const target: Target = {
+    open() {
+      const [client, other] = memoryChannels()
+      hostileServers.add(client).add(other)
+      other.receive({
+        frame(frame) {
+          const { id, method } = JSON.parse(frame) as { id?: number; method: string }
+          const discovered = { supportedVersions: [NEWEST], capabilities: {} }
+          const resultType = method === 'tools/call' && handlers.resultTypes ? 'x' : 'complete'
+          const result = { ...discovered, content: [], resultType, ttlMs: 0, cacheScope: 'public' }
+          other.send(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/x' }))
+          if (id !== undefined) other.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
+        },
+        garbage: () => {},
+        closed: () => {},
+      })
+      return client
+    },
+  }
+  const extension = { id: 'com.example/x', revisions: [NEWEST], ...handlers }
+  await using client = await connect(target, { extensions: [extension] })
+  const controller = new AbortController()
+  const result = client.callTool('x', {}, { signal: controller.signal })
+  const came = await outcome(result, hook, () => controller.abort(new Error('given up')))
+  await client.request('tools/list')
+  return came
+}
+
 export const CLIENT_ROWS: readonly Row[] = [
   ...(['sample', 'elicit', 'roots'] as const).flatMap((name) => [
     row(`${name} of a client, ${HANDSHAKE}`, 'isError', GIVEN_UP, (hook) =>
@@ -67,6 +106,12 @@ export const CLIENT_ROWS: readonly Row[] = [
   ),
   row('onProgress', 'result', 'result', (onProgress) =>
     calls(onProgress, 'plain', {}, { onProgress }),
+  ),
+  row('notification handler of a client extension', 'result', 'result', (hook) =>
+    callsExtended(hook, { notifications: { 'notifications/x': hook } }),
+  ),
+  row('result handler of a client extension', 'Error: boom', GIVEN_UP, (hook) =>
+    callsExtended(hook, { resultTypes: { x: hook } }),
   ),
   row('tap of connect', 'result', 'result', (tap) => calls(tap, 'plain', { tap })),
   row('report of connect', 'result', 'result', (report) =>

@@ -51,7 +51,7 @@ describe('headers', () => {
     })
   })
 
-  it('of a session: its id and the agreed version, from the first message after initialize on', async () => {
+  it('of a session: its id and the negotiated version, in every message after initialize', async () => {
     const { url, received } = await scripted(
       inSession(({ message }, response) => json(response, 200, result(message.id))),
     )
@@ -74,7 +74,7 @@ describe('headers', () => {
 })
 
 describe('the handshake', () => {
-  it('is not overtaken: nothing is sent before initialize is answered and initialized is accepted', async () => {
+  it('sends nothing else before the response to initialize and the 202 to initialized', async () => {
     const held: (() => void)[] = []
     const { url, received } = await scripted(({ message, method }, response) => {
       if (method === 'GET') return void response.writeHead(405).end()
@@ -130,7 +130,7 @@ describe('the handshake', () => {
     expect(await peer.request('tools/list')).toEqual({})
   })
 
-  it('does not wait for the end of the stream that answers initialize', async () => {
+  it('does not wait for the end of the stream with the response to initialize', async () => {
     let open = false
     const order: string[] = []
     const { url } = await scripted(({ message, method }, response) => {
@@ -149,14 +149,14 @@ describe('the handshake', () => {
     ])
   })
 
-  it('refuses a session id with characters that a header must not have', async () => {
+  it('rejects a session id with characters other than visible ASCII', async () => {
     const { url } = await scripted(inSession(() => {}, { session: 'a b' }))
     expect(await failed(peerTo(url))).toMatchObject({ code: 'INVALID_RESPONSE' })
   })
 })
 
 describe('the GET stream', () => {
-  it('delivers notifications and requests, and is resumed behind the last event', async () => {
+  it('delivers notifications and requests, and is resumed after the last event', async () => {
     const streams: ServerResponse[] = []
     const { url, received } = await scripted(
       inSession(
@@ -190,7 +190,7 @@ describe('the GET stream', () => {
 })
 
 describe('a stream that breaks before the response', () => {
-  it('is resumed in a handshake revision, no sooner than the server asked for', async () => {
+  it('is resumed in a handshake revision, not before `retry`', async () => {
     let broke = 0
     let resumed = 0
     const { url, received } = await scripted(
@@ -236,7 +236,7 @@ describe('a stream that breaks before the response', () => {
 })
 
 describe('a session that the server has ended', () => {
-  it('fails the refused request as not executed, and the others as perhaps executed', async () => {
+  it("fails the refused request with executed: 'no', and the others with 'maybe'", async () => {
     const { url } = await scripted(
       inSession(({ message }, response) =>
         message.method === 'slow' ? stream(response) : void response.writeHead(404).end(),
@@ -305,7 +305,7 @@ describe('cancelling', () => {
     await expect.poll(() => order).toEqual(['called', 'notified', 'closed'])
   })
 
-  it('never notifies of initialize', async () => {
+  it('never sends notifications/cancelled for initialize', async () => {
     const { url, received } = await scripted(() => {})
     const { peer } = await peerTo(url, { open: false })
     const controller = new AbortController()
@@ -363,7 +363,7 @@ describe('errors', () => {
     })
   })
 
-  it('a server that is not there was not asked', async () => {
+  it("a refused connection fails with executed: 'no'", async () => {
     const { url, cut } = await scripted(() => {})
     cut()
     const { peer } = await peerTo(url.replace(/:\d+/, ':1'), { open: false })

@@ -465,7 +465,7 @@ describe('a transcript', () => {
     const server = serverOf()
     expect(
       (await playTranscript('> {"jsonrpc":"2.0","id":1,"method":"ping"}', server)).differences,
-    ).toEqual(['after the end came {"jsonrpc":"2.0","id":1,"result":{}}'])
+    ).toEqual(['received after the end: {"jsonrpc":"2.0","id":1,"result":{}}'])
     expect(
       (
         await playTranscript(

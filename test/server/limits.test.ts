@@ -399,7 +399,7 @@ describe('an obvious mistake', () => {
       'Not a server: pass the return value of createServer()',
     )
     await expect(connect('http://localhost' as never)).rejects.toThrow(
-      'connect: the target must be what stdio(…) or memory(…) has made',
+      'connect: the target must come from stdio(…), http(…) or memory(…)',
     )
   })
 })

@@ -62,13 +62,13 @@ describe('the runner', () => {
       server,
     )
     expect(differences).toEqual([
-      'line 3:\n  result.a is missing\n  expected {"jsonrpc":"2.0","id":1,"result":{"a":1}}\n  came     {"jsonrpc":"2.0","id":1,"result":{}}',
+      'line 3:\n  result.a is missing\n  expected {"jsonrpc":"2.0","id":1,"result":{"a":1}}\n  received {"jsonrpc":"2.0","id":1,"result":{}}',
     ])
     expect(transcript).toBe(`A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{}}`)
   })
   it.each([
     ['{"a":1}', '{"a":"1"}', ['a is "1", not 1']],
-    ['{"a":{"b":[1,*]}}', '{"a":{"b":[2,3,4]}}', ['a.b[0] is 2, not 1', 'a.b[2] is too much: 4']],
+    ['{"a":{"b":[1,*]}}', '{"a":{"b":[2,3,4]}}', ['a.b[0] is 2, not 1', 'a.b[2] is unexpected: 4']],
     ['{"a":{},"b":*}', '{"a":[]}', ['a is [], not {}', 'b is missing']],
     [
       '{"id":12345678901234567890}',
@@ -76,7 +76,7 @@ describe('the runner', () => {
       ['id is 12345678901234567891, not 12345678901234567890'],
     ],
     ['{"a":[*]}', '{"a":null}', ['a is null, not [*]']],
-    ['[]', 'Listening…', ['it is no JSON']],
+    ['[]', 'Listening…', ['it is not JSON']],
     ['{}', '[]', ['it is [], not {}']],
     [`{"a":1}`, `{"a":"${'x'.repeat(300)}"}`, [`a is "${'x'.repeat(199)}…, not 1`]],
   ])('tells %s from %s', (expected, actual, differences) => {
@@ -85,10 +85,10 @@ describe('the runner', () => {
   it('notices what does not come, and what comes too much', async () => {
     expect(
       (await playTranscript('< {"jsonrpc":"2.0"}', server, { timeout: 5 })).differences,
-    ).toEqual(['line 1: nothing came; expected {"jsonrpc":"2.0"}'])
+    ).toEqual(['line 1: nothing received; expected {"jsonrpc":"2.0"}'])
     expect(
       (await playTranscript(`${ping}\n< *\n${ping}\n${ping}\n< *`, server)).differences,
-    ).toEqual(['after the end came {"jsonrpc":"2.0","id":1,"result":{}}'])
+    ).toEqual(['received after the end: {"jsonrpc":"2.0","id":1,"result":{}}'])
   })
   it('refuses a pattern that is not JSON', async () => {
     await expect(playTranscript(`${ping}\n< {nope`, server)).rejects.toThrow(

@@ -1,9 +1,9 @@
 import type { SendRequest } from './http-request.js'
 
-/** A response that asks for authorization: 401, or 403 with a challenge. */
+/** A 401 response, or a 403 response with a challenge. */
 interface Challenge {
   readonly status: number
-  /** The endpoint that was asked. */
+  /** The URL of the request. */
   readonly url: URL
   /** The value of `WWW-Authenticate`. */
   readonly header: string | undefined
@@ -11,21 +11,21 @@ interface Challenge {
   readonly nonce: string | undefined
 }
 
-/** Gets and renews what requests are authorized with. */
+/** Gets and renews the authorization of requests. */
 export interface Authorizer {
-  /** Headers for a request, such as `Authorization`; asked before each one. */
+  /** Returns headers for a request, such as `Authorization`; called before each one. */
   headers(request: {
     readonly method: string
     readonly url: URL
   }): Promise<Readonly<Record<string, string>>>
-  /** True where the request should be sent again, with new headers. Rejects where it cannot be authorized. */
+  /** Resolves to true if the request should be sent again with new headers. Rejects if it cannot be authorized. */
   challenged(challenge: Challenge, signal: AbortSignal): Promise<boolean>
 }
 
-/** How often one request may be challenged: a new token, then more scopes for it. */
+/** Maximum challenges of one request: a new token, then more scopes. */
 const MAX_CHALLENGES = 3
 
-/** Adds what requests are authorized with; one that is challenged is sent again if the authorizer says so. */
+/** Adds the authorizer's headers; a challenged request is sent again if the authorizer says so. */
 export function withAuthorization(send: SendRequest, authorizer: Authorizer): SendRequest {
   return async (request) => {
     const { method, url, signal } = request

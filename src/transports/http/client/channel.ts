@@ -1,5 +1,5 @@
 import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
-import { RequestFailed, RpcError } from '../../../jsonrpc/errors.js'
+import { RequestFailed } from '../../../jsonrpc/errors.js'
 import {
   type Id,
   type Message,
@@ -14,16 +14,23 @@ import type { HttpResponse, SendRequest } from './http-request.js'
 import { encodeHeaderValue } from './parameter-headers.js'
 import { PendingRequest } from './pending-request.js'
 import { type Cursor, isTemporary, retryDelay, waitFor } from './reconnecting.js'
-import { failure, refused } from './request-errors.js'
+import {
+  errorOf,
+  failure,
+  isInconclusive,
+  isMissing,
+  refused,
+  sessionExpired,
+} from './request-errors.js'
 import { mediaType, readEvents, readText } from './response-body.js'
 
 export interface HttpChannelOptions {
   url: URL
-  /** Sends one HTTP request: redirects and authorization are its business. */
+  /** Sends one HTTP request, with redirects and authorization. */
   send: SendRequest
   /** Headers of every request. */
   headers: Readonly<Record<string, string>>
-  /** The longest message that is taken in, in bytes. */
+  /** Maximum bytes of a received message. */
   maxMessage: number
   /** The parameter of a method that `Mcp-Name` repeats. */
   nameParam(method: string): string | undefined
@@ -32,27 +39,30 @@ export interface HttpChannelOptions {
 
 const JSON_TYPE = 'application/json'
 const EVENT_STREAM = 'text/event-stream'
-/** The body of an error that is looked at, in bytes. */
+/** Maximum bytes of an error body. */
 const MAX_ERROR_BODY = 64 * 1024
-/** How often a stream is re-opened in vain before it is given up. */
+/** Maximum consecutive failures to re-open a stream. */
 const MAX_FAILURES = 5
 /** Milliseconds for the end of a stream after the response, and for the DELETE of a session. */
 const LINGER = 2000
 
 /**
- * The client's end of Streamable HTTP, of every revision: each message is a POST. With a handshake there may be a
- * session, a GET stream for what belongs to no request, and resumption; stateless requests have none of these.
+ * The client side of Streamable HTTP, for every revision: each message is a POST. With a handshake there may be a
+ * session, a GET stream for messages that belong to no request, and resumption; stateless requests have none of these.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
  * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
  */
 export class HttpClientChannel implements Channel {
+  readonly http = true
   readonly #options: HttpChannelOptions
   readonly #pending = new Map<Id, PendingRequest>()
   #receiver: Receiver | undefined
   #session: string | undefined
-  /** The version that requests are sent in: that of the last stateless request, or what `initialize` agreed on. */
+  /** Whether the server has ended the session; until the next handshake, requests fail. */
+  #expired = false
+  /** `MCP-Protocol-Version`: that of the last stateless request, or the one negotiated by `initialize`. */
   #version: string | undefined
-  /** Nothing overtakes `initialize` and `notifications/initialized`. */
+  /** Settles after `initialize` and `notifications/initialized`; other messages wait for it. */
   #opening: Promise<void> | undefined
   /** Ends the GET stream. */
   #listening: AbortController | undefined
@@ -64,6 +74,11 @@ export class HttpClientChannel implements Channel {
 
   receive(receiver: Receiver): void {
     this.#receiver = receiver
+  }
+
+  diagnose(): string {
+    const { origin, pathname } = this.#options.url
+    return `The URL is ${origin}${pathname}`
   }
 
   send(frame: string, message: SentMessage | undefined = sentMessage(frame)): void {
@@ -92,7 +107,7 @@ export class HttpClientChannel implements Channel {
       const response = await this.#exchange('DELETE', {}, undefined, AbortSignal.timeout(LINGER))
       response.cancel()
     } catch {
-      // The session expires by itself.
+      // The server will expire the session.
     }
   }
 
@@ -111,6 +126,7 @@ export class HttpClientChannel implements Channel {
         this.#version = undefined
       } else if (this.#opening !== undefined) await this.#opening
       if (isStateless(request.protocolVersion)) this.#version = request.protocolVersion
+      else if (this.#expired && request.method !== 'initialize') throw sessionExpired()
       pending.session = this.#session
       const response = await this.#exchange(
         'POST',
@@ -160,7 +176,7 @@ export class HttpClientChannel implements Channel {
       if (!this.#closed)
         this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
     }
-    // The server is told; its stream is of no use any more.
+    // The server knows of the cancellation; close the stream of the request.
     if (
       message?.kind === 'notification' &&
       message.method === 'notifications/cancelled' &&
@@ -213,7 +229,10 @@ export class HttpClientChannel implements Channel {
     const { status } = response
     const type = mediaType(response)
     if (status < 200 || status >= 300) return await this.#refused(response, pending)
-    if (pending.request.method === 'initialize') this.#session = sessionOf(response)
+    if (pending.request.method === 'initialize') {
+      this.#session = sessionOf(response)
+      this.#expired = false
+    }
     if (type === EVENT_STREAM) return await this.#receiveStream(response, pending)
     if (type === JSON_TYPE) this.#deliver(await readText(response, this.#options.maxMessage))
     else response.cancel()
@@ -238,8 +257,8 @@ export class HttpClientChannel implements Channel {
     const text = await readText(response, MAX_ERROR_BODY).catch(() => '')
     const error = errorOf(text)
     if (error === undefined) throw refused(status, text)
-    // These say something of the way to the server, or of who asks: not of the request itself.
-    if (isInconclusive(status))
+    // These say something of the connection, of the caller or of the endpoint, not of the request itself.
+    if (isInconclusive(status) || (pending.request.method === 'initialize' && isMissing(status)))
       throw new RequestFailed(
         'HTTP_STATUS',
         `The server answered HTTP ${status}: ${error.message}`,
@@ -252,7 +271,7 @@ export class HttpClientChannel implements Channel {
     this.#fail(pending, error)
   }
 
-  /** Reads the stream of a request, and where it breaks, what the server kept of it. */
+  /** Reads the stream of a request, and resumes it where it breaks. */
   async #receiveStream(response: HttpResponse, pending: PendingRequest): Promise<void> {
     const { request, controller } = pending
     const cursor: Cursor = {}
@@ -278,7 +297,7 @@ export class HttpClientChannel implements Channel {
       )
   }
 
-  /** Asks for what came behind the last event. */
+  /** Requests the events after the last one. */
   async #resume(
     cursor: Cursor,
     pending: PendingRequest | undefined,
@@ -305,7 +324,7 @@ export class HttpClientChannel implements Channel {
     return isTemporary(response.status) ? 'temporary' : 'refused'
   }
 
-  /** Delivers every message of a stream; returns why it broke, where it did. */
+  /** Delivers every message of a stream; returns the error if it broke. */
   async #readStream(
     response: HttpResponse,
     cursor: Cursor,
@@ -320,7 +339,7 @@ export class HttpClientChannel implements Channel {
         if (id !== undefined) cursor.id = id
         if (retry !== undefined) cursor.retry = retry
         if (event === 'message' && data !== '') this.#deliver(data)
-        // The stream should end now; one that does not is not waited for.
+        // After the response the stream should end; otherwise it is closed.
         if (pending?.answered === true) linger ??= setTimeout(() => response.cancel(), LINGER)
       }
       return undefined
@@ -348,7 +367,7 @@ export class HttpClientChannel implements Channel {
     this.#receiver?.frame(text, undefined, message)
   }
 
-  /** Opens the stream for what belongs to no request. A server need not have one: nothing depends on it. */
+  /** Opens the GET stream. It is optional: its failure affects nothing else. */
   async #listen(): Promise<void> {
     this.#listening?.abort()
     const controller = new AbortController()
@@ -367,22 +386,22 @@ export class HttpClientChannel implements Channel {
     }
   }
 
-  /** The server does not know the session any more. What it has refused was not executed; of the rest nobody knows. */
+  /** Handles an expired session. The refused request was not executed; the other requests may have been. */
   #expire(session: string, refusedOne?: PendingRequest): void {
-    if (this.#session === session) this.#forgetSession()
-    const message = 'The server has ended the session'
-    if (refusedOne !== undefined)
-      this.#fail(
-        refusedOne,
-        new RequestFailed('SESSION_EXPIRED', message, { status: 404, executed: 'no' }),
-      )
+    if (this.#session === session) {
+      this.#forgetSession()
+      this.#expired = true
+    }
+    if (refusedOne !== undefined) this.#fail(refusedOne, sessionExpired())
     for (const pending of this.#pending.values()) {
       if (pending.session !== session || pending === refusedOne) continue
       this.#fail(
         pending,
-        new RequestFailed('SESSION_EXPIRED', `${message} while the request was executed`, {
-          executed: 'maybe',
-        }),
+        new RequestFailed(
+          'SESSION_EXPIRED',
+          'The server has ended the session while the request was executed',
+          { executed: 'maybe' },
+        ),
       )
       pending.controller.abort()
     }
@@ -397,18 +416,6 @@ export class HttpClientChannel implements Channel {
 
 function isStateless(version: string | undefined): boolean {
   return version !== undefined && statelessRevisions.some(({ id }) => id === version)
-}
-
-/** Statuses that do not say which protocol a server speaks, nor whether it would serve the request. */
-function isInconclusive(status: number): boolean {
-  return (
-    status === 401 ||
-    status === 403 ||
-    status === 407 ||
-    status === 408 ||
-    status === 429 ||
-    status >= 500
-  )
 }
 
 function sessionOf(response: HttpResponse): string | undefined {
@@ -430,21 +437,7 @@ function agreedVersion(message: Message): string | undefined {
   return typeof version === 'string' ? version : undefined
 }
 
-/** The error of a JSON-RPC error response; over HTTP it may have no id. */
-function errorOf(text: string): RpcError | undefined {
-  try {
-    const { error } = JSON.parse(text) as {
-      error?: { code?: unknown; message?: unknown; data?: unknown }
-    }
-    return typeof error?.code === 'number' && typeof error.message === 'string'
-      ? new RpcError(error.code, error.message, error.data)
-      : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** Text that nobody has described: it is sent as what it looks like. */
+/** For text that is sent without its message. */
 function sentMessage(frame: string): SentMessage | undefined {
   const message = read(frame)
   if (message.kind === 'request' || message.kind === 'notification') return message

@@ -11,19 +11,19 @@ export interface HttpResponse {
   readonly status: number
   /** The value of a header, by its name in lower case. */
   header(name: string): string | undefined
-  /** The decoded body, piece by piece. It must be read to its end or cancelled. */
+  /** The decoded body, in chunks. It must be read to its end or cancelled. */
   readonly body: AsyncIterable<Uint8Array>
-  /** Gives the rest of the body up, and its connection with it where that is needed. */
+  /** Discards the rest of the body, and closes the connection if necessary. */
   cancel(): void
 }
 
-/** Sends a request. Rejects where there is no response; it never follows a redirect. */
+/** Sends a request without following redirects. Rejects if there is no response. */
 export type SendRequest = (request: HttpRequest) => Promise<HttpResponse>
 
 const MAX_REDIRECTS = 5
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
-/** What a server answered that the transport cannot go on with. */
+/** A response that the transport cannot use. */
 export class UnexpectedResponse extends Error {
   override readonly name = 'UnexpectedResponse'
   readonly status: number
@@ -82,7 +82,7 @@ export function webRequest(fetch: typeof globalThis.fetch): SendRequest {
     if (response.type === 'opaqueredirect')
       throw new UnexpectedResponse(
         0,
-        'The server redirects, and a browser does not say where to. Connect to the final URL instead',
+        'The server redirects, and a browser hides the target. Connect to the final URL instead',
       )
     const stream = response.body
     return {
@@ -96,7 +96,7 @@ export function webRequest(fetch: typeof globalThis.fetch): SendRequest {
 
 async function* noBody(): AsyncGenerator<Uint8Array> {}
 
-/** Not every runtime has streams that can be iterated. */
+/** Not every runtime has iterable streams. */
 async function* chunks(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader()
   try {
@@ -106,7 +106,7 @@ async function* chunks(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8
       yield value
     }
   } finally {
-    // Also where the reader stops early: the connection is not needed any more.
+    // Also if the reader stops early: this frees the connection.
     reader.cancel().catch(() => {})
   }
 }

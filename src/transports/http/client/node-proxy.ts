@@ -9,7 +9,7 @@ export interface Proxy {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The proxy for a URL, by the variables that curl and others obey; lower case wins. */
+/** The proxy for a URL, by the usual environment variables; lower case takes precedence. */
 export function proxyOf(
   url: URL,
   env: Readonly<Record<string, string | undefined>>,
@@ -51,7 +51,7 @@ function isExcluded({ hostname, port }: URL, list: string): boolean {
   })
 }
 
-/** Makes an agent for https connect through the proxy. */
+/** Makes an https agent connect through the proxy. */
 export function tunnel(agent: Agent, proxy: Proxy): void {
   const createConnection = (
     options: TunnelOptions,
@@ -59,14 +59,14 @@ export function tunnel(agent: Agent, proxy: Proxy): void {
   ) => {
     const host = options.host ?? ''
     const authority = `${host.includes(':') ? `[${host}]` : host}:${options.port ?? 443}`
-    const asked = request({
+    const connecting = request({
       ...proxy.target,
       method: 'CONNECT',
       path: authority,
       headers: { host: authority, ...proxy.headers },
     })
-    asked.on('error', done)
-    asked.on('connect', (response, socket) => {
+    connecting.on('error', done)
+    connecting.on('connect', (response, socket) => {
       if (response.statusCode === 200)
         return done(null, connect({ ...options, socket, servername: options.servername ?? host }))
       socket.destroy()
@@ -76,7 +76,7 @@ export function tunnel(agent: Agent, proxy: Proxy): void {
         ),
       )
     })
-    asked.end()
+    connecting.end()
   }
   Object.assign(agent, { createConnection })
 }

@@ -7,16 +7,20 @@ import type { HttpResponse, SendRequest } from './http-request.js'
 import { type Proxy, proxyOf, tunnel } from './node-proxy.js'
 
 /*
- * HTTP by Node's own modules instead of its fetch, which gives up after five minutes of silence: a tool may take longer,
- * and a stream may be silent for hours. Half-open connections are noticed by TCP keep-alive.
+ * HTTP by Node's own modules instead of its fetch, which times out after five minutes without data: a tool may take
+ * longer, and a stream may be idle for hours. TCP keep-alive detects half-open connections.
  */
 
-/** Milliseconds after which the system asks whether the other side of a silent connection still is there. */
+/** Milliseconds of idle time before TCP keep-alive probes. */
 const TCP_KEEP_ALIVE = 30_000
 
-const KEPT = { keepAlive: true, keepAliveInitialDelay: TCP_KEEP_ALIVE, noDelay: true } as const
+const AGENT_OPTIONS = {
+  keepAlive: true,
+  keepAliveInitialDelay: TCP_KEEP_ALIVE,
+  noDelay: true,
+} as const
 
-/** Sends requests through Node; the proxy variables of `env` are obeyed. */
+/** Sends requests by Node's HTTP modules, through the proxies of `env`. */
 export function nodeRequest(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): SendRequest {
@@ -25,7 +29,7 @@ export function nodeRequest(
     const key = `${secure} ${proxy?.url.href ?? ''}`
     let agent = agents.get(key)
     if (agent === undefined) {
-      agent = secure ? new HttpsAgent(KEPT) : new HttpAgent(KEPT)
+      agent = secure ? new HttpsAgent(AGENT_OPTIONS) : new HttpAgent(AGENT_OPTIONS)
       if (secure && proxy !== undefined) tunnel(agent, proxy)
       agents.set(key, agent)
     }
@@ -56,7 +60,7 @@ export function nodeRequest(
               respond,
             )
           : (secure ? httpsRequest : httpRequest)(url, { agent, method, headers: all }, respond)
-      // Not by the `signal` option: it may destroy a connection that another request has by then.
+      // Not the `signal` option: it could destroy a connection that is already used by another request.
       const abort = () => (response ?? request).destroy(new Error('The request was aborted'))
       signal.addEventListener('abort', abort, { once: true })
       request.on('close', () => signal.removeEventListener('abort', abort))
@@ -68,7 +72,7 @@ export function nodeRequest(
 }
 
 function responseOf(message: IncomingMessage): HttpResponse {
-  // Whoever reads the body is told; where nobody reads it any more, nobody needs to be.
+  // The reader of the body gets the error; without a reader it must not be unhandled.
   message.on('error', () => {})
   return {
     status: message.statusCode ?? 0,
@@ -84,7 +88,7 @@ function responseOf(message: IncomingMessage): HttpResponse {
 function decoded(message: IncomingMessage): AsyncIterable<Uint8Array> {
   const decoder = decoderOf(message.headers['content-encoding'])
   if (decoder === undefined) return message
-  // Errors come out of the decoder, which is what is read.
+  // Errors reach the reader through the decoder.
   pipeline(message, decoder, () => {})
   return decoder
 }

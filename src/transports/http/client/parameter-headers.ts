@@ -5,7 +5,7 @@ import { toBase64 } from '../../../jsonrpc/base64.js'
 const PLAIN = /^(?:[!-~](?:[ -~]*[!-~])?)?$/
 const SENTINEL = /^=\?base64\?.*\?=$/
 
-/** A value as it stands in `Mcp-Name` and `Mcp-Param-…`. */
+/** Encodes a value for `Mcp-Name` and `Mcp-Param-…`. */
 export function encodeHeaderValue(value: string | number | boolean): string {
   const text = String(value)
   if (PLAIN.test(text) && !SENTINEL.test(text)) return text

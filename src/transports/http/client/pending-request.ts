@@ -1,12 +1,12 @@
 import type { Id, SentRequest } from '../../../jsonrpc/message.js'
 
-/** A request that was sent and waits for its response. */
+/** A request without a response yet. */
 export class PendingRequest {
   readonly request: SentRequest
   readonly controller = new AbortController()
   /** The session that it was sent in. */
   session: string | undefined
-  /** Resolves when there is a response, or when it is certain that there will be none. */
+  /** Resolves when the request has a response or has failed. */
   readonly settled: Promise<void>
   #answered = false
   #settle: () => void = () => {}
@@ -22,7 +22,7 @@ export class PendingRequest {
     return this.request.id
   }
 
-  /** Whether its response was delivered, or its failure. */
+  /** Whether its response or its failure was delivered. */
   get answered(): boolean {
     return this.#answered
   }

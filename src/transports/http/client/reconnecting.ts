@@ -1,16 +1,16 @@
-/** Where a stream is to be continued, and after which time. */
+/** Where and when to resume a stream. */
 export interface Cursor {
   id?: string
-  /** Milliseconds, as the server said. */
+  /** Milliseconds, from the server's `retry`. */
   retry?: number
 }
 
 const DEFAULT_RETRY = 1000
 const MAX_RETRY = 60_000
-/** A longer time fires at once. */
+/** Longer timers fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1
 
-/** Milliseconds until the next attempt: longer after each failure. Jitter only lengthens what the server has asked for. */
+/** Milliseconds until the next attempt, growing with each failure. Jitter only lengthens the server's `retry`. */
 export function retryDelay({ retry = DEFAULT_RETRY }: Cursor, failures: number): number {
   const delay =
     failures === 0
@@ -19,7 +19,7 @@ export function retryDelay({ retry = DEFAULT_RETRY }: Cursor, failures: number):
   return Math.min(delay * (1 + Math.random() / 4), LONGEST_TIMER)
 }
 
-/** Statuses after which it is worth to try again. */
+/** Whether a later attempt may succeed. */
 export function isTemporary(status: number): boolean {
   return status === 408 || status === 429 || status >= 500
 }

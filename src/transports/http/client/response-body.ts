@@ -1,7 +1,7 @@
 import { EventStreamParser, type StreamEvent } from '../../../framing/event-stream.js'
 import type { HttpResponse } from './http-request.js'
 
-/** A body that is longer than the client takes in. */
+/** A body beyond the client's limit. */
 export class BodyTooLong extends Error {
   override readonly name = 'BodyTooLong'
 }

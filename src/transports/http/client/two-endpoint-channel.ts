@@ -11,7 +11,7 @@ export interface TwoEndpointOptions {
   url: URL
   send: SendRequest
   headers: Readonly<Record<string, string>>
-  /** The longest message that is taken in, in bytes. */
+  /** Maximum bytes of a received message. */
   maxMessage: number
   report(report: LogEntry): void
 }
@@ -20,11 +20,12 @@ const EVENT_STREAM = 'text/event-stream'
 const MAX_ERROR_BODY = 64 * 1024
 
 /**
- * The client's end of HTTP+SSE, the deprecated transport with two endpoints: the server's messages come on one stream,
- * which also says where to POST.
+ * The client side of HTTP+SSE, the deprecated transport with two endpoints: the server sends its messages on one stream,
+ * whose first event is the URL for POST requests.
  * https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse
  */
 export class TwoEndpointChannel implements Channel {
+  readonly http = true
   readonly #options: TwoEndpointOptions
   readonly #controller = new AbortController()
   readonly #waiting = new Set<Id>()
@@ -40,13 +41,18 @@ export class TwoEndpointChannel implements Channel {
       this.#found = resolve
       this.#lost = reject
     })
-    // Whoever sends something is told.
+    // Senders await it; without one it must not be unhandled.
     this.#endpoint.catch(() => {})
   }
 
   receive(receiver: Receiver): void {
     this.#receiver = receiver
     void this.#listen()
+  }
+
+  diagnose(): string {
+    const { origin, pathname } = this.#options.url
+    return `The URL is ${origin}${pathname}`
   }
 
   send(frame: string, message?: SentMessage): void {
@@ -70,7 +76,15 @@ export class TwoEndpointChannel implements Channel {
         signal: this.#controller.signal,
       })
       await checkStream(response)
+      let first = true
       for await (const { event = 'message', data = '' } of readEvents(response, maxMessage)) {
+        if (first && event !== 'endpoint')
+          throw new RequestFailed(
+            'INVALID_RESPONSE',
+            'The first event of the HTTP+SSE stream must be "endpoint"',
+            { executed: 'no' },
+          )
+        first = false
         if (event === 'endpoint') this.#found(endpointOf(data, url))
         else if (event === 'message' && data !== '') this.#deliver(data)
       }
@@ -106,7 +120,7 @@ export class TwoEndpointChannel implements Channel {
       response.cancel()
     } catch (error) {
       if (this.#closed) return
-      // The response may have come already: it takes another way.
+      // The response may have been received already, on the stream.
       if (id === undefined)
         report({ level: 'warning', message: 'A message could not be sent', error })
       else if (this.#waiting.delete(id)) this.#receiver?.failed?.(id, failure(error))
@@ -130,7 +144,7 @@ async function checkStream(response: HttpResponse): Promise<void> {
   )
 }
 
-/** Messages, and the token with them, go to no other origin. */
+/** Messages and tokens are never sent to another origin. */
 function endpointOf(data: string, url: URL): URL {
   if (!URL.canParse(data, url.href))
     throw new RequestFailed('INVALID_RESPONSE', 'The server sent an "endpoint" that is not a URL', {

@@ -1,0 +1,99 @@
+import type { LogEntry } from '../../../jsonrpc/log-entry.js'
+import { ignore } from '../../../jsonrpc/hook.js'
+import { type Authorizer, withAuthorization } from './authorizer.js'
+import { HttpClientChannel } from './channel.js'
+import { type SendRequest, followRedirects, webRequest } from './http-request.js'
+import { TwoEndpointChannel } from './two-endpoint-channel.js'
+
+export interface HttpClientOptions {
+  /** Sends the requests, instead of Node's HTTP modules or the runtime's `fetch`. */
+  fetch?: typeof globalThis.fetch
+  /** Headers of every request, such as `Authorization`. They are sent to the origin of the URL only. */
+  headers?: Readonly<Record<string, string>>
+  /** Gives requests their authorization, and handles 401 and 403. */
+  authorizer?: Authorizer
+  /** Maximum bytes of one message from the server (default 64 MiB). */
+  maxMessage?: number
+}
+
+const MAX_MESSAGE = 64 * 1024 * 1024
+/** Headers that the transport sets itself. */
+const OWN_HEADERS = /^(?:accept|content-type|content-length|host|connection|last-event-id|mcp-.*)$/
+
+/** Opens channels to the MCP endpoint at a URL. */
+export class HttpTarget {
+  readonly #url: URL
+  readonly #send: SendRequest
+  readonly #headers: Readonly<Record<string, string>>
+  readonly #maxMessage: number
+  readonly #nameParam: (method: string) => string | undefined
+
+  constructor(
+    url: string | URL,
+    { fetch, headers = {}, authorizer, maxMessage = MAX_MESSAGE }: HttpClientOptions,
+    nameParam: (method: string) => string | undefined,
+  ) {
+    this.#url = checkedUrl(url)
+    this.#headers = checkedHeaders(headers)
+    if (!(maxMessage > 0)) throw new TypeError('http: "maxMessage" must be a positive number')
+    this.#maxMessage = maxMessage
+    this.#nameParam = nameParam
+    const send = followRedirects(fetch === undefined ? runtimeRequest() : webRequest(fetch))
+    this.#send = authorizer === undefined ? send : withAuthorization(send, authorizer)
+  }
+
+  open(report: (entry: LogEntry) => void = ignore): HttpClientChannel {
+    return new HttpClientChannel({ ...this.#options(report), nameParam: this.#nameParam })
+  }
+
+  openHttpSse(report: (entry: LogEntry) => void = ignore): TwoEndpointChannel {
+    return new TwoEndpointChannel(this.#options(report))
+  }
+
+  #options(report: (entry: LogEntry) => void) {
+    return {
+      url: this.#url,
+      send: this.#send,
+      headers: this.#headers,
+      maxMessage: this.#maxMessage,
+      report,
+    }
+  }
+}
+
+/** Node's own modules where they are there; elsewhere the web's `fetch`. */
+function runtimeRequest(): SendRequest {
+  const { process, fetch } = globalThis as typeof globalThis & {
+    process?: { versions?: Record<string, string | undefined> }
+  }
+  const { node, bun, deno } = process?.versions ?? {}
+  if (node === undefined || bun !== undefined || deno !== undefined)
+    return webRequest((input, init) => fetch(input, init))
+  let loading: Promise<SendRequest> | undefined
+  return async (request) => {
+    loading ??= import('./node-request.js').then(({ nodeRequest }) => nodeRequest())
+    return await (
+      await loading
+    )(request)
+  }
+}
+
+function checkedUrl(given: string | URL): URL {
+  const href = String(given)
+  if (!URL.canParse(href)) throw new TypeError(`http: ${JSON.stringify(href)} is not a URL`)
+  const url = new URL(href)
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw new TypeError(`http: the URL must begin with http: or https:, not ${url.protocol}`)
+  if (url.username !== '' || url.password !== '')
+    throw new TypeError('http: the URL must not contain credentials; use "headers" instead')
+  url.hash = ''
+  return url
+}
+
+function checkedHeaders(given: Readonly<Record<string, string>>): Record<string, string> {
+  const headers = Object.fromEntries(new Headers(given))
+  const own = Object.keys(headers).find((name) => OWN_HEADERS.test(name))
+  if (own !== undefined)
+    throw new TypeError(`http: the header "${own}" is set by the transport; leave it out`)
+  return headers
+}
