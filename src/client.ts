@@ -46,7 +46,7 @@ export type { ClientNotifications, Requests, ServerNotifications } from './clien
 export { type CallOptions, Client, type Progress } from './client/session.js'
 export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
 export { Timeout } from './jsonrpc/deadline.js'
-export { ChannelClosed, RpcError } from './jsonrpc/errors.js'
+export { ChannelClosed, type ErrorCode, RpcError } from './jsonrpc/errors.js'
 export type { Channel, Principal, Tapped } from './jsonrpc/channel.js'
 export type { ProcessOptions } from './transports/stdio-client.js'
 export type {
