@@ -207,7 +207,7 @@ export class ClientSession {
   /** A listener that fails keeps nothing from the others, and ends nothing. */
   #tell(name: string, listener: () => unknown): void {
     callHook(listener, (error) =>
-      this.peer.tell({ level: 'error', message: `${name} failed`, error }),
+      this.peer.log({ level: 'error', message: `${name} failed`, error }),
     )
   }
 }
