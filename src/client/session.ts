@@ -279,7 +279,7 @@ export class ClientSession {
   /** Calls user code; its failure is reported, and affects nothing else. */
   #call(name: string, listener: () => unknown): void {
     callHook(listener, (error) =>
-      this.peer.tell({ level: 'error', message: `${name} failed`, error }),
+      this.peer.log({ level: 'error', message: `${name} failed`, error }),
     )
   }
 }

@@ -78,7 +78,7 @@ export class RequestFailed extends Error {
   readonly code: RequestFailure
   /** Whether the server may have executed it. Only a request that was not executed is safe to repeat. */
   readonly executed: 'no' | 'maybe'
-  /** The HTTP status, where there was one. */
+  /** The HTTP status, if there was a response. */
   readonly status: number | undefined
 
   constructor(

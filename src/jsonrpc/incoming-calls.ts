@@ -38,7 +38,7 @@ export interface PeerPort {
   /** Sends a request of our own. */
   request(method: string, params: unknown, options: RequestOptions): Promise<unknown>
   /** Writes to the log. */
-  tell(report: LogEntry): void
+  log(entry: LogEntry): void
 }
 
 /** Maximum handlers running at a time; other calls are queued. */
@@ -49,7 +49,7 @@ const PATIENCE = 1000
 /** All received requests in progress. Each gets exactly one response, unless it is cancelled. */
 export class IncomingCalls implements CallHost {
   readonly #options: IncomingOptions
-  readonly #side: PeerPort
+  readonly #port: PeerPort
   /** Calls without a response, by id. Created on first use: most calls get their response synchronously. */
   #open: Map<Id, Incoming> | undefined
   /** Queued calls: their handlers have not been started. */
@@ -62,9 +62,9 @@ export class IncomingCalls implements CallHost {
   /** Whether a pause has timed out: until the budget has room again, requests are rejected instead. */
   #impatient = false
 
-  constructor(options: IncomingOptions, side: PeerPort) {
+  constructor(options: IncomingOptions, port: PeerPort) {
     this.#options = options
-    this.#side = side
+    this.#port = port
   }
 
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
@@ -79,8 +79,8 @@ export class IncomingCalls implements CallHost {
     const call = new Incoming(request, exchange, inBatch, this)
     // Calls start in the order of arrival: after a queued call, all others are queued.
     if (((this.#waiting?.size ?? 0) === 0 && this.#hasRoom()) || urgent) return this.#start(call)
-    this.#hold(call)
-    this.#keep(call)
+    this.#charge(call)
+    this.#register(call)
     this.#waiting ??= new Set()
     this.#waiting.add(call)
   }
@@ -90,8 +90,8 @@ export class IncomingCalls implements CallHost {
    * is short unless calls end, and there is none while a request of our own is pending, whose response may be next.
    */
   ready(): Promise<void> | undefined {
-    if (!this.#side.pending.full) this.#impatient = false
-    else if (!this.#impatient && !this.#side.asking) return this.#pause()
+    if (!this.#port.pending.full) this.#impatient = false
+    else if (!this.#impatient && !this.#port.asking) return this.#pause()
     return undefined
   }
 
@@ -112,22 +112,22 @@ export class IncomingCalls implements CallHost {
   }
 
   /** Charges a call that did not end synchronously to the pending budget, until its handler returns: even if it is cancelled. */
-  #hold(call: Incoming): void {
+  #charge(call: Incoming): void {
     if (call.bytes > 0) return
     call.bytes = weightOf(call.request.frame)
-    this.#side.pending.charge(call.bytes)
+    this.#port.pending.charge(call.bytes)
     call.request.frame = detached(call.request.frame)
   }
 
   #release(call: Incoming): void {
     if (call.bytes === 0) return
-    this.#side.pending.give(call.bytes)
+    this.#port.pending.give(call.bytes)
     call.bytes = 0
-    if (this.#side.pending.full) this.#paused?.extend()
+    if (this.#port.pending.full) this.#paused?.extend()
     else this.#paused?.resume()
   }
 
-  #keep(call: Incoming): void {
+  #register(call: Incoming): void {
     this.#open ??= new Map()
     this.#open.set(call.id, call)
   }
@@ -139,26 +139,26 @@ export class IncomingCalls implements CallHost {
     if (this.#waiting?.delete(call) === true) this.#release(call)
     call.cancel(reason)
     this.#end(call)
-    this.#place(call, false)
+    this.#setRunning(call, false)
     this.#startWaiting()
   }
 
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
-    const answer = this.#side.request(method, params, options)
+    const answer = this.#port.request(method, params, options)
     this.#paused?.resume()
     return answer
   }
 
   park(call: Incoming): void {
-    this.#place(call, false)
+    this.#setRunning(call, false)
     this.#startWaiting()
   }
 
   unpark(call: Incoming): void {
-    this.#place(call, call.open)
+    this.#setRunning(call, call.open)
   }
 
-  #place(call: Incoming, running: boolean): void {
+  #setRunning(call: Incoming, running: boolean): void {
     if (call.running === running) return
     call.running = running
     this.#running += running ? 1 : -1
@@ -213,7 +213,7 @@ export class IncomingCalls implements CallHost {
         INTERNAL_ERROR,
         `Too many requests: ${maxInFlight} are in progress. Try again later`,
       )
-    if (urgent || !this.#side.pending.full) return undefined
+    if (urgent || !this.#port.pending.full) return undefined
     return new RpcError(
       INTERNAL_ERROR,
       'Too many requests: those in progress use up the memory limit. Try again later',
@@ -222,7 +222,7 @@ export class IncomingCalls implements CallHost {
 
   /** Whether one more handler may run; while responses are buffered, only one at a time. */
   #hasRoom(): boolean {
-    return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#side.congested)
+    return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#port.congested)
   }
 
   #start(call: Incoming): void {
@@ -242,17 +242,17 @@ export class IncomingCalls implements CallHost {
       this.#answer(call, result)
       return this.#end(call)
     }
-    this.#hold(call)
+    this.#charge(call)
     if (call.open) {
-      this.#place(call, !call.waits)
-      this.#keep(call)
+      this.#setRunning(call, !call.waits)
+      this.#register(call)
     }
     Promise.resolve(result)
       .then((value) => this.#answer(call, value))
       .catch((error: unknown) => this.#fail(call, error))
       .finally(() => {
         this.#release(call)
-        this.#place(call, false)
+        this.#setRunning(call, false)
         this.#end(call)
         this.#startWaiting()
       })
@@ -282,7 +282,7 @@ export class IncomingCalls implements CallHost {
       frame = encodeResult(call.id, result)
     } catch (cause) {
       const { id, request } = call
-      this.#side.tell({
+      this.#port.log({
         level: 'error',
         message: `The result of ${truncate(request.method)} cannot be written as JSON`,
         id,
@@ -308,7 +308,7 @@ export class IncomingCalls implements CallHost {
     }
     const reference = this.#options.reference?.()
     const known = reference === undefined ? '' : ` (reference ${reference})`
-    this.#side.tell({
+    this.#port.log({
       level: 'error',
       message: `${truncate(call.request.method)} failed${known}`,
       id: call.id,

@@ -34,7 +34,7 @@ export interface PeerOptions extends IncomingOptions {
   unreadableId?(): UnreadableId
   /** Sends the notification that a request of ours was cancelled. */
   cancelled?(id: Id, reason: string, method: string, send: Send): void
-  report(report: LogEntry): void
+  report(entry: LogEntry): void
   /** The connection has ended, with an error if it broke. */
   onClosed?(error?: Error): void
   maxDepth?: number
@@ -208,13 +208,13 @@ export class Peer implements Receiver, PeerPort {
     try {
       this.#options.onNotification(notification)
     } catch (error) {
-      this.tell({ level: 'error', message: `${truncate(notification.method)} failed`, error })
+      this.log({ level: 'error', message: `${truncate(notification.method)} failed`, error })
     }
   }
 
   #responded(response: Response): void {
     if (this.#outgoing?.respond(response) === true) return
-    this.tell({
+    this.log({
       level: 'debug',
       message: 'A response with an unknown id was ignored',
       id: response.id,
@@ -222,8 +222,8 @@ export class Peer implements Receiver, PeerPort {
   }
 
   #invalid({ id, error, mute }: Invalid, exchange: Exchange): void {
-    const report: LogEntry = { level: 'warning', message: error.message }
-    this.tell(id === undefined ? report : { ...report, id })
+    const entry: LogEntry = { level: 'warning', message: error.message }
+    this.log(id === undefined ? entry : { ...entry, id })
     if (mute && id !== undefined)
       this.#outgoing?.fail(
         id,
@@ -265,7 +265,7 @@ export class Peer implements Receiver, PeerPort {
   }
 
   /** Writes to the log. An exception in the log must not fail the call. */
-  tell(report: LogEntry): void {
-    callHook(() => this.#options.report(report), ignore)
+  log(entry: LogEntry): void {
+    callHook(() => this.#options.report(entry), ignore)
   }
 }

@@ -39,7 +39,7 @@ const server = createServer({
   ],
 })
 
-/** Calls a tool with such a client; where no answer comes, it gives up. */
+/** Calls a tool with such a client; cancels the call if there is no response. */
 async function calls(
   hook: Hook,
   name: string,

@@ -41,7 +41,7 @@ async function overHttp(
   await serving(server, { log: quiet, ...options }, async ({ url }) => {
     came = await use(url)
     vi.useRealTimers()
-    // The next one is served.
+    // The next request is served.
     if (
       options.auth === undefined &&
       (await send(url, described('tools/call', { name: 'plain' }))).status !== 200
@@ -51,7 +51,7 @@ async function overHttp(
   return came
 }
 
-/** What came of a request; seconds take no time. */
+/** The outcome of a request, with fake timers. */
 async function soon(send: () => Promise<unknown>, hook: Hook): Promise<string> {
   if (hook.mode === 'never settles') vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   return await outcome(send(), hook, () => vi.advanceTimersByTimeAsync(10_000))
@@ -74,7 +74,7 @@ const sessions = (hooks: Partial<Record<'keep' | 'fetch' | 'drop', Hook>>): Sess
   }
 }
 
-/** A call whose answer is a stream, and what has come at its end. */
+/** A call whose response is an event stream, and its events. */
 async function told(url: string): Promise<string> {
   const client = await Handshaken.open(url, REVISION)
   const { text } = await client.request('tools/call', { name: 'told' })

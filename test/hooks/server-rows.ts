@@ -23,7 +23,7 @@ const serverOf = (options: Partial<ServerOptions>) =>
   createServer({ name: 'hooks', version: '1', ...options })
 const note = resource({ uri: 'note://one', read: () => 'one' })
 
-/** Asks a server something; where no answer comes, the request is cancelled. Afterwards it must serve the next one. */
+/** Sends a request; cancels it if there is no response. Afterwards the server must serve the next one. */
 async function ask(
   hook: Hook,
   options: Partial<ServerOptions>,
@@ -100,7 +100,7 @@ export const SERVER_ROWS: readonly Row[] = [
     await using client = await connect(memory(serverOf({ tools: [it] })), { revision: HANDSHAKE })
     return (await client.callTool('it')).isError === true ? 'isError' : 'result'
   }),
-  row('run of a tool that is limited', 'isError', GIVEN_UP, (run) =>
+  row('run of a tool with a concurrency', 'isError', GIVEN_UP, (run) =>
     calls(run, { run, concurrency: 1 }),
   ),
   row('handle', 'isError', GIVEN_UP, (handle) =>
@@ -109,7 +109,7 @@ export const SERVER_ROWS: readonly Row[] = [
     }),
   ),
   row('visible of a tool, called', INTERNAL, GIVEN_UP, (visible) => calls(visible, { visible })),
-  row('visible of a tool, listed beside another that rejects', INTERNAL, INTERNAL, (visible) => {
+  row('visible of a tool, listed with another that rejects', INTERNAL, INTERNAL, (visible) => {
     const hidden = tool({
       name: 'other',
       visible: () => Promise.reject(new Error('boom as well')),
@@ -134,7 +134,7 @@ export const SERVER_ROWS: readonly Row[] = [
     ask(visible, { resources: [{ ...note, visible }] }, 'resources/subscribe', { uri: note.uri }),
   ),
   row(
-    'visible of a resource, listened to beside another that rejects',
+    'visible of a resource, subscribed to with another that rejects (subscriptions/listen)',
     INTERNAL,
     INTERNAL,
     (visible) => {
@@ -163,12 +163,12 @@ export const SERVER_ROWS: readonly Row[] = [
   row('visible of a prompt, listed', INTERNAL, GIVEN_UP, (visible) =>
     ask(visible, { prompts: [prompt({ name: 'p', visible, build: () => '' })] }, 'prompts/list'),
   ),
-  row('visible of a prompt, got', INTERNAL, GIVEN_UP, (visible) =>
+  row('visible of a prompt, in prompts/get', INTERNAL, GIVEN_UP, (visible) =>
     ask(visible, { prompts: [prompt({ name: 'p', visible, build: () => '' })] }, 'prompts/get', {
       name: 'p',
     }),
   ),
-  row('visible of a prompt, completed', INTERNAL, GIVEN_UP, (visible) =>
+  row('visible of a prompt, in completion/complete', INTERNAL, GIVEN_UP, (visible) =>
     ask(
       visible,
       {
@@ -243,23 +243,28 @@ export const SERVER_ROWS: readonly Row[] = [
       return await outcome(connecting, middleware, () => controller.abort(new Error('given up')))
     },
   ),
-  row('run of a tool, behind a middleware that does not wait', 'result', 'result', async (run) => {
-    const server = serverOf({
-      unexpectedErrors: 'protocol',
-      tools: [{ ...tool({ name: 'it', run: () => '' }), run }],
-    })
-    server.use((call, next) => {
-      if (call.method !== 'tools/call') return next()
-      try {
-        void next()
-      } catch {
-        // It does not care.
-      }
-      return { content: [] }
-    })
-    await using client = await connect(memory(server), { revision: HANDSHAKE })
-    return await outcome(client.callTool('it'), run)
-  }),
+  row(
+    'run of a tool, after a middleware that does not await it',
+    'result',
+    'result',
+    async (run) => {
+      const server = serverOf({
+        unexpectedErrors: 'protocol',
+        tools: [{ ...tool({ name: 'it', run: () => '' }), run }],
+      })
+      server.use((call, next) => {
+        if (call.method !== 'tools/call') return next()
+        try {
+          void next()
+        } catch {
+          // The middleware ignores the error.
+        }
+        return { content: [] }
+      })
+      await using client = await connect(memory(server), { revision: HANDSHAKE })
+      return await outcome(client.callTool('it'), run)
+    },
+  ),
   row('onInitialized', 'result', 'result', (onInitialized) =>
     ask(onInitialized, { onInitialized }, 'ping'),
   ),
@@ -282,7 +287,7 @@ export const SERVER_ROWS: readonly Row[] = [
   row('a step', 'isError', GIVEN_UP, (step) =>
     calls(step, { run: (_, call) => call.step('s', step) }),
   ),
-  row('a step beside a question', 'isError', GIVEN_UP, (step) =>
+  row('a step concurrent with an elicitation', 'isError', GIVEN_UP, (step) =>
     calls(
       step,
       { run: (_, call) => Promise.all([call.step('s', step), call.ask({ r: roots() })]) },

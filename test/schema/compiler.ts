@@ -5,10 +5,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
-/** What a program imports in place of 'ccmcp'. */
+/** The path that a program imports instead of 'ccmcp'. */
 export const ENTRY = join(ROOT, 'src/index.ts')
 
-/** What the project's own compiler says about some files, or about one program that stands in a temporary folder. */
+/** The output of the project's compiler for some files, or for a program in a temporary directory. */
 export function compile(
   what: { program: string } | { files: string[] },
   ...flags: string[]

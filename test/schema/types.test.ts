@@ -548,7 +548,7 @@ describe('output', () => {
 })
 
 describe('tool', () => {
-  it('without input has one without members that anybody knows', () => {
+  it('without input has an input of unknown members', () => {
     tool({
       name,
       run(input) {
@@ -566,7 +566,7 @@ describe('tool', () => {
     expect(tools).toHaveLength(2)
   })
 
-  it('wants a name and a run, and no more than it knows', () => {
+  it('needs a name and a run, and rejects unknown members', () => {
     // @ts-expect-error no name
     tool({ run: () => '' })
     // @ts-expect-error no run
@@ -591,7 +591,7 @@ describe('a step', () => {
     paid: { by: 'card' | 'cash' } | null
   }
 
-  it('gives what it returns: plain JSON, also of an interface, or nothing', () => {
+  it('has the type of its result: JSON, also of an interface, or nothing', () => {
     tool({
       name,
       async run(_, call) {
@@ -672,7 +672,7 @@ describe('a client', () => {
 })
 
 describe('a raw shape', () => {
-  it('is no schema', () => {
+  it('is not a schema', () => {
     // @ts-expect-error it must be wrapped
     tool({ name, input: { city: z.string() }, run: () => '' })
     tool({
@@ -685,11 +685,11 @@ describe('a raw shape', () => {
 })
 
 describe('for the compiler', { timeout: 60_000 }, () => {
-  it('all of this holds', () => {
+  it('this file has no errors', () => {
     expect(compile({ files: [fileURLToPath(import.meta.url)] })).toEqual({ output: '', status: 0 })
   })
 
-  it('what is wrong is found', () => {
+  it('wrong types are reported', () => {
     const { output, status } = compile({
       program: `import { tool } from ${JSON.stringify(ENTRY)}\ntool({ name: 't', output: { type: 'string' }, run: () => 5 })`,
     })
@@ -697,7 +697,7 @@ describe('for the compiler', { timeout: 60_000 }, () => {
     expect(status).not.toBe(0)
   })
 
-  it('a raw shape is told how to become a schema', () => {
+  it('a raw shape is reported with the advice to wrap it', () => {
     const { output } = compile({
       program: `
       import { tool } from ${JSON.stringify(ENTRY)}
@@ -707,7 +707,7 @@ describe('for the compiler', { timeout: 60_000 }, () => {
     expect(output).toContain('This is a raw shape, and no schema. Wrap it: z.object({ … })')
   })
 
-  it('a handler can return a literal as it is', () => {
+  it('a handler can return a literal without `as const`', () => {
     const program = `
       import { tool } from ${JSON.stringify(ENTRY)}
       import { z } from ${JSON.stringify(join(ROOT, 'node_modules/zod/index.js'))}
@@ -720,7 +720,7 @@ describe('for the compiler', { timeout: 60_000 }, () => {
     expect(compile({ program }).output).toBe('')
   })
 
-  it('a handler can return an array in full', () => {
+  it('a handler can return a complete array', () => {
     const program = `import { result, tool } from ${JSON.stringify(ENTRY)}\ntool({ name: 't', output: { type: 'array', items: { type: 'string' } }, run: () => result({ value: ['a'] }) })`
     expect(compile({ program }).output).toBe('')
   })

@@ -48,7 +48,7 @@ const { anyValue: any } = fc.letrec<{ anyValue: unknown }>((tie) => ({
 /** Any JSON value. */
 export const anyValue: fc.Arbitrary<unknown> = any
 
-/** Values for a schema: mostly near it, sometimes anything at all. */
+/** Values for a schema: mostly valid or nearly valid, sometimes arbitrary. */
 export function valueFor(schema: unknown): fc.Arbitrary<unknown> {
   return near(schema, schema, 4)
 }

@@ -201,7 +201,7 @@ describe('a handler', () => {
     ])
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     expect(same).toBe(true)
-    expect(looked?.reason).toEqual(new Error('enough'))
+    expect(looked?.reason).toMatchObject({ message: 'enough', code: 'CANCELLED' })
   })
 })
 

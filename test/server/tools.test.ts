@@ -512,7 +512,7 @@ describe('limits', () => {
     expect(
       await answers(server, [...open(), big, cancel, '{"jsonrpc":"2.0","id":2,"method":"ping"}']),
     ).toMatchObject([{ id: 'init' }, { id: 2 }])
-    expect(reason).toEqual(new Error('no longer needed'))
+    expect(reason).toMatchObject({ message: 'no longer needed', code: 'CANCELLED' })
   })
   it('refuses an id that is still in use, and allows it afterwards', async () => {
     const server = serverOf([

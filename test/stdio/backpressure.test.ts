@@ -4,7 +4,7 @@ import { type Call, createServer, form, tool } from '../../src/index.js'
 import { serve } from '../../src/stdio.js'
 import { HANDSHAKE } from './child.js'
 
-/* Requests that are in progress are limited in bytes. Each of these has 100 kB, of which five fit. */
+/* Requests in progress are limited in bytes. Each of these has 100 kB; five fit. */
 
 const LIMIT = 1_000_000
 const TEXT = 'x'.repeat(100_000)
@@ -17,7 +17,7 @@ const turns = async (count = 20) => {
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** A server, what runs in it, and what it has written. */
+/** A server, its running handlers and its output. */
 async function started() {
   const running = new Map<string | number | bigint, () => void>()
   const run = (_: unknown, call: Call) =>
@@ -79,7 +79,7 @@ describe('while requests in progress use up the memory limit', () => {
     for (let id = 1; id <= 20; id++) {
       running.get(id)?.()
       await turns()
-      // Less than the time that it is waited for without any of them ending.
+      // Less than the maximum pause without a call that ends.
       await vi.advanceTimersByTimeAsync(900)
       await turns()
     }

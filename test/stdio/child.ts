@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, expect } from 'vitest'
 import { Judge } from '../official/judge.js'
 
-/** Generous, since the machine may be busy. Nothing ever waits this long when all is well. */
+/** Generous, for busy machines. Never reached if the test passes. */
 const DEADLINE = 60_000
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -11,7 +11,7 @@ export const CCMCP = `${ROOT}ccmcp`
 export const TOOLS = fileURLToPath(new URL('servers/tools.mjs', import.meta.url))
 export const PARENT = fileURLToPath(new URL('servers/parent.mjs', import.meta.url))
 
-/** The launcher line that moves the wire to descriptors of its own. */
+/** The launcher line that moves the messages to separate file descriptors. */
 export const ISOLATED = 'CCMCP_WIRE=3,4 exec node "$0" 3<&0 4>&1 </dev/null 1>&2'
 
 export interface ChildOptions {
@@ -20,13 +20,13 @@ export interface ChildOptions {
   /** Whether stdout is read from the start (default); otherwise after `read()`. */
   reading?: boolean
   uid?: number
-  /** In a process group of its own, which is killed as a whole. */
+  /** In its own process group, which is killed as a whole. */
   group?: boolean
 }
 
 const started = new Set<Child>()
 
-/** Ends everything that a test has started. Runs after each test, and before where a test's own clean-up needs it. */
+/** Ends all processes of a test. Runs after each test, or earlier if a test's own clean-up needs it. */
 export async function killAll(): Promise<void> {
   const children = [...started]
   started.clear()
@@ -34,20 +34,20 @@ export async function killAll(): Promise<void> {
 }
 afterEach(killAll)
 
-/** What the official schemas say against the lines that were exchanged. */
+/** The violations of the official schemas in the exchanged lines. */
 const violations: string[] = []
 afterEach(() => {
   expect(violations.splice(0)).toEqual([])
 })
 
-/** The environment without what would slow a child down or set it up. */
+/** The environment without variables that slow a child down or configure it. */
 function environment(more: Record<string, string>): NodeJS.ProcessEnv {
   const { NODE_EXTRA_CA_CERTS, NODE_OPTIONS, CCMCP_WIRE, ...rest } = process.env
   void [NODE_EXTRA_CA_CERTS, NODE_OPTIONS, CCMCP_WIRE]
   return { ...rest, ...more }
 }
 
-/** A process under test: what it has said so far, and promises of what it will say. */
+/** A process under test: its output so far, and promises of further output. */
 export class Child {
   readonly #process: ChildProcess
   readonly #group: boolean
@@ -58,7 +58,7 @@ export class Child {
   #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   #exited = false
   #closed = false
-  /** The whole lines of stdout. */
+  /** The complete lines of stdout. */
   readonly lines: string[] = []
   stderr = ''
   code: number | null = null
@@ -104,12 +104,12 @@ export class Child {
     return this.#process.pid ?? 0
   }
 
-  /** Everything that came on stdout. */
+  /** All of stdout. */
   get stdout(): Buffer {
     return Buffer.concat(this.#pieces)
   }
 
-  /** Begins to read stdout; with a listener, what comes is handed to it and not kept. */
+  /** Begins to read stdout; with a listener, chunks go to it and are not stored. */
   read(listener?: (chunk: Buffer) => void): void {
     this.#process.stdout?.on('data', (chunk: Buffer) => {
       if (listener === undefined) this.#gather(chunk)
@@ -137,13 +137,13 @@ export class Child {
     this.#process.stdin?.write(bytes)
   }
 
-  /** Writes and waits until the bytes have left. */
+  /** Writes and waits until the bytes are flushed. */
   push(bytes: string | Uint8Array): Promise<void> {
     const gone = new Promise<void>((resolve) => this.#process.stdin?.write(bytes, () => resolve()))
     return within(gone, () => `the child to take its input; ${this.#state()}`)
   }
 
-  /** Ends the child's input, after these last messages. */
+  /** Closes the child's stdin after these messages. */
   end(...messages: readonly string[]): void {
     for (const message of messages) this.#judge.hear('sent', message)
     this.#process.stdin?.end(messages.map((message) => `${message}\n`).join(''))
@@ -153,28 +153,28 @@ export class Child {
     this.#process.kill(signal)
   }
 
-  /** The line of that number, from 0. */
+  /** The line with this index. */
   async line(index: number): Promise<string> {
     await this.until(() => this.lines.length > index, `line ${index}`)
     return this.lines[index] ?? ''
   }
 
-  /** Waits until stderr holds the text. */
+  /** Waits until stderr contains the text. */
   said(text: string): Promise<void> {
     return this.until(() => this.stderr.includes(text), `${JSON.stringify(text)} on stderr`)
   }
 
-  /** Waits until the process has ended. Its output may still be unread. */
+  /** Waits until the process has exited. Its output may be unread. */
   exited(): Promise<void> {
     return this.until(() => this.#exited, 'its exit', true)
   }
 
-  /** Waits until the process has ended and all who had its stdout and stderr too. */
+  /** Waits until the process has exited and its stdout and stderr are closed, also by its children. */
   closed(): Promise<void> {
     return this.until(() => this.#closed, 'its end', true)
   }
 
-  /** Waits until the condition holds; looks whenever something happens. */
+  /** Waits until the condition is true; checked on every event. */
   until(
     condition: () => boolean,
     what: string,
@@ -201,7 +201,7 @@ export class Child {
       try {
         process.kill(-this.pid, 'SIGKILL')
       } catch {
-        // All of them have ended.
+        // All have exited.
       }
     }
     this.#process.kill('SIGKILL')
@@ -236,12 +236,12 @@ export class Child {
   }
 }
 
-/** Starts the server of tools.mjs with the handshake done: line 0 is the answer to it. */
+/** Starts the server of tools.mjs and initializes it: line 0 is the response to initialize. */
 export async function serving(options?: ChildOptions): Promise<Child> {
   return shaken(new Child(process.execPath, [TOOLS], options), options)
 }
 
-/** The same server behind the launcher line. */
+/** The same server started by the launcher line. */
 export async function servingIsolated(options?: ChildOptions): Promise<Child> {
   return shaken(new Child('sh', ['-c', ISOLATED, TOOLS], options), options)
 }
@@ -249,7 +249,7 @@ export async function servingIsolated(options?: ChildOptions): Promise<Child> {
 async function shaken(child: Child, { reading = true }: ChildOptions = {}): Promise<Child> {
   child.send(...HANDSHAKE)
   if (!reading) {
-    // The answer stays in the pipe; that it is there shows on stderr.
+    // The response stays in the pipe; stderr shows that it was written.
     child.send(call(-1, 'wait', { ms: 0 }))
     await child.said('begun -1')
     return child
@@ -270,7 +270,7 @@ export function within<Value>(
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
-// Messages, and the exact answers to them.
+// Messages and their exact responses.
 
 export const HANDSHAKE = [
   '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}',
@@ -285,6 +285,6 @@ export const call = (id: number, name: string, input: object = {}) =>
   `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${name}","arguments":${JSON.stringify(input)}}}`
 export const text = (id: number, said: string) =>
   `{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":${JSON.stringify(said)}}],"isError":false}}`
-/** The answer to a call that was under way when the server ended. */
+/** The response to a call that was in progress at shutdown. */
 export const stopped = (id: number) =>
   `{"jsonrpc":"2.0","id":${id},"error":{"code":-32603,"message":"The server is shutting down and has stopped this request"}}`

@@ -167,8 +167,8 @@ describe('./ccmcp as a server', () => {
 
 const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0
 
-/** A terminal for the command; what is typed is echoed by it. */
-// `exec`: some shells stay in between, and end by the signal themselves.
+/** Runs the command in a terminal, which echoes what is typed. */
+// `exec`: otherwise some shells stay in between and are ended by the signal themselves.
 const terminal = (command: string) =>
   new Child('script', ['-qec', command, '/dev/null'], { group: true })
 

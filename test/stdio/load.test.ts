@@ -18,7 +18,7 @@ import {
 const MB = 1024 * 1024
 const linux = process.platform === 'linux'
 
-/** A number of bytes from /proc/<pid>/status, such as VmRSS (now) and VmHWM (the most so far). */
+/** Bytes from /proc/<pid>/status, such as VmRSS (now) and VmHWM (the peak). */
 function memory(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   const match = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(
     readFileSync(`/proc/${pid}/status`, 'utf8'),
@@ -26,7 +26,7 @@ function memory(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   return Number(match?.[1]) * 1024
 }
 
-/** What changes while a process works: its state, its processor time, the bytes that it has read and written. */
+/** What changes while a process works: its state, its CPU time, the bytes read and written. */
 function activity(pid: number): string {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -35,7 +35,7 @@ function activity(pid: number): string {
   return `${state} ${user} ${system} ${/rchar: \d+/.exec(io)?.[0]} ${/wchar: \d+/.exec(io)?.[0]}`
 }
 
-/** Waits until a process has begun to work since `idle` was taken, and has come to rest again. */
+/** Waits until a process has worked since `idle` was taken and is idle again. */
 async function stalled(pid: number, idle: string): Promise<void> {
   const deadline = Date.now() + 20_000
   let last = idle
@@ -49,7 +49,7 @@ async function stalled(pid: number, idle: string): Promise<void> {
   }
 }
 
-/** Counts lines and sums their bytes without keeping them. */
+/** Counts lines and bytes without storing them. */
 class Meter {
   lines = 0
   bytes = 0
@@ -91,7 +91,7 @@ describe.runIf(linux)('a client that does not read', () => {
       const before = memory(server.pid, 'VmRSS')
       server.send(...Array.from({ length: CALLS }, (_unused, index) => call(index + 1, name)))
       await stalled(server.pid, idle)
-      // Of late answers, those of 256 calls may have been made before the first had to wait.
+      // 256 asynchronous calls may have responded before the first had to wait.
       expect(memory(server.pid, 'VmRSS') - before).toBeLessThan(
         (name === 'bigLate' ? 180 : 100) * MB,
       )
@@ -128,7 +128,7 @@ describe.runIf(linux)('a client that does not read', () => {
     const server = await serving({ reading: false })
     const meter = new Meter()
     server.end(...Array.from({ length: 20 }, (_, index) => call(index + 1, 'bigLate')))
-    // Longer than handlers may take: what is written must still leave, whole.
+    // Longer than handlers may take: what was written must still be delivered completely.
     await new Promise((resolve) => setTimeout(resolve, 6500))
     server.read(meter.add)
     await server.closed()

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { type LogStream, logTo } from '../../src/transports/stdio-log.js'
 import { described, send } from '../http/caller.js'
 
-/* Log lines whose reader is slow, or gone. */
+/* Log lines whose reader is slow or disconnected. */
 
 const KB = 1024
 const lines = (text: string) => text.split('\n').filter((line) => line !== '')
@@ -15,7 +15,7 @@ const log = (stream: LogStream) => {
   return (message: string) => report({ level: 'info', message })
 }
 
-/** A stream that takes nothing until it is told to. */
+/** A stream that accepts nothing until it is released. */
 class Slow extends Writable {
   text = ''
   #waiting: (() => void) | undefined
@@ -40,7 +40,7 @@ class Slow extends Writable {
 describe('a log', () => {
   it('is bounded with a slow reader, and says how many lines were dropped', async () => {
     const stream = new Slow()
-    // Two of them share what may wait.
+    // Both share one limit.
     const [one, other] = [log(stream), log(stream)]
     for (let n = 0; n < 2500; n++) {
       one(`${n} ${'é'.repeat(500)}`)

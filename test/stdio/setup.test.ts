@@ -69,13 +69,13 @@ async function answersPing(server: Child): Promise<void> {
   expect(server.code).toBe(0)
 }
 
-/** What npm was asked to do. */
+/** The arguments that npm was called with. */
 const npm = () =>
   existsSync(join(root, 'npm.log')) ? readFileSync(join(root, 'npm.log'), 'utf8') : ''
 /** What it wrote to stderr, without the notices that it waits, which a slow machine brings. */
 const told = ({ stderr }: Child) =>
   stderr.replaceAll(/^ccmcp: waiting for process \d+, which is building \(.*\)\n/gm, '')
-/** What the work has left behind beside dist/. */
+/** What is left besides dist/. */
 const litter = () =>
   readdirSync(root).filter((name) => name.startsWith('.build-lock') || name.startsWith('dist.'))
 
@@ -184,7 +184,7 @@ describe('the build lock', () => {
     writeFileSync(join(root, 'wait'), '')
     const killed = launch()
     await killed.said('npm on stdout')
-    // npm may speak before it is named.
+    // npm may print before its process id is in the lock.
     await expect.poll(() => readFileSync(lock(), 'utf8')).toMatch(/^\d+ \d+$/)
     process.kill(Number(readFileSync(lock(), 'utf8').split(' ')[0]), 'SIGKILL')
     await killed.exited()
@@ -225,7 +225,7 @@ describe('the build lock', () => {
 
 describe('a read-only checkout', () => {
   it('is reported with advice', async () => {
-    // Nothing is forbidden to root, so another user has to try.
+    // root may write anywhere, so this runs as another user.
     const isRoot = process.getuid?.() === 0
     const stays = isRoot ? 0o755 : 0o555
     chmodSync(root, stays)

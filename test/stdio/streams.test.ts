@@ -38,7 +38,7 @@ const server = createServer({
 const greeting =
   '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{"listChanged":true}},"serverInfo":{"name":"my-app-mcp","version":"1.0.0"}}}'
 
-/** All that a server writes to an input that ends, in lines, and what it logs. */
+/** The output lines and the log of a server for an input that ends. */
 async function exchange(
   messages: readonly string[],
   served: Server = server,
@@ -53,7 +53,7 @@ async function exchange(
   return { lines, log: all(log) }
 }
 
-/** Everything that a stream holds now. From Node 26 on, read() returns one chunk at a time. */
+/** Everything in a stream's buffer. Since Node 26, read() returns one chunk at a time. */
 function all(stream: PassThrough): string {
   let text = ''
   const next = () => stream.read() as Buffer | string | null // what streams of text and bytes give
@@ -168,7 +168,7 @@ describe('serve', () => {
   })
 })
 
-/** Serving on streams that stay open. */
+/** Serves on streams that stay open. */
 function live(options: Partial<ServeOptions> = {}) {
   const input = new PassThrough()
   const output = new PassThrough()
@@ -178,7 +178,7 @@ function live(options: Partial<ServeOptions> = {}) {
   return { input, output, controller, served }
 }
 
-/** The next text that comes out of a stream. */
+/** The next text of a stream. */
 const written = (stream: PassThrough) =>
   within(
     new Promise<string>((resolve) => stream.once('readable', () => resolve(all(stream)))),
