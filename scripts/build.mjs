@@ -89,7 +89,7 @@ async function bundles() {
       groups: [
         {
           name: 'core',
-          test: /src[\\/](framing[\\/](?!event-stream)|(jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking)|transports[\\/](?!http|memory|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
+          test: /src[\\/](framing[\\/](?!event-stream)|(jsonrpc|protocol|schema)[\\/]|server[\\/](?!asking|features[\\/]header-parameters)|transports[\\/](?!http|memory|stdio-(client|diagnosis|isolated))|(index|stdio|serving|version)\.ts)/,
         },
         { name: 'options', test: /src[\\/]cli[\\/](options|command|servers|settings)\.ts/ },
         {

@@ -64,22 +64,22 @@ const SECTIONS = [
   [
     'listen(server, options)',
     'From `ccmcp/http`: see [HTTP](http.md). It also takes all that `httpHandler` takes.',
-    [['http.ts', 'ListenOptions']],
+    [['http/options.ts', 'ListenOptions']],
   ],
   [
     'httpHandler(server, options)',
     'From `ccmcp/http`.',
     [
-      ['http.ts', 'HttpHandlerOptions'],
-      ['http-endpoint.ts', 'HttpOptions'],
+      ['http/options.ts', 'HttpHandlerOptions'],
+      ['http/options.ts', 'HttpOptions'],
     ],
   ],
   [
     'nodeHandler(server, options)',
     'From `ccmcp/http`: within Express, Fastify or `node:http`. It takes what `httpHandler` takes.',
-    [['http.ts', 'HttpHandlerOptions']],
+    [['http/options.ts', 'HttpHandlerOptions']],
   ],
-  ['limits', 'Of `listen`, `httpHandler` and `nodeHandler`.', [['http-endpoint.ts', 'HttpLimits']]],
+  ['limits', 'Of `listen`, `httpHandler` and `nodeHandler`.', [['http/options.ts', 'HttpLimits']]],
   [
     'new MemorySessionStore(options)',
     'From `ccmcp/http`: see [deploying](deploying.md).',

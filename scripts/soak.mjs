@@ -42,14 +42,14 @@ async function serve() {
       }),
     ],
   })
-  const replay = new MemoryEventStore()
+  const eventStore = new MemoryEventStore()
   const settings = {
     port: 0,
-    replay,
+    eventStore,
     keepAlive: 500,
-    headTimeout: 1000,
+    headersTimeout: 1000,
     requestTimeout: 2000,
-    limits: { idle: IDLE },
+    limits: { sessionIdleTimeout: IDLE },
   }
   const listening = await listen(server, settings)
   const changes = setInterval(() => server.tools.update('echo', {}), 100)
@@ -73,8 +73,8 @@ async function serve() {
       rss: rss / 1e6,
       handles,
       sessions: listening.sessions,
-      open: listening.open,
-      replay: replay.size,
+      open: listening.openResponses,
+      events: eventStore.size,
     })
   })
   process.send(listening.url)
@@ -222,9 +222,9 @@ async function main() {
     child.send('measure')
     return next()
   }
-  const show = (when, { heap, rss, handles, sessions, open, replay }) =>
+  const show = (when, { heap, rss, handles, sessions, open, events }) =>
     console.log(
-      `${when}: heap ${heap.toFixed(1)} MB, rss ${rss.toFixed(0)} MB, handles ${handles}, sessions ${sessions}, open ${open}, kept ${replay}`,
+      `${when}: heap ${heap.toFixed(1)} MB, rss ${rss.toFixed(0)} MB, handles ${handles}, sessions ${sessions}, open ${open}, events ${events}`,
     )
   await load(url, Math.min(10, Number(values.seconds) / 4), Number(values.clients)) // what is made once has been made
   const before = await measure()
@@ -238,7 +238,7 @@ async function main() {
   const code = await exited
   const problems = []
   if (code !== 0) problems.push(`the server ended with ${code}`)
-  if (after.sessions !== 0 || after.open !== 0 || after.replay !== 0)
+  if (after.sessions !== 0 || after.open !== 0 || after.events !== 0)
     problems.push('something is left open')
   if (after.handles > before.handles) problems.push('there are more handles than before')
   if (after.heap > before.heap + 5) problems.push('the heap has grown')

@@ -14,7 +14,7 @@ export async function serveHttp(
     ...(log === undefined ? {} : { log }),
     ...(logLevel === undefined ? {} : { logLevel }),
     ...listenOptions(given),
-    ...(maxMessage === undefined ? {} : { limits: { body: maxMessage } }),
+    ...(maxMessage === undefined ? {} : { limits: { bodyBytes: maxMessage } }),
   })
   standardError.write(`ccmcp: serving ${listening.url}\n`)
   await new Promise<void>((resolve) => {
@@ -36,7 +36,7 @@ async function start(server: Server, options: ListenOptions) {
     const reason = error instanceof Error ? error.message : String(error)
     if (reason.includes('EADDRINUSE'))
       throw new UsageError(`Port ${options.port ?? 3000} is in use; choose another with --port`)
-    if (reason.includes('"unauthenticated: true"'))
+    if (reason.includes('"allowUnauthenticated: true"'))
       throw new UsageError(
         `On ${options.host ?? ''} anybody who reaches this machine could call; add --tokens, or --unauthenticated if that is meant`,
       )
@@ -67,7 +67,7 @@ function listenOptions(given: ReadonlyMap<string, string>): ListenOptions {
       : { hosts: hosts.length === 1 && hosts[0] === 'any' ? 'any' : hosts }),
     ...(origins === undefined ? {} : { origins }),
     ...(file === undefined ? {} : { auth: authOf(file) }),
-    ...(given.has('unauthenticated') ? { unauthenticated: true } : {}),
+    ...(given.has('unauthenticated') ? { allowUnauthenticated: true } : {}),
     ...(cert === undefined || key === undefined
       ? {}
       : { tls: { cert: contents(cert, 'tls-cert'), key: contents(key, 'tls-key') } }),

@@ -198,7 +198,7 @@ describe('a token that takes its time', () => {
       slow = false
       expect((await client.request('ping')).status).toBe(200)
       for (const resolve of waiting) resolve()
-      await expect.poll(() => listening.open).toBe(0)
+      await expect.poll(() => listening.openResponses).toBe(0)
       const own = await client.listen()
       expect(own.status).toBe(200)
       own.cut()
@@ -292,7 +292,7 @@ describe('scopes of definitions', () => {
       const { status, json, headers } = await send(listening.url, as(ALICE, call('refuse')))
       expect([status, json]).toMatchObject([403, { error: { code: 403, message: 'Not for you' } }])
       expect(headers['www-authenticate']).toBe('Bearer error="insufficient_scope"')
-      expect(listening.open).toBe(0)
+      expect(listening.openResponses).toBe(0)
     })
   })
 

@@ -295,7 +295,7 @@ const log: string[] = []
 beforeAll(async () => {
   listening = await listen(servedOverHttp().server, {
     port: 0,
-    limits: { body: MAX_BODY },
+    limits: { bodyBytes: MAX_BODY },
     log: { write: (line) => log.push(line) },
     logLevel: 'error',
   })

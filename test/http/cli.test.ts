@@ -97,7 +97,7 @@ describe('ccmcp serve --http', () => {
     [
       'a certificate that is a key',
       ['--tls-cert', tls('key'), '--tls-key', tls('cert')],
-      'The certificate and its key cannot be used',
+      'The TLS certificate and key cannot be used',
     ],
     ['tokens that are none', ['--tokens', file('bad.json', '{}')], 'must be a JSON list'],
     [

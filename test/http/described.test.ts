@@ -34,7 +34,7 @@ describe('a request that describes itself', () => {
         undefined,
       ])
       expect(json).toMatchObject({ id: 1, ...text('Grüße') })
-      expect([listening.sessions, listening.open]).toEqual([0, 0])
+      expect([listening.sessions, listening.openResponses]).toEqual([0, 0])
     })
   })
 
@@ -52,7 +52,7 @@ describe('a request that describes itself', () => {
       await stream.ended()
       expect(stream.text).toContain('passed a')
       expect(stream.text).not.toMatch(/^(?:id|retry):/m)
-      expect(listening.open).toBe(0)
+      expect(listening.openResponses).toBe(0)
     })
   })
 
@@ -117,7 +117,7 @@ describe('a request that describes itself', () => {
           stream.cut()
         } else {
           asked.catch(() => {})
-          await until(() => expect(listening.open).toBe(1))
+          await until(() => expect(listening.openResponses).toBe(1))
           // Nothing has come yet, so the connection itself is all there is to break.
           const { port } = listening
           expect(port).toBeGreaterThan(0)
@@ -130,7 +130,7 @@ describe('a request that describes itself', () => {
             signal: controller.signal,
           })
           second.catch(() => {})
-          await until(() => expect(listening.open).toBe(2))
+          await until(() => expect(listening.openResponses).toBe(2))
           controller.abort()
         }
         await until(() => expect(ended.get(told ? 'b' : 'c')).toMatch(/^stopped/))
@@ -264,10 +264,10 @@ describe('a stream of changes', () => {
         method: 'notifications/prompts/list_changed',
       })
       expect(prompts.seen).toHaveLength(2)
-      expect(listening.open).toBe(2)
+      expect(listening.openResponses).toBe(2)
       tools.cut()
       prompts.cut()
-      await until(() => expect(listening.open).toBe(0))
+      await until(() => expect(listening.openResponses).toBe(0))
     })
   })
 

@@ -77,7 +77,7 @@ describe('the loopback interface', () => {
   it('decides who must be verified, by which name a server may be called, and where http is safe', async () => {
     const server = createServer({ name: 's', version: '1' })
     await expect(listen(server, { host: '127.0.0.999', port: 0 })).rejects.toThrow(
-      'unauthenticated',
+      'allowUnauthenticated',
     )
     await serving(server, {}, async ({ url }) => {
       const { port } = new URL(url)

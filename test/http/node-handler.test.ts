@@ -78,12 +78,12 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
       await stream.message()
       stream.cut()
       await expect.poll(() => ended.get('never')).toMatch(/^stopped/)
-      await expect.poll(() => mcp.open).toBe(0)
+      await expect.poll(() => mcp.openResponses).toBe(0)
     })
   })
 
   it('has the same guards as listen', async () => {
-    const { mcp } = embedded({ limits: { body: 1000 } })
+    const { mcp } = embedded({ limits: { bodyBytes: 1000 } })
     await embed(mcp, async (origin) => {
       const url = `${origin}/mcp`
       const echo = call('echo', { text: 'hi' })
@@ -146,7 +146,7 @@ describe.each(Object.entries(parsed))('%s', (_, embed) => {
     const { mcp, log } = embedded()
     await embed(mcp, async (origin) => {
       expect((await send(`${origin}/mcp`, withId('12345678901234567890'))).status).toBe(500)
-      expect(log()).toContain('in front of the body parser')
+      expect(log()).toContain('Register nodeHandler before the body parser')
       expect((await send(`${origin}/mcp`, withId('9007199254740991'))).text).toContain(
         '"id":9007199254740991',
       )
@@ -264,7 +264,7 @@ describe('other code around it', () => {
         status: 418,
         text: 'tea',
       })
-      expect(mcp.open).toBe(0)
+      expect(mcp.openResponses).toBe(0)
       expect(ended.size).toBe(0)
     })
   })
@@ -284,12 +284,12 @@ describe('other code around it', () => {
       .use(mcp)
     await onNode(impatient, async (origin) => {
       const answer = open(origin, call(name, { gate: 'q' }, { _meta: { progressToken: 1 } }))
-      await expect.poll(() => mcp.open, { interval: 5 }).toBe(1)
+      await expect.poll(() => mcp.openResponses, { interval: 5 }).toBe(1)
       if (name === 'steps') await (await answer).message()
       if (response !== undefined) interfere(response)
       expect((await answer).status).toBe(name === 'steps' ? 200 : 504)
       await expect.poll(() => ended.get('q')).toMatch(/^stopped/)
-      expect(mcp.open).toBe(0)
+      expect(mcp.openResponses).toBe(0)
     })
   })
 
@@ -315,7 +315,7 @@ describe('other code around it', () => {
       .use(mcp)
     await onNode(swallowed, async (origin) => {
       expect((await send(origin, call('echo', { text: 'x' }))).status).toBe(500)
-      expect(log()).toContain('assign what was read to req.body')
+      expect(log()).toContain('assign the body to req.body')
     })
   })
 
@@ -330,7 +330,7 @@ describe('other code around it', () => {
 
 describe('connections', () => {
   it('that break in the middle of a body leave nothing behind', async () => {
-    const { mcp } = embedded({ limits: { bodies: 600, body: 500 } })
+    const { mcp } = embedded({ limits: { incompleteBodyBytes: 600, bodyBytes: 500 } })
     await onNode(mcp, async (origin) => {
       const { port, host } = new URL(origin)
       for (let i = 0; i < 5; i++) {
@@ -346,7 +346,7 @@ describe('connections', () => {
       await expect
         .poll(async () => (await send(origin, call('echo', { text: 'x' }))).status)
         .toBe(200)
-      expect(mcp.open).toBe(0)
+      expect(mcp.openResponses).toBe(0)
     })
   })
 
@@ -366,7 +366,7 @@ describe('connections', () => {
           raw(call('echo', { text: 'second' })) +
           raw(call('echo', { text: 'third' })),
       )
-      await expect.poll(() => mcp.open).toBe(1)
+      await expect.poll(() => mcp.openResponses).toBe(1)
       gate.open('p')
       await expect.poll(() => text).toMatch(/passed p[^]*second[^]*third/)
       socket.destroy()
@@ -410,7 +410,7 @@ describe('connections', () => {
       await expect.poll(() => quiet.text()).toContain('notifications/progress')
       gate.open('a')
       await expect.poll(() => quiet.text()).toContain('passed a')
-      await expect.poll(() => mcp.open).toBe(0)
+      await expect.poll(() => mcp.openResponses).toBe(0)
     } finally {
       session.destroy()
       server.close()
@@ -422,5 +422,5 @@ it('refuses options and paths that cannot be meant', () => {
   const { server } = servedOverHttp()
   // @ts-expect-error: there is no such option
   expect(() => nodeHandler(server, { paht: '/mcp' })).toThrow('path')
-  expect(() => nodeHandler(server, { path: 'mcp' })).toThrow('must begin with a slash')
+  expect(() => nodeHandler(server, { path: 'mcp' })).toThrow('must start with a slash')
 })

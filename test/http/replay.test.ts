@@ -1,88 +1,32 @@
 import { describe, expect, it } from 'vitest'
-import { type StoredEvent, MemoryEventStore, type EventStore } from '../../src/http.js'
-import { Handshaken, serving } from './caller.js'
-import { servedOverHttp } from './served.js'
-
-const numbers = (events: readonly StoredEvent[]) => events.map(({ number }) => number)
-
-describe('the memory of events', () => {
-  it('gives what came behind an event, of one stream only', () => {
-    const store = new MemoryEventStore()
-    for (const number of [1, 2, 3]) store.keep('a', { number, frame: `a${number}` })
-    store.keep('b', { number: 1, frame: 'b1' })
-    expect(store.after('a', 1)).toEqual([
-      { number: 2, frame: 'a2' },
-      { number: 3, frame: 'a3' },
-    ])
-    expect(numbers(store.after('a', 3))).toEqual([])
-    expect(numbers(store.after('c', 0))).toEqual([])
-  })
-
-  it('lets go of the oldest of a stream that is full', () => {
-    const store = new MemoryEventStore({ perStream: 1000 })
-    for (let number = 1; number <= 20; number++) store.keep('a', { number, frame: 'x'.repeat(100) })
-    expect(numbers(store.after('a', 0))).toEqual([16, 17, 18, 19, 20])
-    // The newest is kept, however large; it goes when another one comes.
-    store.keep('a', { number: 21, frame: 'x'.repeat(2000) })
-    expect([numbers(store.after('a', 0)), store.size]).toEqual([[21], 2500])
-    store.keep('a', { number: 22, frame: 'x' })
-    expect([numbers(store.after('a', 0)), store.size]).toEqual([[22], 501])
-  })
-
-  it('keeps nothing that is too large for all of it', () => {
-    const store = new MemoryEventStore({ perStream: 1000, total: 1900 })
-    store.keep('a', { number: 1, frame: 'x'.repeat(2000) })
-    expect([store.after('a', 0), store.size]).toEqual([[], 0])
-  })
-
-  it('lets go of the streams that have been silent longest where all together are too much', () => {
-    const store = new MemoryEventStore({ total: 2200 })
-    for (const stream of ['a', 'b', 'c', 'a'])
-      store.keep(stream, { number: 1, frame: 'x'.repeat(150) })
-    store.keep('d', { number: 1, frame: 'x'.repeat(150) })
-    expect(['a', 'b', 'c', 'd'].map((stream) => store.after(stream, 0).length)).toEqual([
-      2, 0, 1, 1,
-    ])
-    expect(store.size).toBeLessThanOrEqual(2200)
-  })
-
-  it('counts bytes: a character beyond Latin-1 takes two', () => {
-    const size = (frame: string) => {
-      const store = new MemoryEventStore()
-      store.keep('a', { number: 1, frame })
-      return store.size
-    }
-    expect([size('ü'.repeat(1000)) - size(''), size('語'.repeat(1000)) - size('')]).toEqual([
-      1000, 2000,
-    ])
-  })
-
-  it('forgets what was dropped', () => {
-    const store = new MemoryEventStore()
-    store.keep('a', { number: 1, frame: 'x' })
-    store.drop('a')
-    store.drop('a')
-    expect([store.after('a', 0), store.size]).toEqual([[], 0])
-  })
-})
+import {
+  type EventStore,
+  type ListenOptions,
+  type Listening,
+  MemoryEventStore,
+  type StoredEvent,
+} from '../../src/http.js'
+import type { Server } from '../../src/index.js'
+import { Handshaken, type Stream, serving } from './caller.js'
+import { type Gate, servedOverHttp } from './served.js'
 
 /** A store that takes its time, as one on another machine would. */
-class SlowReplay implements EventStore {
+class SlowEventStore implements EventStore {
   readonly #store = new MemoryEventStore()
   readonly #waiting: (() => void)[] = []
 
-  keep(stream: string, event: StoredEvent): void {
-    this.#store.keep(stream, event)
+  append(stream: string, event: StoredEvent): void {
+    this.#store.append(stream, event)
   }
 
-  async after(stream: string, number: number): Promise<readonly StoredEvent[]> {
-    const found = this.#store.after(stream, number)
+  async read(stream: string, number: number): Promise<readonly StoredEvent[]> {
+    const found = this.#store.read(stream, number)
     await new Promise<void>((resolve) => this.#waiting.push(resolve))
     return found
   }
 
-  drop(stream: string): void {
-    this.#store.drop(stream)
+  delete(stream: string): void {
+    this.#store.delete(stream)
   }
 
   get asked(): number {
@@ -97,20 +41,20 @@ class SlowReplay implements EventStore {
 describe('a store that takes its time', () => {
   it('loses and doubles nothing that comes meanwhile', async () => {
     const { server } = servedOverHttp()
-    const replay = new SlowReplay()
-    await serving(server, { replay }, async (listening) => {
+    const eventStore = new SlowEventStore()
+    await serving(server, { eventStore }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
       const own = await client.listen()
       await own.next()
       own.cut()
-      await expect.poll(() => listening.open).toBe(0)
+      await expect.poll(() => listening.openResponses).toBe(0)
       server.log.info('one')
       const rest = await client.listen('g.0')
-      await expect.poll(() => replay.asked).toBe(1)
+      await expect.poll(() => eventStore.asked).toBe(1)
       server.log.info('two')
-      replay.answer()
-      await expect.poll(() => replay.asked).toBe(1)
-      replay.answer()
+      eventStore.answer()
+      await expect.poll(() => eventStore.asked).toBe(1)
+      eventStore.answer()
       await rest.has('two')
       server.log.info('three')
       await rest.has('three')
@@ -121,19 +65,19 @@ describe('a store that takes its time', () => {
 
   it('has the stream open meanwhile: a second GET is refused', async () => {
     const { server } = servedOverHttp()
-    const replay = new SlowReplay()
-    await serving(server, { replay }, async (listening) => {
+    const eventStore = new SlowEventStore()
+    await serving(server, { eventStore }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
       const own = await client.listen()
       await own.next()
       own.cut()
-      await expect.poll(() => listening.open).toBe(0)
+      await expect.poll(() => listening.openResponses).toBe(0)
       server.log.info('one')
       const again = await client.listen('g.0')
-      await expect.poll(() => replay.asked).toBe(1)
+      await expect.poll(() => eventStore.asked).toBe(1)
       const other = await client.listen()
       expect(other.status).toBe(409)
-      replay.answer()
+      eventStore.answer()
       await again.has('one')
       server.log.info('two')
       await again.has('two')
@@ -143,19 +87,19 @@ describe('a store that takes its time', () => {
 
   it('does not keep the place of a client that is gone before it has got what it asked for', async () => {
     const { server } = servedOverHttp()
-    const replay = new SlowReplay()
-    await serving(server, { replay }, async (listening) => {
+    const eventStore = new SlowEventStore()
+    await serving(server, { eventStore }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
       const own = await client.listen()
       await own.next()
       own.cut()
-      await expect.poll(() => listening.open).toBe(0)
+      await expect.poll(() => listening.openResponses).toBe(0)
       server.log.info('one')
       const again = await client.listen('g.0')
-      await expect.poll(() => replay.asked).toBe(1)
+      await expect.poll(() => eventStore.asked).toBe(1)
       again.cut()
-      await expect.poll(() => listening.open).toBe(0)
-      replay.answer()
+      await expect.poll(() => listening.openResponses).toBe(0)
+      eventStore.answer()
       const next = await client.listen()
       expect(next.status).toBe(200)
       next.cut()
@@ -164,47 +108,169 @@ describe('a store that takes its time', () => {
 
   it('may fail: whoever asked comes back later, and the others are served', async () => {
     const { server } = servedOverHttp()
-    const replay = new MemoryEventStore()
+    const eventStore = new MemoryEventStore()
     const broken: EventStore = {
-      keep: (stream, event) => replay.keep(stream, event),
-      after: () => Promise.reject(new Error('no connection to the store')),
-      drop: (stream) => replay.drop(stream),
+      append: (stream, event) => eventStore.append(stream, event),
+      read: () => Promise.reject(new Error('no connection to the store')),
+      delete: (stream) => eventStore.delete(stream),
     }
     let log = ''
     const stream = { write: (line: string) => void (log += line) }
-    await serving(server, { replay: broken, log: stream }, async (listening) => {
+    await serving(server, { eventStore: broken, log: stream }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
       const own = await client.listen()
       await own.next()
       own.cut()
-      await expect.poll(() => listening.open).toBe(0)
+      await expect.poll(() => listening.openResponses).toBe(0)
       server.log.info('one')
       await (await client.listen('g.0')).ended()
       expect(log).toContain('no connection to the store')
-      expect([listening.open, (await client.request('ping')).status]).toEqual([0, 200])
+      expect([listening.openResponses, (await client.request('ping')).status]).toEqual([0, 200])
     })
   })
 
   it('serves the last of those who come back at once', async () => {
     const { server } = servedOverHttp()
-    const replay = new SlowReplay()
-    await serving(server, { replay }, async (listening) => {
+    const eventStore = new SlowEventStore()
+    await serving(server, { eventStore }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
       const own = await client.listen()
       await own.next()
       own.cut()
-      await expect.poll(() => listening.open).toBe(0)
+      await expect.poll(() => listening.openResponses).toBe(0)
       server.log.info('one')
       const first = await client.listen('g.0')
       const second = await client.listen('g.0')
-      await expect.poll(() => replay.asked).toBe(2)
-      replay.answer()
+      await expect.poll(() => eventStore.asked).toBe(2)
+      eventStore.answer()
       await second.has('one')
       await first.ended()
       server.log.info('two')
       await second.has('two')
-      expect(listening.open).toBe(1)
+      expect(listening.openResponses).toBe(1)
       second.cut()
+    })
+  })
+})
+
+/** A store whose `append` resolves when the test says so. */
+class HeldEventStore implements EventStore {
+  readonly #store = new MemoryEventStore()
+  readonly appends: { resolve: () => void; reject: (error: Error) => void }[] = []
+
+  append(stream: string, event: StoredEvent): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const store = () => {
+        this.#store.append(stream, event)
+        resolve()
+      }
+      this.appends.push({ resolve: store, reject })
+    })
+  }
+
+  read(stream: string, after: number): readonly StoredEvent[] {
+    return this.#store.read(stream, after)
+  }
+
+  delete(stream: string): void {
+    this.#store.delete(stream)
+  }
+}
+
+describe('an event store whose append takes time', () => {
+  const held = async (
+    options: ListenOptions,
+    use: (held: {
+      store: HeldEventStore
+      server: Server
+      gate: Gate
+      client: Handshaken
+      listening: Listening
+    }) => Promise<void>,
+  ) => {
+    const { server, gate } = servedOverHttp()
+    const store = new HeldEventStore()
+    await serving(server, { eventStore: store, ...options }, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-11-25')
+      await use({ store, server, gate, client, listening })
+    })
+  }
+  const ids = (stream: Stream) => stream.seen.map(({ id }) => id)
+
+  it('has every event before its id is sent, in order', async () => {
+    await held({}, async ({ store, server, client }) => {
+      const own = await client.listen()
+      for (const text of ['one', 'two', 'three']) server.log.info(text)
+      await expect.poll(() => store.appends.length).toBe(3)
+      store.appends[1]?.resolve()
+      await client.request('ping')
+      expect(ids(own)).toEqual(['g.0'])
+      store.appends[0]?.resolve()
+      await own.has('two')
+      expect(ids(own)).toEqual(['g.0', 'g.1', 'g.2'])
+      store.appends[2]?.resolve()
+      await own.has('three')
+      expect(ids(own)).toEqual(['g.0', 'g.1', 'g.2', 'g.3'])
+      own.cut()
+    })
+  })
+
+  it('delays the end of a stream until its response is sent', async () => {
+    await held({}, async ({ store, client, gate }) => {
+      gate.open('a')
+      const call = await client.stream('tools/call', {
+        name: 'steps',
+        arguments: { gate: 'a' },
+        _meta: { progressToken: 1 },
+      })
+      await expect.poll(() => store.appends.length).toBe(3)
+      expect([call.isOpen, ids(call)]).toEqual([true, ['0p.0']])
+      for (const append of store.appends) append.resolve()
+      await call.ended()
+      expect(ids(call)).toEqual(['0p.0', '0p.1', '0p.2', '0p.3'])
+      expect(call.text).toContain('passed a')
+    })
+  })
+
+  it('may fail: the event is sent without an id, and logged', async () => {
+    let log = ''
+    const options = { log: { write: (line: string) => void (log += line) } }
+    await held(options, async ({ store, server, client }) => {
+      const own = await client.listen()
+      for (const text of ['one', 'two']) server.log.info(text)
+      await expect.poll(() => store.appends.length).toBe(2)
+      store.appends[0]?.reject(new Error('no connection'))
+      store.appends[1]?.resolve()
+      await own.has('two')
+      expect(ids(own)).toEqual(['g.0', undefined, 'g.2'])
+      expect(log).toContain('The event store failed')
+      own.cut()
+    })
+  })
+
+  it('is not waited for beyond the limit of unsent bytes', async () => {
+    await held({ limits: { unsentBytesPerStream: 1000 } }, async ({ server, client }) => {
+      const own = await client.listen()
+      for (let count = 0; count < 4; count++) server.log.info('x'.repeat(300))
+      await own.has('x')
+      expect(ids(own).slice(0, 2)).toEqual(['g.0', undefined])
+      own.cut()
+    })
+  })
+
+  it('gives a client that reconnects what is still being appended', async () => {
+    await held({}, async ({ store, server, client, listening }) => {
+      const own = await client.listen()
+      await own.next()
+      server.log.info('one')
+      own.cut()
+      await expect.poll(() => listening.openResponses).toBe(0)
+      const again = await client.listen('g.0')
+      server.log.info('two')
+      for (const append of store.appends) append.resolve()
+      await again.has('two')
+      expect(ids(again)).toEqual(['g.1', 'g.2'])
+      again.cut()
     })
   })
 })

@@ -132,7 +132,7 @@ describe('web pages', () => {
     const auth = { resource: 'http://localhost/mcp', verify: () => ({ id: 'x', scopes: [] }) }
     await serving(
       servedOverHttp().server,
-      { origins: [headers.origin], auth, limits: { body: 1000 } },
+      { origins: [headers.origin], auth, limits: { bodyBytes: 1000 } },
       async ({ url }) => {
         const document = new URL('/.well-known/oauth-protected-resource/mcp', url).href
         const asking = {
@@ -203,7 +203,7 @@ describe('other machines', () => {
     async (host) => {
       proves('http.localhost', 'http.authentication')
       await expect(listen(servedOverHttp().server, { port: 0, host })).rejects.toThrow(
-        'unauthenticated: true',
+        'allowUnauthenticated: true',
       )
     },
   )
@@ -211,7 +211,7 @@ describe('other machines', () => {
   it('are served where that is said, by an address but not by any name', async () => {
     await serving(
       servedOverHttp().server,
-      { host: '0.0.0.0', unauthenticated: true },
+      { host: '0.0.0.0', allowUnauthenticated: true },
       async ({ port }) => {
         const url = `http://127.0.0.1:${port}/mcp`
         expect((await send(url, withHeaders(echo('x'), { host: '10.1.2.3:80' }))).status).toBe(200)
@@ -233,7 +233,7 @@ describe('slow clients', () => {
   it('do not keep a place, and nobody waits for them', async () => {
     await serving(
       servedOverHttp().server,
-      { headTimeout: 1000, requestTimeout: 1500 },
+      { headersTimeout: 1000, requestTimeout: 1500 },
       async ({ url, port }) => {
         const head =
           'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n'
@@ -283,13 +283,15 @@ describe('slow clients', () => {
       gate.open('piped 0')
       gate.open('piped 2')
       await until(() => expect(text).toContain('passed piped 0'))
-      expect([listening.open, text.includes('passed piped 2')]).toEqual([1, false])
+      expect([listening.openResponses, text.includes('passed piped 2')]).toEqual([1, false])
       gate.open('piped 1')
       await until(() => expect(text).toContain('passed piped 2'))
       expect(text.indexOf('passed piped 1')).toBeLessThan(text.indexOf('passed piped 2'))
-      expect(listening.open).toBe(1)
+      expect(listening.openResponses).toBe(1)
       socket.destroy()
-      await until(() => expect([listening.open, [...left.keys()]]).toEqual([0, ['piped 3']]))
+      await until(() =>
+        expect([listening.openResponses, [...left.keys()]]).toEqual([0, ['piped 3']]),
+      )
     })
   })
 
@@ -304,7 +306,7 @@ describe('slow clients', () => {
 
   it('that do not read are told less, and get their answer', async () => {
     const { server, ended: outcome } = servedOverHttp()
-    await serving(server, { limits: { waiting: 500_000 } }, async (listening) => {
+    await serving(server, { limits: { unsentBytesPerStream: 500_000 } }, async (listening) => {
       const level = { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } }
       const stream = await open(listening.url, described('tools/call', { name: 'flood', ...level }))
       stream.pause()
@@ -340,8 +342,8 @@ describe('slow clients', () => {
       )
       await stream.message()
       stream.pause()
-      await flood(server, () => listening.open === 0)
-      expect(listening.open).toBe(0)
+      await flood(server, () => listening.openResponses === 0)
+      expect(listening.openResponses).toBe(0)
       stream.resume()
       await stream.ended()
       // All of it would be 50 MB.
@@ -351,25 +353,25 @@ describe('slow clients', () => {
 
   it('of a session as well; what they have missed is bounded', async () => {
     const { server } = servedOverHttp()
-    const replay = new MemoryEventStore({ perStream: 1_000_000 })
-    await serving(server, { keepAlive: 50, replay }, async (listening) => {
+    const eventStore = new MemoryEventStore({ maxBytesPerStream: 1_000_000 })
+    await serving(server, { keepAlive: 50, eventStore }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
       await client.request('resources/subscribe', { uri })
       const own = await client.listen()
       own.pause()
-      await flood(server, () => listening.open === 0)
-      expect(listening.open).toBe(0)
+      await flood(server, () => listening.openResponses === 0)
+      expect(listening.openResponses).toBe(0)
       own.cut()
       // Nobody listens now: all of it is kept, as far as there is room.
       await flood(server)
-      expect(replay.size).toBeLessThanOrEqual(1_001_000)
-      expect(replay.size).toBeGreaterThan(500_000)
+      expect(eventStore.size).toBeLessThanOrEqual(1_001_000)
+      expect(eventStore.size).toBeGreaterThan(500_000)
       const rest = await client.listen('g.0')
       for (let i = 0; i < 15; i++)
         expect(await rest.message()).toMatchObject({ method: 'notifications/resources/updated' })
       rest.cut()
       await client.end()
-      expect(replay.size).toBe(0)
+      expect(eventStore.size).toBe(0)
     })
   })
 
@@ -408,7 +410,7 @@ describe('slow clients', () => {
     }
 
     it('is kept for some of them; then the oldest is cut off', async () => {
-      await serving(server, { limits: { unread: 2.5 * size } }, async ({ url }) => {
+      await serving(server, { limits: { unsentBytes: 2.5 * size } }, async ({ url }) => {
         const big = described('tools/call', { name: 'big' })
         expect(await complete(() => open(url, big))).toEqual([false, true, true])
         // What has been read counts no more.
@@ -417,7 +419,7 @@ describe('slow clients', () => {
     })
 
     it('is so too for those who come back for it', async () => {
-      await serving(server, { limits: { unread: 2.5 * size } }, async ({ url }) => {
+      await serving(server, { limits: { unsentBytes: 2.5 * size } }, async ({ url }) => {
         const client = await Handshaken.open(url, '2025-11-25')
         const first = await client.stream('tools/call', {
           name: 'big',
@@ -431,7 +433,7 @@ describe('slow clients', () => {
 
   it('that take nothing for a while are cut off', async () => {
     const { server } = servedOverHttp()
-    await serving(server, { stillTimeout: 60 }, async (listening) => {
+    await serving(server, { inactivityTimeout: 60 }, async (listening) => {
       const socket = connect(listening.port, '127.0.0.1')
       const { headers, body } = described('tools/call', {
         name: 'big',
@@ -473,7 +475,7 @@ describe('JSON', () => {
 
 describe('limits', () => {
   it('of open answers', async () => {
-    await serving(servedOverHttp().server, { limits: { open: 2 } }, async ({ url }) => {
+    await serving(servedOverHttp().server, { limits: { openResponses: 2 } }, async ({ url }) => {
       const streams = []
       for (const id of [1, 2])
         streams.push(await open(url, described('subscriptions/listen', { notifications: {} }, id)))
@@ -487,7 +489,7 @@ describe('limits', () => {
 
   it('of open answers, also for batches and for those who shake hands', async () => {
     const { server, gate } = servedOverHttp()
-    await serving(server, { limits: { open: 1 } }, async ({ url }) => {
+    await serving(server, { limits: { openResponses: 1 } }, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-03-26')
       const stream = await open(url, described('subscriptions/listen', { notifications: {} }))
       const { status, json } = await client.post(
@@ -521,7 +523,7 @@ describe('limits', () => {
       await until(() => expect(opening).toHaveLength(1))
       controller.abort()
       await gone
-      await until(() => expect(listening.open).toBe(0))
+      await until(() => expect(listening.openResponses).toBe(0))
       const answer = send(listening.url, sending)
       await until(() => expect(opening).toHaveLength(2))
       expect((await send(listening.url, sending)).status).toBe(503)
@@ -535,7 +537,7 @@ describe('limits', () => {
     onStillClock(async (pass) => {
       await serving(
         servedOverHttp().server,
-        { limits: { sessions: 2, idle: 600_000 } },
+        { limits: { sessions: 2, sessionIdleTimeout: 600_000 } },
         async (listening) => {
           const first = await Handshaken.open(listening.url, '2025-11-25')
           const own = await first.listen()
@@ -555,27 +557,31 @@ describe('limits', () => {
 
   it('of time: a session that nobody uses ends, one that listens does not', () =>
     onStillClock(async (pass) => {
-      await serving(servedOverHttp().server, { limits: { idle: 60_000 } }, async (listening) => {
-        const idle = await Handshaken.open(listening.url, '2025-11-25')
-        const busy = await Handshaken.open(listening.url, '2025-11-25')
-        const own = await busy.listen()
-        await pass(59_000)
-        expect(listening.sessions).toBe(2)
-        await pass(61_000)
-        expect(listening.sessions).toBe(1)
-        expect((await idle.request('ping')).status).toBe(404)
-        expect((await busy.request('ping')).status).toBe(200)
-        own.cut()
-        await until(() => expect(listening.open).toBe(0))
-        await pass(120_000)
-        expect(listening.sessions).toBe(0)
-      })
+      await serving(
+        servedOverHttp().server,
+        { limits: { sessionIdleTimeout: 60_000 } },
+        async (listening) => {
+          const idle = await Handshaken.open(listening.url, '2025-11-25')
+          const busy = await Handshaken.open(listening.url, '2025-11-25')
+          const own = await busy.listen()
+          await pass(59_000)
+          expect(listening.sessions).toBe(2)
+          await pass(61_000)
+          expect(listening.sessions).toBe(1)
+          expect((await idle.request('ping')).status).toBe(404)
+          expect((await busy.request('ping')).status).toBe(200)
+          own.cut()
+          await until(() => expect(listening.openResponses).toBe(0))
+          await pass(120_000)
+          expect(listening.sessions).toBe(0)
+        },
+      )
     }))
 
   it('of time: a session whose client is gone ends, though calls wait for it', () =>
     onStillClock(async (pass) => {
       const { server, ended } = servedOverHttp()
-      await serving(server, { limits: { idle: 60_000 } }, async (listening) => {
+      await serving(server, { limits: { sessionIdleTimeout: 60_000 } }, async (listening) => {
         const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
         const asked = await client.stream('tools/call', { name: 'ask', arguments: {} })
         const socket = connect(listening.port, '127.0.0.1')
@@ -589,10 +595,10 @@ describe('limits', () => {
         socket.write(
           `POST /mcp HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`,
         )
-        await until(() => expect(listening.open).toBe(2))
+        await until(() => expect(listening.openResponses).toBe(2))
         asked.cut()
         socket.destroy()
-        await until(() => expect(listening.open).toBe(0))
+        await until(() => expect(listening.openResponses).toBe(0))
         expect(listening.sessions).toBe(1)
         await pass(120_000)
         expect(listening.sessions).toBe(0)
@@ -601,26 +607,30 @@ describe('limits', () => {
     }))
 
   it('of a body that does not say how long it is', async () => {
-    await serving(servedOverHttp().server, { limits: { body: 1000 } }, async ({ url, port }) => {
-      const socket = connect(port, '127.0.0.1')
-      socket.write(
-        'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
-      )
-      const piece = `1f4\r\n${'x'.repeat(500)}\r\n`
-      socket.write(piece.repeat(10))
-      const answer = await new Promise<string>((resolve) =>
-        socket.once('data', (chunk: Buffer) => resolve(chunk.toString())),
-      )
-      expect(answer).toMatch(/^HTTP\/1\.1 413 /)
-      socket.destroy()
-      expect((await send(url, echo('x'))).status).toBe(200)
-    })
+    await serving(
+      servedOverHttp().server,
+      { limits: { bodyBytes: 1000 } },
+      async ({ url, port }) => {
+        const socket = connect(port, '127.0.0.1')
+        socket.write(
+          'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+        )
+        const piece = `1f4\r\n${'x'.repeat(500)}\r\n`
+        socket.write(piece.repeat(10))
+        const answer = await new Promise<string>((resolve) =>
+          socket.once('data', (chunk: Buffer) => resolve(chunk.toString())),
+        )
+        expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+        socket.destroy()
+        expect((await send(url, echo('x'))).status).toBe(200)
+      },
+    )
   })
 
   it('of what is held of bodies that have not come to their end', async () => {
     await serving(
       servedOverHttp().server,
-      { limits: { body: 100_000, bodies: 500_000 } },
+      { limits: { bodyBytes: 100_000, incompleteBodyBytes: 500_000 } },
       async ({ url, port }) => {
         const head =
           'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n'
@@ -639,7 +649,7 @@ describe('limits', () => {
   })
 
   it('of the patience with a body that is far too long', async () => {
-    await serving(servedOverHttp().server, { limits: { body: 1000 } }, async ({ port }) => {
+    await serving(servedOverHttp().server, { limits: { bodyBytes: 1000 } }, async ({ port }) => {
       const socket = connect(port, '127.0.0.1')
       let closed = false
       socket.on('close', () => (closed = true)).on('error', () => {})
@@ -653,7 +663,7 @@ describe('limits', () => {
     })
   })
 
-  it.each([{ limits: { body: Number.NaN } }, { limits: { sessions: -1 } }, { keepAlive: -5 }])(
+  it.each([{ limits: { bodyBytes: Number.NaN } }, { limits: { sessions: -1 } }, { keepAlive: -5 }])(
     'must be numbers: %j',
     async (options) => {
       await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow(
@@ -795,7 +805,7 @@ describe('https', () => {
   it('does not wait for clients that say nothing', async () => {
     await serving(
       servedOverHttp().server,
-      { tls: { cert: pem('cert'), key: pem('key') }, headTimeout: 50 },
+      { tls: { cert: pem('cert'), key: pem('key') }, headersTimeout: 50 },
       async ({ port }) => {
         const silent = connect(port, '127.0.0.1')
         silent.resume()

@@ -151,7 +151,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
       expect(await own.message()).toMatchObject({ params: { data: 'one' } })
       const last = own.seen.at(-1)?.id
       own.cut()
-      await until(() => expect(listening.open).toBe(0))
+      await until(() => expect(listening.openResponses).toBe(0))
       server.log.info('two')
       server.log.info('three')
       const rest = await client.listen(last)
@@ -213,7 +213,7 @@ describe('a connection that breaks', () => {
       })
       await stream.message()
       stream.cut()
-      await until(() => expect(listening.open).toBe(0))
+      await until(() => expect(listening.openResponses).toBe(0))
       expect(ended.has('s')).toBe(false)
       gate.open('s')
       await until(() => expect(ended.get('s')).toBe('done'))
@@ -228,7 +228,7 @@ describe('polling', () => {
   it('is for the newest of these revisions', async () => {
     proves('http.stream-retry')
     const { server, gate } = servedOverHttp()
-    await serving(server, { retry: 20 }, async ({ url }) => {
+    await serving(server, { retryInterval: 20 }, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25')
       const stream = await begin(client, 'a')
       await stream.ended()
@@ -314,7 +314,7 @@ describe('questions of the server', () => {
       const stream = await client.stream('tools/call', call('ask', { gate: 'go' }), 5)
       await stream.message()
       stream.cut()
-      await until(() => expect(listening.open).toBe(1))
+      await until(() => expect(listening.openResponses).toBe(1))
       gate.open('go')
       const question = (await own.message()) as { id: number; method: string }
       expect(question.method).toBe('elicitation/create')

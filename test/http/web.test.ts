@@ -91,7 +91,7 @@ describe('a handler', () => {
     )
     server.updated('note://one')
     const reader = response.body?.getReader()
-    await expect(reader?.closed).rejects.toThrow('did not read')
+    await expect(reader?.closed).rejects.toThrow('does not read')
   })
 
   it('is never silent for ten seconds: that is when Bun ends an answer', async () => {
@@ -142,7 +142,7 @@ describe('a handler', () => {
         await tell()
         vi.advanceTimersByTime(1000)
       }
-      await expect(reader?.closed).rejects.toThrow('did not read')
+      await expect(reader?.closed).rejects.toThrow('does not read')
     } finally {
       vi.useRealTimers()
     }
@@ -169,7 +169,7 @@ describe('a handler', () => {
   })
 
   it('has limits', async () => {
-    const { send } = handler({ limits: { body: 100 } })
+    const { send } = handler({ limits: { bodyBytes: 100 } })
     expect((await send(call('echo', { text: 'x'.repeat(200) }))).status).toBe(413)
     expect((await send({ headers: POST })).status).toBe(400)
   })

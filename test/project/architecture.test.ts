@@ -30,6 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   stores: [],
   auth: ['jsonrpc', 'jose'],
+  http: ['auth', 'jsonrpc', 'schema', 'server', 'stores', 'transports'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
 }

@@ -8,20 +8,24 @@ import {
 } from '../../jsonrpc/message.js'
 import { clientFacts } from '../../protocol/revisions/client-facts.js'
 
-/** How much is remembered of one session, in characters. */
-const MOST = 64 * 1024
-/** The longest log level. */
+/** Maximum characters of subscriptions per session. */
+const MAX_CHARACTERS = 64 * 1024
+/** Maximum length of a log level. */
 const MAX_LEVEL = 16
 
-/** Something that a message says, and that outlives it. */
-type Fact = 'initialized' | { level: string } | { subscribe: string } | { unsubscribe: string }
+/** A change of the session state by one message. */
+export type StateChange =
+  | 'initialized'
+  | { level: string }
+  | { subscribe: string }
+  | { unsubscribe: string }
 
 const INITIALIZED = encodeNotification('notifications/initialized', undefined)
-/** Nobody sees the ids: the answers were given long ago. */
+/** Of requests that are repeated when a session is restored: their responses are not sent. */
 const ID = 0
 
-/** An `initialize` that says what is remembered of a client; empty where it is refused anyway. */
-export function openingOf(params: Params | undefined): string {
+/** An `initialize` request with the params that matter to a session; empty where they are invalid. */
+export function initializeOf(params: Params | undefined): string {
   try {
     return encodeRequest(ID, 'initialize', clientFacts(params ?? {}))
   } catch {
@@ -29,75 +33,73 @@ export function openingOf(params: Params | undefined): string {
   }
 }
 
-/** What a client has told its session that outlives a request: who it is, that it is ready, and what it wants to hear of. */
+/** The state that a client has set in its session: its initialize params, log level and subscriptions. */
 export class SessionState {
   readonly #budget: Budget
-  #opening: string
+  #initialize: string
   #initialized = false
   #level: string | undefined
   readonly #uris = new Set<string>()
   #size = 0
   #complete = true
 
-  /** `opening` is an `initialize`, as `openingOf` writes it. What comes behind it is taken from the budget. */
-  constructor(opening: string, budget: Budget) {
-    this.#opening = opening
+  /** `initialize` comes from `initializeOf`. Subscriptions count against the budget. */
+  constructor(initialize: string, budget: Budget) {
+    this.#initialize = initialize
     this.#budget = budget
   }
 
-  get opening(): string {
-    return this.#opening
+  get initialize(): string {
+    return this.#initialize
   }
 
-  /** What came behind it, as messages. */
-  get frames(): readonly string[] {
-    const subscribed = [...this.#uris].map((uri) =>
-      encodeRequest(ID, 'resources/subscribe', { uri }),
-    )
+  /** The messages that restore the state after `initialize`. */
+  get messages(): readonly string[] {
+    const messages = [...this.#uris].map((uri) => encodeRequest(ID, 'resources/subscribe', { uri }))
     if (this.#level !== undefined)
-      subscribed.unshift(encodeRequest(ID, 'logging/setLevel', { level: this.#level }))
-    return this.#initialized ? [INITIALIZED, ...subscribed] : subscribed
+      messages.unshift(encodeRequest(ID, 'logging/setLevel', { level: this.#level }))
+    return this.#initialized ? [INITIALIZED, ...messages] : messages
   }
 
-  /** Whether that is all of it: it may have been too much. */
+  /** False where the state was too large, and is not stored. */
   get complete(): boolean {
     return this.#complete
   }
 
-  /** Takes note of what a message has said; true where that was new. */
-  note(facts: readonly Fact[]): boolean {
-    return facts.map((fact) => this.#complete && this.#noteOne(fact)).includes(true)
+  /** Applies changes; true where the state is different afterwards. */
+  apply(changes: readonly StateChange[]): boolean {
+    return changes.map((change) => this.#complete && this.#applyOne(change)).includes(true)
   }
 
-  #noteOne(fact: Fact): boolean {
-    if (fact === 'initialized') {
+  #applyOne(change: StateChange): boolean {
+    if (change === 'initialized') {
       const before = this.#initialized
       this.#initialized = true
       return !before
     }
-    if ('level' in fact) {
+    if ('level' in change) {
       const before = this.#level
-      this.#level = fact.level
-      return before !== fact.level
+      this.#level = change.level
+      return before !== change.level
     }
-    if ('unsubscribe' in fact) {
-      const known = this.#uris.delete(fact.unsubscribe)
-      if (known) this.#grow(-sizeOf(fact.unsubscribe))
+    if ('unsubscribe' in change) {
+      const known = this.#uris.delete(change.unsubscribe)
+      if (known) this.#grow(-sizeOf(change.unsubscribe))
       return known
     }
-    if (this.#uris.has(fact.subscribe)) return false
-    this.#uris.add(fact.subscribe)
-    this.#grow(sizeOf(fact.subscribe))
+    if (this.#uris.has(change.subscribe)) return false
+    this.#uris.add(change.subscribe)
+    this.#grow(sizeOf(change.subscribe))
     return true
   }
 
-  /** What is kept here is kept by the subscriptions as well: what counts is the copy in a store. */
+  /** Two bytes per character: the state and its copy in a store. */
   #grow(characters: number): void {
-    if (this.#size + characters <= MOST && this.#budget.take(2 * characters))
+    if (this.#size + characters <= MAX_CHARACTERS && this.#budget.take(2 * characters))
       this.#size += characters
     else {
       this.#complete = false
-      this.#opening = ''
+      this.#initialize = ''
       this.#uris.clear()
       this.#budget.give(2 * this.#size)
       this.#size = 0
@@ -105,14 +107,15 @@ export class SessionState {
   }
 }
 
-/** How many characters a subscription has as a message. */
+/** Length of a `resources/subscribe` request. */
 function sizeOf(uri: string): number {
   return 80 + uri.length
 }
 
-/** What is to be remembered of a message, once it is answered. */
-export function factsOf(message: Message): Fact[] {
-  if (message.kind === 'batch') return message.frames.flatMap((frame) => factsOf(read(frame)))
+/** How a message changes the state, once it has succeeded. */
+export function stateChangesOf(message: Message): StateChange[] {
+  if (message.kind === 'batch')
+    return message.frames.flatMap((frame) => stateChangesOf(read(frame)))
   if (message.kind !== 'request' && message.kind !== 'notification') return []
   const { uri, level } = message.params ?? {}
   switch (message.method) {

@@ -1,4 +1,4 @@
-/** What comes of a promise within so many milliseconds. */
+/** Resolves like the promise, or with `late` after `time` milliseconds. */
 export async function within<Value>(
   time: number,
   promise: Promise<Value>,
