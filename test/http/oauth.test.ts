@@ -152,7 +152,7 @@ describe('an issuer that is down', () => {
     expect(requests).toHaveLength(26)
     isUp = true
     await expect(verify(await sign(key, { sub: 'alice' }))).rejects.toThrow(
-      /^Not tried again for another 60 s/,
+      /^Not retried for another 60 s/,
     )
     vi.setSystemTime(Date.now() + 60_000)
     expect(await verify(await sign(key, { sub: 'alice' }))).toMatchObject({
