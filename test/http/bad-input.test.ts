@@ -318,7 +318,7 @@ describe('bad input over HTTP', () => {
   const answers: string[] = []
   const note = (name: string, answer: string) => answers.push(`${name}\n  ${answer}`)
 
-  it('is answered, and the next request is served', async () => {
+  it('gets an error response, and the next request is served', async () => {
     proves(
       'http.body-today',
       'http.refused',

@@ -63,7 +63,7 @@ const call = (name: string, more: object = {}) =>
 const able = { _meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }
 
 describe('several processes', () => {
-  it('have sessions whose ids say where they are', async () => {
+  it('have session ids with a prefix of the process', async () => {
     await processes(async ({ a, b }) => {
       expect((await Handshaken.open(a.url, '2025-11-25')).session).toMatch(/^a\./)
       expect((await Handshaken.open(b.url, '2025-11-25')).session).toMatch(/^b\./)
@@ -73,7 +73,7 @@ describe('several processes', () => {
     )
   })
 
-  it('that share their keys go on with what another one has asked', async () => {
+  it('with the same keys continue a question of another process', async () => {
     await processes(async ({ a, b }) => {
       const { json } = await send(a.url, call('ask', able))
       const { requestState } = (json as { result: { requestState: string } }).result

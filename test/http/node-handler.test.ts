@@ -33,7 +33,7 @@ const withId = (id: string) => ({
 })
 
 describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
-  it('serves both kinds of clients', async () => {
+  it('serves sessions and stateless requests', async () => {
     const { mcp, gate } = embedded()
     await embed(mcp, async (origin) => {
       const url = `${origin}/mcp`
@@ -56,7 +56,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
     })
   })
 
-  it('serves the official client', async () => {
+  it('serves the client of the official SDK', async () => {
     const { mcp } = embedded()
     await embed(mcp, async (origin) => {
       const client = new Client({ name: 'sdk', version: '1' })
@@ -68,7 +68,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
     })
   })
 
-  it('notices that a client is gone', async () => {
+  it('notices that a client disconnects', async () => {
     const { mcp, ended } = embedded()
     await embed(mcp, async (origin) => {
       const stream = await open(
@@ -108,7 +108,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
     })
   })
 
-  it('ends its streams with their results when it is closed, twice at once too', async () => {
+  it('ends streams after their responses when it is closed, also twice', async () => {
     const { mcp } = embedded()
     await embed(mcp, async (origin) => {
       const stream = await open(
@@ -124,7 +124,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
 })
 
 describe.each(Object.entries(unparsed))('%s', (_, embed) => {
-  it('keeps every digit, and says what is wrong with a body', async () => {
+  it('keeps every digit of an id, and reports an invalid body', async () => {
     const { mcp } = embedded()
     await embed(mcp, async (origin) => {
       expect((await send(`${origin}/mcp`, withId('12345678901234567890'))).text).toContain(
@@ -142,7 +142,7 @@ describe.each(Object.entries(unparsed))('%s', (_, embed) => {
 })
 
 describe.each(Object.entries(parsed))('%s', (_, embed) => {
-  it('never answers with another id: what the parser has lost is an error, and the log says what to do', async () => {
+  it('responds with 500 to an id that the body parser has rounded, and logs what to do', async () => {
     const { mcp, log } = embedded()
     await embed(mcp, async (origin) => {
       expect((await send(`${origin}/mcp`, withId('12345678901234567890'))).status).toBe(500)
@@ -153,7 +153,7 @@ describe.each(Object.entries(parsed))('%s', (_, embed) => {
     })
   })
 
-  it('survives what can be parsed but not written', async () => {
+  it('responds with 400 to a body that can be parsed but not serialized', async () => {
     const { mcp } = embedded()
     await embed(mcp, async (origin) => {
       const deep = `{"jsonrpc":"2.0","id":1,"method":"ping","params":${'['.repeat(40_000)}${']'.repeat(40_000)}}`
@@ -172,7 +172,7 @@ describe('paths', () => {
       .get('/healthz', (_, res) => void res.send('mine'))
       .use((_, res) => void res.status(404).send('nothing'))
 
-  it('with `path`, all others are left to next, whatever their Host', async () => {
+  it('with `path`, passes other paths to next, whatever their Host', async () => {
     const { mcp } = embedded({ path: '/mcp' })
     await onNode(app(mcp), async (origin) => {
       for (const path of ['/mcp', '/mcp/', '/mcp?a=1'])
@@ -185,7 +185,7 @@ describe('paths', () => {
     })
   })
 
-  it('without next they are 404', async () => {
+  it('without next, responds with 404', async () => {
     const { mcp } = embedded({ path: '/mcp' })
     await onNode(
       (req, res) => mcp(req, res),
@@ -196,7 +196,7 @@ describe('paths', () => {
     )
   })
 
-  it('below a mount, `path` is meant from there', async () => {
+  it('below a mount, `path` is relative to it', async () => {
     const { mcp } = embedded({ path: '/mcp' })
     await onNode(express().use('/api', mcp), async (origin) => {
       expect((await send(`${origin}/api/mcp`, call('echo', { text: 'x' }))).status).toBe(200)
@@ -204,7 +204,7 @@ describe('paths', () => {
     })
   })
 
-  it('shows the metadata document of authorization, at the root', async () => {
+  it('serves the protected resource metadata at the root', async () => {
     const auth = {
       ...tokens([{ token: 'a-token-of-sixteen', id: 'ada' }]),
       resource: 'https://mcp.example/api/mcp',
@@ -222,8 +222,8 @@ describe('paths', () => {
   })
 })
 
-describe('other code around it', () => {
-  it('whose wrapper of writeHead knows no arrays does not garble headers', async () => {
+describe('other middleware', () => {
+  it('that wraps writeHead without support for arrays gets all headers', async () => {
     const { mcp, gate } = embedded()
     const wrapped = express()
       .use((_, res, next) => {
@@ -251,7 +251,7 @@ describe('other code around it', () => {
     })
   })
 
-  it('that has answered before is left alone', async () => {
+  it('that has responded before is left alone', async () => {
     const { mcp, ended } = embedded()
     const answered = express()
       .use((_, res, next) => {
@@ -293,7 +293,7 @@ describe('other code around it', () => {
     })
   })
 
-  it('whose error handler answers for a broken body is not ours to change', async () => {
+  it('may respond to an invalid body itself', async () => {
     const { mcp } = embedded()
     const failed: ErrorRequestHandler = (_error, _req, res, _next) =>
       void res.status(422).send('unreadable')
@@ -308,7 +308,7 @@ describe('other code around it', () => {
     })
   })
 
-  it('that has read the body and kept nothing is told so in the log', async () => {
+  it('that has discarded the body is reported in the log', async () => {
     const { mcp, log } = embedded()
     const swallowed = express()
       .use((req, _, next) => void req.resume().on('end', next))
@@ -319,7 +319,7 @@ describe('other code around it', () => {
     })
   })
 
-  it('that passes something else is told what is expected', () => {
+  it('that passes invalid arguments gets a TypeError', () => {
     const { mcp } = embedded()
     // @ts-expect-error: the request of Fastify is not the one of Node
     expect(() => mcp({ raw: {}, headers: {} }, { raw: {} })).toThrow(
@@ -329,7 +329,7 @@ describe('other code around it', () => {
 })
 
 describe('connections', () => {
-  it('that break in the middle of a body leave nothing behind', async () => {
+  it('that close within a body release its bytes', async () => {
     const { mcp } = embedded({ limits: { incompleteBodyBytes: 600, bodyBytes: 500 } })
     await onNode(mcp, async (origin) => {
       const { port, host } = new URL(origin)
@@ -350,7 +350,7 @@ describe('connections', () => {
     })
   })
 
-  it('with requests in a row get the answers in that order, one at a time', async () => {
+  it('with pipelined requests get the responses in order, one at a time', async () => {
     const { mcp, gate } = embedded()
     await onNode(mcp, async (origin) => {
       const { port, host } = new URL(origin)
@@ -373,7 +373,7 @@ describe('connections', () => {
     })
   })
 
-  it('of HTTP/2 are served too', async () => {
+  it('of HTTP/2 are served', async () => {
     const { mcp, ended, gate } = embedded()
     const server = createHttp2Server((req, res) => mcp(req, res))
     await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -418,7 +418,7 @@ describe('connections', () => {
   })
 })
 
-it('refuses options and paths that cannot be meant', () => {
+it('rejects unknown options and invalid paths', () => {
   const { server } = servedOverHttp()
   // @ts-expect-error: there is no such option
   expect(() => nodeHandler(server, { paht: '/mcp' })).toThrow('path')

@@ -49,7 +49,7 @@ function watched(more: { prompts?: boolean } = {}): Server {
 }
 
 describe.each(HANDSHAKES)('a session of %s', (revision) => {
-  it('is taken up by the next process, with all it was told', async () => {
+  it('is restored by the next process, with its state', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
     const client = await Handshaken.open(first.url, revision)
@@ -82,8 +82,8 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
   })
 })
 
-describe('what is left of streams', () => {
-  it('is given to a client that comes back to another process', async () => {
+describe('stored events', () => {
+  it('are sent to a client that reconnects to another process', async () => {
     const shared = { sessionStore: new MemorySessionStore(), eventStore: new MemoryEventStore() }
     const { server, gate } = servedOverHttp()
     const first = await start(server, shared)
@@ -127,7 +127,7 @@ describe('what is left of streams', () => {
       expect((await moved.listen(never)).status).toBe(400)
   })
 
-  it('is not taken for that of another process, also where one has kept the session that another has taken up', async () => {
+  it('of different processes have different ids, also where both have the session', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const shared = {
@@ -166,7 +166,7 @@ describe('what is left of streams', () => {
     }
   })
 
-  it('may be nothing: then only what comes now is sent', async () => {
+  it('may be missing: then only new events are sent', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)
@@ -220,8 +220,8 @@ class Remote implements SessionStore {
   }
 }
 
-describe('a store of sessions', () => {
-  it('never learns the id of one', async () => {
+describe('a session store', () => {
+  it('does not get session ids', async () => {
     const sessions = new Remote()
     const { url } = await start(watched(), { sessionStore: sessions, sessionIdPrefix: 'east' })
     const { session } = await Handshaken.open(url, NEWEST)
@@ -233,7 +233,7 @@ describe('a store of sessions', () => {
     expect(record?.state).not.toContain(session.slice(-20))
   })
 
-  it('gives a session to nobody but its client', async () => {
+  it('restores a session only for its id and principal', async () => {
     const sessions = new MemorySessionStore()
     const auth = tokens([
       { token: 'a'.repeat(32), id: 'ann', scopes: [] },
@@ -265,7 +265,7 @@ describe('a store of sessions', () => {
     expect(second.sessions).toBe(1)
   })
 
-  it('gives a session that is being taken up to nobody whose name is the end of another', async () => {
+  it('does not confuse principals while a session is restored', async () => {
     const sessions = new Remote()
     const auth = tokens([
       { token: 'a'.repeat(32), id: 'ann lee', scopes: [] },
@@ -292,7 +292,7 @@ describe('a store of sessions', () => {
     expect((await own).status).toBe(200)
   })
 
-  it('is asked once for all who wait, and they are served in order', async () => {
+  it('is read once for parallel requests, which are served in order', async () => {
     const sessions = new Remote()
     const first = await start(servedOverHttp().server, { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)
@@ -320,7 +320,7 @@ describe('a store of sessions', () => {
     expect(second.sessions).toBe(1)
   })
 
-  it('may be out of reach: what is here is served, and of the rest nothing is said', async () => {
+  it('may be unavailable: local sessions are served, others get 503', async () => {
     const sessions = new Remote()
     const lines: string[] = []
     const log = { write: (line: string) => void lines.push(line) }
@@ -348,7 +348,7 @@ describe('a store of sessions', () => {
     expect(lines.join('')).not.toContain(client.session)
   })
 
-  it('may throw, or hold what is no session', async () => {
+  it('may throw, or return an invalid record', async () => {
     const broken = {
       set: () => true,
       get: (): SessionRecord => {
@@ -370,7 +370,7 @@ describe('a store of sessions', () => {
     }
   })
 
-  it('forgets a session that was ended while it was being kept', async () => {
+  it('deletes a session that ends while it is being stored', async () => {
     const sessions = new Remote()
     const first = await start(watched(), { sessionStore: sessions })
     const go = sessions.hold()
@@ -385,7 +385,7 @@ describe('a store of sessions', () => {
     expect((await client.at(second.url).request('ping')).status).toBe(404)
   })
 
-  it('gives nothing to those who have waited for a session that one of them ends', async () => {
+  it('gives 404 to requests that wait for a session that another request ends', async () => {
     const sessions = new Remote()
     const first = await start(watched(), { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)
@@ -406,7 +406,7 @@ describe('a store of sessions', () => {
     expect([second.sessions, second.openResponses, sessions.stored.size]).toEqual([0, 0, 0])
   })
 
-  it('may have promises of its own', async () => {
+  it('may return thenables', async () => {
     const stored = new MemorySessionStore()
     const lazy = {
       set: (name: string, record: SessionRecord, ttl: number) => stored.set(name, record, ttl),
@@ -423,7 +423,7 @@ describe('a store of sessions', () => {
     expect((await client.at(second.url).request('ping')).status).toBe(200)
   })
 
-  it('may never say that it has dropped a session: its client does not wait for that', async () => {
+  it('may never resolve delete: DELETE gets 503 in time', async () => {
     const sessions = {
       set: () => true,
       get: () => undefined,
@@ -460,7 +460,7 @@ describe('a store of sessions', () => {
     await handler.close(0)
   })
 
-  it('may never answer: then it is asked again', async () => {
+  it('may never resolve get: the next request reads again', async () => {
     const stored = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: stored })
     const client = await Handshaken.open(first.url, NEWEST)
@@ -494,7 +494,7 @@ describe('a store of sessions', () => {
     await handler.close(0)
   })
 
-  it('is told again of a session that is used', async () => {
+  it('gets a session in use again, to renew its time to live', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const sessions = new Remote()
@@ -518,7 +518,7 @@ describe('a store of sessions', () => {
   })
 })
 
-describe('a session that has just begun', () => {
+describe('a new session', () => {
   const initialize = (url: string) =>
     send(url, {
       headers: POST,
@@ -529,7 +529,7 @@ describe('a session that has just begun', () => {
       ),
     })
 
-  it('is in the store before its client hears of it', async () => {
+  it('is stored before the response to initialize', async () => {
     const stored = new MemorySessionStore()
     const waiting: (() => void)[] = []
     const shared = {
@@ -565,7 +565,7 @@ describe('a session that has just begun', () => {
     expect([moved.status, second.sessions]).toEqual([200, 1])
   })
 
-  it('is answered also where the store fails', async () => {
+  it('gets its response also where the store fails', async () => {
     const broken: SessionStore = {
       set: () => Promise.reject(new Error('no connection')),
       get: () => undefined,
@@ -580,7 +580,7 @@ describe('a session that has just begun', () => {
     expect(log).toContain('The session store failed to store or delete a session')
   })
 
-  it('is answered also where the store does not answer, after a while', async () => {
+  it('gets its response also where the store does not resolve', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       const silent: SessionStore = {
@@ -606,7 +606,7 @@ describe('a session that has just begun', () => {
   })
 })
 
-describe('a session is not taken up', () => {
+describe('a session is not restored', () => {
   const after = async (
     server: Server,
     change: (client: Handshaken) => Promise<unknown>,
@@ -622,7 +622,7 @@ describe('a session is not taken up', () => {
     return { status, kept: sessions.size, sessions: second.sessions }
   }
 
-  it('where the server offers something else by now', async () => {
+  it('where the server capabilities have changed', async () => {
     expect(await after(watched(), () => Promise.resolve(), watched({ prompts: true }))).toEqual({
       status: 404,
       kept: 0,
@@ -630,7 +630,7 @@ describe('a session is not taken up', () => {
     })
   })
 
-  it('where it is refused today', async () => {
+  it('where initialize now fails', async () => {
     const refusing = watched()
     refusing.use((call, next) => {
       if (call.method === 'initialize') throw new Error('not today')
@@ -643,7 +643,7 @@ describe('a session is not taken up', () => {
     })
   })
 
-  it('where it was told too much to be remembered', async () => {
+  it('where its state is too large', async () => {
     const large = async (client: Handshaken) => {
       for (let i = 0; i < 10; i++)
         await client.request('resources/subscribe', { uri: `note:${i}${'x'.repeat(7000)}` })
@@ -663,7 +663,7 @@ describe('a session is not taken up', () => {
     expect(await after(notes, again)).toEqual({ status: 200, kept: 1, sessions: 1 })
   })
 
-  it('where there is no room', async () => {
+  it('where the limit of sessions is reached', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)
@@ -673,7 +673,7 @@ describe('a session is not taken up', () => {
     expect((await client.at(second.url).request('ping')).status).toBe(503)
   })
 
-  it('where others who came at the same time have taken the room', async () => {
+  it('where sessions restored at the same time have reached the limit', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
     const clients = await Promise.all([1, 2].map(() => Handshaken.open(first.url, NEWEST)))
@@ -730,8 +730,8 @@ describe('a session that another process has restored', () => {
   })
 })
 
-describe('a process that ends', () => {
-  it('waits until its sessions are kept, and no longer than it may', async () => {
+describe('closing', () => {
+  it('waits for sessions to be stored, until the deadline', async () => {
     const sessions = new Remote()
     const go = sessions.hold()
     const first = await start(watched(), { sessionStore: sessions })
@@ -746,7 +746,7 @@ describe('a process that ends', () => {
     await second.close(50)
   })
 
-  it('shares its sessions with handlers of the web', async () => {
+  it('leaves sessions that a fetch handler can restore', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)

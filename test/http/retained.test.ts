@@ -56,7 +56,7 @@ const initialize = (url: string, params: object, more: Record<string, string> = 
 const textOf = ({ json }: { json: unknown }) =>
   (json as { result: { content: { text: string }[] } }).result.content[0]?.text ?? ''
 
-describe('of what a client says of itself', () => {
+describe('initialize params', () => {
   const icons = [{ src: `data:image/png;base64,${'A'.repeat(100_000)}` }]
   const capabilities = {
     elicitation: { form: {}, url: {} },
@@ -72,7 +72,7 @@ describe('of what a client says of itself', () => {
     experimental: { short: { a: [1, 'two'] } },
   }
 
-  it('only what is known and short is kept', async () => {
+  it('are retained only as far as they are known and short', async () => {
     const sessions = new MemorySessionStore()
     const set = vi.spyOn(sessions, 'set')
     const { url } = await start({ sessionStore: sessions })
@@ -98,7 +98,7 @@ describe('of what a client says of itself', () => {
     expect(JSON.parse(textOf(await send(next.url, who)))).toEqual(known)
   })
 
-  it('a name that is too long is refused', async () => {
+  it('are refused with a name that is too long', async () => {
     const { url, listening } = await start()
     for (const params of [
       { clientInfo: { name: 'x'.repeat(257), version: '1' } },
@@ -111,7 +111,7 @@ describe('of what a client says of itself', () => {
     expect(listening.sessions).toBe(0)
   })
 
-  it('a long stateless request is served by the same', async () => {
+  it('follow the same rules in a stateless request', async () => {
     const { url } = await start()
     const { elicitation, unknown } = capabilities
     const meta = {
@@ -129,7 +129,7 @@ describe('of what a client says of itself', () => {
 describe('sessions', () => {
   const clientInfo = { name: 'x'.repeat(200), version: '1' }
 
-  it('are refused when they hold too much together; those of one principal before that', async () => {
+  it('are refused beyond the memory limit, of a principal and in total', async () => {
     const { url, listening } = await start({
       auth,
       limits: { retainedBytes: 10_000, retainedBytesPerPrincipal: 5000 },
@@ -146,7 +146,7 @@ describe('sessions', () => {
     expect(listening.sessions).toBe(4)
   })
 
-  it('that end give back what they have held', async () => {
+  it('release their memory when they end', async () => {
     const { url } = await start({ limits: { retainedBytes: 5000 } })
     for (let i = 0; i < 10; i++) {
       const client = await Handshaken.open(url, NEWEST)
@@ -155,7 +155,7 @@ describe('sessions', () => {
     }
   })
 
-  it('that are idle make way for one that begins', async () => {
+  it('that are idle are evicted for a new one', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const { url, listening } = await start({ auth, limits: { retainedBytesPerPrincipal: 5000 } })
@@ -177,7 +177,7 @@ describe('sessions', () => {
 describe('subscriptions', () => {
   const long = (name: string | number) => `note://${name}/${'x'.repeat(8000)}`
 
-  it('have URIs of limited length', async () => {
+  it('reject URIs that are too long', async () => {
     const { url } = await start()
     const client = await Handshaken.open(url, NEWEST)
     expect(
@@ -189,7 +189,7 @@ describe('subscriptions', () => {
     ).toMatchObject({ error: { code: -32602 } })
   })
 
-  it('of a session hold so many bytes at most', async () => {
+  it('of a session have a memory limit', async () => {
     const { url } = await start({ limits: { retainedBytesPerSession: 300_000 } })
     const client = await Handshaken.open(url, NEWEST)
     const subscribe = async (i: number) =>
@@ -206,7 +206,7 @@ describe('subscriptions', () => {
     expect(await subscribe(count)).toMatchObject({ result: {} })
   })
 
-  it('of streams count in all, until they are closed', async () => {
+  it('of subscriptions/listen count until they are closed', async () => {
     const { url, listening } = await start({ limits: { retainedBytes: 120_000 } })
     const listening3 = () =>
       open(
@@ -230,7 +230,7 @@ describe('subscriptions', () => {
 describe('requests in progress', () => {
   const slow = { name: 'slow', arguments: { text: 'x'.repeat(100_000) } }
 
-  it('hold so many bytes at most, also when their callers are gone', async () => {
+  it('have a memory limit, also when their clients have disconnected', async () => {
     const { url, running, listening } = await start({ limits: { pendingBytes: 300_000 } })
     const calls = [1, 2].map((id) =>
       open(url, described('tools/call', slow, id)).catch(() => undefined),
@@ -271,7 +271,7 @@ describe('requests in progress', () => {
     )
   })
 
-  it('of one principal do not take the place of those of another', async () => {
+  it('of one principal do not use the limit of another', async () => {
     const { url, running } = await start({ auth, limits: { pendingBytesPerClient: 200_000 } })
     const [ada, bob] = [
       await Handshaken.open(url, NEWEST, {}, bearer('ada')),
@@ -289,7 +289,7 @@ describe('requests in progress', () => {
     expect((await ada.request('tools/call', who)).status).toBe(200)
   })
 
-  it('that wait for a store of sessions count as well', async () => {
+  it('that wait for a session store count as well', async () => {
     const answers: (() => void)[] = []
     const sessions: SessionStore = {
       set: () => true,

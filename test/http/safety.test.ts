@@ -49,7 +49,7 @@ describe('web pages', () => {
     { origin: 'http://127.0.0.1:1' },
   ]
 
-  it('of others reach nothing, by whatever name they call it', async () => {
+  it('of other origins get 403, with any Host', async () => {
     proves('http.origin', 'http.origin-403')
     await serving(servedOverHttp().server, {}, async ({ url }) => {
       for (const [, path, sending] of ROUTES) {
@@ -67,7 +67,7 @@ describe('web pages', () => {
     })
   })
 
-  it('of the server itself may call', async () => {
+  it('of the same origin are allowed', async () => {
     await serving(servedOverHttp().server, {}, async ({ url, port }) => {
       for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, 'LOCALHOST', '[::1]:80'])
         expect(
@@ -81,7 +81,7 @@ describe('web pages', () => {
     })
   })
 
-  it('that are named may call, and are told so', async () => {
+  it('of allowed origins get CORS headers', async () => {
     const origin = 'https://app.example.com'
     await serving(
       servedOverHttp().server,
@@ -127,7 +127,7 @@ describe('web pages', () => {
     )
   })
 
-  it('that are named may ask where to get a token, with headers of their own, and read every refusal', async () => {
+  it('of allowed origins can read metadata and every error response', async () => {
     const headers = { origin: 'https://app.example.com' }
     const auth = { resource: 'http://localhost/mcp', verify: () => ({ id: 'x', scopes: [] }) }
     await serving(
@@ -208,7 +208,7 @@ describe('other machines', () => {
     },
   )
 
-  it('are served where that is said, by an address but not by any name', async () => {
+  it('are served with allowUnauthenticated, by address but not by any name', async () => {
     await serving(
       servedOverHttp().server,
       { host: '0.0.0.0', allowUnauthenticated: true },
@@ -230,7 +230,7 @@ describe('slow clients', () => {
         .resume(),
     )
 
-  it('do not keep a place, and nobody waits for them', async () => {
+  it('are disconnected by the request timeouts', async () => {
     await serving(
       servedOverHttp().server,
       { headersTimeout: 1000, requestTimeout: 1500 },
@@ -249,7 +249,7 @@ describe('slow clients', () => {
     )
   })
 
-  it('have all of their time for the head as well, where that is less than a head is given', async () => {
+  it('have the request timeout for the headers where it is shorter', async () => {
     await serving(servedOverHttp().server, { requestTimeout: 1000 }, async ({ url, port }) => {
       expect((await send(url, echo('x'))).status).toBe(200)
       const socket = connect(port, '127.0.0.1')
@@ -273,7 +273,7 @@ describe('slow clients', () => {
       return `POST /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body.toString()}`
     })
 
-  it('that do not wait for answers are served one after the other, and leave nothing behind', async () => {
+  it('with pipelined requests are served one after the other', async () => {
     const { server, gate, ended: left } = servedOverHttp()
     await serving(server, { keepAlive: 0 }, async (listening) => {
       const socket = connect(listening.port, '127.0.0.1')
@@ -295,7 +295,7 @@ describe('slow clients', () => {
     })
   })
 
-  it('that send and send without waiting are cut off', async () => {
+  it('with too many pipelined requests are disconnected', async () => {
     await serving(servedOverHttp().server, {}, async ({ url, port }) => {
       const socket = connect(port, '127.0.0.1')
       socket.write(piped(200).join(''))
@@ -304,7 +304,7 @@ describe('slow clients', () => {
     })
   })
 
-  it('that do not read are told less, and get their answer', async () => {
+  it('that do not read get fewer log messages, and their response', async () => {
     const { server, ended: outcome } = servedOverHttp()
     await serving(server, { limits: { unsentBytesPerStream: 500_000 } }, async (listening) => {
       const level = { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } }
@@ -333,7 +333,7 @@ describe('slow clients', () => {
     }
   }
 
-  it('that do not read hear of changes once, and are cut off after a while', async () => {
+  it('that do not read get one change notification, and are disconnected', async () => {
     const { server } = servedOverHttp()
     await serving(server, { keepAlive: 50 }, async (listening) => {
       const stream = await open(
@@ -351,7 +351,7 @@ describe('slow clients', () => {
     })
   })
 
-  it('of a session as well; what they have missed is bounded', async () => {
+  it('that do not read the GET stream are disconnected; their stored events are bounded', async () => {
     const { server } = servedOverHttp()
     const eventStore = new MemoryEventStore({ maxBytesPerStream: 1_000_000 })
     await serving(server, { keepAlive: 50, eventStore }, async (listening) => {
@@ -375,7 +375,7 @@ describe('slow clients', () => {
     })
   })
 
-  describe('what they have asked for', () => {
+  describe('unsent responses', () => {
     const size = 20_000_000
     const server = createServer({
       name: 'big',
@@ -409,7 +409,7 @@ describe('slow clients', () => {
       return all
     }
 
-    it('is kept for some of them; then the oldest is cut off', async () => {
+    it('are destroyed beyond the limit, oldest first', async () => {
       await serving(server, { limits: { unsentBytes: 2.5 * size } }, async ({ url }) => {
         const big = described('tools/call', { name: 'big' })
         expect(await complete(() => open(url, big))).toEqual([false, true, true])
@@ -418,7 +418,7 @@ describe('slow clients', () => {
       })
     })
 
-    it('is so too for those who come back for it', async () => {
+    it('count also when they are replayed', async () => {
       await serving(server, { limits: { unsentBytes: 2.5 * size } }, async ({ url }) => {
         const client = await Handshaken.open(url, '2025-11-25')
         const first = await client.stream('tools/call', {
@@ -431,7 +431,7 @@ describe('slow clients', () => {
     })
   })
 
-  it('that take nothing for a while are cut off', async () => {
+  it('without traffic are disconnected', async () => {
     const { server } = servedOverHttp()
     await serving(server, { inactivityTimeout: 60 }, async (listening) => {
       const socket = connect(listening.port, '127.0.0.1')
@@ -474,7 +474,7 @@ describe('JSON', () => {
 })
 
 describe('limits', () => {
-  it('of open answers', async () => {
+  it('of open responses', async () => {
     await serving(servedOverHttp().server, { limits: { openResponses: 2 } }, async ({ url }) => {
       const streams = []
       for (const id of [1, 2])
@@ -487,7 +487,7 @@ describe('limits', () => {
     })
   })
 
-  it('of open answers, also for batches and for those who shake hands', async () => {
+  it('of open responses, also for batches and initialize', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, { limits: { openResponses: 1 } }, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-03-26')
@@ -502,7 +502,7 @@ describe('limits', () => {
     })
   })
 
-  it('of sessions, also of those whose opening takes its time', async () => {
+  it('of sessions, also while initialize is in progress', async () => {
     const opening: (() => void)[] = []
     const server = createServer({ name: 'slow to open', version: '1' })
     server.use(async (_, next) => {
@@ -533,7 +533,7 @@ describe('limits', () => {
     })
   })
 
-  it('of sessions, where those that nobody uses make way', () =>
+  it('of sessions, with eviction of idle ones', () =>
     onStillClock(async (pass) => {
       await serving(
         servedOverHttp().server,
@@ -555,7 +555,7 @@ describe('limits', () => {
       )
     }))
 
-  it('of time: a session that nobody uses ends, one that listens does not', () =>
+  it('of idle time: an idle session ends, one with an open stream does not', () =>
     onStillClock(async (pass) => {
       await serving(
         servedOverHttp().server,
@@ -578,7 +578,7 @@ describe('limits', () => {
       )
     }))
 
-  it('of time: a session whose client is gone ends, though calls wait for it', () =>
+  it('of idle time: a session whose client has disconnected ends despite calls in progress', () =>
     onStillClock(async (pass) => {
       const { server, ended } = servedOverHttp()
       await serving(server, { limits: { sessionIdleTimeout: 60_000 } }, async (listening) => {
@@ -606,7 +606,7 @@ describe('limits', () => {
       })
     }))
 
-  it('of a body that does not say how long it is', async () => {
+  it('of a body without Content-Length', async () => {
     await serving(
       servedOverHttp().server,
       { limits: { bodyBytes: 1000 } },
@@ -627,7 +627,7 @@ describe('limits', () => {
     )
   })
 
-  it('of what is held of bodies that have not come to their end', async () => {
+  it('of incomplete bodies', async () => {
     await serving(
       servedOverHttp().server,
       { limits: { bodyBytes: 100_000, incompleteBodyBytes: 500_000 } },
@@ -648,7 +648,7 @@ describe('limits', () => {
     )
   })
 
-  it('of the patience with a body that is far too long', async () => {
+  it('of how much of a refused body is discarded', async () => {
     await serving(servedOverHttp().server, { limits: { bodyBytes: 1000 } }, async ({ port }) => {
       const socket = connect(port, '127.0.0.1')
       let closed = false
@@ -673,8 +673,8 @@ describe('limits', () => {
   )
 })
 
-describe('what passes', () => {
-  it('can be watched, in both directions', async () => {
+describe('messages', () => {
+  it('are given to tap, in both directions', async () => {
     const seen: string[] = []
     const tap = ({ direction, frame }: { direction: string; frame: string }) =>
       seen.push(`${direction} ${frame.slice(0, 60)}`)
@@ -708,7 +708,7 @@ describe('what passes', () => {
     ])
   })
 
-  it('and what is refused stands in the log, where that is wanted', async () => {
+  it('that are refused are logged at level debug', async () => {
     const log: string[] = []
     await serving(
       servedOverHttp().server,
@@ -723,8 +723,8 @@ describe('what passes', () => {
   })
 })
 
-describe('failures', () => {
-  it('are told by a reference, which stands in the log beside the reason', async () => {
+describe('internal errors', () => {
+  it('have a reference, which is logged with the reason', async () => {
     const log: string[] = []
     await serving(
       servedOverHttp().server,
@@ -749,7 +749,7 @@ describe('failures', () => {
 })
 
 describe('many clients', () => {
-  it('of one server never get what is for another', async () => {
+  it('of one server never get the messages of another', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const each = <Value>(count: number, make: (index: number) => Promise<Value>) =>
@@ -788,7 +788,7 @@ describe('many clients', () => {
 })
 
 describe('closing', () => {
-  it('does not wait for clients that have never said anything', async () => {
+  it('does not wait for connections without a request', async () => {
     const listening = await listen(servedOverHttp().server, { port: 0 })
     const silent = connect(listening.port, '127.0.0.1').on('error', () => {})
     await once(silent, 'connect')
@@ -802,7 +802,7 @@ describe('closing', () => {
 describe('https', () => {
   const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url))
 
-  it('does not wait for clients that say nothing', async () => {
+  it('limits the time of the TLS handshake', async () => {
     await serving(
       servedOverHttp().server,
       { tls: { cert: pem('cert'), key: pem('key') }, headersTimeout: 50 },
@@ -814,7 +814,7 @@ describe('https', () => {
     )
   })
 
-  it('ends also where a client has not said who it is', async () => {
+  it('closes connections within the TLS handshake', async () => {
     const listening = await listen(servedOverHttp().server, {
       port: 0,
       tls: { cert: pem('cert'), key: pem('key') },
@@ -834,7 +834,7 @@ describe('https', () => {
     second.destroy()
   })
 
-  it('is served by a certificate and its key', async () => {
+  it('is served with a certificate and key', async () => {
     await serving(
       servedOverHttp().server,
       { tls: { cert: pem('cert'), key: pem('key') } },
@@ -860,8 +860,8 @@ describe('https', () => {
   })
 })
 
-describe('the health of a server', () => {
-  it('can be asked for', async () => {
+describe('/healthz', () => {
+  it('responds with the state of the server', async () => {
     await serving(servedOverHttp().server, {}, async ({ url }) => {
       const health = new URL('/healthz', url).href
       expect(await send(health, { method: 'GET', headers: {} })).toMatchObject({

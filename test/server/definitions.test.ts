@@ -141,7 +141,7 @@ describe('who may call', () => {
     [{}, 'tokens: the argument must be an array such as [{ token: "…", id: "alice"'],
     [undefined, 'tokens: the argument must be an array'],
     [token, 'tokens: the argument must be an array'],
-    [[token], 'tokens: each entry must be an object with a "token"'],
+    [[token], 'tokens: each entry must be an object with "token"'],
     [
       [{ token, id: 'alice', scope: ['admin'] }],
       'tokens: there is no "scope"; an entry has "token", "id" and "scopes"',

@@ -38,8 +38,8 @@ class SlowEventStore implements EventStore {
   }
 }
 
-describe('a store that takes its time', () => {
-  it('loses and doubles nothing that comes meanwhile', async () => {
+describe('an event store whose read takes time', () => {
+  it('neither loses nor repeats events of that time', async () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
@@ -63,7 +63,7 @@ describe('a store that takes its time', () => {
     })
   })
 
-  it('has the stream open meanwhile: a second GET is refused', async () => {
+  it('counts as an open stream: a second GET gets 409', async () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
@@ -85,7 +85,7 @@ describe('a store that takes its time', () => {
     })
   })
 
-  it('does not keep the place of a client that is gone before it has got what it asked for', async () => {
+  it('releases the stream of a client that disconnects meanwhile', async () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
@@ -106,7 +106,7 @@ describe('a store that takes its time', () => {
     })
   })
 
-  it('may fail: whoever asked comes back later, and the others are served', async () => {
+  it('may fail: the stream ends, and other requests are served', async () => {
     const { server } = servedOverHttp()
     const eventStore = new MemoryEventStore()
     const broken: EventStore = {
@@ -129,7 +129,7 @@ describe('a store that takes its time', () => {
     })
   })
 
-  it('serves the last of those who come back at once', async () => {
+  it('serves the last of several clients that resume the same stream', async () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
