@@ -26,6 +26,7 @@ export const MAY_IMPORT = {
   auth: ['jsonrpc', 'jose'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
+  http: ['auth', 'jsonrpc', 'schema', 'server', 'stores', 'transports'],
   cli: 'any',
 }
 
@@ -38,7 +39,7 @@ export const MAY_USE_NODE =
  * are that one file. What is needed later, or by clients only, stays out of it.
  */
 export const CHUNKS = {
-  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|protocol|schema)\/|server\/(?!asking|extensions|features\/completion)|transports\/(?!http|memory|stdio-(?:client|diagnosis|isolated))|(?:index|stdio|serving|runtime|version)\.ts)/,
+  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|protocol|schema)\/|server\/(?!asking|extensions|features\/(?:completion|header-parameters))|transports\/(?!http|memory|stdio-(?:client|diagnosis|isolated))|(?:index|stdio|serving|runtime|version)\.ts)/,
   options: /^cli\/(?:options|command|servers|settings)\.ts/,
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/default-server\.ts/,

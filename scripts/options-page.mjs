@@ -68,25 +68,25 @@ const SECTIONS = [
   [
     'listen(server, options)',
     'From `ccmcp/http`: see [HTTP](http.md). It also takes the options of `httpHandler`.',
-    [['http.ts', 'ListenOptions']],
+    [['http/options.ts', 'ListenOptions']],
   ],
   [
     'httpHandler(server, options)',
     'From `ccmcp/http`.',
     [
-      ['http.ts', 'HttpHandlerOptions'],
-      ['http-endpoint.ts', 'HttpOptions'],
+      ['http/options.ts', 'HttpHandlerOptions'],
+      ['http/options.ts', 'HttpOptions'],
     ],
   ],
   [
     'nodeHandler(server, options)',
     'From `ccmcp/http`, for Express, Fastify or `node:http`. It takes the options of `httpHandler`.',
-    [['http.ts', 'HttpHandlerOptions']],
+    [['http/options.ts', 'HttpHandlerOptions']],
   ],
   [
     'limits',
     'The `limits` option of `listen`, `httpHandler` and `nodeHandler`.',
-    [['http-endpoint.ts', 'HttpLimits']],
+    [['http/options.ts', 'HttpLimits']],
   ],
   [
     'new MemorySessionStore(options)',

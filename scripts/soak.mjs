@@ -42,14 +42,14 @@ async function serve() {
       }),
     ],
   })
-  const replay = new MemoryEventStore()
+  const eventStore = new MemoryEventStore()
   const settings = {
     port: 0,
-    replay,
+    eventStore,
     keepAlive: 500,
-    headTimeout: 1000,
+    headersTimeout: 1000,
     requestTimeout: 2000,
-    limits: { idle: IDLE },
+    limits: { sessionIdleTimeout: IDLE },
   }
   const listening = await listen(server, settings)
   const changes = setInterval(() => server.tools.update('echo', {}), 100)
@@ -73,8 +73,8 @@ async function serve() {
       rss: rss / 1e6,
       handles,
       sessions: listening.sessions,
-      open: listening.open,
-      replay: replay.size,
+      open: listening.openResponses,
+      events: eventStore.size,
     })
   })
   process.send(listening.url)
@@ -223,9 +223,9 @@ async function main() {
     child.send('measure')
     return next()
   }
-  const show = (when, { heap, rss, handles, sessions, open, replay }) =>
+  const show = (when, { heap, rss, handles, sessions, open, events }) =>
     console.log(
-      `${when}: heap ${heap.toFixed(1)} MB, rss ${rss.toFixed(0)} MB, handles ${handles}, sessions ${sessions}, open ${open}, stored events ${replay}`,
+      `${when}: heap ${heap.toFixed(1)} MB, rss ${rss.toFixed(0)} MB, handles ${handles}, sessions ${sessions}, open ${open}, stored events ${events}`,
     )
   await load(url, Math.min(10, Number(values.seconds) / 4), Number(values.clients)) // warm-up
   const before = await measure()
@@ -239,7 +239,7 @@ async function main() {
   const code = await exited
   const problems = []
   if (code !== 0) problems.push(`the server exited with code ${code}`)
-  if (after.sessions !== 0 || after.open !== 0 || after.replay !== 0)
+  if (after.sessions !== 0 || after.open !== 0 || after.events !== 0)
     problems.push('sessions, streams or events are left')
   if (after.handles > before.handles) problems.push('the number of handles has grown')
   if (after.heap > before.heap + 5) problems.push('the heap has grown')

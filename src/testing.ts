@@ -34,7 +34,7 @@ export function inProcessHttp(server: Server, options: MemoryOptions = {}): Targ
   const { principal } = options
   if (principal !== undefined) checkPrincipal('inProcessHttp: "principal" must be', principal)
   const settings: HttpOptions = {
-    retry: 1,
+    retryInterval: 1,
     ...(principal === undefined ? {} : { auth: { verify: () => principal } }),
   }
   return {

@@ -1,33 +1,33 @@
 import type { HttpRequest, Principal } from '../jsonrpc/channel.js'
 import { isObject } from '../jsonrpc/message.js'
 
-/** How a server knows its callers: by bearer tokens, which it verifies and never makes. */
+/** Authenticates callers by bearer tokens, which it verifies and never issues. */
 export interface Authorization {
   /**
-   * Whose token it is, or undefined where it is not good. Throws where that cannot be found out now. `request` has the
-   * headers of the HTTP request, without credentials.
+   * The principal of a token; undefined where the token is invalid. Throws where it cannot be verified at the moment.
+   * `request` has the headers of the HTTP request, without credentials.
    */
   verify(
     token: string,
     request: HttpRequest,
   ): Principal | undefined | Promise<Principal | undefined>
-  /** Throws where it cannot work at all; called before the server listens. */
+  /** Called before the server listens; throws where tokens cannot be verified at all. */
   prepare?(): Promise<void>
-  /** The scopes that every request needs. */
+  /** The scopes that every request requires. */
   readonly scopes?: readonly string[]
-  /** The URL of the endpoint, as its clients know it: what tokens are made for. */
+  /** The URL of the endpoint for its clients, which is the audience of tokens. */
   readonly resource?: string
-  /** Where clients get tokens. */
+  /** The URLs of authorization servers that issue tokens. */
   readonly authorizationServers?: readonly string[]
-  /** The scopes that clients are told of; by default those that every request needs. */
+  /** The scopes in the protected resource metadata (default: `scopes`). */
   readonly scopesSupported?: readonly string[]
 }
 
-/** Throws where something else was given in place of an authorization. */
+/** Throws where the option `auth` is not an `Authorization`. */
 export function checkAuthorization(auth: unknown): asserts auth is Authorization | undefined {
   if (auth === undefined) return
   const expected =
-    '"auth" must be what tokens(…) or oauth(…) makes, or an object of your own with a function "verify"'
+    '"auth" must be the result of tokens(…) or oauth(…), or an object with a function "verify"'
   if (typeof auth === 'function')
     throw new TypeError(`${expected}, not a function: write auth: { verify: (token) => … }`)
   if (!isObject(auth))
@@ -41,6 +41,6 @@ export function checkAuthorization(auth: unknown): asserts auth is Authorization
     !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === 'string'))
   )
     throw new TypeError(
-      '"auth.scopes" must be an array of strings: the scopes that every request needs',
+      '"auth.scopes" must be an array of strings: the scopes that every request requires',
     )
 }

@@ -6,23 +6,23 @@ import { Backoff } from './backoff.js'
 import { isLoopback } from './loopback.js'
 
 export interface OAuthOptions {
-  /** The URL of the endpoint, as its clients know it. Tokens must have been made for it. */
+  /** The URL of the endpoint for its clients. Tokens must have it as their audience. */
   resource: string
-  /** The authorization server, as it names itself in its metadata. */
+  /** The issuer identifier of the authorization server, as in its metadata. */
   issuer: string
-  /** Where its keys are; by default its metadata says so. */
+  /** The URL of its keys (default: `jwks_uri` of its metadata). */
   jwksUri?: string
-  /** The scopes that every request needs. */
+  /** The scopes that every request requires. */
   scopes?: readonly string[]
-  /** The scopes that clients are told of; by default those that every request needs. */
+  /** The scopes in the protected resource metadata (default: `scopes`). */
   scopesSupported?: readonly string[]
-  /** What a scope grants besides itself. */
+  /** Scopes that a scope includes. */
   implied?: Readonly<Record<string, readonly string[]>>
-  /** Seconds by which clocks may differ (default 5). */
+  /** Allowed clock difference in seconds (default 5). */
   clockTolerance?: number
 }
 
-/** Only algorithms whose keys can be published. */
+/** Asymmetric algorithms only. */
 const ALGORITHMS = [
   'RS256',
   'RS384',
@@ -36,15 +36,15 @@ const ALGORITHMS = [
   'EdDSA',
   'Ed25519',
 ]
-/** No honest token is longer. */
+/** Longer tokens are invalid. */
 const MAX_TOKEN = 16 * 1024
 const METADATA_TIMEOUT = 5000
-/** So many keys are tried for a token that does not name one. */
+/** Maximum number of keys that are tried for a token without `kid`. */
 const MAX_KEYS_TRIED = 16
 
 /**
- * Tokens of an OAuth 2.1 authorization server: signed, of this issuer, made for
- * this resource, and not expired. Needs the package `jose`.
+ * Verifies the tokens of an OAuth 2.1 authorization server: signature, issuer, audience and expiry. Needs the package
+ * `jose`.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#token-handling
  */
 export function oauth(options: OAuthOptions): Authorization {
@@ -87,7 +87,7 @@ export function oauth(options: OAuthOptions): Authorization {
         const claims = await claimsOf(token, key, checks)
         return principalOf(claims, issuer, options.implied ?? {})
       } catch (error) {
-        // Whether the keys could not be fetched, or the token is not good: only the latter is the caller's fault.
+        // An invalid token is undefined; keys that could not be fetched are an error.
         const notFetched = [errors.JWKSTimeout.code, errors.JWKSInvalid.code, errors.JOSEError.code]
         if (error instanceof errors.JOSEError && !notFetched.includes(error.code)) return undefined
         throw error
@@ -101,7 +101,7 @@ function checkSafe(name: string, url: string): void {
   const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
     throw new TypeError(
-      `oauth: "${name}" must be an https URL (http only on this machine), not ${JSON.stringify(url)}`,
+      `oauth: "${name}" must be an https URL (http only for localhost), not ${JSON.stringify(url)}`,
     )
 }
 
@@ -122,8 +122,10 @@ async function keysOf(
   const fetchKeys = async (url: string, options: RequestInit) => {
     const response = await fetch(url, options)
     if (response.status !== 200)
-      throw new Error(`The keys of ${issuer} cannot be read: ${url} answers ${response.status}`)
-    // Read here, so that what is no JSON counts as a failure.
+      throw new Error(
+        `The keys of ${issuer} cannot be fetched: ${url} responds with ${response.status}`,
+      )
+    // Parsed here, so that invalid JSON counts as a failure.
     return Response.json(await response.json())
   }
   return createRemoteJWKSet(new URL(uri), {
@@ -132,7 +134,7 @@ async function keysOf(
   })
 }
 
-/** The claims of a token that is good. Where it does not say which key has signed it, every key that could have is tried. */
+/** The claims of a valid token. Without `kid`, every matching key is tried. */
 async function claimsOf(
   token: string,
   key: JWTVerifyGetKey,
@@ -171,17 +173,17 @@ async function jwksUriOf(issuer: string): Promise<string> {
     const { issuer: named, jwks_uri: found } = metadata
     if (named !== issuer)
       throw new Error(
-        `The metadata at ${place} is that of the issuer ${truncateJson(named)}, not of ${issuer}`,
+        `The metadata at ${place} has the issuer ${truncateJson(named)}, not ${issuer}`,
       )
     if (typeof found !== 'string') continue
     checkSafe('jwks_uri', found)
     return found
   }
-  const message = `No metadata of the authorization server ${issuer} with a "jwks_uri" can be read; name it in the option "jwksUri"`
+  const message = `No metadata of the authorization server ${issuer} with a "jwks_uri" was found; set the option "jwksUri"`
   throw cause === undefined ? new Error(message) : new Error(message, { cause })
 }
 
-/** What is there, if anything; some servers have a page for people, or lead to one, wherever they have nothing else. */
+/** The metadata at a URL; undefined where there is none. Some servers respond with an HTML page or a redirect to any path. */
 async function metadataAt(
   place: string,
 ): Promise<{ issuer?: unknown; jwks_uri?: unknown } | undefined> {
@@ -205,7 +207,7 @@ function principalOf(
   const { scope, scp, exp } = claims
   const id = identityOf(claims, issuer)
   if (id === undefined) return undefined
-  // The standard is one text in `scope`; several authorization servers have `scp`, or a list.
+  // The standard is a string in `scope`; several authorization servers send `scp`, or an array.
   const granted = new Set([scope, scp].flatMap(words))
   for (const each of granted)
     for (const more of (Object.hasOwn(implied, each) ? implied[each] : undefined) ?? [])
@@ -214,14 +216,14 @@ function principalOf(
 }
 
 /**
- * A user, or a client that calls in its own name: then there is no `sub`, or it is the client's id
- * (https://datatracker.ietf.org/doc/html/rfc9068#section-2.2). Clients may choose their ids, so the two are kept apart.
+ * A user, or a client that acts on its own behalf: then there is no `sub`, or it is the client's id
+ * (https://datatracker.ietf.org/doc/html/rfc9068#section-2.2). Clients may choose their ids, so the two are distinct.
  */
 function identityOf({ sub, client_id: client }: JWTPayload, issuer: string): string | undefined {
   const isClient = sub === undefined || sub === client
   const subject = isClient ? client : sub
   if (typeof subject !== 'string' || subject === '') return undefined
-  // Both are unique for their issuer only, whose URL has no fragment.
+  // Unique per issuer, whose URL has no fragment.
   return `${issuer}${isClient ? '#client' : ''} ${subject}`
 }
 

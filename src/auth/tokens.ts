@@ -5,29 +5,29 @@ import type { Authorization } from './authorization.js'
 export interface KnownToken {
   /** At least 16 characters. */
   token: string
-  /** Who uses it. */
+  /** The `id` of its principal. */
   id: string
-  /** What it grants. */
+  /** The scopes that it grants. */
   scopes?: readonly string[]
 }
 
-/** The shortest token that is not guessed. */
-const SHORTEST = 16
+/** Shorter tokens could be guessed. */
+const MIN_LENGTH = 16
 
-/** A list of tokens that were given out by hand: for a few callers that are known. */
+/** Static tokens, for a few known callers. */
 export function tokens(
   list: readonly KnownToken[],
   options: Pick<Authorization, 'scopes'> = {},
 ): Authorization {
   if (!Array.isArray(list))
     throw new TypeError(
-      'tokens: give it an array, such as [{ token: "…", id: "alice", scopes: ["notes:read"] }]',
+      'tokens: the argument must be an array such as [{ token: "…", id: "alice", scopes: ["notes:read"] }]',
     )
   const owners = new Map<string, string>()
   for (const each of list as readonly KnownToken[]) {
     if (!isObject(each))
       throw new TypeError(
-        'tokens: each entry must be an object with a "token", an "id" and perhaps "scopes"',
+        'tokens: each entry must be an object with "token", "id" and optional "scopes"',
       )
     const { token, id, scopes = [], ...others } = each
     const [other] = Object.keys(others)
@@ -35,15 +35,15 @@ export function tokens(
       throw new TypeError(`tokens: there is no "${other}"; an entry has "token", "id" and "scopes"`)
     if (
       typeof token !== 'string' ||
-      token.length < SHORTEST ||
+      token.length < MIN_LENGTH ||
       !/^[A-Za-z0-9._~+/=-]+$/.test(token)
     )
       throw new TypeError(
-        `The token of ${JSON.stringify(id)} must be at least ${SHORTEST} letters, digits and -._~+/=`,
+        `The token of ${JSON.stringify(id)} must be at least ${MIN_LENGTH} letters, digits and -._~+/=`,
       )
     if (typeof id !== 'string' || id === '')
-      throw new TypeError('Every token needs an "id": who uses it')
-    // A text would have every part of itself for a scope.
+      throw new TypeError('tokens: each entry needs an "id", which is a non-empty string')
+    // Not a string: `includes` would match any part of it.
     if (!Array.isArray(scopes) || !scopes.every((scope) => typeof scope === 'string'))
       throw new TypeError(`The "scopes" of ${JSON.stringify(id)} must be an array of strings`)
     const owner = owners.get(token)
@@ -61,7 +61,7 @@ export function tokens(
     ...options,
     verify(token) {
       let found: Principal | undefined
-      // All of them, whatever is found: how long it takes must not tell how near a guess was.
+      // Compares all, in constant time: the duration must not reveal how close a guess was.
       for (const each of known) if (isSame(each.token, token)) found = each.principal
       return found
     },

@@ -15,7 +15,7 @@ export async function serveHttp(
     ...(log === undefined ? {} : { log }),
     ...(logLevel === undefined ? {} : { logLevel }),
     ...listenOptions(values),
-    ...(maxMessage === undefined ? {} : { limits: { body: maxMessage } }),
+    ...(maxMessage === undefined ? {} : { limits: { bodyBytes: maxMessage } }),
   })
   standardError.write(`ccmcp: serving ${listening.url}\n`)
   await new Promise<void>((resolve) => {
@@ -69,7 +69,7 @@ function listenOptions(values: ReadonlyMap<string, string>): ListenOptions {
       : { hosts: hosts.length === 1 && hosts[0] === 'any' ? 'any' : hosts }),
     ...(origins === undefined ? {} : { origins }),
     ...(file === undefined ? {} : { auth: authOf(file) }),
-    ...(values.has('unauthenticated') ? { unauthenticated: true } : {}),
+    ...(values.has('unauthenticated') ? { allowUnauthenticated: true } : {}),
     ...(cert === undefined || key === undefined
       ? {}
       : { tls: { cert: contents(cert, 'tls-cert'), key: contents(key, 'tls-key') } }),

@@ -76,7 +76,7 @@ export class ClientSession {
 
   constructor(channel: TargetChannel, options: ClientSessionOptions) {
     this.#options = options
-    if (channel.http === true) this.#toolHeaders = new ToolHeaders((entry) => this.peer.tell(entry))
+    if (channel.http === true) this.#toolHeaders = new ToolHeaders((entry) => this.peer.log(entry))
     const tapFailed = (error: unknown) =>
       options.report({ level: 'error', message: 'tap failed', error })
     this.peer = new Peer(

@@ -1,4 +1,4 @@
-/** The memory that a text takes: V8 has two bytes for each character where one of them is beyond Latin-1. */
+/** Memory of a string in V8: two bytes per character as soon as one of them is beyond Latin-1. */
 export function bytesOf(text: string): number {
   return /[^\0-\u00ff]/.test(text) ? 2 * text.length : text.length
 }

@@ -1,97 +1,108 @@
 import { bytesOf } from './bytes.js'
 
-/** An event that a client may ask for again. */
+/** An event of a stream, as it is stored for clients that reconnect. */
 export interface StoredEvent {
-  /** From 1, in the order of its stream. */
+  /** 1 for the first event of a stream, then increasing. */
   readonly number: number
-  /** The message. */
+  /** The JSON-RPC message. */
   readonly frame: string
 }
 
 /**
- * Where the events of streams are kept, so that a client whose connection broke
- * gets what it has missed. The names of streams are unique among all clients.
- * Keeping and dropping are never waited for; only asking may take time. What
- * fails is logged, and clients are served all the same.
+ * Stores the events of SSE streams, so that a client can resume a stream with `Last-Event-ID`. Stream names are unique
+ * among all sessions and processes; each stream has one writer. A store may return values or promises. An event is sent
+ * with an id only once `append` has resolved; when it fails or takes too long, the event is sent without an id.
  */
 export interface EventStore {
-  keep(stream: string, event: StoredEvent): void | Promise<void>
-  /** The events behind a number, in order. Old ones may have been let go. */
-  after(stream: string, number: number): readonly StoredEvent[] | Promise<readonly StoredEvent[]>
-  drop(stream: string): void | Promise<void>
+  /**
+   * Appends an event to a stream, which it creates. Appending the same number again has no effect. The store may delete
+   * the stream when nothing was appended for `ttl` milliseconds, and may evict its oldest events.
+   */
+  append(stream: string, event: StoredEvent, ttl: number): void | Promise<void>
+  /**
+   * The stored events with a number above `after`, in order; empty where there are none. A store may return only the
+   * first of them: it is then called again with the number of the last one.
+   */
+  read(stream: string, after: number): readonly StoredEvent[] | Promise<readonly StoredEvent[]>
+  /** Deletes a stream. An unknown stream is not an error. */
+  delete(stream: string): void | Promise<void>
 }
 
-interface Kept {
+interface StoredStream {
   events: { event: StoredEvent; bytes: number }[]
   bytes: number
 }
 
 export interface MemoryEventStoreOptions {
-  /** The most bytes of one stream (default 1 MiB) beside its newest event, and of all together (default 64 MiB). */
-  perStream?: number
-  total?: number
+  /** Maximum bytes per stream, not counting its newest event (default 1 MiB). */
+  maxBytesPerStream?: number
+  /** Maximum bytes of all streams (default 64 MiB). */
+  maxBytes?: number
 }
 
-/** What an event and a stream cost beside the text, about. */
+/** Approximate memory of an event and of a stream beside the text. */
 const EVENT = 100
 const STREAM = 400
 
-/** Keeps events in this process. The oldest are let go first, of the stream that is full, or of all. */
+/** Stores events in this process. Evicts the oldest events of a full stream; at the total limit, those of the stream that was idle longest. */
 export class MemoryEventStore implements EventStore {
-  readonly #perStream: number
-  readonly #total: number
-  /** In the order of their last event, so that the first is the one that was silent longest. */
-  readonly #streams = new Map<string, Kept>()
+  readonly #maxBytesPerStream: number
+  readonly #maxBytes: number
+  /** Ordered by their last append. */
+  readonly #streams = new Map<string, StoredStream>()
   #bytes = 0
 
-  constructor({ perStream = 1024 * 1024, total = 64 * 1024 * 1024 }: MemoryEventStoreOptions = {}) {
-    this.#perStream = perStream
-    this.#total = total
+  constructor({
+    maxBytesPerStream = 1024 * 1024,
+    maxBytes = 64 * 1024 * 1024,
+  }: MemoryEventStoreOptions = {}) {
+    this.#maxBytesPerStream = maxBytesPerStream
+    this.#maxBytes = maxBytes
   }
 
-  /** How much is kept, in bytes. */
+  /** Bytes in use. */
   get size(): number {
     return this.#bytes
   }
 
-  keep(stream: string, event: StoredEvent): void {
-    const kept = this.#streams.get(stream) ?? { events: [], bytes: 0 }
-    if (!this.#streams.delete(stream)) this.#bytes += STREAM
-    this.#streams.set(stream, kept)
+  append(name: string, event: StoredEvent): void {
+    const stream = this.#streams.get(name) ?? { events: [], bytes: 0 }
+    const last = stream.events.at(-1)
+    if (last !== undefined && last.event.number >= event.number) return
+    if (!this.#streams.delete(name)) this.#bytes += STREAM
+    this.#streams.set(name, stream)
     const bytes = bytesOf(event.frame) + EVENT
-    kept.events.push({ event, bytes })
-    this.#grow(kept, bytes)
-    // Never the newest: it may be the answer that a client comes back for.
-    while (kept.bytes > this.#perStream && kept.events.length > 1) this.#letGo(kept)
-    for (const [name, oldest] of this.#streams) {
-      if (this.#bytes <= this.#total) break
-      while (this.#bytes > this.#total && oldest.events.length > 0) this.#letGo(oldest)
-      if (oldest.events.length === 0) this.drop(name)
+    stream.events.push({ event, bytes })
+    this.#resize(stream, bytes)
+    // Never evicts the newest event: it may be the response that a client reconnects for.
+    while (stream.bytes > this.#maxBytesPerStream && stream.events.length > 1) this.#evict(stream)
+    for (const [oldestName, oldest] of this.#streams) {
+      if (this.#bytes <= this.#maxBytes) break
+      while (this.#bytes > this.#maxBytes && oldest.events.length > 0) this.#evict(oldest)
+      if (oldest.events.length === 0) this.delete(oldestName)
     }
   }
 
-  after(stream: string, number: number): readonly StoredEvent[] {
-    return (
-      this.#streams
-        .get(stream)
-        ?.events.flatMap(({ event }) => (event.number > number ? [event] : [])) ?? []
-    )
+  read(name: string, after: number): readonly StoredEvent[] {
+    const stream = this.#streams.get(name)
+    if (stream === undefined) return []
+    return stream.events.flatMap(({ event }) => (event.number > after ? [event] : []))
   }
 
-  drop(stream: string): void {
-    const kept = this.#streams.get(stream)
-    if (kept === undefined) return
-    this.#bytes -= kept.bytes + STREAM
-    this.#streams.delete(stream)
+  delete(name: string): void {
+    const stream = this.#streams.get(name)
+    if (stream === undefined) return
+    this.#bytes -= stream.bytes + STREAM
+    this.#streams.delete(name)
   }
 
-  #letGo(kept: Kept): void {
-    const oldest = kept.events.shift()
-    if (oldest !== undefined) this.#grow(kept, -oldest.bytes)
+  #evict(stream: StoredStream): void {
+    const oldest = stream.events.shift()
+    if (oldest !== undefined) this.#resize(stream, -oldest.bytes)
   }
 
-  #grow(kept: Kept, by: number): void {
-    kept.bytes += by
-    this.#bytes += by
+  #resize(stream: StoredStream, bytes: number): void {
+    stream.bytes += bytes
+    this.#bytes += bytes
   }
 }

@@ -1,68 +1,106 @@
 import { bytesOf } from './bytes.js'
 
+/** A session as it is stored. */
+export interface SessionRecord {
+  /** The fencing token: a process that restores a session stores it with a higher generation. */
+  readonly generation: number
+  /** The state of the session, as JSON. It does not contain the session id. */
+  readonly state: string
+}
+
 /**
- * Where sessions are kept, so that they can be made anew by a process that does
- * not have them: after a restart, or when another one has failed. What is kept
- * is text; the name of a session is not enough to use it. Where something takes
- * time, a promise is waited for.
+ * Stores sessions, so that another process can restore them: after a restart, or behind a load balancer. A store may
+ * return values or promises. `name` is a part of the session id; the name alone does not give access to the session.
  */
 export interface SessionStore {
-  /** Whether nobody but this process can read what is kept: then no digest is made of what makes an id worth something. */
+  /** Set where only this process can read the store: then the secret part of session ids is stored without hashing it. */
   readonly inProcess?: boolean
-  /** Keeps it, or what has become of it, for so many milliseconds at least, counted anew each time. */
-  keep(name: string, session: string, ttl: number): void | Promise<void>
-  fetch(name: string): string | undefined | Promise<string | undefined>
-  drop(name: string): void | Promise<void>
+  /** The stored session; undefined where it is unknown, expired or deleted. */
+  get(name: string): SessionRecord | undefined | Promise<SessionRecord | undefined>
+  /**
+   * Stores a session for `ttl` milliseconds, counted from this call. Returns false, and stores nothing, where the stored
+   * session has a higher generation or was deleted: another process has restored or ended it. Must be atomic.
+   */
+  set(name: string, record: SessionRecord, ttl: number): boolean | Promise<boolean>
+  /** Deletes a session. For `ttl` milliseconds `set` returns false for this name. An unknown session is not an error. */
+  delete(name: string, ttl: number): void | Promise<void>
 }
 
 export interface MemorySessionStoreOptions {
-  /** How many are kept (default 10,000): the one that was kept longest ago is let go first. */
-  max?: number
-  /** How many bytes they may take (default 64 MiB). */
+  /** Maximum number of sessions (default 10,000); beyond it, the one that was stored longest ago is evicted. */
+  maxSessions?: number
+  /** Maximum bytes of all sessions (default 64 MiB). */
   maxBytes?: number
 }
 
-/** What a session costs beside its text, about. */
-const SESSION = 300
+interface Entry {
+  record: SessionRecord
+  bytes: number
+  expires: number
+}
 
-/** Keeps sessions in this process, and no longer than it lives. */
+/** Approximate memory of an entry beside its text. */
+const ENTRY = 300
+
+/** Stores sessions in this process: they end with it. */
 export class MemorySessionStore implements SessionStore {
   readonly inProcess = true
-  readonly #max: number
+  readonly #maxSessions: number
   readonly #maxBytes: number
   #bytes = 0
-  /** In the order in which they were kept last. */
-  readonly #sessions = new Map<string, { session: string; bytes: number; until: number }>()
+  /** Ordered by when they were last stored. */
+  readonly #entries = new Map<string, Entry>()
+  /** Names of deleted sessions and when that is forgotten; at most `maxSessions`. */
+  readonly #deleted = new Map<string, number>()
 
-  constructor({ max = 10_000, maxBytes = 64 * 1024 * 1024 }: MemorySessionStoreOptions = {}) {
-    this.#max = max
+  constructor({
+    maxSessions = 10_000,
+    maxBytes = 64 * 1024 * 1024,
+  }: MemorySessionStoreOptions = {}) {
+    this.#maxSessions = maxSessions
     this.#maxBytes = maxBytes
   }
 
-  /** How many are kept. */
+  /** Number of stored sessions. */
   get size(): number {
-    return this.#sessions.size
+    return this.#entries.size
   }
 
-  keep(name: string, session: string, ttl: number): void {
-    this.drop(name)
-    const bytes = bytesOf(session) + SESSION
+  get(name: string): SessionRecord | undefined {
+    const entry = this.#entries.get(name)
+    return entry !== undefined && entry.expires > Date.now() ? entry.record : undefined
+  }
+
+  set(name: string, record: SessionRecord, ttl: number): boolean {
+    const now = Date.now()
+    if ((this.#deleted.get(name) ?? 0) > now) return false
+    const stored = this.get(name)
+    if (stored !== undefined && stored.generation > record.generation) return false
+    this.#remove(name)
+    const bytes = bytesOf(record.state) + ENTRY
+    this.#entries.set(name, { record, bytes, expires: now + ttl })
     this.#bytes += bytes
-    this.#sessions.set(name, { session, bytes, until: Date.now() + ttl })
-    for (const [oldest, { until }] of this.#sessions) {
-      if (this.#sessions.size <= this.#max && this.#bytes <= this.#maxBytes && until > Date.now())
-        break
-      this.drop(oldest)
+    for (const [oldest, { expires }] of this.#entries) {
+      const fits = this.#entries.size <= this.#maxSessions && this.#bytes <= this.#maxBytes
+      if (fits && expires > now) break
+      this.#remove(oldest)
+    }
+    return true
+  }
+
+  delete(name: string, ttl: number): void {
+    this.#remove(name)
+    const now = Date.now()
+    this.#deleted.delete(name)
+    this.#deleted.set(name, now + ttl)
+    for (const [oldest, expires] of this.#deleted) {
+      if (this.#deleted.size <= this.#maxSessions && expires > now) break
+      this.#deleted.delete(oldest)
     }
   }
 
-  fetch(name: string): string | undefined {
-    const kept = this.#sessions.get(name)
-    return kept !== undefined && kept.until > Date.now() ? kept.session : undefined
-  }
-
-  drop(name: string): void {
-    this.#bytes -= this.#sessions.get(name)?.bytes ?? 0
-    this.#sessions.delete(name)
+  #remove(name: string): void {
+    this.#bytes -= this.#entries.get(name)?.bytes ?? 0
+    this.#entries.delete(name)
   }
 }

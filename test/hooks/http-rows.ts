@@ -57,20 +57,20 @@ async function soon(send: () => Promise<unknown>, hook: Hook): Promise<string> {
   return await outcome(send(), hook, () => vi.advanceTimersByTimeAsync(10_000))
 }
 
-const replay = (hooks: Partial<Record<keyof EventStore, Hook>>): EventStore => {
+const eventStore = (hooks: Partial<Record<keyof EventStore, Hook>>): EventStore => {
   const store = new MemoryEventStore()
   return {
-    keep: hooks.keep ?? ((stream, event) => store.keep(stream, event)),
-    after: hooks.after ?? ((stream, number) => store.after(stream, number)),
-    drop: hooks.drop ?? ((stream) => store.drop(stream)),
+    append: hooks.append ?? ((stream, event) => store.append(stream, event)),
+    read: hooks.read ?? ((stream, after) => store.read(stream, after)),
+    delete: hooks.delete ?? ((stream) => store.delete(stream)),
   }
 }
-const sessions = (hooks: Partial<Record<'keep' | 'fetch' | 'drop', Hook>>): SessionStore => {
+const sessionStore = (hooks: Partial<Record<'get' | 'set' | 'delete', Hook>>): SessionStore => {
   const store = new MemorySessionStore()
   return {
-    keep: hooks.keep ?? ((name, session, ttl) => store.keep(name, session, ttl)),
-    fetch: hooks.fetch ?? ((name) => store.fetch(name)),
-    drop: hooks.drop ?? ((name) => store.drop(name)),
+    get: hooks.get ?? ((name) => store.get(name)),
+    set: hooks.set ?? ((name, record, ttl) => store.set(name, record, ttl)),
+    delete: hooks.delete ?? ((name, ttl) => store.delete(name, ttl)),
   }
 }
 
@@ -102,47 +102,47 @@ export const HTTP_ROWS: readonly Row[] = [
       new Promise<string>((resolve) => setTimeout(resolve, 100, 'nothing yet')),
     ])
   }),
-  row('keep of a replay store', 'answered', 'answered', (keep) =>
-    overHttp({ replay: replay({ keep }) }, told),
+  row('append of an event store', 'answered', 'answered', (append) =>
+    overHttp({ eventStore: eventStore({ append }) }, told),
   ),
-  row('drop of a replay store', 'HTTP 204', 'HTTP 204', (drop) =>
-    overHttp({ replay: replay({ drop }) }, async (url) => {
+  row('delete of an event store', 'HTTP 204', 'HTTP 204', (remove) =>
+    overHttp({ eventStore: eventStore({ delete: remove }) }, async (url) => {
       const client = await Handshaken.open(url, REVISION)
       for (let count = 0; count < 40; count++) await client.request('tools/call', { name: 'told' })
       return `HTTP ${(await client.end()).status}`
     }),
   ),
-  row('after of a replay store', 'the stream has ended', 'the stream is open', (after) =>
-    overHttp({ replay: replay({ after }) }, async (url) => {
+  row('read of an event store', 'the stream has ended', 'the stream is open', (read) =>
+    overHttp({ eventStore: eventStore({ read }) }, async (url) => {
       const client = await Handshaken.open(url, REVISION)
       await client.request('tools/call', { name: 'told' })
       const stream = await client.listen('0p.0')
-      if (after.mode !== 'never settles') await stream.ended()
+      if (read.mode !== 'never settles') await stream.ended()
       await client.request('ping')
       const came = stream.isOpen ? 'the stream is open' : 'the stream has ended'
       stream.cut()
       return came
     }),
   ),
-  row('keep of a session store', 'answered', 'answered', (keep) =>
-    overHttp({ sessions: sessions({ keep }) }, told),
+  row('set of a session store', 'answered', 'answered', (set) =>
+    overHttp({ sessionStore: sessionStore({ set }) }, told),
   ),
-  row('fetch of a session store', 'HTTP 503', 'HTTP 503', (fetch) =>
-    overHttp({ sessions: sessions({ fetch }) }, (url) =>
+  row('get of a session store', 'HTTP 503', 'HTTP 503', (get) =>
+    overHttp({ sessionStore: sessionStore({ get }) }, (url) =>
       soon(
         () =>
           send(url, {
             headers: { ...POST, 'mcp-session-id': 'A'.repeat(32) },
             body: message('ping', {}, 1),
           }),
-        fetch,
+        get,
       ),
     ),
   ),
-  row('drop of a session store', 'HTTP 503', 'HTTP 503', (drop) =>
-    overHttp({ sessions: sessions({ drop }) }, async (url) => {
+  row('delete of a session store', 'HTTP 503', 'HTTP 503', (remove) =>
+    overHttp({ sessionStore: sessionStore({ delete: remove }) }, async (url) => {
       const client = await Handshaken.open(url, REVISION)
-      return await soon(() => client.end(), drop)
+      return await soon(() => client.end(), remove)
     }),
   ),
   row('tap of listen', 'answered', 'answered', (tap) => overHttp({ tap }, told)),

@@ -117,7 +117,7 @@ describe('a list of tokens', () => {
     { token: BOB, id: 'bob' },
   ])
 
-  it('lets in who has one, and says who it is', async () => {
+  it('admits a caller with a known token, and gives its principal to handlers', async () => {
     proves('base.auth')
     await serving(guarded(), { auth }, async ({ url }) => {
       expect(textOf(await send(url, as(ALICE, call('whoami'))))).toBe('alice: notes:read')
@@ -141,7 +141,7 @@ describe('a list of tokens', () => {
     ['an empty token', { authorization: 'Bearer ' }],
     ['another scheme', { authorization: `Basic ${ALICE}` }],
     ['a token with spaces', { authorization: `Bearer ${ALICE} ${BOB}` }],
-  ])('lets nobody in with %s', async (_, headers) => {
+  ])('responds with 401 to %s', async (_, headers) => {
     await serving(guarded(), { auth }, async ({ url }) => {
       const {
         status,
@@ -171,8 +171,8 @@ describe('a list of tokens', () => {
   })
 })
 
-describe('a token that takes its time', () => {
-  it('is not waited for by a client that has gone: nothing of it stays', async () => {
+describe('a slow verification', () => {
+  it('retains nothing after its client has disconnected', async () => {
     const waiting: (() => void)[] = []
     const principal = { id: 'x', scopes: [] }
     let slow = false
@@ -198,7 +198,7 @@ describe('a token that takes its time', () => {
       slow = false
       expect((await client.request('ping')).status).toBe(200)
       for (const resolve of waiting) resolve()
-      await expect.poll(() => listening.open).toBe(0)
+      await expect.poll(() => listening.openResponses).toBe(0)
       const own = await client.listen()
       expect(own.status).toBe(200)
       own.cut()
@@ -206,19 +206,22 @@ describe('a token that takes its time', () => {
   })
 })
 
-describe('a verification of your own', () => {
+describe('an Authorization of your own', () => {
   // What a compiler would have told: not everybody has one.
   const of = (found: unknown) => ({ verify: () => found }) as unknown as Authorization
   const thenable = (found: unknown) => ({
     then: (resolve: (value: unknown) => void) => resolve(found),
   })
 
-  it.each([undefined, null, false, ''])('that finds nobody (%j) lets nobody in', async (found) => {
-    for (const auth of [of(found), of(Promise.resolve(found)), of(thenable(found))])
-      await serving(guarded(), { auth }, async ({ url }) => {
-        expect((await send(url, as(ALICE, call('whoami')))).status).toBe(401)
-      })
-  })
+  it.each([undefined, null, false, ''])(
+    'responds with 401 where verify returns %j',
+    async (found) => {
+      for (const auth of [of(found), of(Promise.resolve(found)), of(thenable(found))])
+        await serving(guarded(), { auth }, async ({ url }) => {
+          expect((await send(url, as(ALICE, call('whoami')))).status).toBe(401)
+        })
+    },
+  )
 
   it.each([true, {}, { id: '', scopes: [] }, { id: 'x' }, { id: 'x', scopes: 'admin' }])(
     'that finds no principal (%j) lets nobody in',
@@ -237,7 +240,7 @@ describe('scopes of definitions', () => {
     { token: BOB, id: 'bob', scopes: ['notes:read', 'notes:write', 'admin'] },
   ])
 
-  it('are asked for, all at once, by a status that clients understand', async () => {
+  it('get 403 with all required scopes in the challenge', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
       const { status, headers, json } = await send(url, as(ALICE, call('both')))
       expect(status).toBe(403)
@@ -258,7 +261,7 @@ describe('scopes of definitions', () => {
     })
   })
 
-  it('are asked for within a session as well', async () => {
+  it('are required within a session as well', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))
       const { status, headers } = await client.request('tools/call', { name: 'write' })
@@ -292,7 +295,7 @@ describe('scopes of definitions', () => {
       const { status, json, headers } = await send(listening.url, as(ALICE, call('refuse')))
       expect([status, json]).toMatchObject([403, { error: { code: 403, message: 'Not for you' } }])
       expect(headers['www-authenticate']).toBe('Bearer error="insufficient_scope"')
-      expect(listening.open).toBe(0)
+      expect(listening.openResponses).toBe(0)
     })
   })
 
@@ -313,7 +316,7 @@ describe('scopes of definitions', () => {
     })
   })
 
-  it('also decide who hears of changes', async () => {
+  it('also decide who is notified of changes', async () => {
     const server = guarded()
     const nobody = 'nobody-0123456789abcdef'
     const known = tokens([
@@ -350,7 +353,7 @@ describe('scopes of definitions', () => {
     })
   })
 
-  it('also decide what is told of the headers that a tool needs', async () => {
+  it('also decide which header parameters are checked', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
       const { json: unknown } = await send(
         url,
@@ -367,7 +370,7 @@ describe('scopes of definitions', () => {
     })
   })
 
-  it('also decide what is shown, where a definition says so', async () => {
+  it('can be used by visible', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
       const names = async (token: string) =>
         (await send(url, as(token, described('tools/list')))).text
@@ -379,7 +382,7 @@ describe('scopes of definitions', () => {
     })
   })
 
-  it('are never granted to callers whom nobody knows', async () => {
+  it('are never granted without auth', async () => {
     await serving(guarded(), {}, async ({ url }) => {
       expect(textOf(await send(url, call('whoami')))).toBe('nobody: ')
       for (const asked of [
@@ -391,7 +394,7 @@ describe('scopes of definitions', () => {
     })
   })
 
-  it('are nothing to those who run the server themselves', async () => {
+  it('do not apply over stdio and in memory', async () => {
     const channel = connectInMemory(guarded())
     const answer = await new Promise<string>((resolve) => {
       channel.receive({ frame: resolve, garbage: () => {}, closed: () => {} })
@@ -402,13 +405,13 @@ describe('scopes of definitions', () => {
   })
 })
 
-describe('what belongs to one principal', () => {
+describe('another principal', () => {
   const auth = tokens([
     { token: ALICE, id: 'alice' },
     { token: BOB, id: 'bob' },
   ])
 
-  it('is no session of another', async () => {
+  it('cannot use the session', async () => {
     await serving(guarded(), { auth }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25', {}, bearer(ALICE))
       const stolen = { ...client.headers, ...bearer(BOB) }
@@ -427,7 +430,7 @@ describe('what belongs to one principal', () => {
     })
   })
 
-  it('is no state of another', async () => {
+  it('cannot use the state of a question', async () => {
     proves(
       'elicitation.state',
       'elicitation.state-today',
@@ -449,7 +452,7 @@ describe('what belongs to one principal', () => {
   })
 })
 
-describe('an authorization server', () => {
+describe('oauth', () => {
   let server: AuthorizationServer
   beforeAll(async () => {
     server = await startAuthorizationServer()
@@ -458,7 +461,7 @@ describe('an authorization server', () => {
   const auth = (more: object = {}) =>
     oauth({ resource: RESOURCE, issuer: server.issuer, scopes: ['notes:read'], ...more })
 
-  it('is found by a client that knows nothing, and its tokens let in', async () => {
+  it('lets a client discover the authorization server, and accepts its tokens', async () => {
     await serving(
       guarded(),
       { auth: auth({ scopesSupported: ['notes:read', 'notes:write'] }) },
@@ -502,7 +505,7 @@ describe('an authorization server', () => {
     )
   })
 
-  it('is asked for more where a tool needs more, also within a session', async () => {
+  it('lets a client step up its scopes, also within a session', async () => {
     await serving(guarded(), { auth: auth() }, async ({ url }) => {
       const little = await server.token('alice', { resource: RESOURCE, scope: 'notes:read' })
       const more = await server.token('alice', {
@@ -524,7 +527,7 @@ describe('an authorization server', () => {
     })
   })
 
-  it('must grant what the whole server needs', async () => {
+  it('requires the scopes of the whole server', async () => {
     await serving(guarded(), { auth: auth() }, async ({ url }) => {
       const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:write' })
       const { status, headers } = await send(url, as(token, call('whoami')))
@@ -543,7 +546,7 @@ describe('an authorization server', () => {
     )
   })
 
-  it('made tokens for others, or others made tokens: none of them lets in, and none is told', async () => {
+  it('rejects tokens of other issuers and for other audiences, and logs none', async () => {
     const log: string[] = []
     const { privateKey, publicKey } = await generateKeyPair('RS256')
     const jwt = (claims: object) =>
@@ -608,7 +611,7 @@ describe('an authorization server', () => {
     )
   })
 
-  it('whose time is over lets nobody in', async () => {
+  it('rejects an expired token', async () => {
     const { privateKey, publicKey } = await generateKeyPair('ES256')
     const { exportJWK } = await import('jose')
     const keys = { keys: [{ ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig' }] }
@@ -644,7 +647,7 @@ describe('an authorization server', () => {
     await new Promise((resolve) => issuer.close(resolve))
   })
 
-  it('may say in other words what a token grants', async () => {
+  it('reads scopes from scope and scp, as string or array', async () => {
     const { privateKey, publicKey } = await generateKeyPair('ES256')
     const keys = { keys: [{ ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig' }] }
     const issuer = createHttpServer((_, response) =>
@@ -676,7 +679,7 @@ describe('an authorization server', () => {
     await new Promise((resolve) => issuer.close(resolve))
   })
 
-  it('whose token expires is not listened to for longer', async () => {
+  it('ends streams when the token expires', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const expires = Date.now() + 60_000
@@ -712,7 +715,7 @@ describe('an authorization server', () => {
     }
   })
 
-  it('whose token has expired is told nothing more, also where nothing looks at the clock', async () => {
+  it('sends nothing after the token has expired, also without keep-alive', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const expires = Date.now() + 60_000
@@ -746,7 +749,7 @@ describe('an authorization server', () => {
     }
   })
 
-  it('that cannot be reached is not the fault of the caller', async () => {
+  it('responds with 503 while the issuer is not available', async () => {
     const log: string[] = []
     const closed = createHttpServer().listen(0, '127.0.0.1')
     await once(closed, 'listening')
@@ -830,7 +833,7 @@ describe('an authorization server', () => {
     },
   )
 
-  it('must be named rightly', () => {
+  it('rejects invalid options', () => {
     expect(() => oauth({ resource: 'mcp', issuer: server.issuer })).toThrow(
       '"resource" must be a URL',
     )

@@ -295,7 +295,7 @@ const log: string[] = []
 beforeAll(async () => {
   listening = await listen(servedOverHttp().server, {
     port: 0,
-    limits: { body: MAX_BODY },
+    limits: { bodyBytes: MAX_BODY },
     log: { write: (line) => log.push(line) },
     logLevel: 'error',
   })
@@ -318,7 +318,7 @@ describe('bad input over HTTP', () => {
   const answers: string[] = []
   const note = (name: string, answer: string) => answers.push(`${name}\n  ${answer}`)
 
-  it('is answered, and the next request is served', async () => {
+  it('gets an error response, and the next request is served', async () => {
     proves(
       'http.body-today',
       'http.refused',

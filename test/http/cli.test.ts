@@ -51,7 +51,7 @@ const add = (headers: object = {}) => {
 }
 
 describe('ccmcp serve --http', () => {
-  it('serves, and ends with a signal', async () => {
+  it('serves until a signal', async () => {
     const { child, url, exited } = await start()
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/)
     expect((await send(url, add())).text).toContain('42')
@@ -59,7 +59,7 @@ describe('ccmcp serve --http', () => {
     expect(await exited).toBe(0)
   })
 
-  it('serves those who have a token', async () => {
+  it('serves callers with a token', async () => {
     const known = file(
       'tokens.json',
       JSON.stringify([{ token: 'a-token-of-some-length', id: 'me' }]),
@@ -97,7 +97,7 @@ describe('ccmcp serve --http', () => {
     [
       'a certificate that is a key',
       ['--tls-cert', tls('key'), '--tls-key', tls('cert')],
-      'The certificate and its key cannot be used',
+      'The TLS certificate and key cannot be used',
     ],
     ['tokens that are none', ['--tokens', file('bad.json', '{}')], 'must be a JSON array'],
     [

@@ -49,7 +49,7 @@ function processOf(name: string) {
 
 async function processes(use: (all: Record<'a' | 'b', Listening>) => Promise<void>): Promise<void> {
   const start = (node: string) =>
-    listen(processOf(node), { port: 0, node, hosts: ['mcp.example.com'] })
+    listen(processOf(node), { port: 0, sessionIdPrefix: node, hosts: ['mcp.example.com'] })
   const all = { a: await start('a'), b: await start('b') }
   try {
     await use(all)
@@ -63,15 +63,17 @@ const call = (name: string, more: object = {}) =>
 const able = { _meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }
 
 describe('several processes', () => {
-  it('have sessions whose ids say where they are', async () => {
+  it('have session ids with a prefix of the process', async () => {
     await processes(async ({ a, b }) => {
       expect((await Handshaken.open(a.url, '2025-11-25')).session).toMatch(/^a\./)
       expect((await Handshaken.open(b.url, '2025-11-25')).session).toMatch(/^b\./)
     })
-    await expect(listen(processOf('x'), { port: 0, node: 'a.b' })).rejects.toThrow('"node"')
+    await expect(listen(processOf('x'), { port: 0, sessionIdPrefix: 'a.b' })).rejects.toThrow(
+      '"sessionIdPrefix"',
+    )
   })
 
-  it('that share their keys go on with what another one has asked', async () => {
+  it('with the same keys continue a question of another process', async () => {
     await processes(async ({ a, b }) => {
       const { json } = await send(a.url, call('ask', able))
       const { requestState } = (json as { result: { requestState: string } }).result

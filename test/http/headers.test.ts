@@ -77,7 +77,7 @@ describe('call.http', () => {
     },
   )
 
-  it('is the same by the web’s Request', async () => {
+  it('is the same with a fetch Request', async () => {
     const { server, seen } = headersServer()
     const { headers, body } = tenant('blue')
     await httpHandler(server)(
@@ -91,7 +91,7 @@ describe('call.http', () => {
     expect(JSON.stringify(seen)).not.toContain('secret')
   })
 
-  it('is that of the request itself, also within a session and a batch', async () => {
+  it('has the headers of its own request, also within a session and a batch', async () => {
     const { server, seen } = headersServer()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-03-26', {}, { 'x-tenant': 'initialize' })
@@ -113,7 +113,7 @@ describe('call.http', () => {
     expect(seen.some((headers) => 'mcp-session-id' in (headers ?? {}))).toBe(false)
   })
 
-  it('is that of each request of a call that has asked', async () => {
+  it('has the headers of each request of a call that has asked', async () => {
     const { server } = headersServer()
     await serving(server, {}, async ({ url }) => {
       const ask = (more: object, name: string) => {
@@ -133,7 +133,7 @@ describe('call.http', () => {
     })
   })
 
-  it('is not there without HTTP', async () => {
+  it('is undefined without HTTP', async () => {
     const { server, seen } = headersServer()
     await using client = await connect(memory(server))
     await client.callTool('tenant')

@@ -48,16 +48,16 @@ const REMOTE = [
   'localhost:80',
 ]
 
-describe('the loopback interface', () => {
-  it.each(LOCAL)('has %j', (host) => {
+describe('isLoopback', () => {
+  it.each(LOCAL)('is true for %j', (host) => {
     expect(isLoopback(host)).toBe(true)
   })
 
-  it.each(REMOTE)('has not %j', (host) => {
+  it.each(REMOTE)('is false for %j', (host) => {
     expect(isLoopback(host)).toBe(false)
   })
 
-  it('is told from names by addresses that are well-formed', () => {
+  it('isAddress accepts only well-formed addresses', () => {
     expect(['10.1.2.3', '[fe80::1]', '::1', '127.0.0.1'].map(isAddress)).toEqual([
       true,
       true,
@@ -74,10 +74,10 @@ describe('the loopback interface', () => {
     ])
   })
 
-  it('decides who must be verified, by which name a server may be called, and where http is safe', async () => {
+  it('is used by listen, the Host check and oauth', async () => {
     const server = createServer({ name: 's', version: '1' })
     await expect(listen(server, { host: '127.0.0.999', port: 0 })).rejects.toThrow(
-      'unauthenticated',
+      'allowUnauthenticated',
     )
     await serving(server, {}, async ({ url }) => {
       const { port } = new URL(url)

@@ -11,14 +11,14 @@ const server = createServer({
 const listening = await listen(server, {
   port: 0,
   logLevel: 'error',
-  limits: { pending: 20_000_000 },
+  limits: { pendingBytes: 20_000_000 },
 })
 process.on('message', () => {
   globalThis.gc()
   process.send({
     heap: process.memoryUsage().heapUsed,
     sessions: listening.sessions,
-    open: listening.open,
+    open: listening.openResponses,
   })
 })
 process.send({ url: listening.url })

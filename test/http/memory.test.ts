@@ -63,7 +63,7 @@ function withJunk(method: string, params: object, junk: string): Sending {
 }
 
 describe('the memory of a server', () => {
-  it('does not grow with what clients say of themselves', async () => {
+  it('does not grow with the initialize params', async () => {
     const capabilities = `"capabilities":{"experimental":{"a":${OBJECTS}}},"clientInfo":{"name":"x","version":"1"}`
     expect(await grown(6, () => send(url, initialize(capabilities)))).toMatchObject({
       statuses: [200],
@@ -74,7 +74,7 @@ describe('the memory of a server', () => {
     expect(heap).toBeLessThan(5 * MEGABYTE)
   })
 
-  it('does not grow with what is subscribed to', async () => {
+  it('does not grow with subscriptions beyond their limit', async () => {
     const client = await Handshaken.open(url, '2025-11-25')
     const { heap } = await grown(30, (i) =>
       client.request('resources/subscribe', { uri: `x://${i}/${LONG}` }),
@@ -82,7 +82,7 @@ describe('the memory of a server', () => {
     expect(heap).toBeLessThan(5 * MEGABYTE)
   })
 
-  it('does not grow with what came beside a subscription', async () => {
+  it('does not retain the rest of a batch with a subscription', async () => {
     const notifications = { toolsListChanged: true }
     const streams: Awaited<ReturnType<typeof open>>[] = []
     const { heap, open: count } = await grown(6, async () => {
@@ -95,7 +95,7 @@ describe('the memory of a server', () => {
     expect(heap).toBeLessThan(5 * MEGABYTE)
   })
 
-  it('does not grow with requests in progress, or with a batch that one of them came in', async () => {
+  it('is bounded for requests in progress, also of batches', async () => {
     const before = await state()
     const client = await Handshaken.open(url, '2025-03-26')
     const batch = (i: number) =>

@@ -33,7 +33,7 @@ const withId = (id: string) => ({
 })
 
 describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
-  it('serves both kinds of clients', async () => {
+  it('serves sessions and stateless requests', async () => {
     const { mcp, gate } = embedded()
     await embed(mcp, async (origin) => {
       const url = `${origin}/mcp`
@@ -56,7 +56,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
     })
   })
 
-  it('serves the official client', async () => {
+  it('serves the client of the official SDK', async () => {
     const { mcp } = embedded()
     await embed(mcp, async (origin) => {
       const client = new Client({ name: 'sdk', version: '1' })
@@ -68,7 +68,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
     })
   })
 
-  it('notices that a client is gone', async () => {
+  it('notices that a client disconnects', async () => {
     const { mcp, ended } = embedded()
     await embed(mcp, async (origin) => {
       const stream = await open(
@@ -78,12 +78,12 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
       await stream.message()
       stream.cut()
       await expect.poll(() => ended.get('never')).toMatch(/^stopped/)
-      await expect.poll(() => mcp.open).toBe(0)
+      await expect.poll(() => mcp.openResponses).toBe(0)
     })
   })
 
   it('has the same guards as listen', async () => {
-    const { mcp } = embedded({ limits: { body: 1000 } })
+    const { mcp } = embedded({ limits: { bodyBytes: 1000 } })
     await embed(mcp, async (origin) => {
       const url = `${origin}/mcp`
       const echo = call('echo', { text: 'hi' })
@@ -108,7 +108,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
     })
   })
 
-  it('ends its streams with their results when it is closed, twice at once too', async () => {
+  it('ends streams after their responses when it is closed, also twice', async () => {
     const { mcp } = embedded()
     await embed(mcp, async (origin) => {
       const stream = await open(
@@ -124,7 +124,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
 })
 
 describe.each(Object.entries(unparsed))('%s', (_, embed) => {
-  it('keeps every digit, and says what is wrong with a body', async () => {
+  it('keeps every digit of an id, and reports an invalid body', async () => {
     const { mcp } = embedded()
     await embed(mcp, async (origin) => {
       expect((await send(`${origin}/mcp`, withId('12345678901234567890'))).text).toContain(
@@ -142,18 +142,18 @@ describe.each(Object.entries(unparsed))('%s', (_, embed) => {
 })
 
 describe.each(Object.entries(parsed))('%s', (_, embed) => {
-  it('never answers with another id: what the parser has lost is an error, and the log says what to do', async () => {
+  it('responds with 500 to an id that the body parser has rounded, and logs what to do', async () => {
     const { mcp, log } = embedded()
     await embed(mcp, async (origin) => {
       expect((await send(`${origin}/mcp`, withId('12345678901234567890'))).status).toBe(500)
-      expect(log()).toContain('in front of the body parser')
+      expect(log()).toContain('Register nodeHandler before the body parser')
       expect((await send(`${origin}/mcp`, withId('9007199254740991'))).text).toContain(
         '"id":9007199254740991',
       )
     })
   })
 
-  it('survives what can be parsed but not written', async () => {
+  it('responds with 400 to a body that can be parsed but not serialized', async () => {
     const { mcp } = embedded()
     await embed(mcp, async (origin) => {
       const deep = `{"jsonrpc":"2.0","id":1,"method":"ping","params":${'['.repeat(40_000)}${']'.repeat(40_000)}}`
@@ -172,7 +172,7 @@ describe('paths', () => {
       .get('/healthz', (_, res) => void res.send('mine'))
       .use((_, res) => void res.status(404).send('nothing'))
 
-  it('with `path`, all others are left to next, whatever their Host', async () => {
+  it('with `path`, passes other paths to next, whatever their Host', async () => {
     const { mcp } = embedded({ path: '/mcp' })
     await onNode(app(mcp), async (origin) => {
       for (const path of ['/mcp', '/mcp/', '/mcp?a=1'])
@@ -185,7 +185,7 @@ describe('paths', () => {
     })
   })
 
-  it('without next they are 404', async () => {
+  it('without next, responds with 404', async () => {
     const { mcp } = embedded({ path: '/mcp' })
     await onNode(
       (req, res) => mcp(req, res),
@@ -196,7 +196,7 @@ describe('paths', () => {
     )
   })
 
-  it('below a mount, `path` is meant from there', async () => {
+  it('below a mount, `path` is relative to it', async () => {
     const { mcp } = embedded({ path: '/mcp' })
     await onNode(express().use('/api', mcp), async (origin) => {
       expect((await send(`${origin}/api/mcp`, call('echo', { text: 'x' }))).status).toBe(200)
@@ -204,7 +204,7 @@ describe('paths', () => {
     })
   })
 
-  it('shows the metadata document of authorization, at the root', async () => {
+  it('serves the protected resource metadata at the root', async () => {
     const auth = {
       ...tokens([{ token: 'a-token-of-sixteen', id: 'ada' }]),
       resource: 'https://mcp.example/api/mcp',
@@ -222,8 +222,8 @@ describe('paths', () => {
   })
 })
 
-describe('other code around it', () => {
-  it('whose wrapper of writeHead knows no arrays does not garble headers', async () => {
+describe('other middleware', () => {
+  it('that wraps writeHead without support for arrays gets all headers', async () => {
     const { mcp, gate } = embedded()
     const wrapped = express()
       .use((_, res, next) => {
@@ -251,7 +251,7 @@ describe('other code around it', () => {
     })
   })
 
-  it('that has answered before is left alone', async () => {
+  it('that has responded before is left alone', async () => {
     const { mcp, ended } = embedded()
     const answered = express()
       .use((_, res, next) => {
@@ -264,7 +264,7 @@ describe('other code around it', () => {
         status: 418,
         text: 'tea',
       })
-      expect(mcp.open).toBe(0)
+      expect(mcp.openResponses).toBe(0)
       expect(ended.size).toBe(0)
     })
   })
@@ -284,16 +284,16 @@ describe('other code around it', () => {
       .use(mcp)
     await onNode(impatient, async (origin) => {
       const answer = open(origin, call(name, { gate: 'q' }, { _meta: { progressToken: 1 } }))
-      await expect.poll(() => mcp.open, { interval: 5 }).toBe(1)
+      await expect.poll(() => mcp.openResponses, { interval: 5 }).toBe(1)
       if (name === 'steps') await (await answer).message()
       if (response !== undefined) interfere(response)
       expect((await answer).status).toBe(name === 'steps' ? 200 : 504)
       await expect.poll(() => ended.get('q')).toMatch(/^stopped/)
-      expect(mcp.open).toBe(0)
+      expect(mcp.openResponses).toBe(0)
     })
   })
 
-  it('whose error handler answers for a broken body is not ours to change', async () => {
+  it('may respond to an invalid body itself', async () => {
     const { mcp } = embedded()
     const failed: ErrorRequestHandler = (_error, _req, res, _next) =>
       void res.status(422).send('unreadable')
@@ -308,18 +308,18 @@ describe('other code around it', () => {
     })
   })
 
-  it('that has read the body and kept nothing is told so in the log', async () => {
+  it('that has discarded the body is reported in the log', async () => {
     const { mcp, log } = embedded()
     const swallowed = express()
       .use((req, _, next) => void req.resume().on('end', next))
       .use(mcp)
     await onNode(swallowed, async (origin) => {
       expect((await send(origin, call('echo', { text: 'x' }))).status).toBe(500)
-      expect(log()).toContain('assign what was read to req.body')
+      expect(log()).toContain('assign the body to req.body')
     })
   })
 
-  it('that passes something else is told what is expected', () => {
+  it('that passes invalid arguments gets a TypeError', () => {
     const { mcp } = embedded()
     // @ts-expect-error: the request of Fastify is not the one of Node
     expect(() => mcp({ raw: {}, headers: {} }, { raw: {} })).toThrow(
@@ -329,8 +329,8 @@ describe('other code around it', () => {
 })
 
 describe('connections', () => {
-  it('that break in the middle of a body leave nothing behind', async () => {
-    const { mcp } = embedded({ limits: { bodies: 600, body: 500 } })
+  it('that close within a body release its bytes', async () => {
+    const { mcp } = embedded({ limits: { incompleteBodyBytes: 600, bodyBytes: 500 } })
     await onNode(mcp, async (origin) => {
       const { port, host } = new URL(origin)
       for (let i = 0; i < 5; i++) {
@@ -346,11 +346,11 @@ describe('connections', () => {
       await expect
         .poll(async () => (await send(origin, call('echo', { text: 'x' }))).status)
         .toBe(200)
-      expect(mcp.open).toBe(0)
+      expect(mcp.openResponses).toBe(0)
     })
   })
 
-  it('with requests in a row get the answers in that order, one at a time', async () => {
+  it('with pipelined requests get the responses in order, one at a time', async () => {
     const { mcp, gate } = embedded()
     await onNode(mcp, async (origin) => {
       const { port, host } = new URL(origin)
@@ -366,14 +366,14 @@ describe('connections', () => {
           raw(call('echo', { text: 'second' })) +
           raw(call('echo', { text: 'third' })),
       )
-      await expect.poll(() => mcp.open).toBe(1)
+      await expect.poll(() => mcp.openResponses).toBe(1)
       gate.open('p')
       await expect.poll(() => text).toMatch(/passed p[^]*second[^]*third/)
       socket.destroy()
     })
   })
 
-  it('of HTTP/2 are served too', async () => {
+  it('of HTTP/2 are served', async () => {
     const { mcp, ended, gate } = embedded()
     const server = createHttp2Server((req, res) => mcp(req, res))
     await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -410,7 +410,7 @@ describe('connections', () => {
       await expect.poll(() => quiet.text()).toContain('notifications/progress')
       gate.open('a')
       await expect.poll(() => quiet.text()).toContain('passed a')
-      await expect.poll(() => mcp.open).toBe(0)
+      await expect.poll(() => mcp.openResponses).toBe(0)
     } finally {
       session.destroy()
       server.close()
@@ -418,9 +418,9 @@ describe('connections', () => {
   })
 })
 
-it('refuses options and paths that cannot be meant', () => {
+it('rejects unknown options and invalid paths', () => {
   const { server } = servedOverHttp()
   // @ts-expect-error: there is no such option
   expect(() => nodeHandler(server, { paht: '/mcp' })).toThrow('path')
-  expect(() => nodeHandler(server, { path: 'mcp' })).toThrow('must begin with a slash')
+  expect(() => nodeHandler(server, { path: 'mcp' })).toThrow('must start with a slash')
 })

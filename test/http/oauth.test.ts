@@ -61,7 +61,7 @@ const auth = (more: object = {}) => {
 }
 
 describe('the principal of a token', () => {
-  it('is a user or a client, and never one for the other', async () => {
+  it('is a user or a client, with distinct ids', async () => {
     const key = await addKey()
     const { verify } = auth()
     const idOf = async (claims: Record<string, unknown>) =>
@@ -84,8 +84,8 @@ describe('the principal of a token', () => {
   })
 })
 
-describe('a token that does not name its key', () => {
-  it('is verified by whichever key has signed it', async () => {
+describe('a token without kid', () => {
+  it('is verified with each matching key', async () => {
     const [first, second] = [await addKey(), await addKey()]
     await addKey({ alg: 'RS256' }, 'RS256')
     const { verify } = auth()
@@ -97,14 +97,14 @@ describe('a token that does not name its key', () => {
     expect(await verify(await sign(foreign, { sub: 'alice' }))).toBeUndefined()
   })
 
-  it('is not verified by a key that is for something else', async () => {
+  it('is not verified with a key for another use', async () => {
     await addKey()
     await addKey()
     const encrypting = await addKey({ use: 'enc' })
     expect(await auth().verify(await sign(encrypting, { sub: 'alice' }))).toBeUndefined()
   })
 
-  it('must be good in all else', async () => {
+  it('is otherwise checked like any other', async () => {
     const [first] = [await addKey(), await addKey()]
     expect(
       await auth({ resource: 'http://localhost/other' }).verify(
@@ -114,7 +114,7 @@ describe('a token that does not name its key', () => {
   })
 })
 
-describe('an issuer that is down', () => {
+describe('an issuer that is not available', () => {
   /** Verifies so many bad tokens, one after the other and all at once. */
   const flood = async (verify: ReturnType<typeof auth>['verify'], count = 10) => {
     const { privateKey } = await generateKeyPair('ES256')
@@ -127,7 +127,7 @@ describe('an issuer that is down', () => {
     await Promise.all(tokens.map((token) => expect(verify(token)).rejects.toThrow()))
   }
 
-  it('is asked again after a while that grows, and then serves', async () => {
+  it('is retried with exponential backoff', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const key = await addKey()
     isUp = false
@@ -152,7 +152,7 @@ describe('an issuer that is down', () => {
     expect(requests).toHaveLength(26)
     isUp = true
     await expect(verify(await sign(key, { sub: 'alice' }))).rejects.toThrow(
-      /^Not tried again for another 60 s/,
+      /^Not retried for another 60 s/,
     )
     vi.setSystemTime(Date.now() + 60_000)
     expect(await verify(await sign(key, { sub: 'alice' }))).toMatchObject({
@@ -160,7 +160,7 @@ describe('an issuer that is down', () => {
     })
   })
 
-  it('is not asked for each unknown key, and those that are known still serve', async () => {
+  it('is not contacted for each unknown key, and known keys stay in use', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const key = await addKey({ kid: 'known' })
     const { verify } = auth()

@@ -4,6 +4,7 @@ import {
   type Listening,
   MemoryEventStore,
   MemorySessionStore,
+  type SessionRecord,
   type SessionStore,
   httpHandler,
   listen,
@@ -48,9 +49,9 @@ function watched(more: { prompts?: boolean } = {}): Server {
 }
 
 describe.each(HANDSHAKES)('a session of %s', (revision) => {
-  it('is taken up by the next process, with all it was told', async () => {
+  it('is restored by the next process, with its state', async () => {
     const sessions = new MemorySessionStore()
-    const first = await start(watched(), { sessions })
+    const first = await start(watched(), { sessionStore: sessions })
     const client = await Handshaken.open(first.url, revision)
     await client.request('resources/subscribe', { uri: 'note:it' })
     await client.request('resources/subscribe', { uri: 'note:other' })
@@ -59,7 +60,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     await first.close()
 
     const server = watched()
-    const second = await start(server, { sessions })
+    const second = await start(server, { sessionStore: sessions })
     const moved = client.at(second.url)
     const answer = await moved.request('tools/call', { name: 'say', arguments: {} })
     expect(answer.status).toBe(200)
@@ -81,9 +82,9 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
   })
 })
 
-describe('what is left of streams', () => {
-  it('is given to a client that comes back to another process', async () => {
-    const shared = { sessions: new MemorySessionStore(), replay: new MemoryEventStore() }
+describe('stored events', () => {
+  it('are sent to a client that reconnects to another process', async () => {
+    const shared = { sessionStore: new MemorySessionStore(), eventStore: new MemoryEventStore() }
     const { server, gate } = servedOverHttp()
     const first = await start(server, shared)
     const client = await Handshaken.open(first.url, NEWEST)
@@ -98,7 +99,7 @@ describe('what is left of streams', () => {
     const last = call.seen.at(-1)?.id ?? ''
     call.cut()
     own.cut()
-    await until(() => expect(first.open).toBe(0))
+    await until(() => expect(first.openResponses).toBe(0))
     server.tools.remove('big')
     gate.open('a')
     await first.close()
@@ -126,13 +127,13 @@ describe('what is left of streams', () => {
       expect((await moved.listen(never)).status).toBe(400)
   })
 
-  it('is not taken for that of another process, also where one has kept the session that another has taken up', async () => {
+  it('of different processes have different ids, also where both have the session', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const shared = {
-        sessions: new MemorySessionStore(),
-        replay: new MemoryEventStore(),
-        limits: { idle: 60_000 },
+        sessionStore: new MemorySessionStore(),
+        eventStore: new MemoryEventStore(),
+        limits: { sessionIdleTimeout: 60_000 },
       }
       const first = await start(watched(), shared)
       const client = await Handshaken.open(first.url, NEWEST)
@@ -165,15 +166,15 @@ describe('what is left of streams', () => {
     }
   })
 
-  it('may be nothing: then only what comes now is sent', async () => {
+  it('may be missing: then only new events are sent', async () => {
     const sessions = new MemorySessionStore()
-    const first = await start(watched(), { sessions })
+    const first = await start(watched(), { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     const own = await client.listen()
     const primed = await own.next()
     await first.close()
     const server = watched()
-    const second = await start(server, { sessions })
+    const second = await start(server, { sessionStore: sessions })
     const again = await client.at(second.url).listen(primed?.id)
     expect(again.status).toBe(200)
     server.tools.remove('say')
@@ -185,7 +186,7 @@ describe('what is left of streams', () => {
 
 /** A store on another machine: it takes its time, and can be out of reach. */
 class Remote implements SessionStore {
-  readonly kept = new Map<string, string>()
+  readonly stored = new Map<string, SessionRecord>()
   readonly asked: string[] = []
   out = false
   slow: Promise<void> | undefined
@@ -199,17 +200,18 @@ class Remote implements SessionStore {
     return go
   }
 
-  async keep(name: string, session: string): Promise<void> {
-    await this.#reach('keep')
-    this.kept.set(name, session)
+  async set(name: string, record: SessionRecord): Promise<boolean> {
+    await this.#reach('set')
+    this.stored.set(name, record)
+    return true
   }
-  async fetch(name: string): Promise<string | undefined> {
-    await this.#reach('fetch')
-    return this.kept.get(name)
+  async get(name: string): Promise<SessionRecord | undefined> {
+    await this.#reach('get')
+    return this.stored.get(name)
   }
-  async drop(name: string): Promise<void> {
-    await this.#reach('drop')
-    this.kept.delete(name)
+  async delete(name: string): Promise<void> {
+    await this.#reach('delete')
+    this.stored.delete(name)
   }
   async #reach(what: string): Promise<void> {
     this.asked.push(what)
@@ -218,29 +220,30 @@ class Remote implements SessionStore {
   }
 }
 
-describe('a store of sessions', () => {
-  it('never learns the id of one', async () => {
+describe('a session store', () => {
+  it('does not get session ids', async () => {
     const sessions = new Remote()
-    const { url } = await start(watched(), { sessions, node: 'east' })
+    const { url } = await start(watched(), { sessionStore: sessions, sessionIdPrefix: 'east' })
     const { session } = await Handshaken.open(url, NEWEST)
-    await until(() => expect(sessions.kept.size).toBe(1))
-    const [[name, text] = ['', '']] = sessions.kept
+    await until(() => expect(sessions.stored.size).toBe(1))
+    const [[name, record] = ['', undefined]] = sessions.stored
     expect(session).toMatch(/^east\.[\w-]{32}$/)
     expect(name).toBe(session.slice(0, -20))
-    expect(text).not.toContain(session.slice(-20))
+    expect(record?.state).toContain(NEWEST)
+    expect(record?.state).not.toContain(session.slice(-20))
   })
 
-  it('gives a session to nobody but its client', async () => {
+  it('restores a session only for its id and principal', async () => {
     const sessions = new MemorySessionStore()
     const auth = tokens([
       { token: 'a'.repeat(32), id: 'ann', scopes: [] },
       { token: 'b'.repeat(32), id: 'bob', scopes: [] },
     ])
     const by = (letter: string) => ({ authorization: `Bearer ${letter.repeat(32)}` })
-    const first = await start(watched(), { sessions, auth })
+    const first = await start(watched(), { sessionStore: sessions, auth })
     const client = await Handshaken.open(first.url, NEWEST, {}, by('a'))
     await first.close()
-    const second = await start(watched(), { sessions, auth })
+    const second = await start(watched(), { sessionStore: sessions, auth })
     const ping = (session: string, letter: string) =>
       send(second.url, {
         headers: { ...POST, 'mcp-session-id': session, ...by(letter) },
@@ -262,17 +265,17 @@ describe('a store of sessions', () => {
     expect(second.sessions).toBe(1)
   })
 
-  it('gives a session that is being taken up to nobody whose name is the end of another', async () => {
+  it('does not confuse principals while a session is restored', async () => {
     const sessions = new Remote()
     const auth = tokens([
       { token: 'a'.repeat(32), id: 'ann lee', scopes: [] },
       { token: 'b'.repeat(32), id: 'lee', scopes: [] },
     ])
     const by = (letter: string) => ({ authorization: `Bearer ${letter.repeat(32)}` })
-    const first = await start(watched(), { sessions, auth })
+    const first = await start(watched(), { sessionStore: sessions, auth })
     const { session } = await Handshaken.open(first.url, NEWEST, {}, by('a'))
     await first.close()
-    const second = await start(watched(), { sessions, auth })
+    const second = await start(watched(), { sessionStore: sessions, auth })
     const go = sessions.hold()
     sessions.asked.length = 0
     const ping = (id: string, letter: string) =>
@@ -281,7 +284,7 @@ describe('a store of sessions', () => {
         body: message('ping', {}, 1),
       })
     const own = ping(session, 'a')
-    await until(() => expect(sessions.asked).toEqual(['fetch']))
+    await until(() => expect(sessions.asked).toEqual(['get']))
     const other = ping(`${session} ann`, 'b')
     // What is no id is not looked for: the store has not answered yet.
     expect((await other).status).toBe(404)
@@ -289,9 +292,9 @@ describe('a store of sessions', () => {
     expect((await own).status).toBe(200)
   })
 
-  it('is asked once for all who wait, and they are served in order', async () => {
+  it('is read once for parallel requests, which are served in order', async () => {
     const sessions = new Remote()
-    const first = await start(servedOverHttp().server, { sessions })
+    const first = await start(servedOverHttp().server, { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
     const go = sessions.hold()
@@ -301,38 +304,38 @@ describe('a store of sessions', () => {
       opened.push(call.method)
       return next()
     })
-    const second = await start(server, { sessions })
+    const second = await start(server, { sessionStore: sessions })
     sessions.asked.length = 0
     const moved = client.at(second.url)
     const answers = Array.from({ length: 20 }, (_, n) =>
       moved.request('tools/call', echo(String(n))),
     )
-    await until(() => expect(sessions.asked).toEqual(['fetch']))
+    await until(() => expect(sessions.asked).toEqual(['get']))
     go()
     expect((await Promise.all(answers)).map(({ json }) => json)).toMatchObject(
       Array.from({ length: 20 }, (_, n) => said(String(n))),
     )
     expect(opened.filter((method) => method === 'initialize')).toHaveLength(1)
-    expect(sessions.asked.filter((what) => what === 'fetch')).toHaveLength(1)
+    expect(sessions.asked.filter((what) => what === 'get')).toHaveLength(1)
     expect(second.sessions).toBe(1)
   })
 
-  it('may be out of reach: what is here is served, and of the rest nothing is said', async () => {
+  it('may be unavailable: local sessions are served, others get 503', async () => {
     const sessions = new Remote()
     const lines: string[] = []
     const log = { write: (line: string) => void lines.push(line) }
-    const first = await start(servedOverHttp().server, { sessions, log })
+    const first = await start(servedOverHttp().server, { sessionStore: sessions, log })
     const client = await Handshaken.open(first.url, NEWEST)
     const kept = await Handshaken.open(first.url, NEWEST)
-    await until(() => expect(sessions.kept.size).toBe(2))
+    await until(() => expect(sessions.stored.size).toBe(2))
     sessions.out = true
     await client.request('logging/setLevel', { level: 'debug' })
     expect((await client.request('tools/call', echo('here'))).json).toMatchObject(said('here'))
-    const second = await start(servedOverHttp().server, { sessions, log })
+    const second = await start(servedOverHttp().server, { sessionStore: sessions, log })
     const refused = await kept.at(second.url).request('ping')
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
     expect(refused.json).toMatchObject({
-      error: { message: expect.stringContaining('sessions cannot be looked up now') as string },
+      error: { message: expect.stringContaining('the session store is not available') as string },
     })
     // It has ended here; but another process could take it up, until it is dropped.
     expect((await client.end()).status).toBe(503)
@@ -340,36 +343,36 @@ describe('a store of sessions', () => {
     sessions.out = false
     expect([(await client.end()).status, (await client.request('ping')).status]).toEqual([204, 404])
     expect((await kept.at(second.url).request('ping')).status).toBe(200)
-    expect(lines.join('')).toContain('A session could not be fetched from its store')
-    expect(lines.join('')).toContain('A session could not be kept, or dropped, in its store')
+    expect(lines.join('')).toContain('The session store failed to return a session')
+    expect(lines.join('')).toContain('The session store failed to store or delete a session')
     expect(lines.join('')).not.toContain(client.session)
   })
 
-  it('may throw, or hold what is no session', async () => {
+  it('may throw, or return an invalid record', async () => {
     const broken = {
-      keep: () => {},
-      fetch: (): string => {
+      set: () => true,
+      get: (): SessionRecord => {
         throw new Error('broken')
       },
-      drop: () => {},
+      delete: () => {},
     }
-    const { url } = await start(watched(), { sessions: broken, log: { write: () => {} } })
+    const { url } = await start(watched(), { sessionStore: broken, log: { write: () => {} } })
     const id = 'A'.repeat(32)
     const ping = (to: string) =>
       send(to, { headers: { ...POST, 'mcp-session-id': id }, body: message('ping', {}, 1) })
     expect((await ping(url)).status).toBe(503)
-    for (const text of ['', '{', '{}', 'null', '[]', '{"secret":1}']) {
+    for (const state of ['', '{', '{}', 'null', '[]', '{"secret":1}']) {
       const other = await start(watched(), {
-        sessions: { keep: () => {}, fetch: () => text, drop: () => {} },
+        sessionStore: { set: () => true, get: () => ({ generation: 0, state }), delete: () => {} },
         log: { write: () => {} },
       })
       expect((await ping(other.url)).status).toBe(404)
     }
   })
 
-  it('forgets a session that was ended while it was being kept', async () => {
+  it('deletes a session that ends while it is being stored', async () => {
     const sessions = new Remote()
-    const first = await start(watched(), { sessions })
+    const first = await start(watched(), { sessionStore: sessions })
     const go = sessions.hold()
     const client = await Handshaken.open(first.url, NEWEST)
     const ended = client.end()
@@ -377,22 +380,22 @@ describe('a store of sessions', () => {
     await until(() => expect(first.sessions).toBe(0))
     go()
     expect([(await ended).status, (await late).status]).toEqual([204, 404])
-    expect(sessions.kept.size).toBe(0)
-    const second = await start(watched(), { sessions })
+    expect(sessions.stored.size).toBe(0)
+    const second = await start(watched(), { sessionStore: sessions })
     expect((await client.at(second.url).request('ping')).status).toBe(404)
   })
 
-  it('gives nothing to those who have waited for a session that one of them ends', async () => {
+  it('gives 404 to requests that wait for a session that another request ends', async () => {
     const sessions = new Remote()
-    const first = await start(watched(), { sessions })
+    const first = await start(watched(), { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
-    const second = await start(watched(), { sessions })
+    const second = await start(watched(), { sessionStore: sessions })
     const go = sessions.hold()
     sessions.asked.length = 0
     const moved = client.at(second.url)
     const ended = moved.end()
-    await until(() => expect(sessions.asked).toEqual(['fetch']))
+    await until(() => expect(sessions.asked).toEqual(['get']))
     const visits = vi.spyOn(Sessions.prototype, 'find')
     const late = [moved.request('tools/call', { name: 'say', arguments: {} }), moved.listen()]
     await until(() => expect(visits).toHaveBeenCalledTimes(2))
@@ -400,35 +403,35 @@ describe('a store of sessions', () => {
     go()
     expect((await ended).status).toBe(204)
     expect((await Promise.all(late)).map(({ status }) => status)).toEqual([404, 404])
-    expect([second.sessions, second.open, sessions.kept.size]).toEqual([0, 0, 0])
+    expect([second.sessions, second.openResponses, sessions.stored.size]).toEqual([0, 0, 0])
   })
 
-  it('may have promises of its own', async () => {
-    const kept = new MemorySessionStore()
+  it('may return thenables', async () => {
+    const stored = new MemorySessionStore()
     const lazy = {
-      keep: (name: string, session: string, ttl: number) => kept.keep(name, session, ttl),
-      fetch: (name: string) => {
-        const promise = Promise.resolve(kept.fetch(name))
-        return { then: promise.then.bind(promise) } as Promise<string | undefined> // as clients of databases have them
+      set: (name: string, record: SessionRecord, ttl: number) => stored.set(name, record, ttl),
+      get: (name: string) => {
+        const promise = Promise.resolve(stored.get(name))
+        return { then: promise.then.bind(promise) } as Promise<SessionRecord | undefined> // a thenable, as some database clients return
       },
-      drop: (name: string) => kept.drop(name),
+      delete: (name: string, ttl: number) => stored.delete(name, ttl),
     }
-    const first = await start(watched(), { sessions: lazy })
+    const first = await start(watched(), { sessionStore: lazy })
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
-    const second = await start(watched(), { sessions: lazy })
+    const second = await start(watched(), { sessionStore: lazy })
     expect((await client.at(second.url).request('ping')).status).toBe(200)
   })
 
-  it('may never say that it has dropped a session: its client does not wait for that', async () => {
+  it('may never resolve delete: DELETE gets 503 in time', async () => {
     const sessions = {
-      keep: () => {},
-      fetch: () => undefined,
-      drop: () => new Promise<void>(() => {}),
+      set: () => true,
+      get: () => undefined,
+      delete: () => new Promise<void>(() => {}),
     }
     const lines: string[] = []
     const handler = httpHandler(watched(), {
-      sessions,
+      sessionStore: sessions,
       log: { write: (line) => void lines.push(line) },
     })
     const visit = (init: RequestInit) => handler(new Request('http://localhost/mcp', init))
@@ -450,26 +453,26 @@ describe('a store of sessions', () => {
       })
       await vi.advanceTimersByTimeAsync(60_000)
       expect((await ended).status).toBe(503)
-      expect(lines.join('')).toContain('A session could not be dropped from its store in time')
+      expect(lines.join('')).toContain('The session store did not delete a session within 10000 ms')
     } finally {
       vi.useRealTimers()
     }
     await handler.close(0)
   })
 
-  it('may never answer: then it is asked again', async () => {
-    const kept = new MemorySessionStore()
-    const first = await start(watched(), { sessions: kept })
+  it('may never resolve get: the next request reads again', async () => {
+    const stored = new MemorySessionStore()
+    const first = await start(watched(), { sessionStore: stored })
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
     let lost = 0
     const sessions = {
-      keep: (name: string, session: string, ttl: number) => kept.keep(name, session, ttl),
-      fetch: (name: string) => (lost++ === 0 ? new Promise<undefined>(() => {}) : kept.fetch(name)),
-      drop: (name: string) => kept.drop(name),
+      set: (name: string, record: SessionRecord, ttl: number) => stored.set(name, record, ttl),
+      get: (name: string) => (lost++ === 0 ? new Promise<undefined>(() => {}) : stored.get(name)),
+      delete: (name: string, ttl: number) => stored.delete(name, ttl),
       inProcess: true,
     }
-    const handler = httpHandler(watched(), { sessions })
+    const handler = httpHandler(watched(), { sessionStore: sessions })
     const ping = () =>
       handler(
         new Request('http://localhost/mcp', {
@@ -491,28 +494,31 @@ describe('a store of sessions', () => {
     await handler.close(0)
   })
 
-  it('is told again of a session that is used', async () => {
+  it('gets a session in use again, to renew its time to live', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const sessions = new Remote()
-      const first = await start(watched(), { sessions, limits: { idle: 60_000 } })
+      const first = await start(watched(), {
+        sessionStore: sessions,
+        limits: { sessionIdleTimeout: 60_000 },
+      })
       const client = await Handshaken.open(first.url, NEWEST)
       // With `initialize`, and with `notifications/initialized`.
-      await until(() => expect(sessions.asked.filter((what) => what === 'keep')).toHaveLength(2))
+      await until(() => expect(sessions.asked.filter((what) => what === 'set')).toHaveLength(2))
       sessions.asked.length = 0
       await client.request('ping')
       expect(sessions.asked).toEqual([])
       vi.setSystemTime(Date.now() + 20_000)
       await client.request('ping')
       await client.request('ping')
-      await until(() => expect(sessions.asked).toEqual(['keep']))
+      await until(() => expect(sessions.asked).toEqual(['set']))
     } finally {
       vi.useRealTimers()
     }
   })
 })
 
-describe('a session that has just begun', () => {
+describe('a new session', () => {
   const initialize = (url: string) =>
     send(url, {
       headers: POST,
@@ -523,21 +529,21 @@ describe('a session that has just begun', () => {
       ),
     })
 
-  it('is in the store before its client hears of it', async () => {
-    const kept = new MemorySessionStore()
+  it('is stored before the response to initialize', async () => {
+    const stored = new MemorySessionStore()
     const waiting: (() => void)[] = []
     const shared = {
-      fetch: (name: string) => kept.fetch(name),
-      drop: (name: string) => kept.drop(name),
+      get: (name: string) => stored.get(name),
+      delete: (name: string, ttl: number) => stored.delete(name, ttl),
     }
     const slow: SessionStore = {
       ...shared,
-      keep: async (name, session, ttl) => {
+      set: async (name, record, ttl) => {
         await new Promise<void>((resolve) => waiting.push(resolve))
-        kept.keep(name, session, ttl)
+        return stored.set(name, record, ttl)
       },
     }
-    const first = await start(watched(), { sessions: slow })
+    const first = await start(watched(), { sessionStore: slow })
     let answered = false
     const opening = initialize(first.url).then((answer) => {
       answered = true
@@ -550,7 +556,7 @@ describe('a session that has just begun', () => {
     const id = String((await opening).headers['mcp-session-id'])
     // The process ends without having been told anything more.
     const second = await start(watched(), {
-      sessions: { ...shared, keep: (...session) => kept.keep(...session) },
+      sessionStore: { ...shared, set: (...args) => stored.set(...args) },
     })
     const moved = await send(second.url, {
       headers: { ...POST, 'mcp-session-id': id },
@@ -559,30 +565,30 @@ describe('a session that has just begun', () => {
     expect([moved.status, second.sessions]).toEqual([200, 1])
   })
 
-  it('is answered also where the store fails', async () => {
+  it('gets its response also where the store fails', async () => {
     const broken: SessionStore = {
-      keep: () => Promise.reject(new Error('no connection')),
-      fetch: () => undefined,
-      drop: () => {},
+      set: () => Promise.reject(new Error('no connection')),
+      get: () => undefined,
+      delete: () => {},
     }
     let log = ''
     const first = await start(watched(), {
-      sessions: broken,
+      sessionStore: broken,
       log: { write: (line) => void (log += line) },
     })
     expect((await initialize(first.url)).status).toBe(200)
-    expect(log).toContain('could not be kept')
+    expect(log).toContain('The session store failed to store or delete a session')
   })
 
-  it('is answered also where the store does not answer, after a while', async () => {
+  it('gets its response also where the store does not resolve', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       const silent: SessionStore = {
-        keep: () => new Promise(() => {}),
-        fetch: () => undefined,
-        drop: () => {},
+        set: () => new Promise(() => {}),
+        get: () => undefined,
+        delete: () => {},
       }
-      const handler = httpHandler(watched(), { sessions: silent })
+      const handler = httpHandler(watched(), { sessionStore: silent })
       const body = message(
         'initialize',
         { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } },
@@ -600,23 +606,23 @@ describe('a session that has just begun', () => {
   })
 })
 
-describe('a session is not taken up', () => {
+describe('a session is not restored', () => {
   const after = async (
     server: Server,
     change: (client: Handshaken) => Promise<unknown>,
     next: Server = server,
   ) => {
     const sessions = new MemorySessionStore()
-    const first = await start(server, { sessions })
+    const first = await start(server, { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     await change(client)
     await first.close()
-    const second = await start(next, { sessions })
+    const second = await start(next, { sessionStore: sessions })
     const { status } = await client.at(second.url).request('ping')
     return { status, kept: sessions.size, sessions: second.sessions }
   }
 
-  it('where the server offers something else by now', async () => {
+  it('where the server capabilities have changed', async () => {
     expect(await after(watched(), () => Promise.resolve(), watched({ prompts: true }))).toEqual({
       status: 404,
       kept: 0,
@@ -624,7 +630,7 @@ describe('a session is not taken up', () => {
     })
   })
 
-  it('where it is refused today', async () => {
+  it('where initialize now fails', async () => {
     const refusing = watched()
     refusing.use((call, next) => {
       if (call.method === 'initialize') throw new Error('not today')
@@ -637,7 +643,7 @@ describe('a session is not taken up', () => {
     })
   })
 
-  it('where it was told too much to be remembered', async () => {
+  it('where its state is too large', async () => {
     const large = async (client: Handshaken) => {
       for (let i = 0; i < 10; i++)
         await client.request('resources/subscribe', { uri: `note:${i}${'x'.repeat(7000)}` })
@@ -657,19 +663,19 @@ describe('a session is not taken up', () => {
     expect(await after(notes, again)).toEqual({ status: 200, kept: 1, sessions: 1 })
   })
 
-  it('where there is no room', async () => {
+  it('where the limit of sessions is reached', async () => {
     const sessions = new MemorySessionStore()
-    const first = await start(watched(), { sessions })
+    const first = await start(watched(), { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
-    const second = await start(watched(), { sessions, limits: { sessions: 1 } })
+    const second = await start(watched(), { sessionStore: sessions, limits: { sessions: 1 } })
     await Handshaken.open(second.url, NEWEST)
     expect((await client.at(second.url).request('ping')).status).toBe(503)
   })
 
-  it('where others who came at the same time have taken the room', async () => {
+  it('where sessions restored at the same time have reached the limit', async () => {
     const sessions = new MemorySessionStore()
-    const first = await start(watched(), { sessions })
+    const first = await start(watched(), { sessionStore: sessions })
     const clients = await Promise.all([1, 2].map(() => Handshaken.open(first.url, NEWEST)))
     await first.close()
     const server = watched()
@@ -678,7 +684,7 @@ describe('a session is not taken up', () => {
       if (call.method === 'initialize') await new Promise<void>((resolve) => waiting.push(resolve))
       return next()
     })
-    const second = await start(server, { sessions, limits: { sessions: 2 } })
+    const second = await start(server, { sessionStore: sessions, limits: { sessions: 2 } })
     const opened = Handshaken.open(second.url, NEWEST)
     await until(() => expect(second.sessions).toBe(1))
     const answers = clients.map((client) => client.at(second.url).request('ping'))
@@ -694,28 +700,58 @@ describe('a session is not taken up', () => {
   })
 })
 
-describe('a process that ends', () => {
-  it('waits until its sessions are kept, and no longer than it may', async () => {
+describe('a session that another process has restored', () => {
+  it('is not overwritten in the store, and restored again where its client returns', async () => {
+    const sessions = new MemorySessionStore()
+    const first = await start(watched(), { sessionStore: sessions })
+    const client = await Handshaken.open(first.url, NEWEST)
+    const second = await start(watched(), { sessionStore: sessions })
+    await client.at(second.url).request('resources/subscribe', { uri: 'note:it' })
+    const name = client.session.slice(0, -20)
+    await until(() => expect(sessions.get(name)?.state).toContain('note:it'))
+    const { generation } = sessions.get(name) ?? { generation: 0 }
+    expect(generation).toBeGreaterThan(0)
+    // The first process stores nothing, and restores the session when it is used again.
+    await client.request('logging/setLevel', { level: 'debug' })
+    await client.request('ping')
+    await until(() => expect(sessions.get(name)?.generation).toBeGreaterThan(generation))
+    expect(sessions.get(name)?.state).toContain('note:it')
+  })
+
+  it('ends in the first process as well once it was deleted', async () => {
+    const sessions = new MemorySessionStore()
+    const first = await start(watched(), { sessionStore: sessions })
+    const client = await Handshaken.open(first.url, NEWEST)
+    const second = await start(watched(), { sessionStore: sessions })
+    expect((await client.at(second.url).end()).status).toBe(204)
+    await client.request('logging/setLevel', { level: 'debug' })
+    await until(async () => expect((await client.request('ping')).status).toBe(404))
+    expect([first.sessions, sessions.size]).toEqual([0, 0])
+  })
+})
+
+describe('closing', () => {
+  it('waits for sessions to be stored, until the deadline', async () => {
     const sessions = new Remote()
     const go = sessions.hold()
-    const first = await start(watched(), { sessions })
+    const first = await start(watched(), { sessionStore: sessions })
     await Handshaken.open(first.url, NEWEST)
     const closed = first.close()
     go()
     await closed
-    expect(sessions.kept.size).toBe(1)
+    expect(sessions.stored.size).toBe(1)
     sessions.slow = new Promise(() => {})
-    const second = await start(watched(), { sessions })
+    const second = await start(watched(), { sessionStore: sessions })
     await Handshaken.open(second.url, NEWEST)
     await second.close(50)
   })
 
-  it('shares its sessions with handlers of the web', async () => {
+  it('leaves sessions that a fetch handler can restore', async () => {
     const sessions = new MemorySessionStore()
-    const first = await start(watched(), { sessions })
+    const first = await start(watched(), { sessionStore: sessions })
     const client = await Handshaken.open(first.url, NEWEST)
     await first.close()
-    const handler = httpHandler(watched(), { sessions })
+    const handler = httpHandler(watched(), { sessionStore: sessions })
     const answer = await handler(
       new Request('http://localhost/mcp', {
         method: 'POST',
@@ -725,36 +761,5 @@ describe('a process that ends', () => {
     )
     expect(await answer.json()).toMatchObject(said('said'))
     await handler.close()
-  })
-})
-
-describe('the memory of sessions', () => {
-  it('is bounded, by number and by time', () => {
-    vi.useFakeTimers({ toFake: ['Date'] })
-    try {
-      const sessions = new MemorySessionStore({ max: 3 })
-      for (const name of ['a', 'b', 'c', 'a', 'd']) sessions.keep(name, `session ${name}`, 1000)
-      expect(['a', 'b', 'c', 'd'].map((name) => sessions.fetch(name))).toEqual([
-        'session a',
-        undefined,
-        'session c',
-        'session d',
-      ])
-      vi.setSystemTime(Date.now() + 600)
-      sessions.keep('c', 'session c', 1000)
-      vi.setSystemTime(Date.now() + 600)
-      expect(['a', 'c', 'd'].map((name) => sessions.fetch(name))).toEqual([
-        undefined,
-        'session c',
-        undefined,
-      ])
-      sessions.keep('e', 'session e', 1000)
-      expect(sessions.size).toBe(2)
-      sessions.drop('c')
-      sessions.drop('c')
-      expect(sessions.size).toBe(1)
-    } finally {
-      vi.useRealTimers()
-    }
   })
 })

@@ -56,7 +56,7 @@ const initialize = (url: string, params: object, more: Record<string, string> = 
 const textOf = ({ json }: { json: unknown }) =>
   (json as { result: { content: { text: string }[] } }).result.content[0]?.text ?? ''
 
-describe('of what a client says of itself', () => {
+describe('initialize params', () => {
   const icons = [{ src: `data:image/png;base64,${'A'.repeat(100_000)}` }]
   const capabilities = {
     elicitation: { form: {}, url: {} },
@@ -72,10 +72,10 @@ describe('of what a client says of itself', () => {
     experimental: { short: { a: [1, 'two'] } },
   }
 
-  it('only what is known and short is kept', async () => {
+  it('are retained only as far as they are known and short', async () => {
     const sessions = new MemorySessionStore()
-    const keep = vi.spyOn(sessions, 'keep')
-    const { url } = await start({ sessions })
+    const set = vi.spyOn(sessions, 'set')
+    const { url } = await start({ sessionStore: sessions })
     const clientInfo = {
       name: 'wordy',
       version: '1',
@@ -90,15 +90,15 @@ describe('of what a client says of itself', () => {
     const who = { headers: session, body: message('tools/call', { name: 'who', arguments: {} }, 2) }
     const known = [{ name: 'wordy', version: '1', description: 'It talks' }, kept]
     expect(JSON.parse(textOf(await send(url, who)))).toEqual(known)
-    expect(keep.mock.calls.map(([, text]) => text.length).every((length) => length < 1000)).toBe(
-      true,
-    )
+    expect(
+      set.mock.calls.map(([, record]) => record.state.length).every((length) => length < 1000),
+    ).toBe(true)
     // A process that takes the session up knows the same.
-    const next = await start({ sessions })
+    const next = await start({ sessionStore: sessions })
     expect(JSON.parse(textOf(await send(next.url, who)))).toEqual(known)
   })
 
-  it('a name that is too long is refused', async () => {
+  it('are refused with a name that is too long', async () => {
     const { url, listening } = await start()
     for (const params of [
       { clientInfo: { name: 'x'.repeat(257), version: '1' } },
@@ -111,7 +111,7 @@ describe('of what a client says of itself', () => {
     expect(listening.sessions).toBe(0)
   })
 
-  it('a long stateless request is served by the same', async () => {
+  it('follow the same rules in a stateless request', async () => {
     const { url } = await start()
     const { elicitation, unknown } = capabilities
     const meta = {
@@ -129,10 +129,10 @@ describe('of what a client says of itself', () => {
 describe('sessions', () => {
   const clientInfo = { name: 'x'.repeat(200), version: '1' }
 
-  it('are refused when they hold too much together; those of one principal before that', async () => {
+  it('are refused beyond the memory limit, of a principal and in total', async () => {
     const { url, listening } = await start({
       auth,
-      limits: { retained: 10_000, retainedPerPrincipal: 5000 },
+      limits: { retainedBytes: 10_000, retainedBytesPerPrincipal: 5000 },
     })
     const statuses = async (name: keyof typeof KEY) => {
       const found: number[] = []
@@ -146,8 +146,8 @@ describe('sessions', () => {
     expect(listening.sessions).toBe(4)
   })
 
-  it('that end give back what they have held', async () => {
-    const { url } = await start({ limits: { retained: 5000 } })
+  it('release their memory when they end', async () => {
+    const { url } = await start({ limits: { retainedBytes: 5000 } })
     for (let i = 0; i < 10; i++) {
       const client = await Handshaken.open(url, NEWEST)
       await client.request('resources/subscribe', { uri: `note://${'x'.repeat(500)}` })
@@ -155,10 +155,10 @@ describe('sessions', () => {
     }
   })
 
-  it('that are idle make way for one that begins', async () => {
+  it('that are idle are evicted for a new one', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
-      const { url, listening } = await start({ auth, limits: { retainedPerPrincipal: 5000 } })
+      const { url, listening } = await start({ auth, limits: { retainedBytesPerPrincipal: 5000 } })
       const bob = await Handshaken.open(url, NEWEST, {}, bearer('bob'))
       for (let i = 0; i < 2; i++)
         expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
@@ -177,7 +177,7 @@ describe('sessions', () => {
 describe('subscriptions', () => {
   const long = (name: string | number) => `note://${name}/${'x'.repeat(8000)}`
 
-  it('have URIs of limited length', async () => {
+  it('reject URIs that are too long', async () => {
     const { url } = await start()
     const client = await Handshaken.open(url, NEWEST)
     expect(
@@ -189,8 +189,8 @@ describe('subscriptions', () => {
     ).toMatchObject({ error: { code: -32602 } })
   })
 
-  it('of a session hold so many bytes at most', async () => {
-    const { url } = await start({ limits: { retainedPerSession: 300_000 } })
+  it('of a session have a memory limit', async () => {
+    const { url } = await start({ limits: { retainedBytesPerSession: 300_000 } })
     const client = await Handshaken.open(url, NEWEST)
     const subscribe = async (i: number) =>
       (await client.request('resources/subscribe', { uri: long(i) })).json
@@ -206,8 +206,8 @@ describe('subscriptions', () => {
     expect(await subscribe(count)).toMatchObject({ result: {} })
   })
 
-  it('of streams count in all, until they are closed', async () => {
-    const { url, listening } = await start({ limits: { retained: 120_000 } })
+  it('of subscriptions/listen count until they are closed', async () => {
+    const { url, listening } = await start({ limits: { retainedBytes: 120_000 } })
     const listening3 = () =>
       open(
         url,
@@ -220,7 +220,7 @@ describe('subscriptions', () => {
     const second = await listening3()
     expect(await second.ended().then(() => second.text)).toContain('Too many subscriptions')
     first.cut()
-    await until(() => expect(listening.open).toBe(0))
+    await until(() => expect(listening.openResponses).toBe(0))
     const third = await listening3()
     await third.has('acknowledged')
     third.cut()
@@ -230,8 +230,8 @@ describe('subscriptions', () => {
 describe('requests in progress', () => {
   const slow = { name: 'slow', arguments: { text: 'x'.repeat(100_000) } }
 
-  it('hold so many bytes at most, also when their callers are gone', async () => {
-    const { url, running, listening } = await start({ limits: { pending: 300_000 } })
+  it('have a memory limit, also when their clients have disconnected', async () => {
+    const { url, running, listening } = await start({ limits: { pendingBytes: 300_000 } })
     const calls = [1, 2].map((id) =>
       open(url, described('tools/call', slow, id)).catch(() => undefined),
     )
@@ -245,7 +245,7 @@ describe('requests in progress', () => {
     expect(client.status).toBe(503)
     for (const finish of running) finish()
     for (const call of await Promise.all(calls)) await call?.ended()
-    await until(() => expect(listening.open).toBe(0))
+    await until(() => expect(listening.openResponses).toBe(0))
     // The same again, from clients that do not wait.
     for (const id of [3, 4]) {
       const request = described('tools/call', slow, id)
@@ -260,7 +260,7 @@ describe('requests in progress', () => {
       gone.abort()
       await sent.catch(() => {})
     }
-    await until(() => expect(listening.open).toBe(0))
+    await until(() => expect(listening.openResponses).toBe(0))
     expect((await send(url, described('tools/call', { name: 'who', arguments: {} }))).status).toBe(
       503,
     )
@@ -271,8 +271,8 @@ describe('requests in progress', () => {
     )
   })
 
-  it('of one principal do not take the place of those of another', async () => {
-    const { url, running } = await start({ auth, limits: { pendingPerClient: 200_000 } })
+  it('of one principal do not use the limit of another', async () => {
+    const { url, running } = await start({ auth, limits: { pendingBytesPerClient: 200_000 } })
     const [ada, bob] = [
       await Handshaken.open(url, NEWEST, {}, bearer('ada')),
       await Handshaken.open(url, NEWEST, {}, bearer('bob')),
@@ -289,14 +289,14 @@ describe('requests in progress', () => {
     expect((await ada.request('tools/call', who)).status).toBe(200)
   })
 
-  it('that wait for a store of sessions count as well', async () => {
+  it('that wait for a session store count as well', async () => {
     const answers: (() => void)[] = []
     const sessions: SessionStore = {
-      keep: () => {},
-      drop: () => {},
-      fetch: () => new Promise((resolve) => answers.push(() => resolve(undefined))),
+      set: () => true,
+      delete: () => {},
+      get: () => new Promise((resolve) => answers.push(() => resolve(undefined))),
     }
-    const { url } = await start({ sessions, limits: { pending: 300_000 } })
+    const { url } = await start({ sessionStore: sessions, limits: { pendingBytes: 300_000 } })
     const lost = (id: string) =>
       send(url, {
         headers: { ...POST, 'mcp-session-id': id.padEnd(32, 'x') },

@@ -49,7 +49,7 @@ describe('web pages', () => {
     { origin: 'http://127.0.0.1:1' },
   ]
 
-  it('of others reach nothing, by whatever name they call it', async () => {
+  it('of other origins get 403, with any Host', async () => {
     proves('http.origin', 'http.origin-403')
     await serving(servedOverHttp().server, {}, async ({ url }) => {
       for (const [, path, sending] of ROUTES) {
@@ -67,7 +67,7 @@ describe('web pages', () => {
     })
   })
 
-  it('of the server itself may call', async () => {
+  it('of the same origin are allowed', async () => {
     await serving(servedOverHttp().server, {}, async ({ url, port }) => {
       for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, 'LOCALHOST', '[::1]:80'])
         expect(
@@ -81,7 +81,7 @@ describe('web pages', () => {
     })
   })
 
-  it('that are named may call, and are told so', async () => {
+  it('of allowed origins get CORS headers', async () => {
     const origin = 'https://app.example.com'
     await serving(
       servedOverHttp().server,
@@ -127,12 +127,12 @@ describe('web pages', () => {
     )
   })
 
-  it('that are named may ask where to get a token, with headers of their own, and read every refusal', async () => {
+  it('of allowed origins can read metadata and every error response', async () => {
     const headers = { origin: 'https://app.example.com' }
     const auth = { resource: 'http://localhost/mcp', verify: () => ({ id: 'x', scopes: [] }) }
     await serving(
       servedOverHttp().server,
-      { origins: [headers.origin], auth, limits: { body: 1000 } },
+      { origins: [headers.origin], auth, limits: { bodyBytes: 1000 } },
       async ({ url }) => {
         const document = new URL('/.well-known/oauth-protected-resource/mcp', url).href
         const asking = {
@@ -203,15 +203,15 @@ describe('other machines', () => {
     async (host) => {
       proves('http.localhost', 'http.authentication')
       await expect(listen(servedOverHttp().server, { port: 0, host })).rejects.toThrow(
-        'unauthenticated: true',
+        'allowUnauthenticated: true',
       )
     },
   )
 
-  it('are served where that is said, by an address but not by any name', async () => {
+  it('are served with allowUnauthenticated, by address but not by any name', async () => {
     await serving(
       servedOverHttp().server,
-      { host: '0.0.0.0', unauthenticated: true },
+      { host: '0.0.0.0', allowUnauthenticated: true },
       async ({ port }) => {
         const url = `http://127.0.0.1:${port}/mcp`
         expect((await send(url, withHeaders(echo('x'), { host: '10.1.2.3:80' }))).status).toBe(200)
@@ -230,10 +230,10 @@ describe('slow clients', () => {
         .resume(),
     )
 
-  it('do not keep a place, and nobody waits for them', async () => {
+  it('are disconnected by the request timeouts', async () => {
     await serving(
       servedOverHttp().server,
-      { headTimeout: 1000, requestTimeout: 1500 },
+      { headersTimeout: 1000, requestTimeout: 1500 },
       async ({ url, port }) => {
         const head =
           'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n'
@@ -249,7 +249,7 @@ describe('slow clients', () => {
     )
   })
 
-  it('have all of their time for the head as well, where that is less than a head is given', async () => {
+  it('have the request timeout for the headers where it is shorter', async () => {
     await serving(servedOverHttp().server, { requestTimeout: 1000 }, async ({ url, port }) => {
       expect((await send(url, echo('x'))).status).toBe(200)
       const socket = connect(port, '127.0.0.1')
@@ -273,7 +273,7 @@ describe('slow clients', () => {
       return `POST /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body.toString()}`
     })
 
-  it('that do not wait for answers are served one after the other, and leave nothing behind', async () => {
+  it('with pipelined requests are served one after the other', async () => {
     const { server, gate, ended: left } = servedOverHttp()
     await serving(server, { keepAlive: 0 }, async (listening) => {
       const socket = connect(listening.port, '127.0.0.1')
@@ -283,17 +283,19 @@ describe('slow clients', () => {
       gate.open('piped 0')
       gate.open('piped 2')
       await until(() => expect(text).toContain('passed piped 0'))
-      expect([listening.open, text.includes('passed piped 2')]).toEqual([1, false])
+      expect([listening.openResponses, text.includes('passed piped 2')]).toEqual([1, false])
       gate.open('piped 1')
       await until(() => expect(text).toContain('passed piped 2'))
       expect(text.indexOf('passed piped 1')).toBeLessThan(text.indexOf('passed piped 2'))
-      expect(listening.open).toBe(1)
+      expect(listening.openResponses).toBe(1)
       socket.destroy()
-      await until(() => expect([listening.open, [...left.keys()]]).toEqual([0, ['piped 3']]))
+      await until(() =>
+        expect([listening.openResponses, [...left.keys()]]).toEqual([0, ['piped 3']]),
+      )
     })
   })
 
-  it('that send and send without waiting are cut off', async () => {
+  it('with too many pipelined requests are disconnected', async () => {
     await serving(servedOverHttp().server, {}, async ({ url, port }) => {
       const socket = connect(port, '127.0.0.1')
       socket.write(piped(200).join(''))
@@ -302,9 +304,9 @@ describe('slow clients', () => {
     })
   })
 
-  it('that do not read are told less, and get their answer', async () => {
+  it('that do not read get fewer log messages, and their response', async () => {
     const { server, ended: outcome } = servedOverHttp()
-    await serving(server, { limits: { waiting: 500_000 } }, async (listening) => {
+    await serving(server, { limits: { unsentBytesPerStream: 500_000 } }, async (listening) => {
       const level = { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } }
       const stream = await open(listening.url, described('tools/call', { name: 'flood', ...level }))
       stream.pause()
@@ -331,7 +333,7 @@ describe('slow clients', () => {
     }
   }
 
-  it('that do not read hear of changes once, and are cut off after a while', async () => {
+  it('that do not read get one change notification, and are disconnected', async () => {
     const { server } = servedOverHttp()
     await serving(server, { keepAlive: 50 }, async (listening) => {
       const stream = await open(
@@ -340,8 +342,8 @@ describe('slow clients', () => {
       )
       await stream.message()
       stream.pause()
-      await flood(server, () => listening.open === 0)
-      expect(listening.open).toBe(0)
+      await flood(server, () => listening.openResponses === 0)
+      expect(listening.openResponses).toBe(0)
       stream.resume()
       await stream.ended()
       // All of it would be 50 MB.
@@ -349,31 +351,31 @@ describe('slow clients', () => {
     })
   })
 
-  it('of a session as well; what they have missed is bounded', async () => {
+  it('that do not read the GET stream are disconnected; their stored events are bounded', async () => {
     const { server } = servedOverHttp()
-    const replay = new MemoryEventStore({ perStream: 1_000_000 })
-    await serving(server, { keepAlive: 50, replay }, async (listening) => {
+    const eventStore = new MemoryEventStore({ maxBytesPerStream: 1_000_000 })
+    await serving(server, { keepAlive: 50, eventStore }, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
       await client.request('resources/subscribe', { uri })
       const own = await client.listen()
       own.pause()
-      await flood(server, () => listening.open === 0)
-      expect(listening.open).toBe(0)
+      await flood(server, () => listening.openResponses === 0)
+      expect(listening.openResponses).toBe(0)
       own.cut()
       // Nobody listens now: all of it is kept, as far as there is room.
       await flood(server)
-      expect(replay.size).toBeLessThanOrEqual(1_001_000)
-      expect(replay.size).toBeGreaterThan(500_000)
+      expect(eventStore.size).toBeLessThanOrEqual(1_001_000)
+      expect(eventStore.size).toBeGreaterThan(500_000)
       const rest = await client.listen('g.0')
       for (let i = 0; i < 15; i++)
         expect(await rest.message()).toMatchObject({ method: 'notifications/resources/updated' })
       rest.cut()
       await client.end()
-      expect(replay.size).toBe(0)
+      expect(eventStore.size).toBe(0)
     })
   })
 
-  describe('what they have asked for', () => {
+  describe('unsent responses', () => {
     const size = 20_000_000
     const server = createServer({
       name: 'big',
@@ -407,8 +409,8 @@ describe('slow clients', () => {
       return all
     }
 
-    it('is kept for some of them; then the oldest is cut off', async () => {
-      await serving(server, { limits: { unread: 2.5 * size } }, async ({ url }) => {
+    it('are destroyed beyond the limit, oldest first', async () => {
+      await serving(server, { limits: { unsentBytes: 2.5 * size } }, async ({ url }) => {
         const big = described('tools/call', { name: 'big' })
         expect(await complete(() => open(url, big))).toEqual([false, true, true])
         // What has been read counts no more.
@@ -416,8 +418,8 @@ describe('slow clients', () => {
       })
     })
 
-    it('is so too for those who come back for it', async () => {
-      await serving(server, { limits: { unread: 2.5 * size } }, async ({ url }) => {
+    it('count also when they are replayed', async () => {
+      await serving(server, { limits: { unsentBytes: 2.5 * size } }, async ({ url }) => {
         const client = await Handshaken.open(url, '2025-11-25')
         const first = await client.stream('tools/call', {
           name: 'big',
@@ -429,9 +431,9 @@ describe('slow clients', () => {
     })
   })
 
-  it('that take nothing for a while are cut off', async () => {
+  it('without traffic are disconnected', async () => {
     const { server } = servedOverHttp()
-    await serving(server, { stillTimeout: 60 }, async (listening) => {
+    await serving(server, { inactivityTimeout: 60 }, async (listening) => {
       const socket = connect(listening.port, '127.0.0.1')
       const { headers, body } = described('tools/call', {
         name: 'big',
@@ -472,8 +474,8 @@ describe('JSON', () => {
 })
 
 describe('limits', () => {
-  it('of open answers', async () => {
-    await serving(servedOverHttp().server, { limits: { open: 2 } }, async ({ url }) => {
+  it('of open responses', async () => {
+    await serving(servedOverHttp().server, { limits: { openResponses: 2 } }, async ({ url }) => {
       const streams = []
       for (const id of [1, 2])
         streams.push(await open(url, described('subscriptions/listen', { notifications: {} }, id)))
@@ -485,9 +487,9 @@ describe('limits', () => {
     })
   })
 
-  it('of open answers, also for batches and for those who shake hands', async () => {
+  it('of open responses, also for batches and initialize', async () => {
     const { server, gate } = servedOverHttp()
-    await serving(server, { limits: { open: 1 } }, async ({ url }) => {
+    await serving(server, { limits: { openResponses: 1 } }, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-03-26')
       const stream = await open(url, described('subscriptions/listen', { notifications: {} }))
       const { status, json } = await client.post(
@@ -500,7 +502,7 @@ describe('limits', () => {
     })
   })
 
-  it('of sessions, also of those whose opening takes its time', async () => {
+  it('of sessions, also while initialize is in progress', async () => {
     const opening: (() => void)[] = []
     const server = createServer({ name: 'slow to open', version: '1' })
     server.use(async (_, next) => {
@@ -521,7 +523,7 @@ describe('limits', () => {
       await until(() => expect(opening).toHaveLength(1))
       controller.abort()
       await gone
-      await until(() => expect(listening.open).toBe(0))
+      await until(() => expect(listening.openResponses).toBe(0))
       const answer = send(listening.url, sending)
       await until(() => expect(opening).toHaveLength(2))
       expect((await send(listening.url, sending)).status).toBe(503)
@@ -531,11 +533,11 @@ describe('limits', () => {
     })
   })
 
-  it('of sessions, where those that nobody uses make way', () =>
+  it('of sessions, with eviction of idle ones', () =>
     onStillClock(async (pass) => {
       await serving(
         servedOverHttp().server,
-        { limits: { sessions: 2, idle: 600_000 } },
+        { limits: { sessions: 2, sessionIdleTimeout: 600_000 } },
         async (listening) => {
           const first = await Handshaken.open(listening.url, '2025-11-25')
           const own = await first.listen()
@@ -553,29 +555,33 @@ describe('limits', () => {
       )
     }))
 
-  it('of time: a session that nobody uses ends, one that listens does not', () =>
+  it('of idle time: an idle session ends, one with an open stream does not', () =>
     onStillClock(async (pass) => {
-      await serving(servedOverHttp().server, { limits: { idle: 60_000 } }, async (listening) => {
-        const idle = await Handshaken.open(listening.url, '2025-11-25')
-        const busy = await Handshaken.open(listening.url, '2025-11-25')
-        const own = await busy.listen()
-        await pass(59_000)
-        expect(listening.sessions).toBe(2)
-        await pass(61_000)
-        expect(listening.sessions).toBe(1)
-        expect((await idle.request('ping')).status).toBe(404)
-        expect((await busy.request('ping')).status).toBe(200)
-        own.cut()
-        await until(() => expect(listening.open).toBe(0))
-        await pass(120_000)
-        expect(listening.sessions).toBe(0)
-      })
+      await serving(
+        servedOverHttp().server,
+        { limits: { sessionIdleTimeout: 60_000 } },
+        async (listening) => {
+          const idle = await Handshaken.open(listening.url, '2025-11-25')
+          const busy = await Handshaken.open(listening.url, '2025-11-25')
+          const own = await busy.listen()
+          await pass(59_000)
+          expect(listening.sessions).toBe(2)
+          await pass(61_000)
+          expect(listening.sessions).toBe(1)
+          expect((await idle.request('ping')).status).toBe(404)
+          expect((await busy.request('ping')).status).toBe(200)
+          own.cut()
+          await until(() => expect(listening.openResponses).toBe(0))
+          await pass(120_000)
+          expect(listening.sessions).toBe(0)
+        },
+      )
     }))
 
-  it('of time: a session whose client is gone ends, though calls wait for it', () =>
+  it('of idle time: a session whose client has disconnected ends despite calls in progress', () =>
     onStillClock(async (pass) => {
       const { server, ended } = servedOverHttp()
-      await serving(server, { limits: { idle: 60_000 } }, async (listening) => {
+      await serving(server, { limits: { sessionIdleTimeout: 60_000 } }, async (listening) => {
         const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
         const asked = await client.stream('tools/call', { name: 'ask', arguments: {} })
         const socket = connect(listening.port, '127.0.0.1')
@@ -589,10 +595,10 @@ describe('limits', () => {
         socket.write(
           `POST /mcp HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`,
         )
-        await until(() => expect(listening.open).toBe(2))
+        await until(() => expect(listening.openResponses).toBe(2))
         asked.cut()
         socket.destroy()
-        await until(() => expect(listening.open).toBe(0))
+        await until(() => expect(listening.openResponses).toBe(0))
         expect(listening.sessions).toBe(1)
         await pass(120_000)
         expect(listening.sessions).toBe(0)
@@ -600,27 +606,31 @@ describe('limits', () => {
       })
     }))
 
-  it('of a body that does not say how long it is', async () => {
-    await serving(servedOverHttp().server, { limits: { body: 1000 } }, async ({ url, port }) => {
-      const socket = connect(port, '127.0.0.1')
-      socket.write(
-        'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
-      )
-      const piece = `1f4\r\n${'x'.repeat(500)}\r\n`
-      socket.write(piece.repeat(10))
-      const answer = await new Promise<string>((resolve) =>
-        socket.once('data', (chunk: Buffer) => resolve(chunk.toString())),
-      )
-      expect(answer).toMatch(/^HTTP\/1\.1 413 /)
-      socket.destroy()
-      expect((await send(url, echo('x'))).status).toBe(200)
-    })
-  })
-
-  it('of what is held of bodies that have not come to their end', async () => {
+  it('of a body without Content-Length', async () => {
     await serving(
       servedOverHttp().server,
-      { limits: { body: 100_000, bodies: 500_000 } },
+      { limits: { bodyBytes: 1000 } },
+      async ({ url, port }) => {
+        const socket = connect(port, '127.0.0.1')
+        socket.write(
+          'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+        )
+        const piece = `1f4\r\n${'x'.repeat(500)}\r\n`
+        socket.write(piece.repeat(10))
+        const answer = await new Promise<string>((resolve) =>
+          socket.once('data', (chunk: Buffer) => resolve(chunk.toString())),
+        )
+        expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+        socket.destroy()
+        expect((await send(url, echo('x'))).status).toBe(200)
+      },
+    )
+  })
+
+  it('of incomplete bodies', async () => {
+    await serving(
+      servedOverHttp().server,
+      { limits: { bodyBytes: 100_000, incompleteBodyBytes: 500_000 } },
       async ({ url, port }) => {
         const head =
           'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n'
@@ -638,8 +648,8 @@ describe('limits', () => {
     )
   })
 
-  it('of the patience with a body that is far too long', async () => {
-    await serving(servedOverHttp().server, { limits: { body: 1000 } }, async ({ port }) => {
+  it('of how much of a refused body is discarded', async () => {
+    await serving(servedOverHttp().server, { limits: { bodyBytes: 1000 } }, async ({ port }) => {
       const socket = connect(port, '127.0.0.1')
       let closed = false
       socket.on('close', () => (closed = true)).on('error', () => {})
@@ -653,7 +663,7 @@ describe('limits', () => {
     })
   })
 
-  it.each([{ limits: { body: Number.NaN } }, { limits: { sessions: -1 } }, { keepAlive: -5 }])(
+  it.each([{ limits: { bodyBytes: Number.NaN } }, { limits: { sessions: -1 } }, { keepAlive: -5 }])(
     'must be numbers: %j',
     async (options) => {
       await expect(listen(servedOverHttp().server, { port: 0, ...options })).rejects.toThrow(
@@ -663,8 +673,8 @@ describe('limits', () => {
   )
 })
 
-describe('what passes', () => {
-  it('can be watched, in both directions', async () => {
+describe('messages', () => {
+  it('are given to tap, in both directions', async () => {
     const seen: string[] = []
     const tap = ({ direction, frame }: { direction: string; frame: string }) =>
       seen.push(`${direction} ${frame.slice(0, 60)}`)
@@ -698,7 +708,7 @@ describe('what passes', () => {
     ])
   })
 
-  it('and what is refused stands in the log, where that is wanted', async () => {
+  it('that are refused are logged at level debug', async () => {
     const log: string[] = []
     await serving(
       servedOverHttp().server,
@@ -713,8 +723,8 @@ describe('what passes', () => {
   })
 })
 
-describe('failures', () => {
-  it('are told by a reference, which stands in the log beside the reason', async () => {
+describe('internal errors', () => {
+  it('have a reference, which is logged with the reason', async () => {
     const log: string[] = []
     await serving(
       servedOverHttp().server,
@@ -739,7 +749,7 @@ describe('failures', () => {
 })
 
 describe('many clients', () => {
-  it('of one server never get what is for another', async () => {
+  it('of one server never get the messages of another', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const each = <Value>(count: number, make: (index: number) => Promise<Value>) =>
@@ -778,7 +788,7 @@ describe('many clients', () => {
 })
 
 describe('closing', () => {
-  it('does not wait for clients that have never said anything', async () => {
+  it('does not wait for connections without a request', async () => {
     const listening = await listen(servedOverHttp().server, { port: 0 })
     const silent = connect(listening.port, '127.0.0.1').on('error', () => {})
     await once(silent, 'connect')
@@ -792,10 +802,10 @@ describe('closing', () => {
 describe('https', () => {
   const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url))
 
-  it('does not wait for clients that say nothing', async () => {
+  it('limits the time of the TLS handshake', async () => {
     await serving(
       servedOverHttp().server,
-      { tls: { cert: pem('cert'), key: pem('key') }, headTimeout: 50 },
+      { tls: { cert: pem('cert'), key: pem('key') }, headersTimeout: 50 },
       async ({ port }) => {
         const silent = connect(port, '127.0.0.1')
         silent.resume()
@@ -804,7 +814,7 @@ describe('https', () => {
     )
   })
 
-  it('ends also where a client has not said who it is', async () => {
+  it('closes connections within the TLS handshake', async () => {
     const listening = await listen(servedOverHttp().server, {
       port: 0,
       tls: { cert: pem('cert'), key: pem('key') },
@@ -824,7 +834,7 @@ describe('https', () => {
     second.destroy()
   })
 
-  it('is served by a certificate and its key', async () => {
+  it('is served with a certificate and key', async () => {
     await serving(
       servedOverHttp().server,
       { tls: { cert: pem('cert'), key: pem('key') } },
@@ -850,8 +860,8 @@ describe('https', () => {
   })
 })
 
-describe('the health of a server', () => {
-  it('can be asked for', async () => {
+describe('/healthz', () => {
+  it('responds with the state of the server', async () => {
     await serving(servedOverHttp().server, {}, async ({ url }) => {
       const health = new URL('/healthz', url).href
       expect(await send(health, { method: 'GET', headers: {} })).toMatchObject({

@@ -1,7 +1,7 @@
 import { type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
 
 /** Lets a test decide when a handler goes on, and see what became of it. */
-export class Authenticator {
+export class Gate {
   #waiting = new Map<string, (() => void)[]>()
   #passed = new Set<string>()
 
@@ -21,9 +21,9 @@ export class Authenticator {
 }
 
 /** A server with something of every kind; `gate` is what its slow tools wait for. */
-export function servedOverHttp(gate = new Authenticator()): {
+export function servedOverHttp(gate = new Gate()): {
   server: Server
-  gate: Authenticator
+  gate: Gate
   ended: Map<string, string>
 } {
   const ended = new Map<string, string>()

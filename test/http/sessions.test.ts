@@ -17,7 +17,7 @@ const progressing = { _meta: { progressToken: 'p' } }
 const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
 
 describe.each(HANDSHAKES)('a session of %s', (revision) => {
-  it('is opened, used and ended', async () => {
+  it('is created, used and deleted', async () => {
     proves('http.endpoint', 'http.session-id', 'http.session-ended', 'http.content-type')
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
@@ -41,7 +41,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     })
   })
 
-  it('is told of progress in the answer to its request, with ids', async () => {
+  it('gets progress in the stream of its request, with event ids', async () => {
     proves(
       'http.stream-answers',
       'http.stream-relates',
@@ -76,7 +76,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     })
   })
 
-  it('hears of changes on its own stream, and nowhere else', async () => {
+  it('gets change notifications on its GET stream only', async () => {
     proves(
       'http.get',
       'http.get-unrelated',
@@ -116,7 +116,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     })
   })
 
-  it('goes on where a connection broke', async () => {
+  it('resumes a stream with Last-Event-ID', async () => {
     proves('http.event-ids-stream', 'http.replay')
     const { server, gate, ended } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
@@ -142,7 +142,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     })
   })
 
-  it('can miss messages of its own stream, and get them later', async () => {
+  it('gets missed messages of its GET stream later', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const client = await Handshaken.open(listening.url, revision)
@@ -151,7 +151,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
       expect(await own.message()).toMatchObject({ params: { data: 'one' } })
       const last = own.seen.at(-1)?.id
       own.cut()
-      await until(() => expect(listening.open).toBe(0))
+      await until(() => expect(listening.openResponses).toBe(0))
       server.log.info('two')
       server.log.info('three')
       const rest = await client.listen(last)
@@ -168,7 +168,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     })
   })
 
-  it('cancels by saying so', async () => {
+  it('cancels with notifications/cancelled', async () => {
     const { server, ended } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, revision)
@@ -201,7 +201,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
   })
 })
 
-describe('a connection that breaks', () => {
+describe('a client that disconnects', () => {
   it('cancels nothing', async () => {
     proves('http.disconnect')
     const { server, gate, ended } = servedOverHttp()
@@ -213,7 +213,7 @@ describe('a connection that breaks', () => {
       })
       await stream.message()
       stream.cut()
-      await until(() => expect(listening.open).toBe(0))
+      await until(() => expect(listening.openResponses).toBe(0))
       expect(ended.has('s')).toBe(false)
       gate.open('s')
       await until(() => expect(ended.get('s')).toBe('done'))
@@ -225,10 +225,10 @@ describe('polling', () => {
   const begin = async (client: Handshaken, name: string): Promise<Stream> =>
     client.stream('tools/call', call('polled', { gate: name }), 9)
 
-  it('is for the newest of these revisions', async () => {
+  it('is supported in 2025-11-25', async () => {
     proves('http.stream-retry')
     const { server, gate } = servedOverHttp()
-    await serving(server, { retry: 20 }, async ({ url }) => {
+    await serving(server, { retryInterval: 20 }, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25')
       const stream = await begin(client, 'a')
       await stream.ended()
@@ -240,7 +240,7 @@ describe('polling', () => {
     })
   })
 
-  it('brings a large answer as well', async () => {
+  it('returns a large response', async () => {
     const { server } = servedOverHttp()
     server.tools.add(
       tool({
@@ -261,7 +261,7 @@ describe('polling', () => {
     })
   })
 
-  it('brings an answer that was there before', async () => {
+  it('returns a response that was stored before', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25')
@@ -287,11 +287,11 @@ describe('polling', () => {
   })
 })
 
-describe('questions of the server', () => {
+describe('requests to the client', () => {
   const answer = (id: unknown) =>
     JSON.stringify({ jsonrpc: '2.0', id, result: { action: 'accept', content: { name: 'Ada' } } })
 
-  it('are put in the answer to the call', async () => {
+  it('are sent in the stream of the call', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-06-18', { elicitation: {} })
@@ -306,7 +306,7 @@ describe('questions of the server', () => {
     })
   })
 
-  it('go to the own stream of the session where that of the call is gone', async () => {
+  it('are sent on the GET stream where that of the call is disconnected', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
@@ -314,7 +314,7 @@ describe('questions of the server', () => {
       const stream = await client.stream('tools/call', call('ask', { gate: 'go' }), 5)
       await stream.message()
       stream.cut()
-      await until(() => expect(listening.open).toBe(1))
+      await until(() => expect(listening.openResponses).toBe(1))
       gate.open('go')
       const question = (await own.message()) as { id: number; method: string }
       expect(question.method).toBe('elicitation/create')
@@ -328,7 +328,7 @@ describe('questions of the server', () => {
     })
   })
 
-  it('cannot be answered by another client', async () => {
+  it('cannot be responded to by another client', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25', { elicitation: {} })
@@ -343,7 +343,7 @@ describe('questions of the server', () => {
 })
 
 describe('batches', () => {
-  it('are answered together in 2025-03-26', async () => {
+  it('get one response in 2025-03-26', async () => {
     proves('http.body', 'http.accepted')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
@@ -365,7 +365,7 @@ describe('batches', () => {
 })
 
 describe('the version header', () => {
-  it('may be missing: then the session knows', async () => {
+  it('is optional within a session', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const client = await Handshaken.open(url, '2025-11-25')
@@ -378,7 +378,7 @@ describe('the version header', () => {
     })
   })
 
-  it('must be one that is served', async () => {
+  it('must be a supported revision', async () => {
     proves('http.version-wrong')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
@@ -392,7 +392,7 @@ describe('the version header', () => {
 })
 
 describe('initialize', () => {
-  it('with the id of a session that is gone opens a new one', async () => {
+  it('with the id of an expired session creates a new one', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const first = await Handshaken.open(url, '2025-11-25')
@@ -407,7 +407,7 @@ describe('initialize', () => {
     })
   })
 
-  it('that fails opens none', async () => {
+  it('that fails creates no session', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const { status, headers, json } = await send(listening.url, {
@@ -421,7 +421,7 @@ describe('initialize', () => {
 })
 
 describe('closing', () => {
-  it('lets calls finish, ends streams, and takes no more', async () => {
+  it('finishes calls, ends streams and refuses new requests', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')
@@ -442,7 +442,7 @@ describe('closing', () => {
     })
   })
 
-  it('does not wait for ever', async () => {
+  it('does not wait beyond the deadline', async () => {
     const { server, ended } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const client = await Handshaken.open(listening.url, '2025-11-25')

@@ -22,8 +22,8 @@ function handler(options: HttpHandlerOptions = {}) {
 const call = (name: string, args: object = {}, more: object = {}) =>
   described('tools/call', { name, arguments: args, ...more })
 
-describe('a handler', () => {
-  it('answers with JSON', async () => {
+describe('httpHandler', () => {
+  it('responds with JSON', async () => {
     const { send } = handler()
     const response = await send(call('echo', { text: 'hi' }))
     expect([response.status, response.headers.get('content-type')]).toEqual([
@@ -33,7 +33,7 @@ describe('a handler', () => {
     expect(await response.json()).toMatchObject({ id: 1, result: { content: [{ text: 'hi' }] } })
   })
 
-  it('answers with a stream', async () => {
+  it('responds with a stream', async () => {
     const { send, gate } = handler()
     const response = await send(call('steps', { gate: 'a' }, { _meta: { progressToken: 1 } }))
     expect(response.headers.get('content-type')).toBe('text/event-stream')
@@ -43,7 +43,7 @@ describe('a handler', () => {
     expect(text).toContain('passed a')
   })
 
-  it('keeps sessions', async () => {
+  it('serves sessions', async () => {
     const { send } = handler()
     const params = {
       protocolVersion: '2025-06-18',
@@ -82,7 +82,7 @@ describe('a handler', () => {
     },
   )
 
-  it('cuts off who does not read', async () => {
+  it('disconnects a client that does not read', async () => {
     const { send, server } = handler({ keepAlive: 10 })
     const response = await send(
       described('subscriptions/listen', {
@@ -91,10 +91,10 @@ describe('a handler', () => {
     )
     server.updated('note://one')
     const reader = response.body?.getReader()
-    await expect(reader?.closed).rejects.toThrow('did not read')
+    await expect(reader?.closed).rejects.toThrow('does not read')
   })
 
-  it('is never silent for ten seconds: that is when Bun ends an answer', async () => {
+  it('sends a keep-alive within ten seconds, after which Bun closes a response', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
       const { send, server } = handler()
@@ -117,7 +117,7 @@ describe('a handler', () => {
     }
   })
 
-  it('does not cut off who reads, be it more slowly than there is to read', async () => {
+  it('does not disconnect a client that reads slowly', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
       const { send, server } = handler({ keepAlive: 1000 })
@@ -142,13 +142,13 @@ describe('a handler', () => {
         await tell()
         vi.advanceTimersByTime(1000)
       }
-      await expect(reader?.closed).rejects.toThrow('did not read')
+      await expect(reader?.closed).rejects.toThrow('does not read')
     } finally {
       vi.useRealTimers()
     }
   })
 
-  it('knows by which names it may be called', async () => {
+  it('checks the Host header', async () => {
     const { send } = handler({ hosts: ['mcp.example.com'] })
     expect((await send(call('echo', { text: 'x' }), 'https://mcp.example.com/')).status).toBe(200)
     expect((await send(call('echo', { text: 'x' }), 'https://other.example.com/')).status).toBe(403)
@@ -158,7 +158,7 @@ describe('a handler', () => {
     )
   })
 
-  it('is everywhere, or at one path', async () => {
+  it('serves every path, or only `path`', async () => {
     const { send } = handler({ path: '/here' })
     expect((await send(call('echo', { text: 'x' }), 'http://localhost/here')).status).toBe(200)
     expect((await send(call('echo', { text: 'x' }), 'http://localhost/here/')).status).toBe(200)
@@ -169,12 +169,12 @@ describe('a handler', () => {
   })
 
   it('has limits', async () => {
-    const { send } = handler({ limits: { body: 100 } })
+    const { send } = handler({ limits: { bodyBytes: 100 } })
     expect((await send(call('echo', { text: 'x'.repeat(200) }))).status).toBe(413)
     expect((await send({ headers: POST })).status).toBe(400)
   })
 
-  it('sees headers that came twice as one that is wrong', async () => {
+  it('rejects repeated headers, which the runtime has joined', async () => {
     const { handle } = handler()
     const { body, headers } = call('echo', { text: 'x' })
     const twice = new Headers(headers as Record<string, string>)

@@ -21,7 +21,7 @@ const heard: string[] = []
 beforeEach(async () => {
   served = servedOverHttp()
   sessions = new MemorySessionStore()
-  listening = await listen(served.server, { port: 0, retry: 20, sessions })
+  listening = await listen(served.server, { port: 0, retryInterval: 20, sessionStore: sessions })
   heard.length = 0
   client = new Client({ name: 'sdk-1', version: '1.0.0' }, { capabilities: { elicitation: {} } })
   client.setNotificationHandler(
@@ -60,7 +60,7 @@ describe('SDK 1.x client over HTTP', () => {
   })
 
   it('receives change notifications on its GET stream', async () => {
-    await expect.poll(() => listening.open).toBe(1)
+    await expect.poll(() => listening.openResponses).toBe(1)
     await client.subscribeResource({ uri: 'note://one' })
     served.server.updated('note://one')
     served.server.tools.disable('big')
@@ -73,9 +73,9 @@ describe('SDK 1.x client over HTTP', () => {
     const { port } = listening
     await listening.close()
     served = servedOverHttp()
-    listening = await listen(served.server, { port, retry: 20, sessions })
+    listening = await listen(served.server, { port, retryInterval: 20, sessionStore: sessions })
     // The client reopens its GET stream by itself.
-    await expect.poll(() => listening.open).toBe(1)
+    await expect.poll(() => listening.openResponses).toBe(1)
     expect(await client.callTool({ name: 'echo', arguments: { text: 'hi' } })).toMatchObject({
       content: [{ text: 'hi' }],
     })

@@ -138,10 +138,10 @@ describe('what is defined twice', () => {
 describe('who may call', () => {
   const token = 'alice-0123456789abcdef'
   it.each<[unknown, string]>([
-    [{}, 'tokens: give it an array, such as [{ token: "…", id: "alice"'],
-    [undefined, 'tokens: give it an array'],
-    [token, 'tokens: give it an array'],
-    [[token], 'tokens: each entry must be an object with a "token"'],
+    [{}, 'tokens: the argument must be an array such as [{ token: "…", id: "alice"'],
+    [undefined, 'tokens: the argument must be an array'],
+    [token, 'tokens: the argument must be an array'],
+    [[token], 'tokens: each entry must be an object with "token"'],
     [
       [{ token, id: 'alice', scope: ['admin'] }],
       'tokens: there is no "scope"; an entry has "token", "id" and "scopes"',

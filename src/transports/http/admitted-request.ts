@@ -1,24 +1,25 @@
 import type { Principal } from '../../jsonrpc/channel.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
 import type { Id, UnreadableId } from '../../jsonrpc/message.js'
-import type { HttpError } from './http-error.js'
 import type { HeaderList, HttpContext } from './http-context.js'
+import type { HttpError } from './http-error.js'
 
-/** One request under way: its way back, who sent it, and the headers that every answer to it carries. */
+/** An HTTP request that has passed the guards and the authenticator. */
 export interface AdmittedRequest {
-  visit: HttpContext
+  context: HttpContext
   principal: Principal | undefined
+  /** Headers of every response to it. */
   headers: HeaderList
 }
 
-/** What an endpoint does for everybody who serves a part of it. */
+/** How the parts of an endpoint send errors. */
 export interface Responder {
-  /** Refuses, and says so in the log. */
-  refuse(visit: HttpContext, refusal: HttpError, id?: Id, unreadable?: UnreadableId): void
-  /** Answers for an error of ours. */
-  fail(visit: HttpContext, error: unknown): void
-  /** Whether so many answers are open, or such large requests of a caller, that no more may be. */
+  /** Responds with an error, and logs it. */
+  refuse(context: HttpContext, error: HttpError, id?: Id, unreadable?: UnreadableId): void
+  /** Responds with 500 to an error of the server, and logs it. */
+  fail(context: HttpContext, error: unknown): void
+  /** Whether a limit is reached: open responses, or the memory of the caller's requests in progress. */
   full(principal: Principal | undefined): boolean
-  /** Headers of an answer that tells an error. */
+  /** Headers of an error response. */
   challenge(error: RpcError): HeaderList
 }

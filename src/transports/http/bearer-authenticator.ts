@@ -10,20 +10,19 @@ import type { HeaderList, HttpContext } from './http-context.js'
 import { within } from '../../jsonrpc/deadline.js'
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
-/** How long a client waits for its token to be verified. */
-const PATIENCE = 10_000
-const LATE = `"verify" did not decide within ${PATIENCE} ms`
+/** Milliseconds until a token must be verified. */
+const VERIFY_TIMEOUT = 10_000
+const LATE = `"verify" did not resolve within ${VERIFY_TIMEOUT} ms`
 
 /**
- * Lets requests in that carry a good bearer token, and tells others where to
- * get one. Tokens are neither logged nor handed on.
+ * Verifies bearer tokens, and tells clients without one where to get it. Tokens are neither logged nor passed on.
  * https://datatracker.ietf.org/doc/html/rfc6750, https://datatracker.ietf.org/doc/html/rfc9728
  */
 export class BearerAuthenticator implements Authenticator {
   readonly #authorization: Authorization
   readonly #report: (report: LogEntry) => void
-  readonly #documentPath: string | undefined
-  readonly #document: string | undefined
+  readonly #metadataPath: string | undefined
+  readonly #metadata: string | undefined
   readonly #metadataUrl: string | undefined
 
   constructor(authorization: Authorization, report: (report: LogEntry) => void) {
@@ -32,40 +31,40 @@ export class BearerAuthenticator implements Authenticator {
     const { resource, authorizationServers, scopesSupported, scopes } = authorization
     if (resource === undefined) return
     const { origin, pathname } = new URL(resource)
-    this.#documentPath = WELL_KNOWN + (pathname === '/' ? '' : pathname)
-    this.#metadataUrl = origin + this.#documentPath
-    this.#document = JSON.stringify({
+    this.#metadataPath = WELL_KNOWN + (pathname === '/' ? '' : pathname)
+    this.#metadataUrl = origin + this.#metadataPath
+    this.#metadata = JSON.stringify({
       resource,
       authorization_servers: authorizationServers,
-      scopes_supported: listed(scopesSupported) ?? listed(scopes),
+      scopes_supported: nonEmpty(scopesSupported) ?? nonEmpty(scopes),
       bearer_methods_supported: ['header'],
     })
   }
 
-  /** At the place that belongs to the endpoint's path, and at the root, where some clients look. */
-  document(path: string): string | undefined {
-    return path === this.#documentPath || path === WELL_KNOWN ? this.#document : undefined
+  /** Served at the path that belongs to the endpoint, and at the root, where some clients look. */
+  metadata(path: string): string | undefined {
+    return path === this.#metadataPath || path === WELL_KNOWN ? this.#metadata : undefined
   }
 
-  admit(visit: HttpContext): Principal | HttpError | Promise<Principal | HttpError> {
-    const header = visit.header('authorization')
+  authenticate(context: HttpContext): Principal | HttpError | Promise<Principal | HttpError> {
+    const header = context.header('authorization')
     const [, token] = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(header ?? '') ?? []
     if (token === undefined)
       return this.#unauthorized(
         header === undefined
           ? undefined
-          : 'the header Authorization must be the word Bearer and a token',
+          : 'the header Authorization must have the form Bearer <token>',
       )
     try {
-      const found = this.#authorization.verify(token, visit.http)
-      if (!isThenable(found)) return this.#judge(found)
-      return within(PATIENCE, Promise.resolve(found))
+      const found = this.#authorization.verify(token, context.http)
+      if (!isThenable(found)) return this.#check(found)
+      return within(VERIFY_TIMEOUT, Promise.resolve(found))
         .then((principal) =>
-          principal === 'late' ? this.#unknown(new Error(LATE)) : this.#judge(principal),
+          principal === 'late' ? this.#failed(new Error(LATE)) : this.#check(principal),
         )
-        .catch((error: unknown) => this.#unknown(error))
+        .catch((error: unknown) => this.#failed(error))
     } catch (error) {
-      return this.#unknown(error)
+      return this.#failed(error)
     }
   }
 
@@ -73,24 +72,24 @@ export class BearerAuthenticator implements Authenticator {
   challenge({ code, data }: RpcError): HeaderList {
     if (code !== INSUFFICIENT_SCOPE) return []
     const required: unknown = isObject(data) ? data['requiredScopes'] : undefined
-    // A handler may have thrown it, with anything: a header takes only what a scope can be.
+    // A handler may have thrown the error with any data: only valid scopes go into the header.
     const scopes = Array.isArray(required) && required.every(isScope) ? required : []
     if (scopes.length === 0) return this.#challenge({ error: 'insufficient_scope' })
-    // Also those that every request needs: a client may ask for what is named here, and for nothing else.
+    // With those that every request needs: a client may request exactly the scopes in the challenge.
     const all = new Set([...(this.#authorization.scopes ?? []), ...scopes])
     return this.#challenge({ error: 'insufficient_scope', scope: [...all].join(' ') })
   }
 
-  #judge(principal: Principal | undefined): Principal | HttpError {
-    // Also null, or false: not every `verify` is checked by a compiler, and whoever is nobody must not come in.
+  #check(principal: Principal | undefined): Principal | HttpError {
+    // Also null or false: not every `verify` is checked by a compiler.
     if (!principal)
-      return this.#unauthorized('the token is not good, not for this server, or expired')
-    checkPrincipal('"verify" must give', principal)
+      return this.#unauthorized('the token is invalid, expired or not for this server')
+    checkPrincipal('"verify" must return', principal)
     const { scopes = [] } = this.#authorization
     if (scopes.every((scope) => principal.scopes.includes(scope))) return principal
     const error = new RpcError(
       INSUFFICIENT_SCOPE,
-      `Insufficient scope: this server needs a token with ${scopes.join(' ')}`,
+      `Insufficient scope: this server requires a token with ${scopes.join(' ')}`,
       {
         requiredScopes: scopes,
       },
@@ -102,7 +101,7 @@ export class BearerAuthenticator implements Authenticator {
     const { scopes } = this.#authorization
     const challenge = this.#challenge({
       ...(problem === undefined ? {} : { error: 'invalid_token', error_description: problem }),
-      ...(listed(scopes) === undefined ? {} : { scope: (scopes ?? []).join(' ') }),
+      ...(nonEmpty(scopes) === undefined ? {} : { scope: (scopes ?? []).join(' ') }),
     })
     return new HttpError(
       401,
@@ -111,9 +110,9 @@ export class BearerAuthenticator implements Authenticator {
     )
   }
 
-  #unknown(error: unknown): HttpError {
+  #failed(error: unknown): HttpError {
     this.#report({ level: 'error', message: 'A token could not be verified', error })
-    return unavailable('tokens cannot be verified just now', [])
+    return unavailable('tokens cannot be verified at the moment', [])
   }
 
   #challenge(parameters: Readonly<Record<string, string>>): HeaderList {
@@ -121,8 +120,11 @@ export class BearerAuthenticator implements Authenticator {
       this.#metadataUrl === undefined
         ? parameters
         : { ...parameters, resource_metadata: this.#metadataUrl }
-    const written = Object.entries(all).map(([name, value]) => `${name}="${value}"`)
-    return ['WWW-Authenticate', written.length === 0 ? 'Bearer' : `Bearer ${written.join(', ')}`]
+    const attributes = Object.entries(all).map(([name, value]) => `${name}="${value}"`)
+    return [
+      'WWW-Authenticate',
+      attributes.length === 0 ? 'Bearer' : `Bearer ${attributes.join(', ')}`,
+    ]
   }
 }
 
@@ -131,6 +133,6 @@ function isScope(value: unknown): value is string {
   return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(value)
 }
 
-function listed(scopes: readonly string[] | undefined): readonly string[] | undefined {
+function nonEmpty(scopes: readonly string[] | undefined): readonly string[] | undefined {
   return scopes === undefined || scopes.length === 0 ? undefined : scopes
 }

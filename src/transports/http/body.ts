@@ -2,9 +2,9 @@ import { PARSE_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import { type Message, read } from '../../jsonrpc/message.js'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
-const NOT_UTF8 = new RpcError(PARSE_ERROR, 'Parse error: the body is not UTF-8')
+const NOT_UTF8 = new RpcError(PARSE_ERROR, 'Parse error: the body is not valid UTF-8')
 
-/** The message that a body is, and its text. */
+/** Decodes and parses a request body. */
 export function readBody(
   body: Uint8Array,
   maxDepth: number | undefined,

@@ -1,12 +1,12 @@
 import { Budget } from '../../jsonrpc/budget.js'
 
-/** Numbers of bytes. */
+/** In bytes. */
 export interface BudgetLimits {
-  /** What is kept beyond requests: of all, of one principal, of one session or stream of notifications. */
+  /** Memory that outlives requests: in total, per principal, and per session or subscription. */
   retained: number
   retainedPerPrincipal: number
   retainedPerSession: number
-  /** Requests in progress: of all, and of one principal, or where there are none, of one session. */
+  /** Memory of requests in progress: in total, and per principal, or without `auth` per session. */
   pending: number
   pendingPerClient: number
 }
@@ -16,10 +16,10 @@ interface Share {
   readonly pending: Budget
 }
 
-/** So many principals are remembered before those that hold nothing are forgotten. */
+/** Number of principals at which those without memory in use are removed. */
 const MAX_IDLE = 1000
 
-/** The bytes that clients can make an endpoint hold: in all, per principal and per session. */
+/** Limits of the memory that clients can make an endpoint use. */
 export class Budgets {
   readonly #limits: BudgetLimits
   readonly #all: Share
@@ -30,13 +30,13 @@ export class Budgets {
     this.#all = { retained: new Budget(limits.retained), pending: new Budget(limits.pending) }
   }
 
-  /** Those of a principal; where nobody is known, those of all. */
+  /** The budgets of a principal; the total ones where it is undefined. */
   of(principal: string | undefined): Share {
     if (principal === undefined) return this.#all
     return this.#principals.get(principal) ?? this.#add(principal)
   }
 
-  /** Those of a session, or of a stream of notifications. */
+  /** The budgets of a new session or subscription. */
   ofSession(principal: string | undefined): Share {
     const { retained, pending } = this.of(principal)
     return {

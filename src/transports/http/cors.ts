@@ -1,6 +1,6 @@
 import type { HeaderList } from './http-context.js'
 
-/* For web pages of other origins, where they are allowed at all. */
+/* For web pages of the allowed origins. */
 
 /** https://fetch.spec.whatwg.org/#http-cors-protocol */
 export function corsHeaders(origin: string): HeaderList {
@@ -18,7 +18,7 @@ export const PREFLIGHT: HeaderList = [
   'Access-Control-Allow-Methods',
   'POST, GET, DELETE',
   'Access-Control-Allow-Headers',
-  // A star stands for all others, of which tools may name their own, but not for this one.
+  // The wildcard covers Mcp-Param-… headers, but never Authorization.
   '*, Authorization',
   'Access-Control-Max-Age',
   '600',

@@ -9,9 +9,9 @@ import {
 } from '../../protocol/revisions/index.js'
 import { mismatch } from './routing-headers.js'
 
-/* Two kinds of clients call the same URL: those that shake hands, and those whose requests describe themselves. */
+/* Clients with an `initialize` handshake and clients with stateless requests use the same URL. */
 
-/** Whether the version header names a revision in which requests describe themselves. */
+/** Whether the header MCP-Protocol-Version names a stateless revision. */
 export function isStatelessVersion(version: string | undefined): boolean {
   return statelessRevisions.some(({ id }) => id === version)
 }
@@ -20,27 +20,25 @@ export function handshakeRevision(version: string | undefined): Revision | undef
   return handshakeRevisions.find(({ id }) => id === version)
 }
 
-/** Whether a message has anything of a description, be it whole or not. */
-export function describes(message: Message): boolean {
+/** Whether a message has any `_meta` key of a stateless request, even if others are missing. */
+export function hasRequestMeta(message: Message): boolean {
   if (message.kind !== 'request' && message.kind !== 'notification') return false
   const meta = message.params?.['_meta']
   return isObject(meta) && (PROTOCOL_VERSION in meta || CLIENT_CAPABILITIES in meta)
 }
 
-/**
- * Throws where a request is not described well enough to be served: first where
- * header and body disagree, then where the body is incomplete, then where it
- * names a revision that is not served this way.
- */
+/** Throws where the `_meta` of a stateless request cannot be served: header and body disagree, a key is missing, or the revision is not supported. */
 export function checkRequestMeta(request: Request, version: string | undefined): void {
   const meta = request.params?.['_meta']
-  const said = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
-  if (typeof said === 'string') {
+  const named = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
+  if (typeof named === 'string') {
     if (version === undefined)
-      throw mismatch(`the header MCP-Protocol-Version is missing; it must be ${truncateJson(said)}`)
-    if (version !== said)
       throw mismatch(
-        `the header MCP-Protocol-Version does not say ${truncateJson(said)}, as the body does`,
+        `the header MCP-Protocol-Version is missing; it must be ${truncateJson(named)}`,
+      )
+    if (version !== named)
+      throw mismatch(
+        `the header MCP-Protocol-Version must be ${truncateJson(named)}, as in the body`,
       )
   }
   if (readRequestMeta(request) === undefined) throw missingRequestMeta(request.method)

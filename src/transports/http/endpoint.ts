@@ -1,281 +1,289 @@
+import { Budget } from '../../jsonrpc/budget.js'
 import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import type { Id, Message, Request, UnreadableId } from '../../jsonrpc/message.js'
 import { reference } from '../../jsonrpc/reference.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { AdmittedRequest } from './admitted-request.js'
-import { readBody } from './body.js'
-import { Budget } from '../../jsonrpc/budget.js'
-import { PREFLIGHT, corsHeaders } from './cors.js'
-import { StatelessExchange } from './stateless-exchange.js'
-import { checkRequestMeta, describes, isStatelessVersion } from './detect-opening.js'
 import type { Authenticator } from './authenticator.js'
+import { readBody } from './body.js'
+import { PREFLIGHT, corsHeaders } from './cors.js'
+import { checkRequestMeta, hasRequestMeta, isStatelessVersion } from './detect-opening.js'
 import { type GuardOptions, Guards, checkPost, tooLarge } from './guards.js'
-import { type SessionRouterOptions, SessionRouter } from './session-router.js'
-import { type HeaderParameter, checkRoutingHeaders } from './routing-headers.js'
+import type { Body, HeaderList, HttpContext } from './http-context.js'
+import { HttpError, JSON_TYPE, methodNotAllowed, refuse, unavailable } from './http-error.js'
 import { KeepAlive } from './keep-alive.js'
-import { JSON_TYPE, HttpError, notAllowed, refuse, unavailable } from './http-error.js'
-import type { HeaderList, HttpContext } from './http-context.js'
+import { OpenResponses } from './open-responses.js'
+import { type HeaderParameter, checkRoutingHeaders } from './routing-headers.js'
+import { SessionRouter, type SessionRouterOptions } from './session-router.js'
+import { StatelessExchange } from './stateless-exchange.js'
 
 export interface EndpointOptions extends GuardOptions, SessionRouterOptions {
-  /** Where the endpoint is; without it, everywhere. */
+  /** The path of the endpoint; every path where it is undefined. */
   path?: string | undefined
-  /** The parameters of a tool that are mirrored in headers, as far as the sender of a request may know of it. */
+  /** The parameters of a tool that are repeated in headers, as far as the caller may see the tool. */
   headerParameters(
     tool: string,
     request: Request,
     principal: Principal | undefined,
   ): readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>
-  gate?: Authenticator | undefined
+  authenticator?: Authenticator | undefined
   /** Called when the endpoint is closed. */
   closed?(): Promise<void> | undefined
   maxDepth?: number | undefined
-  /** The longest body, in bytes. */
-  maxBody: number
-  /** How many bytes of bodies may be held that have not come to their end. */
-  maxBodies: number
-  /** How many answers may be open at once. */
-  maxOpen: number
-  /** Milliseconds of silence after which an open answer shows that it lives. */
+  /** Maximum bytes of a request body. */
+  maxBodyBytes: number
+  /** Maximum total bytes of incomplete request bodies. */
+  maxIncompleteBodyBytes: number
+  maxOpenResponses: number
+  /** Milliseconds without output after which an open response sends a keep-alive. */
   keepAlive: number
 }
 
-/** The MCP endpoint: every revision on one URL, whatever runtime brings the requests. */
+/** The MCP endpoint: every revision on one URL, independent of the runtime. */
 export class Endpoint {
   readonly #options: EndpointOptions
   readonly #guards: Guards
-  readonly #pulse: KeepAlive
-  readonly #handshakes: SessionRouter
-  readonly #described = new Set<StatelessExchange>()
-  readonly #bodies: Budget
+  readonly #keepAlive: KeepAlive
+  readonly #openResponses: OpenResponses
+  readonly #sessionRouter: SessionRouter
+  readonly #stateless = new Set<StatelessExchange>()
+  readonly #incompleteBodies: Budget
   #closing = false
 
   constructor(options: EndpointOptions) {
     this.#options = options
     this.#guards = new Guards(options)
-    this.#pulse = new KeepAlive(options.keepAlive)
-    const desk = {
+    this.#keepAlive = new KeepAlive(options.keepAlive)
+    this.#openResponses = new OpenResponses(options.maxOpenResponses)
+    const responder = {
       refuse: this.#refuse,
       fail: this.#fail,
       full: this.#full,
       challenge: this.#challenge,
     }
-    this.#handshakes = new SessionRouter(options, desk, this.#pulse)
-    this.#bodies = new Budget(options.maxBodies)
+    this.#sessionRouter = new SessionRouter(options, responder, {
+      keepAlive: this.#keepAlive,
+      openResponses: this.#openResponses,
+    })
+    this.#incompleteBodies = new Budget(options.maxIncompleteBodyBytes)
   }
 
+  /** Number of sessions in this process. */
   get sessions(): number {
-    return this.#handshakes.size
+    return this.#sessionRouter.size
   }
 
-  /** How many answers are open: calls under way, and streams. */
-  get open(): number {
-    return this.#pulse.size
+  /** Number of open responses: calls in progress, and streams. */
+  get openResponses(): number {
+    return this.#openResponses.count
   }
 
-  /** Whether a path is the endpoint's, or that of a document about it. */
+  /** Whether a path is that of the endpoint or of its protected resource metadata. */
   serves(path: string): boolean {
-    const { path: own = path, gate } = this.#options
-    return path === own || path === `${own}/` || gate?.document(path) !== undefined
+    const { path: own = path, authenticator } = this.#options
+    return path === own || path === `${own}/` || authenticator?.metadata(path) !== undefined
   }
 
-  /** Serves one HTTP request. Whatever happens, there is an answer. */
-  handle(visit: HttpContext): void {
+  /** Serves one HTTP request. Never throws: every error becomes a response. */
+  handle(context: HttpContext): void {
     try {
-      this.#enter(visit)
+      this.#handle(context)
     } catch (error) {
-      this.#fail(visit, error)
+      this.#fail(context, error)
     }
   }
 
-  /** Takes no new work, and waits a while for what is under way. */
+  /** Refuses new requests, and waits for those in progress. */
   async close(deadline: number): Promise<void> {
     this.#closing = true
-    const described = [...this.#described].map((each) => each.drain(deadline))
-    await Promise.all([...described, this.#handshakes.close(deadline)])
+    const stateless = [...this.#stateless].map((exchange) => exchange.drain(deadline))
+    await Promise.all([...stateless, this.#sessionRouter.close(deadline)])
     await this.#options.closed?.()
   }
 
-  /** Refuses, and says so in the log: a client may not show why. */
+  /** Responds with an error, and logs it: a client may not show why. */
   readonly #refuse = (
-    visit: HttpContext,
-    refusal: HttpError,
+    context: HttpContext,
+    httpError: HttpError,
     id?: Id,
     unreadable?: UnreadableId,
   ): void => {
-    const { status, error } = refusal
-    const level = status === 503 ? 'warning' : 'debug'
+    const { status, error } = httpError
     this.#options.report({
-      level,
-      message: `${truncate(visit.method)} ${truncate(visit.path)} was refused with status ${status}: ${error.message}`,
+      level: status === 503 ? 'warning' : 'debug',
+      message: `${truncate(context.method)} ${truncate(context.path)} was refused with status ${status}: ${error.message}`,
     })
-    refuse(visit, refusal, id, unreadable)
+    refuse(context, httpError, id, unreadable)
   }
 
-  readonly #fail = (visit: HttpContext, error: unknown): void => {
+  readonly #fail = (context: HttpContext, error: unknown): void => {
     const id = reference()
     this.#options.report({
       level: 'error',
       message: `An HTTP request failed (reference ${id})`,
       error,
     })
-    refuse(visit, new HttpError(500, `Internal error (reference ${id})`))
+    refuse(context, new HttpError(500, `Internal error (reference ${id})`))
   }
 
-  #enter(visit: HttpContext): void {
-    const refusal = this.#guards.check(visit)
-    if (refusal !== undefined) return this.#refuse(visit, refusal)
-    const { path = visit.path, gate } = this.#options
-    const origin = this.#guards.listed(visit)
+  #handle(context: HttpContext): void {
+    const error = this.#guards.check(context)
+    if (error !== undefined) return this.#refuse(context, error)
+    const { path = context.path, authenticator } = this.#options
+    const origin = this.#guards.allowedOrigin(context)
     const headers = origin === undefined ? [] : corsHeaders(origin)
-    const { method } = visit
-    // Also for the document: clients send the version header with what they ask for.
-    if (method === 'OPTIONS' && origin !== undefined)
-      return visit.answer(204, [...headers, ...PREFLIGHT])
-    if (visit.path !== path && visit.path !== `${path}/`) return this.#elsewhere(visit, headers)
-    const document = gate?.document(visit.path)
-    if (document !== undefined) return visit.answer(200, [...JSON_TYPE, ...headers], document)
+    // Before the path: clients send MCP-Protocol-Version with requests for the metadata too.
+    if (context.method === 'OPTIONS' && origin !== undefined)
+      return context.respond(204, [...headers, ...PREFLIGHT])
+    if (context.path !== path && context.path !== `${path}/`)
+      return this.#handleOtherPath(context, headers)
+    const metadata = authenticator?.metadata(context.path)
+    if (metadata !== undefined) return context.respond(200, [...JSON_TYPE, ...headers], metadata)
     if (this.#closing)
-      return this.#refuse(visit, unavailable('the server is shutting down', headers))
-    if (gate === undefined) return this.#admitted({ visit, principal: undefined, headers })
-    const admitted = gate.admit(visit)
-    if (!(admitted instanceof Promise)) return this.#decided(visit, admitted, headers)
-    admitted
-      .then((decided) => this.#decided(visit, decided, headers))
-      .catch((error: unknown) => this.#fail(visit, error))
+      return this.#refuse(context, unavailable('the server is shutting down', headers))
+    if (authenticator === undefined)
+      return this.#handleAdmitted({ context, principal: undefined, headers })
+    const authenticated = authenticator.authenticate(context)
+    if (!(authenticated instanceof Promise))
+      return this.#handleAuthenticated(context, authenticated, headers)
+    authenticated
+      .then((result) => this.#handleAuthenticated(context, result, headers))
+      .catch((reason: unknown) => this.#fail(context, reason))
   }
 
-  /** What is there beside the endpoint. */
-  #elsewhere(visit: HttpContext, headers: HeaderList): void {
-    const read = visit.method === 'GET' || visit.method === 'HEAD'
-    const document = this.#options.gate?.document(visit.path)
-    if (document !== undefined && read)
-      return visit.answer(200, [...JSON_TYPE, ...headers], document)
-    if (visit.path === '/healthz' && read)
-      return visit.answer(
-        this.#closing ? 503 : 200,
-        JSON_TYPE,
-        this.#closing ? '{"status":"closing"}' : '{"status":"ok"}',
-      )
-    this.#refuse(
-      visit,
-      new HttpError(404, `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`, headers),
-    )
+  /** Serves the protected resource metadata and `/healthz`. */
+  #handleOtherPath(context: HttpContext, headers: HeaderList): void {
+    const isRead = context.method === 'GET' || context.method === 'HEAD'
+    const metadata = this.#options.authenticator?.metadata(context.path)
+    if (metadata !== undefined && isRead)
+      return context.respond(200, [...JSON_TYPE, ...headers], metadata)
+    if (context.path === '/healthz' && isRead)
+      return this.#closing
+        ? context.respond(503, JSON_TYPE, '{"status":"closing"}')
+        : context.respond(200, JSON_TYPE, '{"status":"ok"}')
+    const problem = `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`
+    this.#refuse(context, new HttpError(404, problem, headers))
   }
 
-  #decided(visit: HttpContext, admitted: Principal | HttpError, headers: HeaderList): void {
-    if (!(admitted instanceof HttpError))
-      return this.#admitted({ visit, principal: admitted, headers })
-    this.#refuse(
-      visit,
-      new HttpError(admitted.status, admitted.error, [...admitted.headers, ...headers]),
-    )
+  #handleAuthenticated(
+    context: HttpContext,
+    authenticated: Principal | HttpError,
+    headers: HeaderList,
+  ): void {
+    if (authenticated instanceof HttpError)
+      return this.#refuse(context, authenticated.with(headers))
+    this.#handleAdmitted({ context, principal: authenticated, headers })
   }
 
-  #admitted(arrival: AdmittedRequest): void {
-    const { visit, headers } = arrival
-    switch (visit.method) {
+  #handleAdmitted(request: AdmittedRequest): void {
+    const { context, headers } = request
+    switch (context.method) {
       case 'POST':
-        return this.#post(arrival)
+        return this.#post(request)
       case 'GET':
       case 'DELETE':
-        return visit.header('mcp-session-id') === undefined
-          ? this.#refuse(visit, notAllowed('POST', headers))
-          : this.#handshakes.visit(arrival)
+        return context.header('mcp-session-id') === undefined
+          ? this.#refuse(context, methodNotAllowed('POST', headers))
+          : this.#sessionRouter.getOrDelete(request)
       default:
-        this.#refuse(visit, notAllowed('POST, GET, DELETE', headers))
+        this.#refuse(context, methodNotAllowed('POST, GET, DELETE', headers))
     }
   }
 
-  #post(arrival: AdmittedRequest): void {
-    const { visit, headers } = arrival
-    const { maxBody, maxDepth } = this.#options
-    const refusal = checkPost(visit, maxBody)
-    if (refusal !== undefined)
-      return this.#refuse(
-        visit,
-        new HttpError(refusal.status, refusal.error, [...refusal.headers, ...headers]),
-      )
-    visit.read(maxBody, this.#bodies, (body) => {
+  #post(request: AdmittedRequest): void {
+    const { context, headers } = request
+    const { maxBodyBytes, maxDepth } = this.#options
+    const error = checkPost(context, maxBodyBytes)
+    if (error !== undefined) return this.#refuse(context, error.with(headers))
+    context.read(maxBodyBytes, this.#incompleteBodies, (body) => {
       try {
-        if (body === 'too long') return this.#refuse(visit, tooLarge(maxBody, headers))
-        if (body === 'too much')
-          return this.#refuse(visit, unavailable('too much is being read', headers))
-        if (body === 'too deep')
-          return this.#refuse(
-            visit,
-            new HttpError(400, 'Invalid Request: the message is nested too deeply', headers),
-          )
+        if (typeof body === 'string') return this.#refuseBody(request, body)
         const { text, message } = readBody(body, maxDepth)
-        this.#route(arrival, text, message)
-      } catch (error) {
-        this.#fail(visit, error)
+        this.#route(request, text, message)
+      } catch (failure) {
+        this.#fail(context, failure)
       }
     })
   }
 
-  /** The era is decided here: by what a message says of itself, otherwise by its session. */
-  #route(arrival: AdmittedRequest, text: string, message: Message): void {
-    const { visit } = arrival
-    const version = visit.header('mcp-protocol-version')
-    if (isStatelessVersion(version) || describes(message))
-      return this.#serveDescribed(arrival, message, version)
-    this.#handshakes.post(arrival, text, message)
+  #refuseBody({ context, headers }: AdmittedRequest, problem: Body & string): void {
+    switch (problem) {
+      case 'too long':
+        return this.#refuse(context, tooLarge(this.#options.maxBodyBytes, headers))
+      case 'too much':
+        return this.#refuse(context, unavailable('too many request bodies in transfer', headers))
+      case 'too deep':
+        return this.#refuse(
+          context,
+          new HttpError(400, 'Invalid Request: the message is nested too deeply', headers),
+        )
+    }
   }
 
-  #serveDescribed(arrival: AdmittedRequest, message: Message, version: string | undefined): void {
-    const { visit, principal, headers } = arrival
+  /** Stateless requests are recognized by the version header or `_meta`; all others belong to sessions. */
+  #route(request: AdmittedRequest, text: string, message: Message): void {
+    const version = request.context.header('mcp-protocol-version')
+    if (isStatelessVersion(version) || hasRequestMeta(message))
+      return this.#checkStateless(request, message, version)
+    this.#sessionRouter.post(request, text, message)
+  }
+
+  #checkStateless(request: AdmittedRequest, message: Message, version: string | undefined): void {
+    const { context, principal, headers } = request
     // https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#sending-messages
-    if (message.kind === 'notification') return visit.answer(202, headers)
+    if (message.kind === 'notification') return context.respond(202, headers)
     if (message.kind === 'invalid')
-      return this.#refuse(visit, new HttpError(400, message.error, headers), message.id)
+      return this.#refuse(context, new HttpError(400, message.error, headers), message.id)
     if (message.kind !== 'request')
-      return this.#refuse(visit, new HttpError(400, `Bad Request: ${NOT_ONE}`, headers))
-    const wrong = (error: unknown) => {
+      return this.#refuse(context, new HttpError(400, NOT_A_REQUEST, headers))
+    const refuseError = (error: unknown) => {
       if (!(error instanceof RpcError)) throw error
-      this.#refuse(visit, new HttpError(400, error, headers), message.id)
+      this.#refuse(context, new HttpError(400, error, headers), message.id)
     }
     let checked: void | Promise<void>
     try {
       checkRequestMeta(message, version)
       const facts = this.#options.methodFacts(message.method)
-      checked = checkRoutingHeaders(visit, message, facts, (tool) =>
+      checked = checkRoutingHeaders(context, message, facts, (tool) =>
         this.#options.headerParameters(tool, message, principal),
       )
     } catch (error) {
-      return wrong(error)
+      return refuseError(error)
     }
-    if (checked === undefined) return this.#serveChecked(arrival, message)
+    if (checked === undefined) return this.#serveStateless(request, message)
     checked
-      .then(() => this.#serveChecked(arrival, message), wrong)
-      .catch((error: unknown) => this.#fail(visit, error))
+      .then(() => this.#serveStateless(request, message), refuseError)
+      .catch((error: unknown) => this.#fail(context, error))
   }
 
-  #serveChecked({ visit, principal, headers }: AdmittedRequest, message: Request): void {
+  #serveStateless({ context, principal, headers }: AdmittedRequest, message: Request): void {
     if (this.#full(principal))
-      return this.#refuse(visit, unavailable('too many requests are open', headers), message.id)
-    const described = new StatelessExchange({
-      visit,
+      return this.#refuse(context, unavailable('too many open requests', headers), message.id)
+    const exchange = new StatelessExchange({
+      context,
       principal,
       headers,
-      pulse: this.#pulse,
-      maxWaiting: this.#options.maxWaiting,
+      keepAlive: this.#keepAlive,
+      openResponses: this.#openResponses,
+      maxUnsentBytes: this.#options.maxUnsentBytes,
       challenge: this.#challenge,
       ended: this.#ended,
       budgets: this.#options.budgets,
       stream: this.#options.methodFacts(message.method)?.stream === true,
     })
-    if (described.serve(message, this.#options.open)) this.#described.add(described)
+    if (exchange.serve(message, this.#options.open)) this.#stateless.add(exchange)
   }
 
   readonly #full = (principal: Principal | undefined): boolean =>
-    this.#pulse.size >= this.#options.maxOpen ||
-    this.#options.budgets.of(principal?.id).pending.full
+    this.#openResponses.full || this.#options.budgets.of(principal?.id).pending.full
 
-  /** No closure of its own for each: that would hold the whole request for as long as a stream lasts. */
-  readonly #ended = (described: StatelessExchange): void => void this.#described.delete(described)
+  /** One function for all: a closure per request would retain the request for as long as its stream. */
+  readonly #ended = (exchange: StatelessExchange): void => void this.#stateless.delete(exchange)
 
-  readonly #challenge = (error: RpcError): HeaderList => this.#options.gate?.challenge(error) ?? []
+  readonly #challenge = (error: RpcError): HeaderList =>
+    this.#options.authenticator?.challenge(error) ?? []
 }
 
-const NOT_ONE = 'in this revision a POST carries one request or one notification'
+const NOT_A_REQUEST =
+  'Bad Request: in this revision a POST carries one JSON-RPC request or notification'

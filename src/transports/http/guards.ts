@@ -2,14 +2,14 @@ import { isAddress, isLoopback } from '../../auth/loopback.js'
 import { HttpError } from './http-error.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 
-/* What every request must pass before its body is read. */
+/* Checks of every request before its body is read. */
 
 export interface GuardOptions {
-  /** Names by which the server may be called, beside those of this machine itself; `any` turns the check off. */
+  /** Allowed values of the Host header, beside loopback names and addresses; `any` turns the check off. */
   hosts?: readonly string[] | 'any' | undefined
-  /** Web pages that may call, as origins such as `https://app.example.com`. They are also told so (CORS). */
+  /** Allowed origins of web pages, such as `https://app.example.com`; they also get CORS headers. */
   origins?: readonly string[] | undefined
-  /** Whether the server is reached by its address from elsewhere. */
+  /** Whether any IP address is allowed as the Host header. */
   addresses?: boolean | undefined
 }
 
@@ -24,50 +24,50 @@ export class Guards {
     this.#addresses = addresses
   }
 
-  /** Why a request must not be served, or undefined. */
-  check(visit: HttpContext): HttpError | undefined {
-    const { ambiguity } = visit
+  /** The error response, where a request must not be served. */
+  check(context: HttpContext): HttpError | undefined {
+    const { ambiguity } = context
     if (ambiguity !== undefined) return new HttpError(400, `Bad Request: ${ambiguity}`)
-    const host = visit.header('host')
-    if (host === undefined || !this.#knowsHost(host)) {
+    const host = context.header('host')
+    if (host === undefined || !this.#isAllowedHost(host)) {
       return new HttpError(
         403,
-        'Forbidden: this server is not known by the name in the Host header. To allow it, name it in the option "hosts"',
+        'Forbidden: the Host header names a host that is not allowed. To allow it, add it to the option "hosts"',
       )
     }
-    const origin = visit.header('origin')
-    if (origin === undefined || this.#knowsOrigin(origin, host)) return undefined
+    const origin = context.header('origin')
+    if (origin === undefined || this.#isAllowedOrigin(origin, host)) return undefined
     return new HttpError(
       403,
-      'Forbidden: pages of this Origin may not call this server. To allow them, name it in the option "origins"',
+      'Forbidden: this Origin is not allowed. To allow it, add it to the option "origins"',
     )
   }
 
-  /** The origin of a page that was named as one that may call. */
-  listed(visit: HttpContext): string | undefined {
-    const origin = visit.header('origin')
+  /** The origin of a request, where it is one of the allowed origins. */
+  allowedOrigin(context: HttpContext): string | undefined {
+    const origin = context.header('origin')
     return origin !== undefined && this.#origins.has(origin) ? origin : undefined
   }
 
-  /** A page that has its own name pointed at us (DNS rebinding) still calls us by that name. */
-  #knowsHost(host: string): boolean {
+  /** Prevents DNS rebinding: a page that points its own name at this server sends that name as Host. */
+  #isAllowedHost(host: string): boolean {
     if (this.#hosts === 'any') return true
-    const written = host.toLowerCase()
-    const name = written.replace(/:\d+$/, '')
-    if (isLoopback(name) || this.#hosts.has(name) || this.#hosts.has(written)) return true
+    const lower = host.toLowerCase()
+    const name = lower.replace(/:\d+$/, '')
+    if (isLoopback(name) || this.#hosts.has(name) || this.#hosts.has(lower)) return true
     return this.#addresses && isAddress(name)
   }
 
-  #knowsOrigin(origin: string, host: string): boolean {
+  #isAllowedOrigin(origin: string, host: string): boolean {
     if (this.#origins.has(origin)) return true
-    // A page of this very server. Whether it was fetched by http or https, a proxy may have changed.
+    // Same origin, with http or https: a proxy may terminate TLS.
     return (
       /^https?:\/\//.test(origin) && origin.slice(origin.indexOf('//') + 2) === host.toLowerCase()
     )
   }
 }
 
-/** As it stands in the header: a name or an address, and perhaps a port. */
+/** A name or an address with an optional port, as in the Host header. */
 function hostOf(text: string): string {
   if (!/^(?:[^\s/@:?#[\]]+|\[[0-9a-f:.]+\])(?::\d+)?$/i.test(text))
     throw new TypeError(
@@ -85,43 +85,41 @@ function originOf(text: string): string {
   return origin
 }
 
-/** Why a POST must not be read, or undefined. */
-export function checkPost(visit: HttpContext, maxBody: number): HttpError | undefined {
-  const type = visit.header('content-type')
+/** The error response, where the body of a POST must not be read. */
+export function checkPost(context: HttpContext, maxBodyBytes: number): HttpError | undefined {
+  const type = context.header('content-type')
   if (type !== 'application/json' && !isJson(type)) {
     return new HttpError(
       415,
       'Unsupported Media Type: send JSON in UTF-8, with the header "Content-Type: application/json"',
     )
   }
-  const encoding = visit.header('content-encoding')
+  const encoding = context.header('content-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
-    return new HttpError(
-      415,
-      'Unsupported Media Type: send the body as it is, without Content-Encoding',
-    )
+    return new HttpError(415, 'Unsupported Media Type: send the body without Content-Encoding')
   // https://datatracker.ietf.org/doc/html/rfc9112#section-6.1
-  const transfer = visit.header('transfer-encoding')
+  const transfer = context.header('transfer-encoding')
   if (transfer !== undefined && transfer.toLowerCase() !== 'chunked')
-    return new HttpError(
-      501,
-      'Not Implemented: send the body as it is, with no Transfer-Encoding but chunked',
-    )
-  if (!accepts(visit, 'application/json') || !accepts(visit, 'text/event-stream')) {
+    return new HttpError(501, 'Not Implemented: the only supported Transfer-Encoding is chunked')
+  if (!accepts(context, 'application/json') || !accepts(context, 'text/event-stream')) {
     return new HttpError(
       406,
       'Not Acceptable: send the header "Accept: application/json, text/event-stream"',
     )
   }
-  const length = visit.header('content-length')
-  return length !== undefined && Number(length) > maxBody ? tooLarge(maxBody) : undefined
+  const length = context.header('content-length')
+  return length !== undefined && Number(length) > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined
 }
 
-export function tooLarge(maxBody: number, headers: HeaderList = []): HttpError {
-  return new HttpError(413, `Content Too Large: a message may have ${maxBody} bytes`, headers)
+export function tooLarge(maxBodyBytes: number, headers: HeaderList = []): HttpError {
+  return new HttpError(
+    413,
+    `Content Too Large: a request body may have at most ${maxBodyBytes} bytes`,
+    headers,
+  )
 }
 
-/** Of the parameters that a type may have, only the charset says something of how to read it. */
+/** Of the parameters, only the charset matters. */
 function isJson(type: string | undefined): boolean {
   if (type === 'application/json') return true
   const [name = '', ...parameters] = (type ?? '').toLowerCase().split(';')
@@ -132,12 +130,12 @@ function isJson(type: string | undefined): boolean {
   })
 }
 
-/** Whether the client takes answers of a type. No header is as good as any. */
+/** Whether the client accepts a media type. Without an Accept header, it accepts any. */
 export function accepts(
-  visit: HttpContext,
+  context: HttpContext,
   type: 'application/json' | 'text/event-stream',
 ): boolean {
-  const accept = visit.header('accept')
+  const accept = context.header('accept')
   if (accept === undefined || accept.includes(type))
     return accept === undefined || !refusesByWeight(accept, type)
   const ranges = accept.toLowerCase().split(',')

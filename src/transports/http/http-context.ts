@@ -1,40 +1,40 @@
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
 
-/** Names and values in turn: what both Node and the web take without a detour. */
+/** Names and values in turn, as Node's `writeHead` takes them. */
 export type HeaderList = readonly string[]
 
-/** A body, or why there is none: it is longer than is taken, too much is being read just now, or its nesting is beyond all limits. */
+/** A body, or why it was not read: longer than `limit`, beyond the budget of all bodies, or nested too deeply. */
 export type Body = Uint8Array | 'too long' | 'too much' | 'too deep'
 
-/** One HTTP request and the way to answer it: all that is needed of a runtime. */
+/** One HTTP request and its response, independent of the runtime. */
 export interface HttpContext {
   readonly method: string
   readonly path: string
-  /** The value of a header, whose name is given in small letters. */
+  /** The value of a header; `name` is in lower case. */
   header(name: string): string | undefined
-  /** The request as handlers may see it. */
+  /** The request as handlers see it. */
   readonly http: HttpRequest
-  /** What different readers could understand differently, in words: a header that may come only once, and came twice. */
+  /** Why the headers are ambiguous, such as a repeated header that must occur once; undefined where they are not. */
   readonly ambiguity: string | undefined
-  /** The body, of so many bytes at most, which are taken from the budget until it is whole. Never calls where the client is gone before. */
+  /** Reads the body, of at most `limit` bytes, which count against `budget` until it is complete. `done` is not called where the client disconnects. */
   read(limit: number, budget: Budget, done: (body: Body) => void): void
-  /** Answers whole. */
-  answer(status: number, headers: HeaderList, body?: string): void
-  /** Answers with what is written from now on. */
+  /** Sends a complete response. */
+  respond(status: number, headers: HeaderList, body?: string): void
+  /** Starts a streamed response. */
   stream(status: number, headers: HeaderList): Sink
-  /** Has something done when the client is gone before the answer was complete. One at a time. */
-  onGone(gone: (() => void) | undefined): void
+  /** Sets the only listener for a client that disconnects before the response is complete. */
+  onDisconnect(listener: (() => void) | undefined): void
 }
 
-/** An answer that stays open. */
+/** The body of a streamed response. */
 export interface Sink {
   write(text: string): void
   end(): void
-  /** Breaks the connection off: who does not read is not waited for. */
-  cut(): void
-  /** How many bytes, about, the client has not taken yet. */
-  readonly waiting: number
-  /** A number that grows whenever the client takes something. */
-  readonly taken: number
+  /** Closes the connection without completing the response. */
+  destroy(): void
+  /** Bytes that were written and not yet sent to the client, approximately. */
+  readonly unsentBytes: number
+  /** Increases whenever the client reads. */
+  readonly sentBytes: number
 }

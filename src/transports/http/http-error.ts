@@ -5,7 +5,7 @@ import type { HeaderList, HttpContext } from './http-context.js'
 
 export const JSON_TYPE: HeaderList = ['Content-Type', 'application/json']
 
-/** An HTTP request that is not served: the status says it to proxies, the body says what to do. */
+/** An HTTP error response, whose body is a JSON-RPC error. */
 export class HttpError {
   readonly status: number
   readonly error: RpcError
@@ -19,46 +19,51 @@ export class HttpError {
         : error
     this.headers = headers
   }
+
+  /** The same error with more headers. */
+  with(headers: HeaderList): HttpError {
+    return new HttpError(this.status, this.error, [...this.headers, ...headers])
+  }
 }
 
-/** Answers with an error message of JSON-RPC, and the id of the request where it could be read. */
+/** Responds with a JSON-RPC error, and the id of the request where it could be read. */
 export function refuse(
-  visit: HttpContext,
+  context: HttpContext,
   { status, error, headers }: HttpError,
   id?: Id,
   unreadable: UnreadableId = 'omitted',
 ): void {
-  visit.answer(status, [...JSON_TYPE, ...headers], encodeError(id, error, unreadable))
+  context.respond(status, [...JSON_TYPE, ...headers], encodeError(id, error, unreadable))
 }
 
-export function gone(headers: HeaderList): HttpError {
+export function unknownSession(headers: HeaderList): HttpError {
   return new HttpError(
     404,
-    'Not Found: this session has ended or never was. Send "initialize" to open a new one',
+    'Not Found: unknown or expired session. Send "initialize" to start a new one',
     headers,
   )
 }
 
-export function unavailable(why: string, headers: HeaderList): HttpError {
-  return new HttpError(503, `Service Unavailable: ${why}. Try again later`, [
+export function unavailable(reason: string, headers: HeaderList): HttpError {
+  return new HttpError(503, `Service Unavailable: ${reason}. Try again later`, [
     'Retry-After',
     '5',
     ...headers,
   ])
 }
 
-export function notAllowed(allowed: string, headers: HeaderList): HttpError {
-  return new HttpError(405, `Method Not Allowed: use ${allowed}; GET and DELETE need a session`, [
-    'Allow',
-    allowed,
-    ...headers,
-  ])
+export function methodNotAllowed(allowed: string, headers: HeaderList): HttpError {
+  return new HttpError(
+    405,
+    `Method Not Allowed: use ${allowed}; GET and DELETE need the header Mcp-Session-Id`,
+    ['Allow', allowed, ...headers],
+  )
 }
 
-export function unsupportedVersion(agreed: string | undefined, headers: HeaderList): HttpError {
+export function unsupportedVersion(negotiated: string | undefined, headers: HeaderList): HttpError {
   return new HttpError(
     400,
-    `Bad Request: unsupported MCP-Protocol-Version; this session has agreed on ${truncate(agreed ?? 'none')}`,
+    `Bad Request: unsupported MCP-Protocol-Version; this session has negotiated ${truncate(negotiated ?? 'none')}`,
     headers,
   )
 }

@@ -1,37 +1,34 @@
-/** An answer that stays open. */
+/** An open response that must not stay silent. */
 export interface KeptAlive {
-  /** A moment of silence has passed: gives a sign of life, or ends it where nobody reads. */
-  beat(): void
+  /** Called once per interval: sends a sign of life, or disconnects a client that does not read. */
+  onKeepAlive(): void
 }
 
-/** One timer for all answers that stay open; none while there are none. */
+/** One timer for all open responses; none runs while there are none. */
 export class KeepAlive {
   readonly #interval: number
-  readonly #all = new Set<KeptAlive>()
+  readonly #responses = new Set<KeptAlive>()
   #timer: ReturnType<typeof setInterval> | undefined
 
-  /** `interval` in milliseconds; 0 for none. */
+  /** `interval` in milliseconds; 0 turns it off. */
   constructor(interval: number) {
     this.#interval = interval
   }
 
-  get size(): number {
-    return this.#all.size
-  }
-
-  add(beating: KeptAlive): void {
-    this.#all.add(beating)
-    if (this.#timer !== undefined || this.#interval === 0) return
+  add(response: KeptAlive): void {
+    if (this.#interval === 0) return
+    this.#responses.add(response)
+    if (this.#timer !== undefined) return
     this.#timer = setInterval(() => {
-      for (const each of this.#all) each.beat()
+      for (const each of this.#responses) each.onKeepAlive()
     }, this.#interval)
-    // Not every runtime has timers that let a process end.
+    // Not in every runtime: lets the process exit.
     ;(this.#timer as { unref?: () => void }).unref?.()
   }
 
-  remove(beating: KeptAlive): void {
-    this.#all.delete(beating)
-    if (this.#all.size > 0) return
+  remove(response: KeptAlive): void {
+    this.#responses.delete(response)
+    if (this.#responses.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }

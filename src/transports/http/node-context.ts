@@ -4,34 +4,34 @@ import type { Budget } from '../../jsonrpc/budget.js'
 import { bodyReadBefore } from './node-body.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
 import { VisibleRequest } from './request-headers.js'
-import { type UnsentResponses, WORTH_COUNTING } from './unsent-responses.js'
+import { MIN_COUNTED_BYTES, type UnsentResponses } from './unsent-responses.js'
 import type { Body, HeaderList, Sink, HttpContext } from './http-context.js'
 
-/** Headers that mean one thing: two of them would mean different things to different readers. */
+/** Headers that must occur once: a proxy might read another value than this server. */
 const SINGLE =
   /^(?:host|origin|authorization|content-type|content-length|content-encoding|transfer-encoding|last-event-id|mcp-.+)$/
-/** A target that names its host again, as those of proxies do: https://datatracker.ietf.org/doc/html/rfc9112#section-3.2.2 */
+/** A request target in absolute form: https://datatracker.ietf.org/doc/html/rfc9112#section-3.2.2 */
 const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
-/** How many times too long a body may be before the rest of it is not waited for. */
-const PATIENCE = 4
+/** A refused body is discarded up to this multiple of the limit; then the connection is closed. */
+const DISCARD_FACTOR = 4
 
-/** A request that an HTTP server of Node has received, without a detour over the web's Request and Response. */
+/** A request of a Node HTTP server. */
 export class NodeContext implements HttpContext {
   readonly #request: NodeRequest
   readonly #response: NodeResponse
-  readonly #unread: UnsentResponses
+  readonly #unsentResponses: UnsentResponses
   #http: HttpRequest | undefined
-  #gone: (() => void) | undefined
-  #watched = false
-  /** Whether the head of the response was written here, and not by other code that has the response. */
-  #begun = false
-  /** Whether it was ended here as well. */
+  #onDisconnect: (() => void) | undefined
+  #listening = false
+  /** Whether the head of the response was written here, and not by other code. */
+  #started = false
+  /** Whether the response was ended here. */
   #ended = false
 
-  constructor(request: NodeRequest, response: NodeResponse, unread: UnsentResponses) {
+  constructor(request: NodeRequest, response: NodeResponse, unsentResponses: UnsentResponses) {
     this.#request = request
     this.#response = response
-    this.#unread = unread
+    this.#unsentResponses = unsentResponses
   }
 
   get method(): string {
@@ -46,7 +46,7 @@ export class NodeContext implements HttpContext {
     const { headers } = this.#request
     const value = headers[name]
     if (typeof value === 'string') return value
-    // In HTTP/2 the host has another name.
+    // HTTP/2.
     const host = name === 'host' ? headers[':authority'] : undefined
     return typeof host === 'string' ? host : undefined
   }
@@ -64,8 +64,8 @@ export class NodeContext implements HttpContext {
       typeof authority === 'string' &&
       authority.toLowerCase() !== this.header('host')?.toLowerCase()
     )
-      return 'the target names another host than the header Host'
-    // Counted and not listed: what each request leaves to the garbage collector decides how many there can be.
+      return 'the request target and the header Host name different hosts'
+    // Counted without an array: this runs for each request.
     let names = 0
     for (const _ in headers) names++
     if (rawHeaders.length === 2 * names) return undefined
@@ -81,7 +81,7 @@ export class NodeContext implements HttpContext {
 
   read(limit: number, budget: Budget, done: (body: Body) => void): void {
     const request = this.#request
-    // Attached listeners would hear nothing, or only the rest.
+    // Other code has read it: listeners would get nothing, or only the rest.
     if (request.readableDidRead || request.readableEnded)
       return done(bodyReadBefore(request, limit))
     let chunks: Uint8Array[] = []
@@ -93,7 +93,7 @@ export class NodeContext implements HttpContext {
       held = 0
       chunks = []
     }
-    // What still comes is let go of, so that the client gets to read the answer.
+    // The rest is discarded, so that the client can read the response.
     const refuse = (why: 'too long' | 'too much') => {
       refused = true
       release()
@@ -102,7 +102,7 @@ export class NodeContext implements HttpContext {
     request.on('data', (chunk: Uint8Array) => {
       size += chunk.length
       if (refused) {
-        if (size > PATIENCE * limit) request.destroy()
+        if (size > DISCARD_FACTOR * limit) request.destroy()
       } else if (size > limit) refuse('too long')
       else if (!budget.take(chunk.length)) refuse('too much')
       else {
@@ -117,16 +117,16 @@ export class NodeContext implements HttpContext {
       release()
       done(body)
     })
-    // A client that breaks off in the middle has asked for nothing.
+    // The client has disconnected before the body was complete.
     request.on('close', release)
     request.on('error', () => {})
   }
 
-  answer(status: number, headers: HeaderList, body?: string): void {
+  respond(status: number, headers: HeaderList, body?: string): void {
     const response = this.#response
-    if (this.#over) return
+    if (this.#finished) return
     if (response.headersSent) return void response.destroy()
-    this.#begun = true
+    this.#started = true
     this.#ended = true
     if (body === undefined) {
       this.writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0'])
@@ -134,32 +134,32 @@ export class NodeContext implements HttpContext {
     } else {
       this.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))])
       response.end(body)
-      if (body.length >= WORTH_COUNTING) this.#unread.add(response)
+      if (body.length >= MIN_COUNTED_BYTES) this.#unsentResponses.add(response)
     }
   }
 
   stream(status: number, headers: HeaderList): Sink {
     const response = this.#response
     response.on('error', () => {})
-    if (this.#over) return NO_SINK
-    this.#begun = true
+    if (this.#finished) return NO_SINK
+    this.#started = true
     this.writeHead(status, [...headers])
     response.flushHeaders?.()
-    return new NodeSink(response, this.#unread, () => (this.#ended = true))
+    return new NodeSink(response, this.#unsentResponses, () => (this.#ended = true))
   }
 
-  onGone(gone: (() => void) | undefined): void {
-    this.#gone = gone
-    // It may have gone while its token was being verified.
-    if (this.#over) return queueMicrotask(() => this.#gone?.())
-    if (this.#watched) return
-    this.#watched = true
+  onDisconnect(listener: (() => void) | undefined): void {
+    this.#onDisconnect = listener
+    // It may have disconnected while its token was verified.
+    if (this.#finished) return queueMicrotask(() => this.#onDisconnect?.())
+    if (this.#listening) return
+    this.#listening = true
     this.#response.on('close', () => {
-      if (!this.#ended || !this.#response.writableFinished) this.#gone?.()
+      if (!this.#ended || !this.#response.writableFinished) this.#onDisconnect?.()
     })
   }
 
-  /** One header at a time: code that stands around the response may read them only so. */
+  /** One header at a time: code that wraps the response may see them only so. */
   protected writeHead(status: number, headers: string[]): void {
     const response = this.#response
     for (let i = 0; i + 1 < headers.length; i += 2)
@@ -167,10 +167,12 @@ export class NodeContext implements HttpContext {
     response.writeHead(status)
   }
 
-  /** Whether nothing can be answered any more: the client is gone, or other code has answered. */
-  get #over(): boolean {
+  /** Whether no response can be sent: the client has disconnected, or other code has responded. */
+  get #finished(): boolean {
     const response = this.#response
-    return isDestroyed(response) || response.writableEnded || (response.headersSent && !this.#begun)
+    return (
+      isDestroyed(response) || response.writableEnded || (response.headersSent && !this.#started)
+    )
   }
 }
 
@@ -185,40 +187,40 @@ function isDestroyed({ destroyed, closed, stream }: NodeResponse): boolean {
   return destroyed === true || closed === true || stream?.destroyed === true
 }
 
-const NO_SINK: Sink = { write() {}, end() {}, cut() {}, waiting: 0, taken: 0 }
+const NO_SINK: Sink = { write() {}, end() {}, destroy() {}, unsentBytes: 0, sentBytes: 0 }
 
 class NodeSink implements Sink {
   readonly #response: NodeResponse
-  readonly #unread: UnsentResponses
+  readonly #unsentResponses: UnsentResponses
   readonly #ended: () => void
 
-  constructor(response: NodeResponse, unread: UnsentResponses, ended: () => void) {
+  constructor(response: NodeResponse, unsentResponses: UnsentResponses, ended: () => void) {
     this.#response = response
-    this.#unread = unread
+    this.#unsentResponses = unsentResponses
     this.#ended = ended
   }
 
   write(text: string): void {
     if (isDestroyed(this.#response) || this.#response.writableEnded) return
     this.#response.write(text)
-    this.#unread.add(this.#response)
+    this.#unsentResponses.add(this.#response)
   }
 
   end(): void {
     this.#ended()
     this.#response.end()
-    this.#unread.add(this.#response)
+    this.#unsentResponses.add(this.#response)
   }
 
-  cut(): void {
+  destroy(): void {
     this.#response.destroy()
   }
 
-  get waiting(): number {
+  get unsentBytes(): number {
     return this.#response.writableLength
   }
 
-  get taken(): number {
+  get sentBytes(): number {
     return (this.#response.socket?.bytesWritten ?? 0) - this.#response.writableLength
   }
 }

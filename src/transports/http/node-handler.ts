@@ -4,25 +4,25 @@ import { inTurn } from './node-turns.js'
 import { NodeContext, pathOf } from './node-context.js'
 import type { UnsentResponses } from './unsent-responses.js'
 
-/** A handler for HTTP servers of Node that other code has made: Express, Fastify, `node:http`. */
+/** A request handler for `node:http`, Express and Fastify. */
 export interface NodeHandler {
-  /** Answers a request. What is not for this handler is passed to `next`; without it, the answer is 404. */
+  /** Serves a request. Requests for other paths are passed to `next`; without it, the response is 404. */
   (request: NodeRequest, response: NodeResponse, next?: (error?: unknown) => void): void
-  /** How many sessions there are. */
+  /** Number of sessions. */
   readonly sessions: number
-  /** How many responses are open: calls under way, and streams. */
-  readonly open: number
-  /** Takes no new work, and gives what is under way so many milliseconds (default 5000). Connections are left to their server. */
+  /** Number of open responses: calls in progress, and streams. */
+  readonly openResponses: number
+  /** Refuses new requests, and gives those in progress `deadline` milliseconds (default 5000). Does not close connections. */
   close(deadline?: number): Promise<void>
 }
 
 export function nodeHandlerOf(
   endpoint: Endpoint,
-  unread: UnsentResponses,
+  unsentResponses: UnsentResponses,
   drain: number,
 ): NodeHandler {
   const serve = inTurn((request: NodeRequest, response: NodeResponse) =>
-    endpoint.handle(new NodeContext(request, response, unread)),
+    endpoint.handle(new NodeContext(request, response, unsentResponses)),
   )
   const handle = (
     request: NodeRequest,
@@ -34,13 +34,13 @@ export function nodeHandlerOf(
         'nodeHandler: expected the request and response of Node; with Fastify, pass request.raw and reply.raw',
       )
     if (next !== undefined && !endpoint.serves(pathOf(request))) return next()
-    // Other code has answered: there is nothing to serve.
+    // Other code has responded.
     if (!response.headersSent) serve(request, response)
   }
   let closing: Promise<void> | undefined
   return Object.defineProperties(handle, {
     sessions: { get: () => endpoint.sessions },
-    open: { get: () => endpoint.open },
+    openResponses: { get: () => endpoint.openResponses },
     close: { value: (deadline = drain) => (closing ??= endpoint.close(deadline)) },
-  }) as NodeHandler // with these members it is one
+  }) as NodeHandler // it has these members now
 }

@@ -1,6 +1,6 @@
 /*
- * What is needed of Node's request and response. Described here and not imported, so that those of node:http, of
- * node:https, of the compatibility API of node:http2 and of frameworks all fit, and nobody needs Node's types.
+ * The members of Node's request and response that are used here. Declared and not imported, so that those of node:http,
+ * node:https, the compatibility API of node:http2 and frameworks are all assignable, without @types/node.
  */
 
 export interface NodeRequest {
@@ -9,7 +9,7 @@ export interface NodeRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly rawHeaders: readonly string[]
   readonly socket: { destroy(): unknown }
-  /** Whether somebody has read of the body, and whether to its end. */
+  /** Whether other code has read from the body, and whether to its end. */
   readonly readableDidRead: boolean
   readonly readableEnded: boolean
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
@@ -24,9 +24,9 @@ export interface NodeResponse {
   readonly writableLength: number
   readonly destroyed?: boolean
   readonly closed?: boolean
-  /** Of HTTP/2, whose response does not tell that it was destroyed. */
+  /** Only in HTTP/2, where the response has no `destroyed`. */
   readonly stream?: { readonly destroyed: boolean }
-  /** Null while the answers to earlier requests of the connection are not complete. */
+  /** Null while earlier responses of a pipelined connection are incomplete. */
   readonly socket: { readonly bytesWritten: number } | null | undefined
   setHeader(name: string, value: string): unknown
   writeHead(status: number): unknown

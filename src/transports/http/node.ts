@@ -1,3 +1,4 @@
+import { withCode } from '../../jsonrpc/errors.js'
 import {
   type IncomingMessage,
   type Server,
@@ -6,7 +7,6 @@ import {
 } from 'node:http'
 import { type ServerOptions, createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import { withCode } from '../../jsonrpc/errors.js'
 import { inTurn } from './node-turns.js'
 import { NodeContext } from './node-context.js'
 import { UnsentResponses } from './unsent-responses.js'
@@ -16,32 +16,33 @@ export interface NodeOptions {
   port: number
   host: string
   tls?: { cert: string | Uint8Array; key: string | Uint8Array } | undefined
-  /** Milliseconds within which the head, and the whole, of a request must have come. */
-  headTimeout: number
+  /** Milliseconds until the headers, and the whole, of a request must have arrived. */
+  headersTimeout: number
   requestTimeout: number
-  /** Milliseconds after which a connection is closed on which nothing moves; 0 for never. */
-  stillTimeout: number
-  /** How many bytes of answers may wait to be read. */
-  maxUnread: number
-  handle(visit: HttpContext): void
+  /** Milliseconds without traffic after which a connection is closed; 0 for never. */
+  inactivityTimeout: number
+  /** Maximum unsent bytes of all responses. */
+  maxUnsentBytes: number
+  handle(context: HttpContext): void
 }
 
 /** A server that listens. */
 export interface Listening extends AsyncDisposable {
-  /** The endpoint, as this machine calls it. */
+  /** The URL of the endpoint on this machine. */
   readonly url: string
   readonly port: number
-  /** How many sessions there are, and how many answers are open. */
+  /** Number of sessions. */
   readonly sessions: number
-  readonly open: number
-  /** Takes no new work, gives what is under way so many milliseconds (default 5000), and closes. */
+  /** Number of open responses: calls in progress, and streams. */
+  readonly openResponses: number
+  /** Refuses new requests, gives those in progress `deadline` milliseconds (default 5000), then closes all connections. */
   close(deadline?: number): Promise<void>
 }
 
-/** An HTTP server that takes connections. */
+/** A listening Node HTTP server. */
 export class NodeServer {
   readonly #server: Server
-  /** Also those of https that have not agreed on a secret: Node's HTTP knows nothing of them then. */
+  /** With TLS connections before the end of their handshake, which Node's HTTP server does not track. */
   readonly #connections = new Set<Socket>()
 
   private constructor(server: Server) {
@@ -56,34 +57,34 @@ export class NodeServer {
     port,
     host,
     tls,
-    headTimeout,
+    headersTimeout,
     requestTimeout,
-    stillTimeout,
-    maxUnread,
+    inactivityTimeout,
+    maxUnsentBytes,
     handle,
   }: NodeOptions): Promise<NodeServer> {
     const settings = {
-      headersTimeout: headTimeout,
+      headersTimeout: headersTimeout,
       requestTimeout,
-      // By default Node looks every half minute only: so long a slow client would keep its place.
-      connectionsCheckingInterval: Math.min(1000, headTimeout),
-      // Load balancers keep connections for 60 seconds, and must not find them closed.
+      // Node's default is 30 seconds: a slow client would keep its connection for that long.
+      connectionsCheckingInterval: Math.min(1000, headersTimeout),
+      // Longer than the 60 seconds for which load balancers reuse connections.
       keepAliveTimeout: 65_000,
       insecureHTTPParser: false,
-      // A client that says nothing must not keep its place by saying it in secret.
-      handshakeTimeout: headTimeout,
+      // The same limit for the TLS handshake.
+      handshakeTimeout: headersTimeout,
     }
-    const unread = new UnsentResponses(maxUnread)
-    const visit = inTurn((request: IncomingMessage, response: ServerResponse) =>
-      handle(new ListenedVisit(request, response, unread)),
+    const unsentResponses = new UnsentResponses(maxUnsentBytes)
+    const listener = inTurn((request: IncomingMessage, response: ServerResponse) =>
+      handle(new ListenContext(request, response, unsentResponses)),
     )
     const server =
       tls === undefined
-        ? createHttpServer(settings, visit)
-        : createSecure({ ...settings, cert: text(tls.cert), key: text(tls.key) }, visit)
-    // How many there are is bounded by their size. By default Node leaves out those behind the two thousandth, and who comes twice may be one of them.
+        ? createHttpServer(settings, listener)
+        : createSecure({ ...settings, cert: text(tls.cert), key: text(tls.key) }, listener)
+    // The size is limited already. By default Node drops headers after the 2000th, and a repeated one could be among them.
     server.maxHeadersCount = 0
-    server.setTimeout(stillTimeout)
+    server.setTimeout(inactivityTimeout)
     const made = new NodeServer(server)
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) =>
@@ -97,29 +98,29 @@ export class NodeServer {
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port // it listens on a port, not on a pipe
+    return (this.#server.address() as AddressInfo).port // not a string: it listens on a port
   }
 
-  /** Takes no new connections, and ends those on which nothing is under way. */
+  /** Accepts no new connections, and closes idle ones. */
   stop(): void {
     this.#server.close()
     this.#server.closeIdleConnections()
   }
 
-  /** Resolves when the last connection is closed; after the deadline the rest is cut. */
+  /** Resolves when the last connection is closed; after `deadline` milliseconds the rest are destroyed. */
   closed(deadline: number): Promise<void> {
     return new Promise((resolve) => {
       const idle = setInterval(() => {
         this.#server.closeIdleConnections()
         this.#closeSilentConnections()
       }, 20)
-      const cut = setTimeout(() => {
+      const timer = setTimeout(() => {
         this.#server.closeAllConnections()
         for (const socket of this.#connections) socket.destroy()
       }, deadline)
       const done = () => {
         clearInterval(idle)
-        clearTimeout(cut)
+        clearTimeout(timer)
         resolve()
       }
       this.#server.close(done)
@@ -127,19 +128,23 @@ export class NodeServer {
     })
   }
 
-  /** Those on which nothing was ever said are not idle to Node. (Bun does not count what was said.) */
+  /** Node does not treat a connection without any request as idle. (Bun has no `bytesRead`.) */
   #closeSilentConnections(): void {
     if ('bun' in process.versions) return
     for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
   }
 }
 
-/** A request to a server of our own, where no other code has set headers: Node takes them all at once, which is faster. */
-class ListenedVisit extends NodeContext {
+/** A request to our own server, where no other code sets headers: they are written in one call, which is faster. */
+class ListenContext extends NodeContext {
   readonly #response: ServerResponse
 
-  constructor(request: IncomingMessage, response: ServerResponse, unread: UnsentResponses) {
-    super(request, response, unread)
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    unsentResponses: UnsentResponses,
+  ) {
+    super(request, response, unsentResponses)
     this.#response = response
   }
 
@@ -152,21 +157,21 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void
 
 function createSecure(
   options: ServerOptions & { cert: string; key: string },
-  visit: Listener,
+  listener: Listener,
 ): Server {
   try {
-    return createHttpsServer(options, visit)
+    return createHttpsServer(options, listener)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new Error(
-      `The certificate and its key cannot be used: ${reason}. Both must be PEM, and belong together`,
+      `The TLS certificate and key cannot be used: ${reason}. Both must be PEM, and match`,
       { cause },
     )
   }
 }
 
 function inUse(port: number, cause: Error): Error {
-  const message = `Port ${port} is in use; choose another one, or 0 for any that is free`
+  const message = `Port ${port} is in use; choose another one, or 0 for any free port`
   return withCode('EADDRINUSE', new Error(message, { cause }))
 }
 

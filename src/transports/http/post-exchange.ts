@@ -3,48 +3,50 @@ import type { RpcError } from '../../jsonrpc/errors.js'
 import type { Invalid, Message, SentMessage, SentResponse } from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import type { EventLog } from './event-log.js'
-import { STREAM_HEADERS } from './sse-stream.js'
-import type { KeptAlive, KeepAlive } from './keep-alive.js'
-import { JSON_TYPE, HttpError, refuse } from './http-error.js'
-import { statusInSession } from './status.js'
 import type { HeaderList, HttpContext } from './http-context.js'
+import { HttpError, JSON_TYPE, refuse } from './http-error.js'
+import type { KeepAlive, KeptAlive } from './keep-alive.js'
+import type { OpenResponses } from './open-responses.js'
+import { STREAM_HEADERS } from './sse-stream.js'
+import { statusInSession } from './status.js'
 
-/** What an exchange needs of the session that it is part of. */
+/** What an exchange needs of its session. */
 export interface SessionPort {
-  readonly pulse: KeepAlive
+  readonly keepAlive: KeepAlive
+  readonly openResponses: OpenResponses
   readonly revision: Revision
-  stream(visit: HttpContext, headers: HeaderList): EventLog
+  stream(context: HttpContext, headers: HeaderList): EventLog
   finish(log: EventLog): void
-  /** Sends a question over the session's own stream; false where that is not open. */
-  sendElsewhere(frame: string): boolean
+  /** Sends a request on the standalone stream; false where that is not open. */
+  sendStandalone(frame: string): boolean
 }
 
 export interface PostOptions {
-  home: SessionPort
-  visit: HttpContext
+  session: SessionPort
+  context: HttpContext
   principal: Principal | undefined
-  /** Headers that every answer carries. */
+  /** Headers of every response. */
   headers: HeaderList
-  /** What was sent; of a message that can be served, its kind says enough. */
-  asked: Invalid | { kind: Exclude<Message['kind'], 'invalid'> }
-  /** Headers of an answer that tells an error. */
+  /** The received message; of a valid one, its kind suffices. */
+  received: Invalid | { kind: Exclude<Message['kind'], 'invalid'> }
+  /** Headers of an error response. */
   challenge(error: RpcError): HeaderList
-  /** Headers of the answer that opens a session, which may have to be kept first. None where there is no answer, or nobody to have it. */
-  opening?: (response: SentResponse | undefined) => HeaderList | Promise<HeaderList>
+  /** Headers of the response to `initialize`, for which the session may have to be stored first. Called without a response where there is none, or the client has disconnected. */
+  initialized?: (response: SentResponse | undefined) => HeaderList | Promise<HeaderList>
 }
 
 /**
- * A message within a session that came by POST: answered with JSON, or with a
- * stream if there is something to tell before. A connection that breaks cancels
- * nothing: what is sent from then on is kept for the client to ask for.
+ * The message of a POST within a session. The response is JSON, or a stream where other messages precede it. A client
+ * that disconnects cancels nothing: what is sent from then on is stored until it reconnects.
  */
 export class PostExchange implements Exchange, KeptAlive {
   readonly principal?: Principal
   readonly #options: PostOptions
   #log: EventLog | undefined
-  #gone = false
+  /** Whether the client has disconnected before a stream was opened. */
+  #disconnected = false
   #released = false
-  #answered = false
+  #responded = false
   #failed = false
   #done: (() => void) | undefined
 
@@ -53,111 +55,115 @@ export class PostExchange implements Exchange, KeptAlive {
     if (options.principal !== undefined) this.principal = options.principal
   }
 
-  get answered(): boolean {
-    return this.#answered
+  get responded(): boolean {
+    return this.#responded
   }
 
-  /** Whether the answer was an error. */
+  /** Whether the response was an error. */
   get failed(): boolean {
     return this.#failed
   }
 
-  /** Whether its client is still there. */
   get connected(): boolean {
-    return this.#log?.connected ?? !this.#gone
+    return this.#log?.connected ?? !this.#disconnected
   }
 
   get http(): HttpRequest {
-    return this.#options.visit.http
+    return this.#options.context.http
   }
 
   get congested(): boolean {
     return this.#log?.congested ?? false
   }
 
-  /** The answer is still to come. */
+  /** Called where the response follows later; `done` is called after it. */
   wait(done: () => void): void {
     this.#done = done
     if (this.#log !== undefined) return
-    const { visit, home } = this.#options
-    home.pulse.add(this)
-    visit.onGone(() => this.#lost())
+    const { context, session } = this.#options
+    session.openResponses.add(context)
+    session.keepAlive.add(this)
+    context.onDisconnect(() => this.#onDisconnect())
   }
 
   send(frame: string, message?: SentMessage): void {
-    const { home } = this.#options
-    if (this.#answered) return
-    const broken =
-      this.#gone || (this.#log !== undefined && !this.#log.connected && !this.#released)
-    // Somebody waits for the answer to a question: it must not wait for a client that may never ask again.
-    if (broken && message?.kind === 'request' && home.sendElsewhere(frame)) return
-    if (!this.#gone) this.#stream().push(frame)
+    const { session } = this.#options
+    if (this.#responded) return
+    const streamLost = this.#log !== undefined && !this.#log.connected && !this.#released
+    const disconnected = this.#disconnected || streamLost
+    // A call waits for the response to this request, and the client may never resume its stream.
+    if (disconnected && message?.kind === 'request' && session.sendStandalone(frame)) return
+    if (!this.#disconnected) this.#stream().push(frame)
   }
 
   reply(frame?: string, response?: SentResponse): void {
-    if (this.#answered) return
-    this.#answered = true
+    if (this.#responded) return
+    this.#responded = true
     this.#failed = response?.error !== undefined
-    const { home } = this.#options
+    const { session } = this.#options
     if (this.#log !== undefined) {
       if (frame !== undefined) this.#log.push(frame)
-      home.finish(this.#log)
-    } else if (!this.#gone) this.#answer(frame, response)
-    else void this.#options.opening?.(undefined)
+      session.finish(this.#log)
+    } else if (this.#disconnected) void this.#options.initialized?.(undefined)
+    else this.#respond(frame, response)
     if (this.#done === undefined) return
-    home.pulse.remove(this)
+    if (this.#log === undefined) this.#close()
     this.#done()
   }
 
   release(): void {
-    if (!this.#options.home.revision.polling || this.#answered || this.#gone) return
+    if (!this.#options.session.revision.polling || this.#responded || this.#disconnected) return
     const log = this.#stream()
     this.#released = true
     log.release()
   }
 
-  /** A call that takes its time becomes a stream, which can show that it lives. */
-  beat(): void {
-    if (this.#options.opening === undefined) this.#stream()
+  /** Turns the response of a long call into a stream, on which keep-alive comments are sent. */
+  onKeepAlive(): void {
+    if (this.#options.initialized === undefined) this.#stream()
   }
 
-  #answer(frame: string | undefined, response: SentResponse | undefined): void {
+  #respond(frame: string | undefined, response: SentResponse | undefined): void {
     const error = response?.error
-    const { headers, opening } = this.#options
-    const more = opening?.(response) ?? []
+    const { headers, initialized } = this.#options
+    const more = initialized?.(response) ?? []
     if (more instanceof Promise)
-      void more.then((opened) => this.#write(frame, error, [...headers, ...opened]))
+      void more.then((added) => this.#write(frame, error, [...headers, ...added]))
     else this.#write(frame, error, more.length === 0 ? headers : [...headers, ...more])
   }
 
   #write(frame: string | undefined, error: RpcError | undefined, headers: HeaderList): void {
-    const { visit, asked, challenge, home } = this.#options
-    if (frame !== undefined) {
-      const status =
-        error === undefined ? 200 : asked.kind === 'invalid' ? 400 : statusInSession(error)
-      return visit.answer(
-        status,
-        [...JSON_TYPE, ...headers, ...(error === undefined ? [] : challenge(error))],
-        frame,
-      )
+    const { context, received, challenge, session } = this.#options
+    if (frame !== undefined && error !== undefined) {
+      const status = received.kind === 'invalid' ? 400 : statusInSession(error)
+      return context.respond(status, [...JSON_TYPE, ...headers, ...challenge(error)], frame)
     }
-    // A request that was cancelled gets no answer: its stream ends without one.
-    if (asked.kind === 'request') return visit.answer(200, [...STREAM_HEADERS, ...headers], '')
-    if (asked.kind !== 'invalid') return visit.answer(202, headers)
-    refuse(visit, new HttpError(400, asked.error, headers), undefined, home.revision.unreadableId)
+    if (frame !== undefined) return context.respond(200, [...JSON_TYPE, ...headers], frame)
+    // A cancelled request has no response: its stream ends without one.
+    if (received.kind === 'request')
+      return context.respond(200, [...STREAM_HEADERS, ...headers], '')
+    if (received.kind !== 'invalid') return context.respond(202, headers)
+    const { unreadableId } = session.revision
+    refuse(context, new HttpError(400, received.error, headers), undefined, unreadableId)
   }
 
   #stream(): EventLog {
     if (this.#log !== undefined) return this.#log
-    const { home, visit, headers } = this.#options
-    home.pulse.remove(this)
-    this.#log = home.stream(visit, headers)
+    const { session, context, headers } = this.#options
+    session.keepAlive.remove(this)
+    this.#log = session.stream(context, headers)
     return this.#log
   }
 
-  #lost(): void {
+  #onDisconnect(): void {
     if (this.#log !== undefined) return
-    this.#gone = true
-    this.#options.home.pulse.remove(this)
+    this.#disconnected = true
+    this.#close()
+  }
+
+  #close(): void {
+    const { session, context } = this.#options
+    session.keepAlive.remove(this)
+    session.openResponses.remove(context)
   }
 }

@@ -1,8 +1,8 @@
 import type { HttpHeaders, HttpRequest } from '../../jsonrpc/channel.js'
 
 /**
- * Headers that prove who a caller is, or give access to its session. Handlers do not get them, so that they can neither
- * log them nor pass them on: a server must not use a client's token for other services.
+ * Credentials. Handlers do not get them, so that they can neither log them nor pass them on: a server must not use a
+ * client's token for other services.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#token-handling
  */
 const CREDENTIALS: ReadonlySet<string> = new Set([
@@ -12,7 +12,7 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
   'mcp-session-id',
 ])
 
-/** An HTTP request as handlers see it. Its headers are copied when they are first read: most handlers never do. */
+/** An HTTP request as handlers see it. Its headers are copied on first access. */
 export class VisibleRequest implements HttpRequest {
   readonly #entries: () => Iterable<[name: string, value: string | readonly string[] | undefined]>
   #headers: HttpHeaders | undefined
@@ -32,10 +32,10 @@ export class VisibleRequest implements HttpRequest {
 function visible(
   entries: Iterable<[name: string, value: string | readonly string[] | undefined]>,
 ): HttpHeaders {
-  // Without a prototype: any name may be asked for.
+  // Without a prototype: any name may be looked up.
   const headers = Object.create(null) as Record<string, string>
   for (const [name, value] of entries) {
-    // Names with a colon are not headers but HTTP/2's request line.
+    // Names with a colon are the pseudo-header fields of HTTP/2.
     if (value !== undefined && !name.startsWith(':') && !CREDENTIALS.has(name))
       headers[name] = typeof value === 'string' ? value : value.join(', ')
   }

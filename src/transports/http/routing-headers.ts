@@ -1,4 +1,3 @@
-import { toBase64 } from '../../jsonrpc/base64.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, type Request, isObject } from '../../jsonrpc/message.js'
@@ -8,15 +7,15 @@ import type { MethodFacts } from '../../protocol/methods.js'
 import type { HttpContext } from './http-context.js'
 
 /*
- * Headers that say what the body says, so that others can route a request
- * without reading it. What they route by must be what is served.
+ * Headers that repeat parts of the body, so that proxies can route a request without parsing it. They must match the
+ * body.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata
  */
 
-/** A parameter of a tool that is mirrored in a header `Mcp-Param-…`. */
+/** A parameter of a tool that is repeated in a header `Mcp-Param-…`. */
 export interface HeaderParameter {
   readonly name: string
-  /** Where its value stands in the arguments. */
+  /** The path of its value in the arguments. */
   readonly path: readonly string[]
   readonly type: string
 }
@@ -25,27 +24,27 @@ export function mismatch(problem: string): RpcError {
   return new RpcError(HEADER_MISMATCH, `Header mismatch: ${problem}`)
 }
 
-/** Throws, or rejects, where a header does not say what the body says. */
+/** Throws, or rejects, where a header does not match the body. */
 export function checkRoutingHeaders(
-  visit: HttpContext,
+  context: HttpContext,
   { method, params }: Request,
   facts: MethodFacts | undefined,
   parametersOf: (tool: string) => readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>,
 ): void | Promise<void> {
-  const said = visit.header('mcp-method')
-  if (said === undefined)
+  const header = context.header('mcp-method')
+  if (header === undefined)
     throw mismatch(`the header Mcp-Method is missing; it must be ${truncateJson(method)}`)
-  if (said.trim() !== method)
-    throw mismatch(`the header Mcp-Method does not say ${truncateJson(method)}, as the body does`)
+  if (header.trim() !== method)
+    throw mismatch(`the header Mcp-Method must be ${truncateJson(method)}, as in the body`)
   if (facts?.nameParam === undefined || params === undefined) return
   const name = params[facts.nameParam]
   if (typeof name !== 'string') return
-  checkValue('Mcp-Name', visit.header('mcp-name'), name)
+  checkValue('Mcp-Name', context.header('mcp-name'), name)
   if (facts.paramHeaders === true)
-    return andThen(parametersOf(name), (parameters) => checkParameters(visit, params, parameters))
+    return andThen(parametersOf(name), (parameters) => checkParameters(context, params, parameters))
 }
 
-/** The headers that say what the body of a request says: what `checkRoutingHeaders` asks for. */
+/** The routing headers of a request, as `checkRoutingHeaders` expects them. */
 export function routingHeadersOf(
   { method, params = {} }: Request,
   { nameParam = '', paramHeaders = false }: MethodFacts,
@@ -66,12 +65,12 @@ export function routingHeadersOf(
 }
 
 function checkParameters(
-  visit: HttpContext,
+  context: HttpContext,
   params: Params,
   parameters: readonly HeaderParameter[],
 ): void {
   for (const { name, path } of parameters) {
-    const header = visit.header(`mcp-param-${name.toLowerCase()}`)
+    const header = context.header(`mcp-param-${name.toLowerCase()}`)
     const value = valueAt(params['arguments'], path)
     if (value === undefined || value === null) {
       if (header !== undefined)
@@ -100,25 +99,23 @@ function checkValue(
   if (written === undefined) throw mismatch(`the header ${header} is missing`)
   const decoded = decode(written.trim())
   if (decoded === undefined)
-    throw mismatch(
-      `the header ${header} has characters that it must not have, or Base64 that cannot be read`,
-    )
+    throw mismatch(`the header ${header} has invalid characters or invalid Base64`)
   const same =
     typeof value === 'number'
       ? isNumber(decoded) && Number(decoded) === value
       : decoded === String(value)
-  if (!same) throw mismatch(`the header ${header} does not say what the body says`)
+  if (!same) throw mismatch(`the header ${header} does not match the body`)
 }
 
 function isNumber(text: string): boolean {
   return /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text)
 }
 
-/** Base64 to the letter: what is lenient in one place is a hole in another. */
+/** Strict, so that a proxy and this server never read different values. */
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The value that a header stands for; undefined where it stands for none. */
+/** The value of a header; undefined where it is invalid. */
 function decode(written: string): string | undefined {
   if (/[^\t\u0020-\u007e]/.test(written)) return undefined
   if (!written.startsWith('=?base64?') || !written.endsWith('?=') || written.length < 11)
@@ -127,7 +124,7 @@ function decode(written: string): string | undefined {
   if (!BASE64.test(encoded)) return undefined
   try {
     const binary = atob(encoded)
-    // The last character may have bits that stand for nothing: who sets them has written it in another way than others do.
+    // The last character may have unused bits that are set: not the canonical encoding.
     if (btoa(binary) !== encoded) return undefined
     return utf8.decode(Uint8Array.from(binary, (character) => character.charCodeAt(0)))
   } catch {
@@ -135,12 +132,12 @@ function decode(written: string): string | undefined {
   }
 }
 
-/** A value as a header can carry it. */
+/** Encodes a value for a header. */
 function encode(value: string): string {
   if (
     /^[\u0021-\u007e](?:[\u0020-\u007e]*[\u0021-\u007e])?$/.test(value) &&
     !value.startsWith('=?base64?')
   )
     return value
-  return `=?base64?${toBase64(new TextEncoder().encode(value))}?=`
+  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(value)))}?=`
 }

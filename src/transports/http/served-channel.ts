@@ -1,5 +1,5 @@
-/** A client being served over a channel, as far as a transport has to do with it. */
+/** What a transport needs of a client session that is served over a channel. */
 export interface ServedChannel {
-  /** Takes no new work, and gives what is under way so many milliseconds. */
+  /** Refuses new requests, and gives those in progress `deadline` milliseconds. */
   drain(deadline: number): Promise<void>
 }

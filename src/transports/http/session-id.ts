@@ -1,18 +1,15 @@
 import { toBase64, toBase64Url } from '../../jsonrpc/base64.js'
 
-/*
- * An id has a name, by which stores and logs may know its session, and a secret
- * that makes it worth something.
- */
+/* A session id consists of a name, which stores and logs may contain, and a secret. */
 const ID = /^((?:[A-Za-z0-9_-]{1,32}\.)?[A-Za-z0-9_-]{12})([A-Za-z0-9_-]{20})$/
 
-/** An id that nobody guesses, in characters that a header may have: a name of 72 bits, and a secret of 120. */
-export function newId(node: string | undefined): string {
+/** A random session id: an optional prefix, 72 bits for the name and 120 bits for the secret. */
+export function newId(prefix: string | undefined): string {
   const id = toBase64Url(crypto.getRandomValues(new Uint8Array(24)))
-  return node === undefined ? id : `${node}.${id}`
+  return prefix === undefined ? id : `${prefix}.${id}`
 }
 
-/** Empty where it is no id of ours. */
+/** The name of a session; empty where the id is not one of ours. */
 export function nameOf(id: string): string {
   return ID.exec(id)?.[1] ?? ''
 }
@@ -26,7 +23,10 @@ export async function secretDigest(id: string): Promise<string> {
   return toBase64(new Uint8Array(bytes))
 }
 
-/** What tells the streams of a process that takes a session up from those of all others that have had it, or still have it. */
-export function newGeneration(): number {
-  return 1 + (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0)
+/**
+ * The generation of a session that is restored: higher than that of the process that had it, and different from that of
+ * any other process that restores it at the same time.
+ */
+export function nextGeneration(generation: number): number {
+  return generation + 1 + (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0)
 }

@@ -1,127 +1,135 @@
 import { andThen } from '../../jsonrpc/hook.js'
-import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
-import type { SessionStore } from '../../stores/session-store.js'
-import type { HttpSession, StoredState } from './session.js'
+import { isObject, isThenable } from '../../jsonrpc/message.js'
+import type { SessionRecord, SessionStore } from '../../stores/session-store.js'
 import { nameOf, secretDigest, secretOf } from './session-id.js'
+import type { HttpSession, RestorableState } from './session.js'
 
-/** What a session can be made anew from. */
-export interface StoredSession extends StoredState {
+/** A session as it was read from the store. */
+export interface StoredSession extends RestorableState {
+  readonly generation: number
   readonly owner?: string | undefined
-  /** What its id has beside its name; where others may read it, its digest: who reads the store has no session. */
+  /** The secret of the session id; its digest where others can read the store. */
   readonly secret: string
 }
 
-/** Keeps sessions in a store, where there is one. Of one session nothing overtakes what was asked before. */
+/** Reads and writes sessions where there is a store. The operations on one session run in order. */
 export class SessionPersistence {
   readonly #store: SessionStore | undefined
   readonly #ttl: number
-  readonly #report: (report: LogEntry) => void
-  /** By name, the end of what is under way. */
-  readonly #tails = new Map<string, Promise<void>>()
+  readonly #report: (entry: LogEntry) => void
+  /** By session name, the last operation in progress. */
+  readonly #operations = new Map<string, Promise<void>>()
   readonly #queued = new Set<HttpSession>()
-  readonly #dropped = new WeakSet<HttpSession>()
+  readonly #deleted = new WeakSet<HttpSession>()
 
-  constructor(store: SessionStore | undefined, ttl: number, report: (report: LogEntry) => void) {
+  constructor(store: SessionStore | undefined, ttl: number, report: (entry: LogEntry) => void) {
     this.#store = store
     this.#ttl = ttl
     this.#report = report
   }
 
-  /** Keeps what a session is. Resolves when that is done, or has failed; undefined where there is nothing to wait for. */
-  keep(session: HttpSession): Promise<void> | undefined {
-    session.kept = Date.now()
+  /** Stores a session. Resolves when that is done or has failed; undefined where there is nothing to wait for. */
+  set(session: HttpSession): Promise<void> | undefined {
+    session.storedAt = Date.now()
     const store = this.#store
-    if (store === undefined || this.#queued.has(session)) return undefined
+    if (store === undefined || session.superseded || this.#queued.has(session)) return undefined
     this.#queued.add(session)
-    return this.#then(session.name, async () => {
-      // First: what it is told from here on is for the next time.
+    return this.#enqueue(session.name, async () => {
+      // Before the state is read: a change from here on is stored by the next operation.
       this.#queued.delete(session)
-      const kept = describe(session, await this.#secret(session.id))
-      if (this.#dropped.has(session)) return
-      await (kept === undefined
-        ? store.drop(session.name)
-        : store.keep(session.name, JSON.stringify(kept), this.#ttl))
+      const state = stateOf(session, await this.#secret(session.id))
+      if (this.#deleted.has(session)) return
+      if (state === undefined) return store.delete(session.name, this.#ttl)
+      const record = { generation: session.generation, state: JSON.stringify(state) }
+      // Only `false` is a refusal: not every store is checked by a compiler.
+      const stored: unknown = await store.set(session.name, record, this.#ttl)
+      if (stored !== false) return
+      session.superseded = true
+      this.#report({ level: 'info', message: 'Another process has restored or ended a session' })
     })
   }
 
-  /** Whether an id is the one that a kept session was opened with. */
-  async opens(id: string, { secret }: StoredSession): Promise<boolean> {
+  /** Whether a stored session belongs to an id. */
+  async matches(id: string, { secret }: StoredSession): Promise<boolean> {
     return secret === (await this.#secret(id))
   }
 
-  /** Looks for what was kept. Rejects where the store cannot say. */
-  fetch(id: string): StoredSession | undefined | Promise<StoredSession | undefined> {
+  /** Reads a session. Rejects where the store fails. */
+  get(id: string): StoredSession | undefined | Promise<StoredSession | undefined> {
     const name = nameOf(id)
     if (name === '' || this.#store === undefined) return undefined
-    const tail = this.#tails.get(name)
-    if (tail !== undefined) return tail.then(() => this.fetch(id))
-    return andThen(this.#fetch(name), parse)
+    const operation = this.#operations.get(name)
+    if (operation !== undefined) return operation.then(() => this.get(id))
+    return andThen(this.#get(name), parse)
   }
 
   #secret(id: string): string | Promise<string> {
     return this.#store?.inProcess === true ? secretOf(id) : secretDigest(id)
   }
 
-  #fetch(name: string): string | undefined | Promise<string | undefined> {
+  #get(name: string): SessionRecord | undefined | Promise<SessionRecord | undefined> {
     try {
-      const text = this.#store?.fetch(name)
-      // Clients of databases have promises of their own.
-      return isThenable(text) ? Promise.resolve(text) : text
+      const record = this.#store?.get(name)
+      // Database clients have thenables of their own.
+      return isThenable(record) ? Promise.resolve(record) : record
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
-  /** Whether it could be dropped. */
-  async drop(session: HttpSession): Promise<boolean> {
+  /** Deletes a session; resolves with whether that succeeded. */
+  async delete(session: HttpSession): Promise<boolean> {
     const store = this.#store
     if (store === undefined) return true
-    this.#dropped.add(session)
-    let dropped = false
-    await this.#then(session.name, async () => {
-      await store.drop(session.name)
-      dropped = true
+    this.#deleted.add(session)
+    let deleted = false
+    await this.#enqueue(session.name, async () => {
+      await store.delete(session.name, this.#ttl)
+      deleted = true
     })
-    return dropped
+    return deleted
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no operation is in progress. */
   async settled(): Promise<void> {
-    await Promise.all(this.#tails.values())
+    await Promise.all(this.#operations.values())
   }
 
-  #then(name: string, work: () => Promise<void>): Promise<void> {
-    const tail = (this.#tails.get(name) ?? Promise.resolve())
+  #enqueue(name: string, work: () => Promise<void>): Promise<void> {
+    const operation = (this.#operations.get(name) ?? Promise.resolve())
       .then(work)
       .catch((error: unknown) =>
         this.#report({
           level: 'error',
-          message: 'A session could not be kept, or dropped, in its store',
+          message: 'The session store failed to store or delete a session',
           error,
         }),
       )
       .finally(() => {
-        if (this.#tails.get(name) === tail) this.#tails.delete(name)
+        if (this.#operations.get(name) === operation) this.#operations.delete(name)
       })
-    this.#tails.set(name, tail)
-    return tail
+    this.#operations.set(name, operation)
+    return operation
   }
 }
 
-function describe(session: HttpSession, secret: string): StoredSession | undefined {
-  const { owner, agreed, offers, told } = session
-  return agreed === undefined || !told.complete
-    ? undefined
-    : { owner, secret, opening: told.opening, agreed, offers, told: told.frames }
+/** What is stored of a session; undefined where it cannot be restored from that. */
+function stateOf(session: HttpSession, secret: string): object | undefined {
+  const { owner, protocolVersion, capabilities, state } = session
+  if (protocolVersion === undefined || !state.complete) return undefined
+  const { initialize, messages } = state
+  return { owner, secret, initialize, protocolVersion, capabilities, messages }
 }
 
-function parse(text: string | undefined): StoredSession | undefined {
+function parse(record: SessionRecord | undefined): StoredSession | undefined {
   try {
-    const kept: unknown = text === undefined ? undefined : JSON.parse(text)
-    return isObject(kept) ? (kept as unknown as StoredSession) : undefined // only we write there
+    const { generation, state } = record ?? {}
+    const stored: unknown = state === undefined ? undefined : JSON.parse(state)
+    if (!isObject(stored) || typeof generation !== 'number') return undefined
+    return { ...stored, generation } as unknown as StoredSession // written by `stateOf`
   } catch {
-    // Whatever it was, it is no session any more.
+    // Not written by `stateOf`.
     return undefined
   }
 }

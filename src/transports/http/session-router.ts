@@ -1,60 +1,64 @@
+import type { MethodFacts } from '../../protocol/methods.js'
 import type { Channel } from '../../jsonrpc/channel.js'
-import type { Id, Message, Request } from '../../jsonrpc/message.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import type { Id, Message, Request } from '../../jsonrpc/message.js'
 import { weightOf } from '../../jsonrpc/weight.js'
 import { defaultHttpRevision } from '../../protocol/revisions/index.js'
 import type { EventStore } from '../../stores/event-store.js'
 import type { SessionStore } from '../../stores/session-store.js'
 import type { AdmittedRequest, Responder } from './admitted-request.js'
 import type { Budgets } from './budgets.js'
-import type { ServedChannel } from './served-channel.js'
 import { handshakeRevision } from './detect-opening.js'
 import { parseEventId } from './event-log.js'
 import { accepts } from './guards.js'
+import type { HeaderList, HttpContext } from './http-context.js'
+import { HttpError, unavailable, unknownSession, unsupportedVersion } from './http-error.js'
 import type { KeepAlive } from './keep-alive.js'
-import { HttpError, gone, unavailable, unsupportedVersion } from './http-error.js'
+import type { OpenResponses } from './open-responses.js'
+import type { ServedChannel } from './served-channel.js'
 import { newId } from './session-id.js'
+import { initializeOf } from './session-state.js'
 import { HttpSession, type SessionFacts } from './session.js'
 import { Sessions } from './sessions.js'
-import { openingOf } from './session-state.js'
-import type { MethodFacts } from '../../protocol/methods.js'
-import type { HeaderList, HttpContext } from './http-context.js'
 
 export interface SessionRouterOptions {
-  /** What is known of a method, also of those of extensions. */
+  /** What is known of a method, including those of extensions. */
   methodFacts(method: string): MethodFacts | undefined
   /** Serves a client over a channel. */
   open(channel: Channel): ServedChannel
-  report(report: LogEntry): void
-  /** Where events are kept for clients that come back. */
-  store: EventStore
-  /** How many sessions there may be, for how long one may be idle, and where they are kept. */
-  sessions: { max: number; idle: number; store: SessionStore | undefined }
-  /** The bytes that clients can make the server hold. */
+  report(entry: LogEntry): void
+  eventStore: EventStore
+  /** `idleTimeout` in milliseconds. */
+  sessions: { max: number; idleTimeout: number; store: SessionStore | undefined }
   budgets: Budgets
-  /** The name of this process among others: what the ids of its sessions begin with. */
-  node?: string | undefined
-  /** How many bytes may wait for one client. */
-  maxWaiting: number
-  /** Milliseconds after which a client should come back for a stream that was let go. */
-  retry: number
+  /** The prefix of new session ids. */
+  sessionIdPrefix?: string | undefined
+  /** Maximum unsent bytes of one stream. */
+  maxUnsentBytes: number
+  /** The SSE field `retry`: milliseconds after which a client reconnects. */
+  retryInterval: number
 }
 
-const NO_SESSION =
-  'the header Mcp-Session-Id is missing. Send "initialize" first, and its answer will have one'
-const NO_EVENT = 'Bad Request: no stream of this session has the event that Last-Event-ID names'
+const NO_SESSION_ID =
+  'Bad Request: the header Mcp-Session-Id is missing. Send "initialize" first; its response has one'
+const UNKNOWN_EVENT =
+  'Bad Request: Last-Event-ID names no event of this session. Reconnect without this header'
 
-/** Serves clients that shake hands: each has a session, over as many requests as it likes. */
+/** Serves the revisions with an `initialize` handshake, whose requests belong to sessions. */
 export class SessionRouter {
   readonly #options: SessionRouterOptions
-  readonly #desk: Responder
-  readonly #pulse: KeepAlive
+  readonly #responder: Responder
+  readonly #responses: { keepAlive: KeepAlive; openResponses: OpenResponses }
   readonly #sessions: Sessions
 
-  constructor(options: SessionRouterOptions, desk: Responder, pulse: KeepAlive) {
+  constructor(
+    options: SessionRouterOptions,
+    responder: Responder,
+    responses: { keepAlive: KeepAlive; openResponses: OpenResponses },
+  ) {
     this.#options = options
-    this.#desk = desk
-    this.#pulse = pulse
+    this.#responder = responder
+    this.#responses = responses
     this.#sessions = new Sessions({
       ...options.sessions,
       budgets: options.budgets,
@@ -67,205 +71,195 @@ export class SessionRouter {
     return this.#sessions.size
   }
 
-  /** Waits a while for what is under way, and lets go of all sessions. */
+  /** Waits for calls in progress, then ends all sessions in this process. */
   async close(deadline: number): Promise<void> {
     await Promise.all([...this.#sessions.values()].map((session) => session.drain(deadline)))
     await this.#sessions.close(deadline)
   }
 
-  /** Serves a message that came by POST. */
-  post(arrival: AdmittedRequest, text: string, message: Message): void {
-    const id = arrival.visit.header('mcp-session-id')
-    if (id === undefined) return this.#post(arrival, text, message, undefined)
-    this.#find(arrival, id, (session) => this.#post(arrival, text, message, session), text)
+  /** Serves the message of a POST. */
+  post(request: AdmittedRequest, text: string, message: Message): void {
+    const id = request.context.header('mcp-session-id')
+    if (id === undefined) return this.#post(request, text, message, undefined)
+    this.#find(request, id, (session) => this.#post(request, text, message, session), text)
   }
 
-  /** Serves a GET or a DELETE, which are about a session as a whole. */
-  visit(arrival: AdmittedRequest): void {
-    const { visit, headers } = arrival
-    this.#find(arrival, visit.header('mcp-session-id') ?? '', (session) => {
-      if (session === undefined) return this.#desk.refuse(visit, gone(headers))
-      if (speaksOtherwise(visit, session))
-        return this.#desk.refuse(visit, unsupportedVersion(session.agreed, headers))
-      if (visit.method === 'DELETE')
-        return void this.#delete(arrival, session).catch((error: unknown) =>
-          this.#desk.fail(visit, error),
+  /** Serves a GET or DELETE. */
+  getOrDelete(request: AdmittedRequest): void {
+    const { context, headers, principal } = request
+    const refuse = (error: HttpError) => this.#responder.refuse(context, error)
+    this.#find(request, context.header('mcp-session-id') ?? '', (session) => {
+      if (session === undefined) return refuse(unknownSession(headers))
+      if (hasOtherVersion(context, session))
+        return refuse(unsupportedVersion(session.protocolVersion, headers))
+      if (context.method === 'DELETE')
+        return void this.#delete(request, session).catch((error: unknown) =>
+          this.#responder.fail(context, error),
         )
-      if (!accepts(visit, 'text/event-stream'))
-        return this.#desk.refuse(
-          visit,
+      if (!accepts(context, 'text/event-stream'))
+        return refuse(
           new HttpError(
             406,
             'Not Acceptable: send the header "Accept: text/event-stream"',
             headers,
           ),
         )
-      if (this.#desk.full(arrival.principal))
-        return this.#desk.refuse(visit, unavailable('too many streams are open', headers))
-      this.#listen(arrival, session)
+      if (this.#responder.full(principal))
+        return refuse(unavailable('too many open streams', headers))
+      this.#listen(request, session)
     })
   }
 
-  async #delete({ visit, headers }: AdmittedRequest, session: HttpSession): Promise<void> {
-    if (await this.#sessions.endInTime(session)) visit.answer(204, headers)
-    else
-      this.#desk.refuse(
-        visit,
-        unavailable('the session has ended here, but could not be dropped from its store', headers),
-      )
+  async #delete({ context, headers }: AdmittedRequest, session: HttpSession): Promise<void> {
+    if (await this.#sessions.endInTime(session)) return context.respond(204, headers)
+    const reason = 'the session has ended here, but could not be deleted from its store'
+    this.#responder.refuse(context, unavailable(reason, headers))
   }
 
   #make(facts: SessionFacts): HttpSession {
-    const { store, maxWaiting, retry, report, open, budgets, methodFacts } = this.#options
-    const told = (session: HttpSession) => this.#sessions.keep(session)
-    const settings = {
-      pulse: this.#pulse,
-      store,
-      maxWaiting,
-      retry,
+    const {
+      eventStore,
+      sessions,
+      maxUnsentBytes,
+      retryInterval,
       report,
-      told,
+      open,
+      budgets,
       methodFacts,
+    } = this.#options
+    const settings = {
+      ...this.#responses,
+      eventStore,
+      ttl: sessions.idleTimeout,
+      maxUnsentBytes,
+      retryInterval,
+      report,
+      methodFacts,
+      stateChanged: (session: HttpSession) => this.#sessions.store(session),
       ...budgets.ofSession(facts.owner),
     }
     return new HttpSession(facts, settings, open)
   }
 
-  /** Finds a session; `text` is what is held meanwhile. */
+  /** Finds a session; `text` is the body that is held until then. */
   #find(
-    arrival: AdmittedRequest,
+    request: AdmittedRequest,
     id: string,
     next: (session: HttpSession | undefined) => void,
     text = '',
   ): void {
-    const { visit, principal, headers } = arrival
-    const decided = (found: HttpSession | 'unavailable' | undefined) =>
+    const { context, principal, headers } = request
+    const decide = (found: HttpSession | 'unavailable' | undefined) =>
       found === 'unavailable'
-        ? this.#desk.refuse(visit, unavailable('sessions cannot be looked up now', headers))
+        ? this.#responder.refuse(
+            context,
+            unavailable('the session store is not available', headers),
+          )
         : next(found)
     const found = this.#sessions.find(id, principal)
-    if (!(found instanceof Promise)) return decided(found)
+    if (!(found instanceof Promise)) return decide(found)
     const { pending } = this.#options.budgets.of(principal?.id)
     if (pending.full)
-      return this.#desk.refuse(visit, unavailable('too many requests are open', headers))
+      return this.#responder.refuse(context, unavailable('too many open requests', headers))
     const held = weightOf(text)
     pending.charge(held)
-    // Of those who have waited for it, one may have ended it by now.
-    const late = (session: Awaited<typeof found>) =>
+    // Another request may have ended the session in the meantime.
+    const decideLater = (session: Awaited<typeof found>) =>
       session instanceof HttpSession && session.closed
-        ? this.#find(arrival, id, next, text)
-        : decided(session)
+        ? this.#find(request, id, next, text)
+        : decide(session)
     found
       .finally(() => pending.give(held))
-      .then(late)
-      .catch((error: unknown) => this.#desk.fail(visit, error))
+      .then(decideLater)
+      .catch((error: unknown) => this.#responder.fail(context, error))
   }
 
   #post(
-    arrival: AdmittedRequest,
+    request: AdmittedRequest,
     text: string,
     message: Message,
     session: HttpSession | undefined,
   ): void {
-    const { visit, principal, headers } = arrival
-    const version = visit.header('mcp-protocol-version')
-    const asked = askedBy(message)
-    const unreadable = (session?.revision ?? handshakeRevision(version) ?? defaultHttpRevision)
-      .unreadableId
+    const { context, principal, headers } = request
+    const version = context.header('mcp-protocol-version')
+    const { unreadableId } = session?.revision ?? handshakeRevision(version) ?? defaultHttpRevision
+    const refuse = (error: HttpError) =>
+      this.#responder.refuse(context, error, requestIdOf(message), unreadableId)
     if (session === undefined) {
       if (message.kind === 'request' && message.method === 'initialize')
-        return this.#initialize(arrival, message)
-      if (message.kind === 'invalid')
-        return this.#desk.refuse(
-          visit,
-          new HttpError(400, message.error, headers),
-          asked,
-          unreadable,
-        )
-      const refusal =
-        visit.header('mcp-session-id') === undefined
-          ? new HttpError(400, `Bad Request: ${NO_SESSION}`, headers)
-          : gone(headers)
-      return this.#desk.refuse(visit, refusal, asked, unreadable)
-    }
-    if (speaksOtherwise(visit, session))
-      return this.#desk.refuse(
-        visit,
-        unsupportedVersion(session.agreed, headers),
-        asked,
-        unreadable,
+        return this.#initialize(request, message)
+      if (message.kind === 'invalid') return refuse(new HttpError(400, message.error, headers))
+      return refuse(
+        context.header('mcp-session-id') === undefined
+          ? new HttpError(400, NO_SESSION_ID, headers)
+          : unknownSession(headers),
       )
-    if ((message.kind === 'request' || message.kind === 'batch') && this.#desk.full(principal))
-      return this.#desk.refuse(visit, unavailable('too many requests are open', headers), asked)
-    session.post(text, message, { visit, principal, headers, challenge: this.#desk.challenge })
+    }
+    if (hasOtherVersion(context, session))
+      return refuse(unsupportedVersion(session.protocolVersion, headers))
+    const isCall = message.kind === 'request' || message.kind === 'batch'
+    if (isCall && this.#responder.full(principal))
+      return refuse(unavailable('too many open requests', headers))
+    const { challenge } = this.#responder
+    session.post(text, message, { context, principal, headers, challenge })
   }
 
-  #initialize({ visit, principal, headers }: AdmittedRequest, message: Request): void {
-    if (this.#desk.full(principal))
-      return this.#desk.refuse(
-        visit,
-        unavailable('too many requests are open', headers),
-        message.id,
-      )
+  #initialize({ context, principal, headers }: AdmittedRequest, message: Request): void {
+    const refuse = (reason: string) =>
+      this.#responder.refuse(context, unavailable(reason, headers), message.id)
+    if (this.#responder.full(principal)) return refuse('too many open requests')
     const owner = principal?.id
-    const opening = openingOf(message.params)
-    if (!this.#sessions.makeRoom(owner, opening))
-      return this.#desk.refuse(
-        visit,
-        unavailable('too many sessions are open', headers),
-        message.id,
-      )
-    const session = this.#make({ id: newId(this.#options.node), owner, opening, generation: 0 })
-    // At once: opening it may take a while, and it takes its place already.
+    const initialize = initializeOf(message.params)
+    if (!this.#sessions.makeRoom(owner, initialize)) return refuse('too many sessions')
+    const id = newId(this.#options.sessionIdPrefix)
+    const session = this.#make({ id, owner, initialize, generation: 0 })
+    // Before `initialize` is served, so that it counts against the limit.
     this.#sessions.add(session)
     session.post(message.frame, message, {
-      visit,
+      context,
       principal,
       headers,
-      challenge: this.#desk.challenge,
-      opening: (answer) => {
-        const named: HeaderList = ['Mcp-Session-Id', session.id]
-        if (answer !== undefined && session.begin(answer))
-          return this.#sessions.begin(session)?.then(() => named) ?? named
+      challenge: this.#responder.challenge,
+      initialized: (response) => {
+        const idHeader: HeaderList = ['Mcp-Session-Id', session.id]
+        if (response !== undefined && session.begin(response))
+          return this.#sessions.begin(session)?.then(() => idHeader) ?? idHeader
         void this.#sessions.end(session)
         return []
       },
     })
   }
 
-  #listen({ visit, headers, principal }: AdmittedRequest, session: HttpSession): void {
-    session.used = Date.now()
-    const last = visit.header('last-event-id')
-    if (last === undefined) {
-      if (!session.listen(visit, headers, principal?.expires))
-        this.#desk.refuse(
-          visit,
-          new HttpError(
-            409,
-            'Conflict: this session has its stream open already; one is enough',
-            headers,
-          ),
-        )
+  #listen({ context, headers, principal }: AdmittedRequest, session: HttpSession): void {
+    const refuse = (status: number, problem: string) =>
+      this.#responder.refuse(context, new HttpError(status, problem, headers))
+    session.lastUsed = Date.now()
+    const lastEventId = context.header('last-event-id')
+    if (lastEventId === undefined) {
+      if (!session.listen(context, headers, principal?.expires))
+        refuse(409, 'Conflict: the GET stream of this session is already open')
       return
     }
-    const decided = (known: boolean) => {
-      if (!known) this.#desk.refuse(visit, new HttpError(400, NO_EVENT, headers))
+    const decide = (known: boolean) => {
+      if (!known) refuse(400, UNKNOWN_EVENT)
     }
-    const event = parseEventId(last)
-    const known = event !== undefined && session.resume(visit, event, headers, principal?.expires)
-    if (typeof known === 'boolean') return decided(known)
-    known.then(decided).catch((error: unknown) => this.#desk.fail(visit, error))
+    const event = parseEventId(lastEventId)
+    const known = event !== undefined && session.resume(context, event, headers, principal?.expires)
+    if (typeof known === 'boolean') return decide(known)
+    known.then(decide).catch((error: unknown) => this.#responder.fail(context, error))
   }
 }
 
-/** Whether a request names a revision that has no sessions, and that this one has not agreed on. */
-function speaksOtherwise(visit: HttpContext, { agreed }: HttpSession): boolean {
-  const version = visit.header('mcp-protocol-version')
-  return version !== undefined && handshakeRevision(version) === undefined && version !== agreed
+/** Whether a request names a revision that has no sessions, and that this one has not negotiated. */
+function hasOtherVersion(context: HttpContext, { protocolVersion }: HttpSession): boolean {
+  const version = context.header('mcp-protocol-version')
+  return (
+    version !== undefined && handshakeRevision(version) === undefined && version !== protocolVersion
+  )
 }
 
-/** The id that an answer may carry: that of a request, be it one that cannot be served. */
-function askedBy(message: Message): Id | undefined {
+/** The id for an error response: that of a request, even of an invalid one. */
+function requestIdOf(message: Message): Id | undefined {
   return message.kind === 'request' || (message.kind === 'invalid' && !message.mute)
     ? message.id
     : undefined

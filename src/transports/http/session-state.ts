@@ -9,21 +9,21 @@ import {
 import type { MethodFacts, SessionFact } from '../../protocol/methods.js'
 import { clientFacts } from '../../protocol/revisions/client-facts.js'
 
-/** How much is remembered of one session, in characters. */
-const MOST = 64 * 1024
-/** The longest value of a request of which only the last is stored, in characters. */
+/** Maximum characters of stored requests per session. */
+const MAX_CHARACTERS = 64 * 1024
+/** Maximum length of a value of which only the last is stored, such as a log level. */
 const MAX_LAST = 16
 
-/** Something that a message says, and that outlives it. */
-type Fact = 'initialized' | (SessionFact & { method: string; value: string })
+/** A change of the session state by one message. */
+export type StateChange = 'initialized' | (SessionFact & { method: string; value: string })
 type LookUp = (method: string) => MethodFacts | undefined
 
 const INITIALIZED = encodeNotification('notifications/initialized', undefined)
-/** Nobody sees the ids: the answers were given long ago. */
+/** Of requests that are repeated when a session is restored: their responses are not sent. */
 const ID = 0
 
-/** An `initialize` that says what is remembered of a client; empty where it is refused anyway. */
-export function openingOf(params: Params | undefined): string {
+/** An `initialize` request with the params that matter to a session; empty where they are invalid. */
+export function initializeOf(params: Params | undefined): string {
   try {
     return encodeRequest(ID, 'initialize', clientFacts(params ?? {}))
   } catch {
@@ -31,53 +31,53 @@ export function openingOf(params: Params | undefined): string {
   }
 }
 
-/** What a client has told its session that outlives a request: who it is, that it is ready, and what it wants to hear of. */
+/** The state that a client has set in its session: its initialize params, log level and subscriptions. */
 export class SessionState {
   readonly #budget: Budget
-  #opening: string
+  #initialize: string
   #initialized = false
-  /** The values of each parameter that is stored, by method; of some methods only the last. */
+  /** The stored values of a parameter, by method. */
   readonly #values = new Map<string, { param: string; values: Set<string> }>()
   #size = 0
   #complete = true
 
-  /** `opening` is an `initialize`, as `openingOf` writes it. What comes behind it is taken from the budget. */
-  constructor(opening: string, budget: Budget) {
-    this.#opening = opening
+  /** `initialize` comes from `initializeOf`. Subscriptions count against the budget. */
+  constructor(initialize: string, budget: Budget) {
+    this.#initialize = initialize
     this.#budget = budget
   }
 
-  get opening(): string {
-    return this.#opening
+  get initialize(): string {
+    return this.#initialize
   }
 
-  /** What came behind it, as messages. */
-  get frames(): readonly string[] {
-    const requests = [...this.#values].flatMap(([method, { param, values }]) =>
+  /** The messages that restore the state after `initialize`. */
+  get messages(): readonly string[] {
+    const messages = [...this.#values].flatMap(([method, { param, values }]) =>
       Array.from(values, (value) => encodeRequest(ID, method, { [param]: value })),
     )
-    return this.#initialized ? [INITIALIZED, ...requests] : requests
+    return this.#initialized ? [INITIALIZED, ...messages] : messages
   }
 
-  /** Whether that is all of it: it may have been too much. */
+  /** False where the state was too large, and is not stored. */
   get complete(): boolean {
     return this.#complete
   }
 
-  /** Takes note of what a message has said; true where that was new. */
-  note(facts: readonly Fact[]): boolean {
-    return facts.map((fact) => this.#complete && this.#noteOne(fact)).includes(true)
+  /** Applies changes; true where the state is different afterwards. */
+  apply(changes: readonly StateChange[]): boolean {
+    return changes.map((change) => this.#complete && this.#applyOne(change)).includes(true)
   }
 
-  #noteOne(fact: Fact): boolean {
-    if (fact === 'initialized') {
+  #applyOne(change: StateChange): boolean {
+    if (change === 'initialized') {
       const before = this.#initialized
       this.#initialized = true
       return !before
     }
-    const { param, value, keep } = fact
+    const { param, value, keep } = change
     const undo = typeof keep === 'object'
-    const method = undo ? keep.undoes : fact.method
+    const method = undo ? keep.undoes : change.method
     const { values } = this.#values.get(method) ?? { values: new Set<string>() }
     if (values.has(value) !== undo) return false
     this.#values.set(method, { param, values })
@@ -88,13 +88,13 @@ export class SessionState {
     return true
   }
 
-  /** What is kept here is kept by the subscriptions as well: what counts is the copy in a store. */
+  /** Two bytes per character: the state and its copy in a store. */
   #grow(characters: number): void {
-    if (this.#size + characters <= MOST && this.#budget.take(2 * characters))
+    if (this.#size + characters <= MAX_CHARACTERS && this.#budget.take(2 * characters))
       this.#size += characters
     else {
       this.#complete = false
-      this.#opening = ''
+      this.#initialize = ''
       this.#values.clear()
       this.#budget.give(2 * this.#size)
       this.#size = 0
@@ -102,15 +102,15 @@ export class SessionState {
   }
 }
 
-/** How many characters a stored request has. */
+/** Length of a stored request. */
 function sizeOf(value: string): number {
   return 80 + value.length
 }
 
-/** What is to be remembered of a message, once it is answered. */
-export function factsOf(message: Message, lookUp: LookUp): Fact[] {
+/** How a message changes the state, once it has succeeded. */
+export function stateChangesOf(message: Message, lookUp: LookUp): StateChange[] {
   if (message.kind === 'batch')
-    return message.frames.flatMap((frame) => factsOf(read(frame), lookUp))
+    return message.frames.flatMap((frame) => stateChangesOf(read(frame), lookUp))
   if (message.kind === 'notification')
     return message.method === 'notifications/initialized' ? ['initialized'] : []
   if (message.kind !== 'request') return []

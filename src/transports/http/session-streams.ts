@@ -1,39 +1,34 @@
-import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Revision } from '../../protocol/revisions/index.js'
-import type { EventStore } from '../../stores/event-store.js'
-import { type EventId, EventLog } from './event-log.js'
-import { SseStream } from './sse-stream.js'
-import type { KeepAlive } from './keep-alive.js'
+import { type EventId, EventLog, type EventLogOptions } from './event-log.js'
 import type { HeaderList, HttpContext } from './http-context.js'
+import type { KeepAlive } from './keep-alive.js'
+import type { OpenResponses } from './open-responses.js'
+import { SseStream } from './sse-stream.js'
 
-export interface StreamSettings {
-  pulse: KeepAlive
-  store: EventStore
-  /** How many bytes may wait for a client that does not read. */
-  maxWaiting: number
-  /** Milliseconds after which a client should come back for a stream that was let go. */
-  retry: number
-  report(report: LogEntry): void
+export interface StreamSettings extends EventLogOptions {
+  keepAlive: KeepAlive
+  openResponses: OpenResponses
+  /** The SSE field `retry`: milliseconds after which a client reconnects. */
+  retryInterval: number
 }
 
-/** Whose streams they are. */
+/** The session of the streams. */
 interface Owner {
   readonly revision: Revision
-  /** When it was last used. */
-  used: number
+  lastUsed: number
 }
 
-/** The stream that belongs to no request; the others are numbered. Behind each is the session's generation. */
-const OWN = 'g'
+/** The prefix of the standalone stream; the suffix of the streams of requests. The generation of the session follows. */
+const STANDALONE = 'g'
 const OF_REQUEST = 'p'
-const EARLIER_OWN = /^g\d*$/
-/** How many streams that have ended can be asked for again. */
+const EARLIER_STANDALONE = /^g\d*$/
+/** Number of ended streams that a client can still resume. */
 const MAX_ENDED = 32
 
-/** The streams of one session: its own, and one for each request that has more to tell than its answer. */
+/** The SSE streams of one session: the standalone one, opened by GET, and one per request that needs one. */
 export class SessionStreams {
-  /** The one that belongs to no request. */
-  readonly own: EventLog
+  /** The stream that belongs to no request. */
+  readonly standalone: EventLog
   readonly #session: string
   readonly #generation: number
   readonly #settings: StreamSettings
@@ -48,152 +43,147 @@ export class SessionStreams {
     this.#generation = generation
     this.#settings = settings
     this.#owner = owner
-    this.own = this.#make(OWN)
+    this.standalone = this.#make(STANDALONE)
   }
 
-  /** Whether a client has ever opened the session's own. */
+  /** Whether the client has ever opened the standalone stream. */
   get listened(): boolean {
     return this.#listened
   }
 
-  /** Whether somebody reads one of them. */
+  /** Whether any of them has a connection. */
   get connected(): boolean {
     for (const log of this.#logs.values()) if (log.connected) return true
     return false
   }
 
-  /** Opens the session's own, until its token expires; false where it is open already. */
-  listen(visit: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
-    if (this.own.connected) return false
+  /** Opens the standalone stream until the token expires; false where it is open already. */
+  listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
+    if (this.standalone.connected) return false
     this.#listened = true
-    this.#connect(this.own, visit, headers, expires)
+    this.#connect(this.standalone, context, headers, expires)
     return true
   }
 
-  /** One for the answer of a request. */
-  open(visit: HttpContext, headers: HeaderList): EventLog {
+  /** Opens a stream for the response to a request. */
+  open(context: HttpContext, headers: HeaderList): EventLog {
     const log = this.#make((this.#count++).toString(36) + OF_REQUEST)
-    this.#connect(log, visit, headers)
+    this.#connect(log, context, headers)
     return log
   }
 
-  /** Sends what came behind an event; false where its stream is not known. */
+  /** Sends what followed an event; false where its stream is unknown. */
   resume(
-    visit: HttpContext,
+    context: HttpContext,
     event: EventId,
     headers: HeaderList,
     expires: number | undefined,
   ): boolean | Promise<boolean> {
     const log = this.#logs.get(event.stream)
     if (log === undefined)
-      return this.#generation > 0 && this.#earlier(visit, event, headers, expires)
-    // A call may end after its token; who only listens has to come back with a new one.
-    void this.#resumed(
-      log,
-      this.#outlet(log, visit, headers, log === this.own ? expires : undefined),
-      event.number,
-    )
+      return this.#generation > 0 && this.#resumeEarlier(context, event, headers, expires)
+    // A call may outlast its token; the standalone stream may not.
+    const until = log === this.standalone ? expires : undefined
+    void this.#resume(log, this.#openSse(log, context, headers, until), event.number)
     return true
   }
 
-  /** The stream has had its last message; a client may still ask for it again. */
+  /** Ends a stream after its last message; the client may still resume it. */
   finish(log: EventLog): void {
     log.end()
-    this.#finished(log)
+    this.#retain(log)
   }
 
-  /** Ends them all; their events stay where they are kept. */
+  /** Ends all streams; their events stay in the store. */
   end(): void {
     for (const log of this.#logs.values()) log.end()
     this.#logs.clear()
   }
 
-  /** Ends them all, and forgets their events. */
-  drop(): void {
-    for (const log of this.#logs.values()) log.drop()
+  /** Ends all streams, and deletes their events. */
+  delete(): void {
+    for (const log of this.#logs.values()) log.delete()
     this.#logs.clear()
   }
 
   #make(name: string): EventLog {
-    const { store, report } = this.#settings
-    const log = new EventLog(
-      this.#session,
-      this.#generation === 0 ? name : `${name}${this.#generation}`,
-      store,
-      report,
-    )
+    const suffix = this.#generation === 0 ? '' : String(this.#generation)
+    const log = new EventLog(this.#session, name + suffix, this.#settings)
     this.#logs.set(log.name, log)
     return log
   }
 
-  #connect(log: EventLog, visit: HttpContext, headers: HeaderList, expires?: number): void {
-    log.connect(this.#outlet(log, visit, headers, expires))
-    // A client that breaks off before the first message can come back, too.
-    if (this.#owner.revision.polling) log.prime(this.#settings.retry)
+  #connect(log: EventLog, context: HttpContext, headers: HeaderList, expires?: number): void {
+    log.connect(this.#openSse(log, context, headers, expires))
+    if (this.#owner.revision.polling) log.prime(this.#settings.retryInterval)
   }
 
-  #outlet(
+  #openSse(
     log: EventLog,
-    visit: HttpContext,
+    context: HttpContext,
     headers: HeaderList,
     expires: number | undefined,
   ): SseStream {
-    const { pulse, maxWaiting } = this.#settings
-    const gone = () => {
-      log.disconnect(outlet)
-      this.#owner.used = Date.now()
+    const { keepAlive, openResponses, maxUnsentBytes } = this.#settings
+    const disconnected = () => {
+      log.disconnect(sse)
+      this.#owner.lastUsed = Date.now()
     }
     const end = () => {
-      outlet.end()
-      gone()
+      sse.end()
+      disconnected()
     }
-    const until = expires === undefined ? undefined : { time: expires, end }
-    const outlet: SseStream = new SseStream(visit, { pulse, maxWaiting, headers, gone, until })
-    return outlet
+    const sse: SseStream = new SseStream(context, {
+      keepAlive,
+      openResponses,
+      maxUnsentBytes,
+      headers,
+      disconnected,
+      expiry: expires === undefined ? undefined : { time: expires, end },
+    })
+    return sse
   }
 
-  /** A stream of an earlier process: what is left of it, and behind that, if it belonged to no request, what comes now. */
-  async #earlier(
-    visit: HttpContext,
+  /** Resumes a stream of an earlier process: sends its stored events; the standalone stream then goes on with new ones. */
+  async #resumeEarlier(
+    context: HttpContext,
     { stream, number }: EventId,
     headers: HeaderList,
     expires: number | undefined,
   ): Promise<boolean> {
-    const { store, report } = this.#settings
-    const events = await new EventLog(this.#session, stream, store, report).after(number)
-    const own = EARLIER_OWN.test(stream)
-    if (events.length === 0 && !own) return false
-    const outlet = this.#outlet(this.own, visit, headers, own ? expires : undefined)
-    for (const event of events) outlet.replay(event)
-    this.#listened ||= own
-    if (own) void this.#resumed(this.own, outlet, 0)
-    else outlet.end()
+    const events = await new EventLog(this.#session, stream, this.#settings).after(number)
+    const standalone = EARLIER_STANDALONE.test(stream)
+    if (events.length === 0 && !standalone) return false
+    const until = standalone ? expires : undefined
+    const sse = this.#openSse(this.standalone, context, headers, until)
+    for (const event of events) sse.replay(event)
+    this.#listened ||= standalone
+    if (standalone) void this.#resume(this.standalone, sse, 0)
+    else sse.end()
     return true
   }
 
-  async #resumed(log: EventLog, outlet: SseStream, after: number): Promise<void> {
+  async #resume(log: EventLog, sse: SseStream, after: number): Promise<void> {
     try {
-      await log.resume(outlet, after)
+      await log.resume(sse, after)
     } catch (error) {
-      this.#settings.report({
-        level: 'error',
-        message: 'The events of a stream could not be fetched',
-        error,
-      })
-      // Its client comes back, and asks for the same again.
-      log.disconnect(outlet)
-      outlet.end()
+      const message = 'The event store failed: the events of a stream could not be read'
+      this.#settings.report({ level: 'error', message, error })
+      // The client reconnects with the same Last-Event-ID.
+      log.disconnect(sse)
+      sse.end()
     }
-    if (log.ended) this.#finished(log)
+    if (log.ended) this.#retain(log)
   }
 
-  #finished(log: EventLog): void {
+  /** Keeps an ended stream, and deletes the oldest one beyond the limit. */
+  #retain(log: EventLog): void {
     if (this.#ended.includes(log)) return
     this.#ended.push(log)
     if (this.#ended.length <= MAX_ENDED) return
     const oldest = this.#ended.shift()
     if (oldest === undefined) return
-    oldest.drop()
+    oldest.delete()
     this.#logs.delete(oldest.name)
   }
 }

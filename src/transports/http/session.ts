@@ -1,3 +1,4 @@
+import type { MethodFacts } from '../../protocol/methods.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
 import { type Message, type SentResponse, read } from '../../jsonrpc/message.js'
@@ -6,157 +7,164 @@ import {
   handshakeRevisions,
   newestHandshakeRevision,
 } from '../../protocol/revisions/index.js'
-import type { MethodFacts } from '../../protocol/methods.js'
-import type { ServedChannel } from './served-channel.js'
 import type { EventId, EventLog } from './event-log.js'
-import { type SessionPort, PostExchange, type PostOptions } from './post-exchange.js'
-import type { KeepAlive } from './keep-alive.js'
-import { nameOf } from './session-id.js'
-import { SessionStreams, type StreamSettings } from './session-streams.js'
-import { SessionState, factsOf } from './session-state.js'
 import type { HeaderList, HttpContext } from './http-context.js'
+import type { KeepAlive } from './keep-alive.js'
+import type { OpenResponses } from './open-responses.js'
+import { PostExchange, type PostOptions, type SessionPort } from './post-exchange.js'
+import type { ServedChannel } from './served-channel.js'
+import { nameOf } from './session-id.js'
+import { SessionState, type StateChange, stateChangesOf } from './session-state.js'
+import { SessionStreams, type StreamSettings } from './session-streams.js'
 
 export interface SessionSettings extends StreamSettings {
-  /** The bytes that it may hold: of requests in progress, and beyond them. */
-  pending: Budget
-  retained: Budget
   methodFacts(method: string): MethodFacts | undefined
-  /** A session has been told something that is to be remembered. */
-  told(session: HttpSession): void
+  /** The memory of its requests in progress. */
+  pending: Budget
+  /** The memory that it holds beyond them. */
+  retained: Budget
+  /** Called when the state that is stored has changed. */
+  stateChanged(session: HttpSession): void
 }
 
 export interface SessionFacts {
   id: string
-  /** Who has opened it: nobody else may use it. */
+  /** The principal that has created it; no other may use it. */
   owner: string | undefined
-  /** An `initialize` that says what is remembered of the client. */
-  opening: string
-  /** What the names of its streams have behind them; 0 in the process that has opened it. */
+  /** The `initialize` request, as `initializeOf` writes it. */
+  initialize: string
+  /** 0 in the process that has created it; then `nextGeneration`. */
   generation: number
 }
 
-/** What is left of a session that another process had. */
-export interface StoredState {
-  /** What `initialize` was, and what mattered of its answer. */
-  readonly opening: string
-  readonly agreed: string
-  readonly offers: string
-  /** What its client has told it since. */
-  readonly told: readonly string[]
+/** The stored state that a session is restored from. */
+export interface RestorableState {
+  readonly initialize: string
+  /** From the result of `initialize`; the capabilities as JSON. */
+  readonly protocolVersion: string
+  readonly capabilities: string
+  /** The messages that follow `initialize`. */
+  readonly messages: readonly string[]
 }
 
-/** What a session holds of its `initialize`: what was read of it, its text, and the copy in a store. */
-export function openingBytes(opening: string): number {
-  return 6 * opening.length
+/** Memory of an `initialize` request in a session: parsed, as text, and its copy in a store. */
+export function initializeBytes(initialize: string): number {
+  return 6 * initialize.length
 }
 
 /**
- * A client that has shaken hands, over as many HTTP requests as it likes. What
- * belongs to a request goes into its answer; the rest goes to the stream that
- * the client opens with GET.
+ * A session of a client that has initialized, over any number of HTTP requests. Messages that belong to a request are
+ * sent in its response, all others on the stream that the client opens with GET.
  */
 export class HttpSession implements Channel, SessionPort {
   readonly id: string
   readonly owner: string | undefined
-  /** By what stores know it. */
+  /** The part of the id by which stores know it. */
   readonly name: string
-  readonly told: SessionState
-  readonly #settings: SessionSettings
-  readonly #streams: SessionStreams
-  readonly #pending = new Set<PostExchange>()
-  #receiver: Receiver | undefined
-  #conversation: ServedChannel | undefined
-  #agreed: string | undefined
-  #offers = ''
-  #revision = newestHandshakeRevision
-  #closed = false
+  readonly generation: number
+  readonly state: SessionState
   readonly pending: Budget
   readonly retained: Budget
-  /** When it was last used. */
-  used = Date.now()
-  /** When it was last kept. */
-  kept = 0
+  readonly #settings: SessionSettings
+  readonly #streams: SessionStreams
+  readonly #exchanges = new Set<PostExchange>()
+  #receiver: Receiver | undefined
+  #served: ServedChannel | undefined
+  #protocolVersion: string | undefined
+  #capabilities = ''
+  #revision = newestHandshakeRevision
+  #closed = false
+  lastUsed = Date.now()
+  /** When it was last stored; 0 for never. */
+  storedAt = 0
+  /** Whether another process has restored or ended it: this process stores it no more. */
+  superseded = false
 
   constructor(
-    { id, owner, opening, generation }: SessionFacts,
+    { id, owner, initialize, generation }: SessionFacts,
     settings: SessionSettings,
     open: (channel: Channel) => ServedChannel,
   ) {
     this.id = id
     this.owner = owner
+    this.name = nameOf(id)
+    this.generation = generation
     this.pending = settings.pending
     this.retained = settings.retained
-    this.retained.charge(openingBytes(opening))
-    this.told = new SessionState(opening, this.retained)
-    this.name = nameOf(id)
+    this.retained.charge(initializeBytes(initialize))
+    this.state = new SessionState(initialize, this.retained)
     this.#settings = settings
     this.#streams = new SessionStreams(this.name, generation, settings, this)
-    this.#conversation = open(this)
+    this.#served = open(this)
   }
 
-  /** The revision that it has agreed on, as it was answered. */
-  get agreed(): string | undefined {
-    return this.#agreed
+  /** The negotiated revision, as in the result of `initialize`. */
+  get protocolVersion(): string | undefined {
+    return this.#protocolVersion
   }
 
-  /** What its client has been told that the server can do. */
-  get offers(): string {
-    return this.#offers
+  /** The server capabilities in the result of `initialize`, as JSON. */
+  get capabilities(): string {
+    return this.#capabilities
   }
 
   get revision(): Revision {
     return this.#revision
   }
 
-  /** Whether its client waits for an answer or has a stream open. A call alone does not count: it may wait for a client that is gone. */
+  /** Whether its client has a connection open. A call without one does not count: its client may have disconnected. */
   get busy(): boolean {
-    for (const exchange of this.#pending) if (exchange.connected) return true
+    for (const exchange of this.#exchanges) if (exchange.connected) return true
     return this.#streams.connected
   }
 
-  get pulse(): KeepAlive {
-    return this.#settings.pulse
+  get keepAlive(): KeepAlive {
+    return this.#settings.keepAlive
   }
 
-  /** Whether it has ended, in this process at least. */
+  get openResponses(): OpenResponses {
+    return this.#settings.openResponses
+  }
+
+  /** Whether it has ended in this process. */
   get closed(): boolean {
     return this.#closed
   }
 
-  /** `initialize` was answered: with a revision it has begun. */
+  /** Starts with the response to `initialize`; false where that was an error. */
   begin({ result }: SentResponse): boolean {
     const { protocolVersion, capabilities } = (result ?? {}) as {
       protocolVersion?: string
       capabilities?: object
     } // our own result
-    this.#agreed = protocolVersion
-    this.#offers = JSON.stringify(capabilities)
+    this.#protocolVersion = protocolVersion
+    this.#capabilities = JSON.stringify(capabilities)
     this.#revision =
-      handshakeRevisions.find(({ id }) => id === this.#agreed) ?? newestHandshakeRevision
-    return this.#agreed !== undefined
+      handshakeRevisions.find(({ id }) => id === protocolVersion) ?? newestHandshakeRevision
+    return protocolVersion !== undefined
   }
 
-  /** Takes up what another process has had; false where the server would answer its client otherwise today. */
-  async restore(past: StoredState, principal: Principal | undefined): Promise<boolean> {
-    const answer = await this.#repeat(past.opening, principal)
+  /** Restores a stored session; false where the server would now respond to `initialize` differently. */
+  async restore(stored: RestorableState, principal: Principal | undefined): Promise<boolean> {
+    const response = await this.#repeat(stored.initialize, principal)
     if (
-      answer === undefined ||
-      !this.begin(answer) ||
-      this.#agreed !== past.agreed ||
-      this.#offers !== past.offers
+      response === undefined ||
+      !this.begin(response) ||
+      this.#protocolVersion !== stored.protocolVersion ||
+      this.#capabilities !== stored.capabilities
     )
       return false
-    for (const frame of past.told) {
-      this.told.note(factsOf(read(frame), this.#settings.methodFacts))
+    for (const frame of stored.messages) {
+      this.state.apply(stateChangesOf(read(frame), this.#settings.methodFacts))
       await this.#repeat(frame, principal)
     }
     return true
   }
 
-  /** Serves a message that came before. Nobody hears the answer: it was given then. */
+  /** Serves a stored message again, without sending the response. */
   #repeat(frame: string, principal: Principal | undefined): Promise<SentResponse | undefined> {
     return new Promise((resolve) => {
-      // A response says what it is only until it was sent.
+      // Copied: a response is cleared once it was sent.
       const reply = (_frame?: string, response?: SentResponse) =>
         resolve(
           response && {
@@ -171,88 +179,88 @@ export class HttpSession implements Channel, SessionPort {
     })
   }
 
-  /** Serves a message that came by POST. */
-  post(text: string, message: Message, options: Omit<PostOptions, 'home' | 'asked'>): void {
-    const asked = message.kind === 'invalid' ? message : { kind: message.kind }
-    const exchange = new PostExchange({ ...options, home: this, asked })
-    const facts = factsOf(message, this.#settings.methodFacts)
-    this.used = Date.now()
+  /** Serves the message of a POST. */
+  post(text: string, message: Message, options: Omit<PostOptions, 'session' | 'received'>): void {
+    const received = message.kind === 'invalid' ? message : { kind: message.kind }
+    const exchange = new PostExchange({ ...options, session: this, received })
+    const changes = stateChangesOf(message, this.#settings.methodFacts)
+    this.lastUsed = Date.now()
     this.#receiver?.frame(text, exchange, message)
-    if (exchange.answered) return this.#note(exchange, facts)
-    this.#wait(exchange, facts)
+    if (exchange.responded) return this.#apply(exchange, changes)
+    this.#wait(exchange, changes)
   }
 
-  /** Apart from `post`, so that the message itself is not held until it is answered. */
-  #wait(exchange: PostExchange, facts: ReturnType<typeof factsOf>): void {
-    this.#pending.add(exchange)
+  /** Apart from `post`, so that its closure does not retain the message. */
+  #wait(exchange: PostExchange, changes: readonly StateChange[]): void {
+    this.#exchanges.add(exchange)
     exchange.wait(() => {
-      this.#pending.delete(exchange)
-      this.used = Date.now()
-      this.#note(exchange, facts)
+      this.#exchanges.delete(exchange)
+      this.lastUsed = Date.now()
+      this.#apply(exchange, changes)
     })
   }
 
-  #note({ failed }: PostExchange, facts: ReturnType<typeof factsOf>): void {
-    if (!failed && this.told.note(facts)) this.#settings.told(this)
+  #apply({ failed }: PostExchange, changes: readonly StateChange[]): void {
+    if (!failed && this.state.apply(changes)) this.#settings.stateChanged(this)
   }
 
-  /** Opens the stream that belongs to no request; false where it is open already. */
-  listen(visit: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
-    return this.#streams.listen(visit, headers, expires)
+  /** Opens the standalone stream; false where it is open already. */
+  listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
+    return this.#streams.listen(context, headers, expires)
   }
 
-  /** Sends what came behind an event; false where its stream is not known. */
+  /** Sends what followed an event; false where its stream is unknown. */
   resume(
-    visit: HttpContext,
+    context: HttpContext,
     event: EventId,
     headers: HeaderList,
     expires: number | undefined,
   ): boolean | Promise<boolean> {
-    return this.#streams.resume(visit, event, headers, expires)
+    return this.#streams.resume(context, event, headers, expires)
   }
 
-  /** A stream for the answer of a request. */
-  stream(visit: HttpContext, headers: HeaderList): EventLog {
-    return this.#streams.open(visit, headers)
+  /** Opens a stream for the response to a request. */
+  stream(context: HttpContext, headers: HeaderList): EventLog {
+    return this.#streams.open(context, headers)
   }
 
   finish(log: EventLog): void {
     this.#streams.finish(log)
   }
 
-  /** Whether the stream that belongs to no request is not read. */
+  /** Whether the client does not read the standalone stream. */
   get congested(): boolean {
-    return this.#streams.own.congested
+    return this.#streams.standalone.congested
   }
 
   receive(receiver: Receiver): void {
     this.#receiver = receiver
   }
 
-  /** What belongs to no request. Nobody listens before the first GET: then there is nobody to tell. */
+  /** Sends a message that belongs to no request. Dropped where the client has never opened the standalone stream. */
   send(frame: string): void {
-    if (this.#streams.listened && !this.#closed) this.#streams.own.push(frame)
+    if (this.#streams.listened && !this.#closed) this.#streams.standalone.push(frame)
   }
 
-  /** Sends a question whose own stream has broken; false where there is no other. */
-  sendElsewhere(frame: string): boolean {
-    if (!this.#streams.own.connected) return false
-    this.#streams.own.push(frame)
+  /** Sends a request on the standalone stream, when that of its call is disconnected; false where it is not open. */
+  sendStandalone(frame: string): boolean {
+    if (!this.#streams.standalone.connected) return false
+    this.#streams.standalone.push(frame)
     return true
   }
 
-  /** Waits for what is under way, and ends every stream. */
+  /** Waits for calls in progress, and ends every stream. */
   async drain(deadline: number): Promise<void> {
-    await this.#conversation?.drain(deadline)
+    await this.#served?.drain(deadline)
   }
 
-  /** Ends it: what is under way is cancelled. */
+  /** Ends the session: cancels calls in progress, and deletes its events. */
   end(): void {
-    this.#streams.drop()
+    this.#streams.delete()
     this.leave()
   }
 
-  /** Ends it in this process: its events stay where they are kept. */
+  /** Ends the session in this process: its events stay in the store. */
   leave(): void {
     if (this.#closed) return
     this.#closed = true

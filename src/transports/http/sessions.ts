@@ -3,51 +3,49 @@ import { handled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { SessionStore } from '../../stores/session-store.js'
 import type { Budgets } from './budgets.js'
+import { nextGeneration } from './session-id.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
-import { newGeneration } from './session-id.js'
-import { type HttpSession, type SessionFacts, openingBytes } from './session.js'
+import { type HttpSession, type SessionFacts, initializeBytes } from './session.js'
 import { within } from '../../jsonrpc/deadline.js'
 
 export interface SessionsOptions {
-  /** How many there may be. */
+  /** Maximum number of sessions. */
   max: number
-  /** After so many milliseconds without a request or an open stream a session is ended. */
-  idle: number
-  /** Where they are kept, to be made anew where they are not. */
+  /** Milliseconds without a request or an open stream after which a session ends. */
+  idleTimeout: number
   store: SessionStore | undefined
-  /** The bytes that they may hold. */
   budgets: Budgets
-  report(report: LogEntry): void
+  report(entry: LogEntry): void
   make(facts: SessionFacts): HttpSession
 }
 
-/** The session, or that it is not known whether there is one. */
+/** The session; `unavailable` where the store cannot tell whether there is one. */
 type Found = HttpSession | 'unavailable' | undefined
 
-/** A session that was used within this time is not given up for a new one. */
-const SETTLED = 60_000
-/** So long nothing is looked for where nothing was found. */
-const LOOK_AGAIN = 100
-/** How long a client waits until a session is made anew, or dropped. */
-const PATIENCE = 10_000
-/** How long the answer to `initialize` waits until the session is kept. */
-const KEPT_WITHIN = 2000
+/** Milliseconds for which a session that was used is not evicted for a new one. */
+const MIN_IDLE = 60_000
+/** Milliseconds until sessions are searched again for one to evict. */
+const EVICTION_INTERVAL = 100
+/** Milliseconds that a client waits for the store to read or delete a session. */
+const STORE_TIMEOUT = 10_000
+/** Milliseconds that the response to `initialize` waits for the store. */
+const INITIALIZE_TIMEOUT = 2000
 
-/** Every session of an endpoint. Most clients never say that they are done, so it ends those that nobody uses. */
+/** The sessions of an endpoint. Ends idle ones: most clients never send DELETE. */
 export class Sessions {
   readonly #options: SessionsOptions
-  readonly #keeping: SessionPersistence
+  readonly #persistence: SessionPersistence
   readonly #all = new Map<string, HttpSession>()
-  /** By id and caller, those that are being made anew. */
+  /** By id and principal, the sessions that are being restored. */
   readonly #restoring = new Map<string, Promise<Found>>()
   #timer: ReturnType<typeof setInterval> | undefined
-  /** Before this moment none of them makes way. */
+  /** Until then no session can be evicted. */
   #fullUntil = 0
   #closed = false
 
   constructor(options: SessionsOptions) {
     this.#options = options
-    this.#keeping = new SessionPersistence(options.store, options.idle, options.report)
+    this.#persistence = new SessionPersistence(options.store, options.idleTimeout, options.report)
   }
 
   get size(): number {
@@ -58,93 +56,100 @@ export class Sessions {
     return this.#all.values()
   }
 
-  /** The session of that id, if it belongs to whoever asks: to others it does not exist. */
+  /** The session with this id, where it belongs to the principal. */
   find(id: string, principal: Principal | undefined): Found | Promise<Found> {
     const session = this.#all.get(id)
-    if (session === undefined) return this.#elsewhere(id, principal)
+    if (session === undefined) return this.#findStored(id, principal)
     if (session.owner !== principal?.id) return undefined
-    // The store does not see that it is used.
-    if (Date.now() - session.kept > this.#options.idle / 4) void this.#keeping.keep(session)
+    if (session.superseded && !session.busy) {
+      this.#leave(session)
+      return this.#findStored(id, principal)
+    }
+    // Renews its time to live in the store.
+    if (Date.now() - session.storedAt > this.#options.idleTimeout / 4)
+      void this.#persistence.set(session)
     return session
   }
 
-  /** Whether there is room for one more; one that has been idle for a while makes way for it. */
-  makeRoom(owner: string | undefined, opening: string): boolean {
+  /** Whether one more session fits, after evicting an idle one where necessary. */
+  makeRoom(owner: string | undefined, initialize: string): boolean {
     const { retained } = this.#options.budgets.of(owner)
-    const bytes = openingBytes(opening)
+    const bytes = initializeBytes(initialize)
     if (this.#all.size < this.#options.max && retained.fits(bytes)) return true
-    // Who asks all the time must not have all of them looked at each time.
+    // Not for each request: the search visits every session.
     if (Date.now() < this.#fullUntil) return false
-    // Where one principal has taken all that it may, its own sessions make way.
+    // A principal at its own limit evicts its own sessions only.
     const own = retained !== this.#options.budgets.of(undefined).retained && !retained.fits(bytes)
-    let oldest: HttpSession | undefined
-    for (const session of this.#all.values())
-      if (
-        !session.busy &&
-        (!own || session.owner === owner) &&
-        (oldest === undefined || session.used < oldest.used)
-      )
-        oldest = session
-    const free =
+    const oldest = this.#oldestIdle(own ? (session) => session.owner === owner : undefined)
+    const evictable =
       oldest === undefined
-        ? Date.now() + LOOK_AGAIN
-        : oldest.used + Math.min(SETTLED, this.#options.idle)
-    if (oldest === undefined || Date.now() < free) {
-      this.#fullUntil = Math.min(free, Date.now() + LOOK_AGAIN)
+        ? Date.now() + EVICTION_INTERVAL
+        : oldest.lastUsed + Math.min(MIN_IDLE, this.#options.idleTimeout)
+    if (oldest === undefined || Date.now() < evictable) {
+      this.#fullUntil = Math.min(evictable, Date.now() + EVICTION_INTERVAL)
       return false
     }
     void this.end(oldest)
     return retained.fits(bytes)
   }
 
+  #oldestIdle(filter: ((session: HttpSession) => boolean) | undefined): HttpSession | undefined {
+    let oldest: HttpSession | undefined
+    for (const session of this.#all.values()) {
+      if (session.busy || filter?.(session) === false) continue
+      if (oldest === undefined || session.lastUsed < oldest.lastUsed) oldest = session
+    }
+    return oldest
+  }
+
   add(session: HttpSession): void {
     this.#all.set(session.id, session)
     if (this.#timer !== undefined) return
-    this.#timer = setInterval(
-      () => this.#sweep(),
-      Math.max(10, Math.min(this.#options.idle / 2, SETTLED)),
-    )
-    // Not every runtime has timers that let a process end.
+    const interval = Math.max(10, Math.min(this.#options.idleTimeout / 2, MIN_IDLE))
+    this.#timer = setInterval(() => this.#sweep(), interval)
+    // Not in every runtime: lets the process exit.
     ;(this.#timer as { unref?: () => void }).unref?.()
   }
 
-  /** Keeps a session that begins: its client must find it, also in another process. A store that does not answer holds nobody up for long. */
+  /** Stores a new session, so that any process can serve its client. Resolves in time also where the store does not. */
   begin(session: HttpSession): Promise<unknown> | undefined {
-    const kept = this.#keeping.keep(session)
-    return kept === undefined ? undefined : within(KEPT_WITHIN, kept)
+    const stored = this.#persistence.set(session)
+    return stored === undefined ? undefined : within(INITIALIZE_TIMEOUT, stored)
   }
 
-  /** Its client has told it something that is to be remembered. */
-  keep(session: HttpSession): void {
-    if (this.#all.get(session.id) === session) void this.#keeping.keep(session)
+  /** Stores a session whose state has changed. */
+  store(session: HttpSession): void {
+    if (this.#all.get(session.id) === session) void this.#persistence.set(session)
   }
 
-  /** Ends it for good; resolves with whether no other process can have it any more. */
+  /** Ends a session; resolves with whether it was deleted from the store. */
   end(session: HttpSession): Promise<boolean> {
     this.#remove(session)
     session.end()
-    return this.#keeping.drop(session)
+    return this.#persistence.delete(session)
   }
 
-  /** The same for its client, who does not wait for ever: the store may never say that it has done it. */
+  /** Ends a session; resolves in time also where the store does not. */
   async endInTime(session: HttpSession): Promise<boolean> {
-    const ended = await within(PATIENCE, this.end(session))
+    const ended = await within(STORE_TIMEOUT, this.end(session))
     if (ended === 'late')
       this.#options.report({
         level: 'error',
-        message: 'A session could not be dropped from its store in time',
+        message: `The session store did not delete a session within ${STORE_TIMEOUT} ms`,
       })
     return ended === true
   }
 
-  /** Lets go of all. What is kept of them stays, for whoever comes after. */
+  /** Ends all sessions in this process; they stay in the store. */
   async close(deadline: number): Promise<void> {
     this.#closed = true
-    for (const session of this.#all.values()) {
-      this.#remove(session)
-      session.leave()
-    }
-    await within(deadline, this.#keeping.settled())
+    for (const session of this.#all.values()) this.#leave(session)
+    await within(deadline, this.#persistence.settled())
+  }
+
+  #leave(session: HttpSession): void {
+    this.#remove(session)
+    session.leave()
   }
 
   #remove(session: HttpSession): void {
@@ -155,68 +160,64 @@ export class Sessions {
   }
 
   #sweep(): void {
-    const since = Date.now() - this.#options.idle
-    for (const session of this.#all.values())
-      if (session.used < since && !session.busy) void this.end(session)
+    const since = Date.now() - this.#options.idleTimeout
+    for (const session of this.#all.values()) {
+      if (session.busy) continue
+      if (session.superseded) this.#leave(session)
+      else if (session.lastUsed < since) void this.end(session)
+    }
   }
 
-  /** One that this process does not have: another one may have kept it. */
-  #elsewhere(id: string, principal: Principal | undefined): Found | Promise<Found> {
-    // What is told to one caller is nothing for another, whatever the two have in their names.
-    const asked = JSON.stringify([id, principal?.id])
-    const restoring = this.#restoring.get(asked)
+  /** Looks for a session of another process in the store. */
+  #findStored(id: string, principal: Principal | undefined): Found | Promise<Found> {
+    // By principal too: one caller must not get the result of another.
+    const key = JSON.stringify([id, principal?.id])
+    const restoring = this.#restoring.get(key)
     if (restoring !== undefined) return restoring
-    const kept = this.#keeping.fetch(id)
-    if (kept === undefined) return undefined
+    const stored = this.#persistence.get(id)
+    if (stored === undefined) return undefined
     if (this.#restoring.size >= this.#options.max) {
-      if (kept instanceof Promise) void handled(kept)
+      if (stored instanceof Promise) void handled(stored)
       return 'unavailable'
     }
-    const restored = this.#restore(id, kept, principal).finally(() => this.#restoring.delete(asked))
-    // As long as it lasts, nobody begins it a second time.
+    const restored = this.#restore(id, stored, principal).finally(() => this.#restoring.delete(key))
+    // Until then, no other request restores it as well.
     const found = this.#inTime(restored)
-    this.#restoring.set(asked, found)
+    this.#restoring.set(key, found)
     return found
   }
 
   async #inTime(restored: Promise<Found>): Promise<Found> {
     const { report } = this.#options
     try {
-      const found = await within(PATIENCE, restored)
-      if (found === 'late')
-        report({ level: 'error', message: 'A session could not be fetched from its store in time' })
-      return found === 'late' ? 'unavailable' : found
+      const found = await within(STORE_TIMEOUT, restored)
+      if (found !== 'late') return found
+      const message = `The session store did not return a session within ${STORE_TIMEOUT} ms`
+      report({ level: 'error', message })
     } catch (error) {
-      report({ level: 'error', message: 'A session could not be fetched from its store', error })
-      return 'unavailable'
+      report({ level: 'error', message: 'The session store failed to return a session', error })
     }
+    return 'unavailable'
   }
 
   async #restore(
     id: string,
-    fetched: StoredSession | Promise<StoredSession | undefined>,
+    reading: StoredSession | Promise<StoredSession | undefined>,
     principal: Principal | undefined,
   ): Promise<Found> {
-    // What comes later is not used: by then the session may have been taken up, and ended.
-    const kept = fetched instanceof Promise ? await within(PATIENCE, fetched) : fetched
-    if (kept === 'late') throw new Error('The store has not answered in time')
-    if (
-      kept === undefined ||
-      kept.owner !== principal?.id ||
-      !(await this.#keeping.opens(id, kept))
-    )
-      return undefined
-    if (!this.makeRoom(kept.owner, kept.opening)) return 'unavailable'
-    const session = this.#options.make({
-      id,
-      owner: kept.owner,
-      opening: kept.opening,
-      generation: newGeneration(),
-    })
-    if (!(await session.restore(kept, principal))) {
-      // What the server offers is not what this client was told: it must shake hands again.
+    // A late result is not used: by then the session may have been restored and ended.
+    const stored = reading instanceof Promise ? await within(STORE_TIMEOUT, reading) : reading
+    if (stored === 'late') throw new Error(`"get" did not resolve within ${STORE_TIMEOUT} ms`)
+    if (stored === undefined || stored.owner !== principal?.id) return undefined
+    if (!(await this.#persistence.matches(id, stored))) return undefined
+    const { owner, initialize } = stored
+    if (!this.makeRoom(owner, initialize)) return 'unavailable'
+    const generation = nextGeneration(stored.generation)
+    const session = this.#options.make({ id, owner, initialize, generation })
+    if (!(await session.restore(stored, principal))) {
+      // The server has other capabilities than this client was told: it must initialize again.
       session.end()
-      await this.#keeping.drop(session)
+      await this.#persistence.delete(session)
       return undefined
     }
     const other = this.#all.get(id)
@@ -224,14 +225,14 @@ export class Sessions {
       session.leave()
       return other ?? 'unavailable'
     }
-    // Others may have taken the place while this one was being made.
-    if (!this.makeRoom(kept.owner, '')) {
+    // Again: other sessions may have been added in the meantime.
+    if (!this.makeRoom(owner, '')) {
       session.leave()
       return 'unavailable'
     }
     this.add(session)
-    this.keep(session)
-    this.#options.report({ level: 'info', message: 'A session of an earlier process was taken up' })
+    this.store(session)
+    this.#options.report({ level: 'info', message: 'A session of another process was restored' })
     return session
   }
 }

@@ -1,8 +1,9 @@
 import { KEEP_ALIVE, type StreamEvent, encodeEvent } from '../../framing/event-stream.js'
-import type { KeptAlive, KeepAlive } from './keep-alive.js'
-import type { HeaderList, Sink, HttpContext } from './http-context.js'
+import type { HeaderList, HttpContext, Sink } from './http-context.js'
+import type { KeepAlive, KeptAlive } from './keep-alive.js'
+import type { OpenResponses } from './open-responses.js'
 
-/** Proxies neither keep it, nor change it, nor hold it back. */
+/** Keeps proxies from caching, changing or buffering it. */
 export const STREAM_HEADERS: HeaderList = [
   'Content-Type',
   'text/event-stream',
@@ -14,91 +15,96 @@ export const STREAM_HEADERS: HeaderList = [
 
 export interface SseStreamOptions {
   headers?: HeaderList
-  pulse: KeepAlive
-  /** How many bytes may wait for a client that does not read. */
-  maxWaiting: number
-  /** The client is gone, or was cut off. */
-  gone: () => void
-  /** The moment from which on it may not be read any more, and what is done then. */
-  until?: { time: number; end: () => void } | undefined
+  keepAlive: KeepAlive
+  openResponses: OpenResponses
+  /** Maximum unsent bytes; beyond it, the client is disconnected. */
+  maxUnsentBytes: number
+  /** Called when the client has disconnected, or was disconnected. */
+  disconnected: () => void
+  /** When the token of the client expires, and what ends the stream then. */
+  expiry?: { time: number; end: () => void } | undefined
 }
 
-/** An event stream on one connection. Who does not read is cut off, so that nothing piles up. */
+/** An SSE stream on one connection. Disconnects a client that does not read, so that memory stays bounded. */
 export class SseStream implements KeptAlive {
+  readonly #context: HttpContext
   readonly #sink: Sink
   readonly #options: SseStreamOptions
   #open = true
-  #wrote = false
-  #waited = false
-  #taken = 0
+  /** Whether anything was sent since the last keep-alive. */
+  #sent = false
+  /** The sink at the last keep-alive. */
+  #hadUnsent = false
+  #sentBytes = 0
   #expired = false
 
-  constructor(visit: HttpContext, options: SseStreamOptions) {
+  constructor(context: HttpContext, options: SseStreamOptions) {
+    this.#context = context
     this.#options = options
-    this.#sink = visit.stream(200, [...STREAM_HEADERS, ...(options.headers ?? [])])
-    visit.onGone(() => this.#close())
-    options.pulse.add(this)
-  }
-
-  /** Whether somebody may still read it. */
-  get open(): boolean {
-    return this.#open
+    this.#sink = context.stream(200, [...STREAM_HEADERS, ...(options.headers ?? [])])
+    context.onDisconnect(() => this.#close())
+    options.openResponses.add(context)
+    options.keepAlive.add(this)
   }
 
   get congested(): boolean {
-    return this.#sink.waiting > this.#options.maxWaiting / 4
+    return this.#sink.unsentBytes > this.#options.maxUnsentBytes / 4
   }
 
   send(event: StreamEvent): void {
-    // Also where there is no pulse, or a slow one: nothing is told too late.
-    if (!this.#open || this.#expires()) return
-    if (this.#sink.waiting > this.#options.maxWaiting) return this.#cut()
-    this.#wrote = true
+    // Checked here too: keep-alive may be off, or its interval long.
+    if (!this.#open || this.#expire()) return
+    if (this.#sink.unsentBytes > this.#options.maxUnsentBytes) return this.#destroy()
+    this.#sent = true
     this.#sink.write(encodeEvent(event))
   }
 
-  /** Sends again what was kept: that is bounded already, and all of it comes at once. */
+  /** Sends a stored event, without the limit on unsent bytes: the store is bounded, and all events are sent together. */
   replay(event: StreamEvent): void {
     if (this.#open) this.#sink.write(encodeEvent(event))
   }
 
-  /** Ends the connection in good order. */
+  /** Completes the response. */
   end(): void {
     if (!this.#open) return
-    this.#open = false
-    this.#options.pulse.remove(this)
+    this.#release()
     this.#sink.end()
   }
 
-  beat(): void {
-    if (this.#expires()) return
-    const { waiting, taken } = this.#sink
-    // Something was waiting at the last beat, and nothing was taken since: nobody reads any more.
-    if (waiting > 0 && this.#waited && taken <= this.#taken) return this.#cut()
-    this.#waited = waiting > 0
-    this.#taken = taken
-    if (!this.#wrote) this.#sink.write(KEEP_ALIVE)
-    this.#wrote = false
+  onKeepAlive(): void {
+    if (this.#expire()) return
+    const { unsentBytes, sentBytes } = this.#sink
+    // Unsent bytes for a whole interval, and none was sent: the client does not read.
+    if (unsentBytes > 0 && this.#hadUnsent && sentBytes <= this.#sentBytes) return this.#destroy()
+    this.#hadUnsent = unsentBytes > 0
+    this.#sentBytes = sentBytes
+    if (!this.#sent) this.#sink.write(KEEP_ALIVE)
+    this.#sent = false
   }
 
-  /** True when its time is up; what is sent from then on is its end. */
-  #expires(): boolean {
-    const { until } = this.#options
-    if (this.#expired || until === undefined || Date.now() < until.time) return false
+  /** Ends the stream when the token has expired; true where it did so now. `expiry.end` may still send. */
+  #expire(): boolean {
+    const { expiry } = this.#options
+    if (this.#expired || expiry === undefined || Date.now() < expiry.time) return false
     this.#expired = true
-    until.end()
+    expiry.end()
     return true
   }
 
-  #cut(): void {
-    this.#sink.cut()
+  #destroy(): void {
+    this.#sink.destroy()
     this.#close()
   }
 
   #close(): void {
     if (!this.#open) return
+    this.#release()
+    this.#options.disconnected()
+  }
+
+  #release(): void {
     this.#open = false
-    this.#options.pulse.remove(this)
-    this.#options.gone()
+    this.#options.keepAlive.remove(this)
+    this.#options.openResponses.remove(this.#context)
   }
 }

@@ -3,43 +3,43 @@ import type { Channel, Exchange, HttpRequest, Principal, Receiver } from '../../
 import type { RpcError } from '../../jsonrpc/errors.js'
 import type { Request, SentResponse } from '../../jsonrpc/message.js'
 import type { Budgets } from './budgets.js'
+import type { HeaderList, HttpContext } from './http-context.js'
+import { JSON_TYPE } from './http-error.js'
+import type { KeepAlive, KeptAlive } from './keep-alive.js'
+import type { OpenResponses } from './open-responses.js'
 import type { ServedChannel } from './served-channel.js'
 import { SseStream, type SseStreamOptions } from './sse-stream.js'
-import type { KeptAlive, KeepAlive } from './keep-alive.js'
-import { JSON_TYPE } from './http-error.js'
 import { statusOf } from './status.js'
-import type { HeaderList, HttpContext } from './http-context.js'
 
 export interface StatelessOptions {
-  visit: HttpContext
-  pulse: KeepAlive
-  maxWaiting: number
+  context: HttpContext
+  keepAlive: KeepAlive
+  openResponses: OpenResponses
+  maxUnsentBytes: number
   principal: Principal | undefined
-  /** Headers that every answer carries. */
+  /** Headers of every response. */
   headers: HeaderList
-  /** Headers of an answer that tells an error. */
+  /** Headers of an error response. */
   challenge(error: RpcError): HeaderList
-  /** The bytes that clients can make the server hold. */
   budgets: Budgets
   /** Whether the response is a stream that stays open until the request is cancelled. */
   stream: boolean
-  /** It has been answered, or its client is gone. */
-  ended(described: StatelessExchange): void
+  /** Called when the response was sent, or the client has disconnected. */
+  ended(exchange: StatelessExchange): void
 }
 
 /**
- * One request that describes itself: a conversation of one question. Its answer
- * is plain JSON, unless something is to be told before; then it is a stream.
- * Whoever closes it has cancelled the request.
+ * One stateless request, as a channel of its own. The response is JSON, or a stream where other messages precede it. A
+ * client that closes the stream cancels the request.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
  */
 export class StatelessExchange implements Channel, Exchange, KeptAlive {
   readonly principal?: Principal
   readonly #options: StatelessOptions
   #receiver: Receiver | undefined
-  #conversation: ServedChannel | undefined
-  #outlet: SseStream | undefined
-  #until: SseStreamOptions['until']
+  #served: ServedChannel | undefined
+  #sse: SseStream | undefined
+  #expiry: SseStreamOptions['expiry']
   #retained: Budget | undefined
   #state: 'new' | 'pending' | 'ended' = 'new'
 
@@ -48,46 +48,48 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
     if (options.principal !== undefined) this.principal = options.principal
   }
 
-  /** Serves it; true where the answer is still to come. */
+  /** Serves the request; true where the response follows later. */
   serve(request: Request, open: (channel: Channel) => ServedChannel): boolean {
     const expires = this.principal?.expires
-    // A call may end after its token; who listens has to come back with a new one.
+    // A call may outlast its token; a subscription may not.
     if (expires !== undefined && this.#options.stream)
-      this.#until = { time: expires, end: () => void this.drain(0) }
-    this.#conversation = open(this)
+      this.#expiry = { time: expires, end: () => void this.drain(0) }
+    this.#served = open(this)
     this.#receiver?.frame(request.frame, this, request)
     if (this.#state === 'ended') return false
     this.#state = 'pending'
-    if (this.#outlet === undefined) {
-      this.#options.pulse.add(this)
-      this.#options.visit.onGone(() => this.#gone())
+    if (this.#sse === undefined) {
+      const { context, keepAlive, openResponses } = this.#options
+      openResponses.add(context)
+      keepAlive.add(this)
+      context.onDisconnect(() => this.#onDisconnect())
     }
     return true
   }
 
   get http(): HttpRequest {
-    return this.#options.visit.http
+    return this.#options.context.http
   }
 
   get pending(): Budget {
     return this.#options.budgets.of(this.principal?.id).pending
   }
 
-  /** Made when it is needed: only a stream of notifications keeps anything. */
+  /** Created on demand: only subscriptions retain memory. */
   get retained(): Budget {
     this.#retained ??= this.#options.budgets.ofSession(this.principal?.id).retained
     return this.#retained
   }
 
   get congested(): boolean {
-    return this.#outlet?.congested ?? false
+    return this.#sse?.congested ?? false
   }
 
   receive(receiver: Receiver): void {
     this.#receiver = receiver
   }
 
-  /** All that is sent here belongs to the one request. */
+  /** Every message on this channel belongs to the one request. */
   send(frame: string): void {
     if (this.#state === 'ended') return
     this.#stream().send({ data: frame })
@@ -97,56 +99,60 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
     if (this.#state === 'ended') return
     const pending = this.#state === 'pending'
     this.#state = 'ended'
-    this.#answer(frame, response?.error)
-    if (!pending) return
-    this.#options.pulse.remove(this)
-    this.#receiver?.closed()
-    this.#options.ended(this)
+    this.#respond(frame, response?.error)
+    if (pending) this.#close()
   }
 
-  /** A call that takes its time becomes a stream, which can show that it lives. */
-  beat(): void {
-    this.#stream().beat()
+  /** Turns the response of a long call into a stream, on which keep-alive comments are sent. */
+  onKeepAlive(): void {
+    this.#stream().onKeepAlive()
   }
 
   close(): Promise<void> {
     return Promise.resolve()
   }
 
-  /** Gives what is under way a little time. */
+  /** Gives the request `deadline` milliseconds. */
   drain(deadline: number): Promise<void> {
-    return this.#conversation?.drain(deadline) ?? Promise.resolve()
+    return this.#served?.drain(deadline) ?? Promise.resolve()
   }
 
-  #answer(frame: string | undefined, error: RpcError | undefined): void {
-    const { visit, headers, challenge } = this.#options
-    if (this.#outlet !== undefined) {
-      if (frame !== undefined) this.#outlet.send({ data: frame })
-      this.#outlet.end()
-    } else if (frame === undefined) visit.answer(202, headers)
+  #respond(frame: string | undefined, error: RpcError | undefined): void {
+    const { context, headers, challenge } = this.#options
+    if (this.#sse !== undefined) {
+      if (frame !== undefined) this.#sse.send({ data: frame })
+      this.#sse.end()
+    } else if (frame === undefined) context.respond(202, headers)
     else if (error === undefined)
-      visit.answer(200, headers.length === 0 ? JSON_TYPE : [...JSON_TYPE, ...headers], frame)
-    else visit.answer(statusOf(error), [...JSON_TYPE, ...headers, ...challenge(error)], frame)
+      context.respond(200, headers.length === 0 ? JSON_TYPE : [...JSON_TYPE, ...headers], frame)
+    else context.respond(statusOf(error), [...JSON_TYPE, ...headers, ...challenge(error)], frame)
   }
 
   #stream(): SseStream {
-    if (this.#outlet !== undefined) return this.#outlet
-    const { visit, pulse, maxWaiting, headers } = this.#options
-    pulse.remove(this)
-    this.#outlet = new SseStream(visit, {
-      pulse,
-      maxWaiting,
+    if (this.#sse !== undefined) return this.#sse
+    const { context, keepAlive, openResponses, maxUnsentBytes, headers } = this.#options
+    keepAlive.remove(this)
+    this.#sse = new SseStream(context, {
+      keepAlive,
+      openResponses,
+      maxUnsentBytes,
       headers,
-      gone: () => this.#gone(),
-      until: this.#until,
+      disconnected: () => this.#onDisconnect(),
+      expiry: this.#expiry,
     })
-    return this.#outlet
+    return this.#sse
   }
 
-  #gone(): void {
+  #onDisconnect(): void {
     if (this.#state === 'ended') return
     this.#state = 'ended'
-    this.#options.pulse.remove(this)
+    this.#close()
+  }
+
+  #close(): void {
+    const { context, keepAlive, openResponses } = this.#options
+    keepAlive.remove(this)
+    openResponses.remove(context)
     this.#receiver?.closed()
     this.#options.ended(this)
   }

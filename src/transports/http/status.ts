@@ -11,7 +11,7 @@ import {
   UNSUPPORTED_PROTOCOL_VERSION,
 } from '../../protocol/errors.js'
 
-/** Errors that HTTP is told of as well. Any other is an answer like others. */
+/** HTTP status by JSON-RPC error code; 200 for any other. */
 const STATUS: ReadonlyMap<number, number> = new Map([
   [PARSE_ERROR, 400],
   [INVALID_REQUEST, 400],
@@ -22,7 +22,7 @@ const STATUS: ReadonlyMap<number, number> = new Map([
   [INSUFFICIENT_SCOPE, 403],
 ])
 
-/** Within a session 404 means that the session is gone, and nothing else. */
+/** Within a session, 404 means only that the session is unknown. */
 export function statusInSession(error: RpcError): number {
   return error.code === METHOD_NOT_FOUND ? 200 : statusOf(error)
 }

@@ -1,51 +1,50 @@
-/** An answer, as far as waiting has to do with it. */
-interface Given {
+/** What is needed of a Node response. */
+interface Response {
   readonly writableLength: number
   once(event: 'close', closed: () => void): unknown
   destroy(): unknown
 }
 
-/** Less than this is not worth being counted. */
-export const WORTH_COUNTING = 64 * 1024
+/** Responses with fewer unsent bytes are not counted. */
+export const MIN_COUNTED_BYTES = 64 * 1024
 
 /**
- * Answers that are not yet read, and streams. So many bytes of them may wait,
- * whoever does not read them; beyond that the oldest is cut off. The newest
- * never is: its client has had no time.
+ * Bounds the unsent bytes of all responses and streams: beyond the limit the oldest responses are destroyed. Never the
+ * newest: its client has had no time to read.
  */
 export class UnsentResponses {
   readonly #max: number
-  readonly #waiting = new Map<Given, number>()
+  readonly #responses = new Map<Response, number>()
   #size = 0
 
   constructor(max: number) {
     this.#max = max
   }
 
-  /** To be called when something was written. */
-  add(given: Given): void {
-    if (given.writableLength < WORTH_COUNTING) return
-    if (!this.#waiting.has(given)) given.once('close', () => this.#remove(given))
-    this.#measure(given)
+  /** Called after each write. */
+  add(response: Response): void {
+    if (response.writableLength < MIN_COUNTED_BYTES) return
+    if (!this.#responses.has(response)) response.once('close', () => this.#remove(response))
+    this.#measure(response)
     if (this.#size <= this.#max) return
-    // Some of it may have been read since.
-    for (const each of this.#waiting.keys()) this.#measure(each)
-    for (const [oldest, size] of this.#waiting) {
+    // Some may have been sent since.
+    for (const each of this.#responses.keys()) this.#measure(each)
+    for (const [oldest, size] of this.#responses) {
       if (this.#size <= this.#max) return
-      if (oldest === given || size < WORTH_COUNTING) continue
+      if (oldest === response || size < MIN_COUNTED_BYTES) continue
       this.#remove(oldest)
       oldest.destroy()
     }
   }
 
-  #measure(given: Given): void {
-    const size = given.writableLength
-    this.#size += size - (this.#waiting.get(given) ?? 0)
-    this.#waiting.set(given, size)
+  #measure(response: Response): void {
+    const size = response.writableLength
+    this.#size += size - (this.#responses.get(response) ?? 0)
+    this.#responses.set(response, size)
   }
 
-  #remove(given: Given): void {
-    this.#size -= this.#waiting.get(given) ?? 0
-    this.#waiting.delete(given)
+  #remove(response: Response): void {
+    this.#size -= this.#responses.get(response) ?? 0
+    this.#responses.delete(response)
   }
 }

@@ -3,36 +3,39 @@ import type { HttpRequest } from '../../jsonrpc/channel.js'
 import { VisibleRequest } from './request-headers.js'
 import type { Body, HeaderList, Sink, HttpContext } from './http-context.js'
 
-/* The web's Request and Response, for every runtime that has them. */
+/* Fetch API requests and responses, for every runtime that has them. */
 
 const encoder = new TextEncoder()
 
-/** A function from the web's Request to its Response. */
+/** A fetch handler. */
 export interface HttpHandler {
   (request: Request): Promise<Response>
-  /** Takes no new work, and gives what is under way so many milliseconds (default 5000). */
+  /** Refuses new requests, and gives those in progress `deadline` milliseconds (default 5000). */
   close(deadline?: number): Promise<void>
 }
 
-/** A request as a visit, and the response that it will get. */
-export function webContext(request: Request): { visit: HttpContext; response: Promise<Response> } {
-  let visit: WebVisit | undefined
+/** The context of a request, and the promise of its response. */
+export function webContext(request: Request): {
+  context: HttpContext
+  response: Promise<Response>
+} {
+  let context: WebContext | undefined
   const response = new Promise<Response>((resolve) => {
-    visit = new WebVisit(request, resolve)
+    context = new WebContext(request, resolve)
   })
-  return { visit: visit as unknown as HttpContext, response } // a promise calls its executor at once
+  return { context: context as unknown as HttpContext, response } // set by the executor, which runs synchronously
 }
 
-class WebVisit implements HttpContext {
+class WebContext implements HttpContext {
   readonly #request: Request
   readonly #resolve: (response: Response) => void
   readonly method: string
   readonly path: string
-  /** Runtimes have joined them already: then the value is none that is known. */
+  /** `Headers` joins repeated headers: the joined value is then refused as an unknown one. */
   readonly ambiguity = undefined
   #http: HttpRequest | undefined
-  #gone: (() => void) | undefined
-  #answered = false
+  #onDisconnect: (() => void) | undefined
+  #responded = false
 
   constructor(request: Request, resolve: (response: Response) => void) {
     this.#request = request
@@ -40,15 +43,15 @@ class WebVisit implements HttpContext {
     this.method = request.method
     this.path = new URL(request.url).pathname
     request.signal.addEventListener('abort', () => {
-      this.#gone?.()
-      // Nobody reads it, but somebody may wait for the promise of it.
-      this.answer(499, [])
+      this.#onDisconnect?.()
+      // Nobody reads this response, but the runtime may wait for its promise.
+      this.respond(499, [])
     })
   }
 
   header(name: string): string | undefined {
     const value = this.#request.headers.get(name) ?? undefined
-    // Not every runtime shows it; the address says the same.
+    // Not every runtime has this header; the URL has the same value.
     return value === undefined && name === 'host' ? new URL(this.#request.url).host : value
   }
 
@@ -62,15 +65,15 @@ class WebVisit implements HttpContext {
     void this.#deliver(limit, budget, done)
   }
 
-  answer(status: number, headers: HeaderList, body?: string): void {
-    if (this.#answered) return
-    this.#answered = true
+  respond(status: number, headers: HeaderList, body?: string): void {
+    if (this.#responded) return
+    this.#responded = true
     this.#resolve(new Response(body ?? null, { status, headers: pairs(headers) }))
   }
 
   stream(status: number, headers: HeaderList): Sink {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined
-    const ended = () => this.#gone?.()
+    const ended = () => this.#onDisconnect?.()
     const body = new ReadableStream<Uint8Array>(
       {
         start(begun) {
@@ -80,7 +83,7 @@ class WebVisit implements HttpContext {
       },
       { highWaterMark: 0, size: (chunk: Uint8Array | undefined) => chunk?.byteLength ?? 0 },
     )
-    this.#answered = true
+    this.#responded = true
     this.#resolve(new Response(body, { status, headers: pairs(headers) }))
     let written = 0
     return {
@@ -91,20 +94,20 @@ class WebVisit implements HttpContext {
           written += bytes.length
         }),
       end: () => attempt(() => controller?.close()),
-      cut: () => attempt(() => controller?.error(new Error('The client did not read'))),
-      get waiting() {
+      destroy: () => attempt(() => controller?.error(new Error('The client does not read'))),
+      get unsentBytes() {
         return -(controller?.desiredSize ?? 0)
       },
-      get taken() {
-        return written - this.waiting
+      get sentBytes() {
+        return written - this.unsentBytes
       },
     }
   }
 
-  onGone(gone: (() => void) | undefined): void {
-    this.#gone = gone
-    // It may have gone while its body was being read.
-    if (gone !== undefined && this.#request.signal.aborted) queueMicrotask(gone)
+  onDisconnect(listener: (() => void) | undefined): void {
+    this.#onDisconnect = listener
+    // It may have disconnected while its body was read.
+    if (listener !== undefined && this.#request.signal.aborted) queueMicrotask(listener)
   }
 
   async #deliver(limit: number, budget: Budget, done: (body: Body) => void): Promise<void> {
@@ -117,8 +120,8 @@ class WebVisit implements HttpContext {
         return true
       })
     } catch {
-      // The client has broken off in the middle: it has asked for nothing.
-      return this.answer(400, [], '')
+      // The client has disconnected before the body was complete.
+      return this.respond(400, [], '')
     } finally {
       budget.give(held)
     }
@@ -146,12 +149,12 @@ class WebVisit implements HttpContext {
   }
 }
 
-/** A stream that was closed by its reader takes nothing more. */
+/** A controller throws when its stream was cancelled. */
 function attempt(write: () => void): void {
   try {
     write()
   } catch {
-    // The reader has been told of as gone.
+    // `cancel` has been called.
   }
 }
 

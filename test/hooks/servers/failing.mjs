@@ -35,8 +35,8 @@ const listening = await listen(server, {
   tap: fail,
   log: { write: fail },
   logLevel: 'debug',
-  replay: { keep: fail, after: fail, drop: fail },
-  sessions: { keep: fail, fetch: fail, drop: fail },
+  eventStore: { append: fail, read: fail, delete: fail },
+  sessionStore: { get: fail, set: fail, delete: fail },
 })
 process.stdout.write(`${listening.url}\n`)
 process.on('SIGTERM', async () => {

@@ -17,7 +17,7 @@ class Response extends EventEmitter {
   }
 }
 
-it('what waits on all streams together is bounded: the oldest that is not read is cut off', () => {
+it('destroys the oldest response beyond the limit of unsent bytes', () => {
   const unread = new UnsentResponses(1_000_000)
   const streams = [400_000, 400_000, 100_000].map((size) => new Response(size))
   const [first, , third] = streams as [Response, Response, Response]

@@ -22,8 +22,8 @@ function headed(sending: ReturnType<typeof call>, headers: Record<string, string
   }
 }
 
-describe('a request that describes itself', () => {
-  it('is answered with JSON, and leaves nothing behind', async () => {
+describe('a stateless request', () => {
+  it('gets a JSON response, and leaves no open response', async () => {
     proves('http.endpoint-post')
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
@@ -34,11 +34,11 @@ describe('a request that describes itself', () => {
         undefined,
       ])
       expect(json).toMatchObject({ id: 1, ...text('Grüße') })
-      expect([listening.sessions, listening.open]).toEqual([0, 0])
+      expect([listening.sessions, listening.openResponses]).toEqual([0, 0])
     })
   })
 
-  it('is answered with a stream if there is something to tell before, without ids', async () => {
+  it('gets a stream without event ids where other messages precede the response', async () => {
     proves('http.notifications-relate', 'http.no-requests', 'http.buffering')
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async (listening) => {
@@ -52,11 +52,11 @@ describe('a request that describes itself', () => {
       await stream.ended()
       expect(stream.text).toContain('passed a')
       expect(stream.text).not.toMatch(/^(?:id|retry):/m)
-      expect(listening.open).toBe(0)
+      expect(listening.openResponses).toBe(0)
     })
   })
 
-  it('is kept alive while a step beside its question runs, which is run once', async () => {
+  it('is kept alive while a step beside a question runs, which runs once', async () => {
     const { gate } = servedOverHttp()
     let charged = 0
     const schema = {
@@ -117,7 +117,7 @@ describe('a request that describes itself', () => {
           stream.cut()
         } else {
           asked.catch(() => {})
-          await until(() => expect(listening.open).toBe(1))
+          await until(() => expect(listening.openResponses).toBe(1))
           // Nothing has come yet, so the connection itself is all there is to break.
           const { port } = listening
           expect(port).toBeGreaterThan(0)
@@ -130,7 +130,7 @@ describe('a request that describes itself', () => {
             signal: controller.signal,
           })
           second.catch(() => {})
-          await until(() => expect(listening.open).toBe(2))
+          await until(() => expect(listening.openResponses).toBe(2))
           controller.abort()
         }
         await until(() => expect(ended.get(told ? 'b' : 'c')).toMatch(/^stopped/))
@@ -183,7 +183,7 @@ describe('a request that describes itself', () => {
     },
   )
 
-  it('does not meet others that have the same id', async () => {
+  it('may have the same id as others in progress', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const one = open(url, call('steps', { gate: 'one' }, progressing))
@@ -199,7 +199,7 @@ describe('a request that describes itself', () => {
     })
   })
 
-  it('ignores sessions and events that have nothing to do with it', async () => {
+  it('ignores Mcp-Session-Id and Last-Event-ID', async () => {
     proves('http.earlier')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
@@ -213,7 +213,7 @@ describe('a request that describes itself', () => {
     })
   })
 
-  it('may be a notification, which is taken', async () => {
+  it('may be a notification, which gets 202', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const headers = { ...POST, 'mcp-protocol-version': '2026-07-28' }
@@ -226,14 +226,14 @@ describe('a request that describes itself', () => {
   })
 })
 
-describe('a stream of changes', () => {
+describe('subscriptions/listen', () => {
   const listen = (notifications: object, id: string | number = 'l') =>
     described('subscriptions/listen', { notifications }, id)
   const tag = (id: string | number) => ({
     params: { _meta: { 'io.modelcontextprotocol/subscriptionId': id } },
   })
 
-  it('begins with what was agreed on, and tells what was asked for', async () => {
+  it('acknowledges the subscription, and sends the requested notifications', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const tools = await open(
@@ -264,14 +264,14 @@ describe('a stream of changes', () => {
         method: 'notifications/prompts/list_changed',
       })
       expect(prompts.seen).toHaveLength(2)
-      expect(listening.open).toBe(2)
+      expect(listening.openResponses).toBe(2)
       tools.cut()
       prompts.cut()
-      await until(() => expect(listening.open).toBe(0))
+      await until(() => expect(listening.openResponses).toBe(0))
     })
   })
 
-  it('shows that it lives', async () => {
+  it('sends keep-alive comments', async () => {
     const { server } = servedOverHttp()
     await serving(server, { keepAlive: 10 }, async ({ url }) => {
       const stream = await open(url, listen({ toolsListChanged: true }))
@@ -281,7 +281,7 @@ describe('a stream of changes', () => {
     })
   })
 
-  it('ends in good order when the server does', async () => {
+  it('ends with a response when the server closes', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const stream = await open(listening.url, listen({ toolsListChanged: true }, 'last'))
@@ -299,8 +299,8 @@ describe('a stream of changes', () => {
   })
 })
 
-describe('a call that takes its time', () => {
-  it('becomes a stream that shows that it lives', async () => {
+describe('a long call', () => {
+  it('becomes a stream with keep-alive comments', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, { keepAlive: 10 }, async ({ url }) => {
       const stream = await open(url, call('quiet', { gate: 'slow' }))
@@ -312,8 +312,8 @@ describe('a call that takes its time', () => {
   })
 })
 
-describe('asking', () => {
-  it('is done in the answer, and the call is run again with what was answered', async () => {
+describe('call.ask in a stateless request', () => {
+  it('returns the questions, and runs the call again with the answers', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
       const capabilities = {
@@ -340,7 +340,7 @@ describe('asking', () => {
     })
   })
 
-  it('needs a client that can answer', async () => {
+  it('needs the client capability', async () => {
     proves('meta.undeclared-http')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
@@ -353,7 +353,7 @@ describe('asking', () => {
   })
 })
 
-describe('headers that mirror the body', () => {
+describe('routing headers', () => {
   const region = (args: object, headers: Record<string, string | undefined>) =>
     headed(call('region', args), headers)
   const uri = 'note://ü/x'
@@ -441,7 +441,7 @@ describe('headers that mirror the body', () => {
     if (answer === undefined) throw new Error('no answer')
     return answer
   }
-  it.each(good)('are good: %s', async (_, asked) => {
+  it.each(good)('are accepted: %s', async (_, asked) => {
     proves('http.decode', 'http.header-case')
     const { status, json } = await use(asked)
     expect(json).toHaveProperty('result')
@@ -468,7 +468,7 @@ describe('headers that mirror the body', () => {
 })
 
 describe('one URL', () => {
-  it('serves both kinds at the same time', async () => {
+  it('serves sessions and stateless requests at the same time', async () => {
     proves('http.unknown-method')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {

@@ -1,0 +1,116 @@
+import { checkAuthorization } from '../auth/authorization.js'
+import { tap } from '../jsonrpc/channel.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
+import { checkNames } from '../schema/names.js'
+import { headerParametersFor } from '../server/features/header-parameters.js'
+import { checkServer } from '../server/context.js'
+import type { Server } from '../server/server.js'
+import { ServerSession } from '../server/session.js'
+import { MemoryEventStore } from '../stores/event-store.js'
+import { BearerAuthenticator } from '../transports/http/bearer-authenticator.js'
+import { Budgets } from '../transports/http/budgets.js'
+import { Endpoint } from '../transports/http/endpoint.js'
+import { logTo } from '../transports/stdio-log.js'
+import { type HttpLimits, type HttpOptions, LIMIT_NAMES, UNSENT_BYTES } from './options.js'
+
+const MIB = 1024 * 1024
+
+/** Creates the endpoint of a server. `addresses` allows any IP address as the Host header. */
+export function createEndpoint(
+  defined: Server,
+  options: HttpOptions,
+  { path, addresses }: { path?: string | undefined; addresses?: boolean },
+): Endpoint {
+  const server = checkServer(defined)
+  const { auth, keepAlive = 15_000, retryInterval = 1000, sessionIdPrefix, log } = options
+  const limits = withDefaults(options.limits ?? {})
+  checkAuthorization(auth)
+  checkNumbers({ ...limits, keepAlive, retryInterval })
+  if (sessionIdPrefix !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(sessionIdPrefix))
+    throw new TypeError('"sessionIdPrefix" must be 1 to 32 letters, digits, _ and -')
+  const report: (entry: LogEntry) => void =
+    log === undefined ? () => {} : logTo(log, options.logLevel ?? 'warning')
+  const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
+  const depth = options.limits?.depth
+  const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
+  const { tap: onMessage } = options
+  const release = server.extensions?.use(server)
+  return new Endpoint({
+    closed: () => release?.(report),
+    methodFacts: (method) => server.methods.get(method),
+    path,
+    addresses,
+    hosts: options.hosts,
+    origins: options.origins,
+    report,
+    open: (channel) =>
+      new ServerSession(
+        server,
+        onMessage === undefined ? channel : tap(channel, onMessage, tapFailed),
+        settings,
+      ),
+    headerParameters: (tool, request, principal) =>
+      headerParametersFor(server, tool, request, principal),
+    authenticator: auth === undefined ? undefined : new BearerAuthenticator(auth, report),
+    eventStore: options.eventStore ?? new MemoryEventStore(),
+    maxDepth: depth,
+    maxBodyBytes: limits.bodyBytes,
+    maxIncompleteBodyBytes: limits.incompleteBodyBytes,
+    maxOpenResponses: limits.openResponses,
+    maxUnsentBytes: limits.unsentBytesPerStream,
+    sessions: {
+      max: limits.sessions,
+      idleTimeout: limits.sessionIdleTimeout,
+      store: options.sessionStore,
+    },
+    budgets: new Budgets({
+      pending: limits.pendingBytes,
+      pendingPerClient: limits.pendingBytesPerClient,
+      retained: limits.retainedBytes,
+      retainedPerPrincipal: limits.retainedBytesPerPrincipal,
+      retainedPerSession: limits.retainedBytesPerSession,
+    }),
+    keepAlive,
+    retryInterval,
+    sessionIdPrefix,
+  })
+}
+
+/** All limits but `depth`, whose default is that of the JSON-RPC layer. */
+type WithDefaults = Required<Omit<HttpLimits, 'depth'>>
+
+function withDefaults(limits: HttpLimits): WithDefaults {
+  checkNames('limits', limits, LIMIT_NAMES)
+  const { bodyBytes = 4 * MIB, pendingBytes = 128 * MIB, retainedBytes = 64 * MIB } = limits
+  const {
+    incompleteBodyBytes = Math.max(16 * bodyBytes, 64 * MIB),
+    openResponses = 20_000,
+    unsentBytesPerStream = MIB,
+    unsentBytes = UNSENT_BYTES,
+    pendingBytesPerClient = pendingBytes / 2,
+    retainedBytesPerPrincipal = retainedBytes / 2,
+    retainedBytesPerSession = 2 * MIB,
+    sessions = 10_000,
+    sessionIdleTimeout = 30 * 60_000,
+  } = limits
+  return {
+    bodyBytes,
+    incompleteBodyBytes,
+    openResponses,
+    unsentBytesPerStream,
+    unsentBytes,
+    pendingBytes,
+    pendingBytesPerClient,
+    retainedBytes,
+    retainedBytesPerPrincipal,
+    retainedBytesPerSession,
+    sessions,
+    sessionIdleTimeout,
+  }
+}
+
+function checkNumbers(numbers: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(numbers))
+    if (!(Number.isFinite(value) && value >= 0))
+      throw new TypeError(`"${name}" must be a number of 0 or more, not ${String(value)}`)
+}

@@ -1,0 +1,80 @@
+import { checkAuthorization } from '../auth/authorization.js'
+import { isLoopback } from '../auth/loopback.js'
+import { withCode } from '../jsonrpc/errors.js'
+import { checkNames } from '../schema/names.js'
+import type { Server } from '../server/server.js'
+import type { Listening } from '../transports/http/node.js'
+import { standardError } from '../transports/stdio-log.js'
+import { createEndpoint } from './create-endpoint.js'
+import {
+  DRAIN_TIMEOUT,
+  LISTEN_NAMES,
+  type ListenOptions,
+  UNSENT_BYTES,
+  checkPath,
+} from './options.js'
+
+/** Serves MCP over HTTP on a port of this machine. */
+export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
+  checkNames('listen', options, LISTEN_NAMES)
+  const { port = 3000, host = '127.0.0.1', path = '/mcp', tls, auth, signal } = options
+  checkAuthorization(auth)
+  const local = isLoopback(host)
+  if (!local && auth === undefined && options.allowUnauthenticated !== true)
+    throw withCode(
+      'UNAUTHENTICATED_BIND',
+      new TypeError(
+        `listen: ${host} can be reached from other machines without authentication. Set "auth", or "allowUnauthenticated: true" to allow that`,
+      ),
+    )
+  checkPath('listen', path)
+  await auth?.prepare?.()
+  const log = options.log ?? standardError
+  const endpoint = createEndpoint(server, { ...options, log }, { path, addresses: !local })
+  const { NodeServer } = await import('../transports/http/node.js')
+  const node = await NodeServer.start({
+    port,
+    host,
+    tls,
+    ...timeoutsOf(options),
+    maxUnsentBytes: options.limits?.unsentBytes ?? UNSENT_BYTES,
+    handle: (context) => endpoint.handle(context),
+  })
+  let closing: Promise<void> | undefined
+  const close = (deadline = DRAIN_TIMEOUT) => {
+    closing ??= (async () => {
+      node.stop()
+      await endpoint.close(deadline)
+      await node.closed(deadline)
+    })()
+    return closing
+  }
+  signal?.addEventListener('abort', () => void close())
+  if (signal?.aborted === true) void close()
+  return {
+    url: `${tls === undefined ? 'http' : 'https'}://${urlHost(host)}:${node.port}${path}`,
+    port: node.port,
+    get sessions() {
+      return endpoint.sessions
+    },
+    get openResponses() {
+      return endpoint.openResponses
+    },
+    close,
+    [Symbol.asyncDispose]: () => close(),
+  }
+}
+
+function timeoutsOf({
+  keepAlive = 15_000,
+  requestTimeout = 30_000,
+  headersTimeout = requestTimeout === 0 ? 10_000 : Math.min(10_000, requestTimeout),
+  inactivityTimeout = keepAlive === 0 ? 0 : Math.max(45_000, 3 * keepAlive),
+}: ListenOptions) {
+  return { requestTimeout, headersTimeout, inactivityTimeout }
+}
+
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,75 @@
+import { expect, it } from 'vitest'
+import type { SessionStore } from '../../src/http.js'
+
+/** Milliseconds: long enough for any test. */
+const TTL = 60_000
+const record = (state: string, generation = 0) => ({ generation, state })
+
+/**
+ * What every `SessionStore` must do. Call it within `describe`; `create` makes an empty store, `advance` moves its
+ * clock by milliseconds.
+ */
+export function sessionStoreContract(
+  create: () => SessionStore | Promise<SessionStore>,
+  advance: (milliseconds: number) => void | Promise<void>,
+): void {
+  it('returns what was stored last', async () => {
+    const store = await create()
+    expect(await store.get('a')).toBeUndefined()
+    expect(await store.set('a', record('{"text":"語 ü 😀"}'), TTL)).toBe(true)
+    expect(await store.get('a')).toEqual(record('{"text":"語 ü 😀"}'))
+    expect(await store.set('a', record('second'), TTL)).toBe(true)
+    expect(await store.get('a')).toEqual(record('second'))
+    expect(await store.get('b')).toBeUndefined()
+  })
+
+  it('expires a session after its time to live, counted from the last set', async () => {
+    const store = await create()
+    await store.set('a', record('first'), 1000)
+    await advance(600)
+    await store.set('a', record('second'), 1000)
+    await advance(600)
+    expect(await store.get('a')).toEqual(record('second'))
+    await advance(600)
+    expect(await store.get('a')).toBeUndefined()
+  })
+
+  it('refuses a lower generation than the stored one', async () => {
+    const store = await create()
+    await store.set('a', record('created'), TTL)
+    expect(await store.set('a', record('restored', 7_000_000_000), TTL)).toBe(true)
+    expect(await store.set('a', record('stale', 6_999_999_999), TTL)).toBe(false)
+    expect(await store.get('a')).toEqual(record('restored', 7_000_000_000))
+    expect(await store.set('a', record('changed', 7_000_000_000), TTL)).toBe(true)
+    expect(await store.get('a')).toEqual(record('changed', 7_000_000_000))
+  })
+
+  it('lets only the highest of parallel generations remain', async () => {
+    const store = await create()
+    await Promise.all(
+      [3, 9, 1, 5].map(async (each) => store.set('a', record(String(each), each), TTL)),
+    )
+    expect(await store.get('a')).toEqual(record('9', 9))
+  })
+
+  it('refuses to store a deleted session again, until the time to live of the deletion', async () => {
+    const store = await create()
+    await store.set('a', record('first', 1), TTL)
+    await store.delete('a', 1000)
+    expect(await store.get('a')).toBeUndefined()
+    expect(await store.set('a', record('late', 2), TTL)).toBe(false)
+    expect(await store.get('a')).toBeUndefined()
+    await advance(1100)
+    expect(await store.set('a', record('new'), TTL)).toBe(true)
+  })
+
+  it('deletes one session only, and an unknown one without an error', async () => {
+    const store = await create()
+    await store.set('a', record('a'), TTL)
+    await store.set('b', record('b'), TTL)
+    await store.delete('a', TTL)
+    await store.delete('a', TTL)
+    await store.delete('unknown', TTL)
+    expect([await store.get('a'), await store.get('b')]).toEqual([undefined, record('b')])
+  })
+}
