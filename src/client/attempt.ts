@@ -51,7 +51,7 @@ export class Attempt {
       wanted === undefined
         ? await this.#negotiate(verdict, times)
         : await this.#insist(wanted, times)
-    if (reached.revision.opening === 'self-describing') this.session.describes = reached.revision
+    if (reached.revision.opening === 'stateless') this.session.describes = reached.revision
     return reached
   }
 

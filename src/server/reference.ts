@@ -1,4 +1,4 @@
-/** A name for a failure: told to a caller instead of its reason, which stands beside it in the log. */
+/** A reference to a failure: sent to a remote caller instead of the reason, which is in the log with it. */
 export function reference(): string {
   return crypto.randomUUID().slice(0, 8)
 }
