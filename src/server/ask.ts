@@ -108,7 +108,7 @@ export class Suspended extends Error {
   override readonly name = 'Suspended'
 
   constructor() {
-    super('This call waits for answers and will be run again with them')
+    super('This call is suspended and will be run again with the answers')
   }
 }
 

@@ -105,9 +105,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 /** Creates a server. Throws where a definition is invalid. */
 export function createServer(options: ServerOptions): Server {
   if (!isObject(options))
-    throw new TypeError(
-      'createServer: give it an object with a "name", a "version", and what the server offers',
-    )
+    throw new TypeError('createServer: pass an object with a "name" and a "version"')
   checkNames('createServer', options, OPTIONS)
   const {
     instructions,

@@ -158,7 +158,7 @@ export function dispatch(name: string, context: Context): unknown {
     server.extensions?.requireDeclared(method.extension, context.connection)
   const finish = (result: object) => {
     if (context.call.suspended) {
-      const message = `${name} went on although it had asked: let Suspended pass, nobody hears what is returned then`
+      const message = `${name} returned a result after it had asked, which is discarded: do not catch Suspended`
       context.report({ level: 'warning', message, id: context.call.id })
     }
     const extended = server.extensions?.owns(result, context.connection) === true

@@ -89,6 +89,6 @@ function fromText(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
   const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
   // The last character has unused bits, which must be zero.
-  if (toText(bytes) !== text) throw new TypeError('This is not how it was written')
+  if (toText(bytes) !== text) throw new TypeError('Not canonical Base64')
   return bytes
 }

@@ -163,7 +163,7 @@ export class Subscriptions {
     if (this.#streams.size >= MAX_STREAMS)
       throw new RpcError(
         INTERNAL_ERROR,
-        `At most ${MAX_STREAMS} streams of changes can be open at once; cancel one, or listen for more on one`,
+        `At most ${MAX_STREAMS} subscription streams can be open; cancel one, or combine them`,
       )
     const asked = filterOf(notifications, this.#server)
     const uris = [...asked.uris]
@@ -346,7 +346,7 @@ function bytesOf(uri: string): number {
 function tooMuch(): RpcError {
   return new RpcError(
     INTERNAL_ERROR,
-    'Too many subscriptions: they take all the memory that they may. Unsubscribe from some, or try again later',
+    'Too many subscriptions: their memory limit is reached. Unsubscribe from some, or try again later',
   )
 }
 

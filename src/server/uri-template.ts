@@ -60,7 +60,7 @@ export class UriTemplate {
       if (typeof part === 'string' || typeof next !== 'object') continue
       // The first character of such an expression ends the one before it.
       if (styleOf(next).first === '' || styleOf(part).reserved)
-        throw new TypeError(`"${source}" cannot be matched: nothing tells its variables apart`)
+        throw new TypeError(`"${source}" cannot be matched: adjacent variables are ambiguous`)
     }
     const names = this.variables
     const twice = names.find((name, index) => names.indexOf(name) !== index)
@@ -206,7 +206,7 @@ function parse(source: string): Part[] {
     if (piece === '') continue
     if (!piece.startsWith('{')) {
       if (/[{}]/.test(piece))
-        throw new TypeError(`"${source}" is not a URI template: a brace has no partner`)
+        throw new TypeError(`"${source}" is not a URI template: unbalanced brace`)
       parts.push(piece)
       continue
     }

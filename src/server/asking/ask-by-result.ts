@@ -117,7 +117,7 @@ export class AskByResult implements Asking {
     const { revision, capabilities, binding, mayAsk } = this.#context
     const request = mayAsk
       ? put(question, revision, capabilities)
-      : `has no questions in ${binding.method}`
+      : `does not allow questions in ${binding.method}`
     if (typeof request !== 'string') return request
     throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
   }

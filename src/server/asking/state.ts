@@ -54,7 +54,7 @@ export async function openState({ state, binding }: AskContext, sealed: unknown)
 function refused(reason: string): RpcError {
   return new RpcError(
     INVALID_PARAMS,
-    `Invalid params: this requestState cannot be used: ${reason}. Send the request anew without it`,
+    `Invalid params: this requestState cannot be used: ${reason}. Send the request again without it`,
   )
 }
 

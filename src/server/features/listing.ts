@@ -38,7 +38,7 @@ async function turnTo(
     if (start === 0)
       throw new RpcError(
         INVALID_PARAMS,
-        'Invalid params: this cursor was not given out by this server, or the list has changed; list without one',
+        'Invalid params: unknown cursor, or the list has changed; list again without a cursor',
       )
   }
   const shown = items.slice(start, start + pageSize)

@@ -189,7 +189,7 @@ function finish(
   const result = resultOf(returned, tool.output)
   if (tool.output !== undefined && !warned.has(tool) && isResultShaped(returned)) {
     warned.add(tool)
-    const message = `Tool ${tool.listing.name} returned what looks like a CallToolResult; it was taken for its value. ${VALUE_HINT}`
+    const message = `Tool ${tool.listing.name} returned what looks like a CallToolResult; it was used as the value. ${VALUE_HINT}`
     context.report({ level: 'warning', message, id: context.call.id })
   }
   const { maxResult } = tool.definition
@@ -209,7 +209,7 @@ function failure(
   if (hasStopped(call.signal, error)) {
     report({
       level: 'debug',
-      message: `Tool ${tool.listing.name} has stopped, as it was told to`,
+      message: `Tool ${tool.listing.name} was aborted by its signal`,
       id: call.id,
     })
     return failed(`Tool ${tool.listing.name} was stopped`)
@@ -242,5 +242,5 @@ function failed(text: string): CallToolResult {
 /** The message of whatever was thrown; never the stack. */
 function messageOf(error: unknown): string {
   if (error instanceof Error) return String(error.message)
-  return typeof error === 'string' ? error : 'it threw something that is no error'
+  return typeof error === 'string' ? error : 'it threw a value that is not an Error'
 }
