@@ -1,10 +1,10 @@
 import { type Id, type Notification, exactInteger } from '../jsonrpc/message.js'
 import { detached } from '../jsonrpc/weight.js'
 
-/** A handler may hold it for long after it was cancelled. */
+/** Maximum length of a cancellation reason: a handler may hold it for long. */
 const MAX_REASON = 1024
 
-/** Which request a `notifications/cancelled` is about; undefined where it does not say so. */
+/** The request that a `notifications/cancelled` names; undefined where it names none. */
 export function cancelled({
   params,
   frame,

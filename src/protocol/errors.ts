@@ -1,14 +1,14 @@
-/** A handshake request on a connection that has not been initialized. */
+/** A request before `initialize`, in a revision with a handshake. */
 export const NOT_INITIALIZED = -32002
-/** A resource that is not there, in the revisions that have a code of its own for that. */
+/** Resource not found, in the revisions that have a code for it. */
 export const RESOURCE_NOT_FOUND = -32002
-/** The headers of an HTTP request do not say what its body says. */
+/** The headers of an HTTP request do not match its body. */
 export const HEADER_MISMATCH = -32020
-/** The request has no token that is good. The specification names no codes for this and the next: they are HTTP's own. */
+/** The request has no valid token. The specification has no codes for this and the next: they are HTTP's. */
 export const UNAUTHORIZED = 401
 /** The caller's token does not grant the scopes in `data.requiredScopes`. */
 export const INSUFFICIENT_SCOPE = 403
-/** A request that describes itself names a revision that is not served so; `data.supported` lists those that are. */
+/** A stateless request names an unsupported revision; `data.supported` lists those that are supported. */
 export const UNSUPPORTED_PROTOCOL_VERSION = -32022
-/** The request needs something that its client has not declared; `data.requiredCapabilities` says what. */
+/** The client has not declared a capability that the request requires; it is in `data.requiredCapabilities`. */
 export const MISSING_CLIENT_CAPABILITY = -32021

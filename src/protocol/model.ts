@@ -1,7 +1,7 @@
 /*
- * The shapes of MCP that every layer speaks: those of the newest revision.
- * Older revisions are projected from them at the door. In what handlers return,
- * a member may also be undefined: in the types of the official SDK it may.
+ * The types of MCP, in the shape of the newest revision; results are projected
+ * to older revisions when they are sent. In what handlers return, a member may
+ * also be undefined, as in the types of the official SDK.
  */
 
 export type Role = 'user' | 'assistant'
@@ -93,7 +93,7 @@ export interface ToolListing {
   _meta?: Meta
 }
 
-/** Who a client or a server says it is. */
+/** The name and version of a client or server. */
 export interface Implementation {
   name: string
   version: string
@@ -114,17 +114,17 @@ export interface ProgressParams {
 export interface ResourceListing {
   uri: string
   name: string
-  /** What people are shown in place of the name. */
+  /** The display name; default is the name. */
   title?: string | undefined
-  /** What it is. */
+  /** A description. */
   description?: string | undefined
-  /** Its type, such as `text/markdown`. */
+  /** The MIME type, such as `text/markdown`. */
   mimeType?: string | undefined
-  /** In bytes. */
+  /** The size in bytes. */
   size?: number | undefined
   /** `audience`, `priority`, `lastModified`. */
   annotations?: Annotations | undefined
-  /** Pictures for it, each with a `src`. */
+  /** Icons, each with a `src`. */
   icons?: Icon[] | undefined
   _meta?: Meta | undefined
 }
@@ -176,7 +176,7 @@ export interface CompleteResult {
   completion: { values: string[]; total?: number; hasMore?: boolean }
 }
 
-/** How long a result may be kept, and by whom: by the caller alone, or by anybody. */
+/** How long a result may be cached, and by whom: by the caller alone, or in shared caches. */
 export interface CacheHint {
   ttlMs: number
   cacheScope: 'public' | 'private'
@@ -195,7 +195,7 @@ export const LOG_LEVELS = [
 ] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** A model wants a tool to be used. */
+/** A tool call by a model. */
 interface ToolUseContent {
   type: 'tool_use'
   id: string
@@ -226,7 +226,7 @@ export interface SamplingMessage {
   _meta?: Meta
 }
 
-/** What a client's model is to complete. */
+/** The parameters of `sampling/createMessage`. */
 export interface CreateMessageParams {
   messages: SamplingMessage[]
   maxTokens: number
@@ -250,17 +250,17 @@ export interface CreateMessageResult extends SamplingMessage {
   stopReason?: string
 }
 
-/** What a user is asked. */
+/** The parameters of `elicitation/create`. */
 export interface ElicitParams {
   mode: 'form' | 'url'
   message: string
-  /** Of a form: what is asked for. */
+  /** The schema of a form. */
   requestedSchema?: Readonly<Record<string, unknown>>
   url?: string
   elicitationId?: string
 }
 
-/** What a user did with a question. */
+/** The answer to an elicitation. */
 export interface ElicitResult {
   action: 'accept' | 'decline' | 'cancel'
   content?: Readonly<Record<string, string | number | boolean | string[]>>

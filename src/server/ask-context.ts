@@ -5,7 +5,7 @@ import type { AskingCall, Connection } from './call.js'
 import type { InternalServer } from './context.js'
 import { findResource } from './features/resources.js'
 
-/** All that a call needs to ask its client something. */
+/** What a live call needs to ask its client. */
 export function askContextOf(
   server: InternalServer,
   incoming: Incoming,
@@ -31,7 +31,7 @@ export function askContextOf(
 }
 
 function bindingOf(server: InternalServer, { request }: Incoming, connection: Connection): Binding {
-  // As they came: a handler may have changed the arguments that it was given.
+  // Parsed again: a handler may have changed its arguments.
   const { params = {} } = JSON.parse(request.frame) as { params?: Params } // it has been read before
   const { arguments: given = {} } = params
   const { nameParam = '', capability } = server.methods.get(request.method) ?? {}
@@ -46,7 +46,7 @@ function bindingOf(server: InternalServer, { request }: Incoming, connection: Co
   }
 }
 
-/** What clients are shown of a definition, and the code behind it. */
+/** The listing of a definition, and the source of its handler. */
 function definitionOf(
   server: InternalServer,
   capability: string | undefined,

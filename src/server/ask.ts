@@ -13,10 +13,10 @@ import type { Seal } from './seal.js'
 
 /*
  * What a handler can ask the client for. Questions are plain data; how they
- * are put, and what becomes of the call meanwhile, depends on the revision.
+ * are sent, and whether the call waits or is run again, depends on the revision.
  */
 
-/** Carries the type of its answer; there is no value behind it. */
+/** Carries the type of the answer; it has no value at run time. */
 declare const answered: unique symbol
 interface Asked<Answer> {
   readonly [answered]?: Answer
@@ -57,27 +57,27 @@ export type Answers<Questions> = {
   -readonly [Key in keyof Questions]: Questions[Key] extends Question<infer Answer> ? Answer : never
 }
 
-/** With `optional`, a user who declines is answered with undefined; without, the handler ends with `Declined`. */
+/** With `optional`, the answer is undefined where the user declines; without, `Declined` is thrown. */
 interface Optional<Is extends boolean> {
   optional?: Is
 }
 type Maybe<Answer, Is extends boolean> = Is extends true ? Answer | undefined : Answer
 
-/** Has the user fill in a form: an object of texts, numbers, yes or no, and choices. Never ask for secrets this way. */
+/** A form for the user: an object of strings, numbers, booleans and enums. Never ask for secrets this way. */
 export function form<const Fields extends Schema, const Is extends boolean = false>(
   question: { message: string; schema: Fields } & Optional<Is>,
 ): Question<Maybe<Infer<Fields>, Is>> {
   return { kind: 'form', ...question }
 }
 
-/** Has the user open a URL, for what must not pass through the client. The answer says that the user agreed, not that it is done. */
+/** A URL for the user to open, for data that must not pass through the client. The answer says that the user agreed, not that it is done. */
 export function url<const Is extends boolean = false>(
   question: { message: string; url: string } & Optional<Is>,
 ): Question<Maybe<true, Is>> {
   return { kind: 'url', ...question }
 }
 
-/** Has the client's model complete a conversation. */
+/** Sampling: a completion by the client's model. */
 export function sample<const Is extends boolean = false>(
   params: CreateMessageParams,
   options: Optional<Is> = {},
@@ -85,12 +85,12 @@ export function sample<const Is extends boolean = false>(
   return { kind: 'sample', params, ...options }
 }
 
-/** Asks for the folders that the user works in. */
+/** The roots of the client: the folders that the user works in. */
 export function roots(): Question<Root[]> {
   return { kind: 'roots' }
 }
 
-/** The user has said no, or has closed the question. */
+/** The user declined or cancelled the question. */
 export class Declined extends ToolError {
   readonly key: string
 
@@ -101,18 +101,18 @@ export class Declined extends ToolError {
 }
 
 /**
- * The call has been answered with questions; a later request begins anew, with
- * their answers. Let it pass: only what must be cleaned up should see it.
+ * The call was answered with `input_required`; a later request runs it again,
+ * with the answers. Do not catch it, except to clean up.
  */
 export class Suspended extends Error {
   override readonly name = 'Suspended'
 
   constructor() {
-    super('This call waits for answers and will be run again with them')
+    super('This call is suspended and will be run again with the answers')
   }
 }
 
-/** What JSON can carry. */
+/** A JSON value. */
 export type Json =
   | string
   | number
@@ -123,8 +123,8 @@ export type Json =
   | { readonly [key: string]: Json }
 
 /**
- * What a step may return. Unlike `Json` it takes objects of an interface, and nothing at all; it refuses dates, maps,
- * functions and promises by what they have. What is within an object is looked at when the step has run.
+ * What a step may return. Unlike `Json` it accepts objects of an interface, and undefined; it refuses dates, maps,
+ * functions and promises by their members. The members of an object are checked when the step has run.
  */
 export type StepValue =
   | string
@@ -142,11 +142,11 @@ type PlainObject = object & {
   readonly [Symbol.hasInstance]?: never
 }
 
-/** How a call asks, and remembers what it has done. */
+/** How a call asks its client, and records its steps. */
 export interface Asking {
   readonly key: string
   readonly attempt: number
-  /** Whether the call has been answered with questions. */
+  /** Whether the call was answered with `input_required`. */
   readonly suspended: boolean
   ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>>
   step<Value extends StepValue>(
@@ -156,33 +156,33 @@ export interface Asking {
 }
 
 export interface StateOptions {
-  /** Secrets that seal what clients hold for us: 32 characters or more each. The first one seals, all of them open. */
+  /** Secrets that encrypt `requestState`, 32 characters or more each. The first one encrypts, all of them decrypt. */
   keys?: readonly string[]
-  /** Milliseconds for which a question is good (default 10 minutes). */
+  /** Milliseconds in which a question can be answered (default 10 minutes). */
   ttl?: number
-  /** The most that a client is given to hold, in bytes (default 65536). */
+  /** Maximum size of `requestState` in bytes (default 65536). */
   maxBytes?: number
-  /** Remembers states that have been used: false where that id was consumed before. */
+  /** Accepts each state once: returns false where the id was consumed before. */
   once?: { consume(id: string, expires: number): boolean | Promise<boolean> }
 }
 
-/** What asking needs to know of its call. */
+/** What asking needs of its call and its server. */
 export interface AskContext {
-  /** The call's own, if no state brings one. */
+  /** The key of the call, unless a state has one. */
   readonly key: string
   readonly incoming: Incoming
-  /** Fires when the call is cancelled, or its time is over. */
+  /** Fires when the call is cancelled or timed out. */
   readonly signal: AbortSignal
   readonly revision: Revision
   /** Whether the response may be `input_required`. */
   readonly mayAsk: boolean
   readonly capabilities: Readonly<Record<string, unknown>>
-  /** What a state belongs to: it is of no use to anybody or anything else. */
+  /** What a state is bound to: it is refused for anything else. */
   readonly binding: Binding
   readonly state: Required<Omit<StateOptions, 'keys' | 'once'>> &
     Pick<StateOptions, 'once'> & { readonly seal: Seal }
   readonly server: Implementation
-  /** Waits for somebody else: meanwhile the call takes neither time nor a place. */
+  /** Waits for something outside, without taking time or a slot of the tool's limits. */
   waiting<Value>(promise: Promise<Value>): Promise<Value>
 }
 
@@ -192,6 +192,6 @@ export interface Binding {
   /** The tool, prompt or resource. */
   readonly name: string
   readonly arguments: unknown
-  /** The text that tells one version of the definition from another. */
+  /** Distinguishes versions of the definition. */
   readonly definition: string
 }

@@ -9,51 +9,51 @@ import { type Log, makeLog } from './log.js'
 import type { LogMessage } from './registry.js'
 import type { ToolSlot } from './tool-slot.js'
 
-/** Who is calling, as far as it has said. */
+/** The client of a call, as it describes itself. */
 export interface Caller {
   readonly info: Implementation | undefined
   readonly capabilities: Readonly<Record<string, unknown>>
-  /** The protocol revision that is spoken with it. */
+  /** The negotiated protocol revision. */
   readonly revision: string
-  /** On whose behalf it calls, where the transport has verified that. */
+  /** On whose behalf it calls, as verified by the transport. */
   readonly principal?: Principal | undefined
 }
 
 /** One request being served, as its handler sees it. */
 export interface Call {
-  /** The id that the caller gave the request. */
+  /** The id of the request. */
   readonly id: Id
-  /** Who calls: `info`, `capabilities`, `revision`, and over HTTP the `principal`. */
+  /** The client: `info`, `capabilities`, `revision`, and over HTTP the `principal`. */
   readonly client: Caller
   /** The HTTP request that carried this call: its `headers`, without credentials. Undefined on other transports. */
   readonly http: HttpRequest | undefined
-  /** Fires when the call is cancelled or timed out, or its caller is gone. */
+  /** Fires when the call is cancelled or timed out, or the client has disconnected. */
   readonly signal: AbortSignal
   /** The `_meta` of the request. */
   readonly meta: Readonly<Record<string, unknown>>
-  /** Log messages to the caller, as far as it wants them, and to the log of this process. */
+  /** Logs to the client, from the level that it has set, and to the log of this process. */
   readonly log: Log
-  /** Tells how far the call is. Silent if the caller did not ask, and once the call is answered. */
+  /** Reports progress. Does nothing where the request has no progress token, and after the response. */
   progress(done: number, total?: number, message?: string): void
   /**
-   * Lets the caller's connection go while the call runs on, where the caller will come back for the rest: over HTTP, in
-   * revisions whose clients poll. Elsewhere nothing happens.
+   * Closes the client's connection while the call runs on, where the client reconnects for the response: over HTTP, in
+   * revisions whose clients poll. Does nothing elsewhere.
    */
   releaseStream(): void
   /**
    * Asks the client, and resolves with the answers. In some revisions the call
-   * ends here and is run again from the top, with the answers: what must not be
-   * done twice belongs into a step.
+   * ends here and is run again from the top, with the answers: side effects
+   * belong into a step.
    */
   ask<const Questions extends Readonly<Record<string, Question>>>(
     questions: Questions,
   ): Promise<Answers<Questions>>
-  /** Does something once: a call that is run again with its answers is given what came of it, which is plain JSON or nothing. */
+  /** Runs something once: when the call is run again, the recorded result is returned, which is plain JSON or undefined. */
   step<Value extends StepValue>(
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value>
-  /** Stays the same when the call is run again: an idempotency key for what it does elsewhere. */
+  /** An idempotency key: it stays the same when the call is run again. */
   readonly key: string
   /** 1, and one more each time the call is run again. */
   readonly attempt: number
@@ -63,7 +63,7 @@ export interface Call {
 export interface Connection {
   readonly revision: Revision
   readonly caller: Caller
-  /** The lowest level of log messages that the caller wants; none where it wants none. */
+  /** The lowest level of log messages that the client wants; undefined where it wants none. */
   readonly logLevel: LogLevel | undefined
   report(report: LogEntry): void
 }

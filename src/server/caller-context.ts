@@ -6,7 +6,7 @@ import type { RequestMeta } from '../protocol/revisions/request-meta.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import type { Caller, Connection } from './call.js'
 
-/** A class: a literal with a getter would be a shape of its own each time, which costs more than the call. */
+/** A class, because each object literal with a getter gets a hidden class of its own, which is slow. */
 export class CallerContext implements Connection {
   readonly revision: Revision
   readonly caller: Caller
@@ -30,10 +30,10 @@ export class CallerContext implements Connection {
   }
 }
 
-/** A request of up to so many characters is worth no copy of what it says about its sender. */
+/** Up to this length of a request, its client description is not copied. */
 const SHORT = 4096
 
-/** Who sends a request that describes itself, which has so many characters: a call may last for hours, and keeps no more than it has to. */
+/** The caller of a stateless request of `length` characters. A call may last for hours, so that of a long one only a bounded copy is stored. */
 export function callerOf(
   { revision, capabilities, info }: RequestMeta,
   principal: Principal | undefined,

@@ -27,48 +27,48 @@ import type { Server } from './server.js'
 import { normalizeUri } from './uri.js'
 
 export interface ServerOptions {
-  /** What programs know it by, such as `calculator`. */
+  /** The programmatic name, such as `calculator`. */
   name: string
-  /** Of the server itself, not of the protocol. */
+  /** The version of the server itself, not of the protocol. */
   version: string
-  /** What people are shown in place of the name. */
+  /** The display name; default is the name. */
   title?: string
   /** What it is for. */
   description?: string
-  /** Where there is more about it. */
+  /** The web site of the server. */
   websiteUrl?: string
-  /** Pictures for it, each with a `src`. */
+  /** Icons, each with a `src`. */
   icons?: Icon[]
-  /** What a model should know to use this server well. */
+  /** Instructions for the model: how to use this server. */
   instructions?: string
-  /** What it can do, as `tool(…)` makes it. More can be added at run time. */
+  /** Tools, as `tool(…)` makes them. More can be added at run time. */
   tools?: readonly Tool[]
-  /** What can be read, as `resource(…)` makes it. */
+  /** Resources, as `resource(…)` makes them. */
   resources?: readonly Resource[]
-  /** What people can choose to say, as `prompt(…)` makes it. */
+  /** Prompts, as `prompt(…)` makes them. */
   prompts?: readonly Prompt[]
   /** Extensions of the protocol, as `extension(…)` of `ccmcp/extensions` makes them (default: none). */
   extensions?: readonly Extension[]
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown
   /**
-   * Called once for each client that has shaken hands, behind the first answer
-   * after `notifications/initialized`. Its log goes to that client alone.
+   * Called once for each client that has initialized, after the first response
+   * that follows `notifications/initialized`. Its log goes to that client alone.
    */
   onInitialized?: (client: { caller: Caller; log: Log }) => void | Promise<void>
-  /** How long lists may be kept, and by whom (default: not at all). Lists that depend on the caller are never public. */
+  /** Caching hints of lists (default: not cacheable). Lists that depend on the caller are never public. */
   cache?: Partial<CacheHint>
-  /** How questions to the client outlive the request that put them: see `call.ask`. */
+  /** The state of questions to the client between two requests: see `call.ask`. */
   state?: StateOptions
-  /** Lists come whole up to so many items (default 1000); many clients do not turn pages. */
+  /** Maximum items of a page of a list (default 1000); many clients read the first page only. */
   pageSize?: number
-  /** The lowest level that clients are sent until they say otherwise (default `info`). */
+  /** The lowest level of log messages to clients until they set one (default `info`). */
   logLevel?: LogLevel
-  /** An unknown revision in `initialize`: negotiate down (as MCP says), echo it, or refuse it. */
+  /** An unknown revision in `initialize`: negotiate down (as MCP says), echo it, or reject it. */
   unsupportedRevision?: 'negotiate' | 'echo' | 'reject'
-  /** Arguments that do not fit the schema: a result that the model can act on, or error −32602. */
+  /** Arguments that do not match the schema: a result that the model can act on, or error −32602. */
   invalidArguments?: 'result' | 'protocol'
-  /** An exception in a tool that is no ToolError: a result with `isError`, or error −32603. */
+  /** An exception in a tool other than ToolError: a result with `isError`, or error −32603. */
   unexpectedErrors?: 'result' | 'protocol'
 }
 
@@ -83,12 +83,10 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
   logLevel: LOG_LEVELS,
 }
 
-/** Makes a server of its definitions. Throws where one of them would mislead a client. */
+/** Creates a server. Throws where a definition is invalid. */
 export function createServer(options: ServerOptions): Server {
   if (!isObject(options))
-    throw new TypeError(
-      'createServer: give it an object with a "name", a "version", and what the server offers',
-    )
+    throw new TypeError('createServer: pass an object with a "name" and a "version"')
   checkNames('createServer', options, OPTIONS)
   const {
     instructions,
@@ -165,7 +163,7 @@ export function createServer(options: ServerOptions): Server {
         : cache,
     overflow,
     updated: (uri) => changes.tell({ uri: uriKey(uri) }),
-    // Made when it is first used: what comes before the first answer counts.
+    // Made when it is first used: it would delay the first response.
     get log() {
       log ??= makeLog((message) => changes.tell({ log: message }))
       return log
@@ -200,7 +198,7 @@ function methodTable(extensions: Iterable<Extension> = []): ReadonlyMap<string, 
   return table
 }
 
-/** What URIs are compared by. */
+/** The normal form by which URIs are compared. */
 function uriKey(uri: string): string {
   return typeof uri === 'string' ? normalizeUri(uri).text : uri
 }

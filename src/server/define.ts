@@ -12,7 +12,7 @@ import type { Infer, InferInput } from '../schema/infer.js'
 import type { JsonSchema, Schema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
 
-// A registered symbol: two copies of this package in one program understand each other.
+// A registered symbol, so that two copies of this package in one program work together.
 const branded = Symbol.for('ccmcp.result')
 
 /** A tool's result in full: a value for `output`, content beside it, `_meta`. */
@@ -23,7 +23,7 @@ export interface ToolResult<Value = unknown> {
   isError?: boolean
 }
 
-/** Says more than a plain return value can. A failure (`isError: true`) needs no value. */
+/** A result with more than a return value: content, `_meta`, a failure. With `isError: true` the value is optional. */
 export function result(parts: ToolResult & { isError: true }): Branded<never>
 export function result<const Value>(parts: ToolResult<Value>): Branded<Value>
 export function result<const Value>(parts: ToolResult<Value>): Branded<Value> {
@@ -38,27 +38,27 @@ export function isBranded(value: unknown): value is Branded {
 interface ToolFacts {
   /** 1 to 128 letters, digits, `_`, `-` and `.`; unique among the tools of a server. */
   name: string
-  /** What people are shown in place of the name. */
+  /** The display name; default is the name. */
   title?: string
-  /** What it does and when to use it: what the model decides by. */
+  /** What it does and when to use it, for the model. */
   description?: string
   /** Hints: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`. */
   annotations?: ToolAnnotations
-  /** Pictures for it, each with a `src`. */
+  /** Icons, each with a `src`. */
   icons?: Icon[]
   /** Sent as `_meta` with its listing. */
   meta?: Meta
-  /** Who sees it, or a promise of that. Those who do not cannot call it either. */
+  /** Whether a caller sees it, or a promise of that. Others cannot call it either. */
   visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
-  /** Milliseconds after which a call is given up. */
+  /** Milliseconds after which a call is aborted. */
   timeout?: number
-  /** How many calls may run at once; others wait their turn. */
+  /** Maximum calls that run at the same time; others are queued. */
   concurrency?: number
-  /** The largest result in bytes; of a larger one, its beginning is sent, and a link to the whole. */
+  /** Maximum size of a result in bytes; of a larger one the beginning is sent, with a link to the whole. */
   maxResult?: number
-  /** How many calls may wait for their turn (default 1000); more are told to try again later. */
+  /** Maximum calls in the queue (default 1000); further calls fail with a request to try again later. */
   queue?: number
 }
 
@@ -67,15 +67,15 @@ export interface ToolDefinition<
   Output,
   Result = Returned<Output> | Promise<Returned<Output>>,
 > extends ToolFacts {
-  /** What it takes: JSON Schema or Standard Schema; an object at the top. Without it, no arguments. */
+  /** The schema of its arguments: JSON Schema or Standard Schema, an object at the top. Default: no arguments. */
   input?: Input & NoRawShape<Input>
-  /** What it gives: results are checked against it, and sent as structured content. */
+  /** The schema of its result, which is validated and sent as structured content. */
   output?: Output & NoRawShape<Output>
-  /** Does it. What it returns is the result; what it throws is told to the model. */
+  /** The handler. Its return value is the result; an error that it throws is shown to the model. */
   run: (input: Infer<Input>, call: Call) => Result
 }
 
-/** Unknown for a schema. For an object of schemas, what the compiler then says: that it must be wrapped. */
+/** Unknown for a schema. For an object of schemas, the message that the compiler shows: that it must be wrapped. */
 type NoRawShape<Given> = Given extends Standard | { readonly type: string | readonly string[] }
   ? unknown
   : Extract<Given[keyof Given], Standard> extends never
@@ -118,7 +118,7 @@ export function tool<
     : { ...facts, input, output, run: untyped }
 }
 
-/** Values that may stand for what has been typed so far; `others` are the arguments that are known already. */
+/** Completions of what has been typed so far; `others` are the arguments that are known already. */
 export type Complete = (
   typed: string,
   others: Readonly<Record<string, string>>,
@@ -144,17 +144,17 @@ type One<Name extends string> = Name extends `${infer Bare}*`
     : { [Key in Name]: string }
 
 interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> {
-  /** What clients are shown; the URI, if there is no name. */
+  /** The programmatic name; default is the URI. */
   name?: string
   /** Sent as `_meta` with its listing. */
   meta?: Meta
-  /** Who sees it, or a promise of that. Those who do not cannot read it either. */
+  /** Whether a caller sees it, or a promise of that. Others cannot read it either. */
   visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
-  /** How long what was read may be kept, and by whom (default: not at all). */
+  /** Caching hints of its contents (default: not cacheable). */
   cache?: Partial<CacheHint>
-  /** Takes values that would lead out of a path as well (`a%2F..%2Fb`, a leading slash): `read` must check them. */
+  /** Accepts values that could escape from a path (`a%2F..%2Fb`, a leading slash): `read` must check them. */
   anyPath?: boolean
 }
 
@@ -173,11 +173,11 @@ type ReadValue =
 export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
   /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */
   uri: Uri
-  /** Gives its contents: a text, bytes, contents in full, several, or `{ contents }`; undefined where there is no such resource. */
+  /** Returns its contents: a string, bytes, contents in full, several, or `{ contents }`; undefined where there is no such resource. */
   read: (variables: Variables<Uri>, call: Call) => ReadValue | Promise<ReadValue>
-  /** The resources of a template that can be named. */
+  /** Lists resources of a template. */
   list?: (call: Call) => ResourceListing[] | Promise<ResourceListing[]>
-  /** By variable of the template: values that may stand for what has been typed so far. */
+  /** By variable of the template: completions of what has been typed so far. */
   complete?: { readonly [Key in keyof Variables<Uri>]?: Complete }
 }
 
@@ -197,36 +197,36 @@ export function resource<const Uri extends string>(definition: ResourceDefinitio
 }
 
 export interface PromptArgument {
-  /** What people are shown in place of its name. */
+  /** The display name; default is the name. */
   title?: string
   /** What it is for. */
   description?: string
   /** Default true. */
   required?: boolean
-  /** The values that are allowed; they also complete what is typed. */
+  /** The allowed values; they are also the completions. */
   values?: readonly string[]
-  /** Values that may stand for what has been typed so far. */
+  /** Completions of what has been typed so far. */
   complete?: Complete
 }
 
 interface PromptFacts {
   /** Unique among the prompts of a server. */
   name: string
-  /** What people are shown in place of the name. */
+  /** The display name; default is the name. */
   title?: string
   /** What it is for. */
   description?: string
-  /** Pictures for it, each with a `src`. */
+  /** Icons, each with a `src`. */
   icons?: Icon[]
   /** Sent as `_meta` with its listing. */
   meta?: Meta
-  /** Who sees it, or a promise of that. Those who do not cannot get it either. */
+  /** Whether a caller sees it, or a promise of that. Others cannot get it either. */
   visible?: (caller: Caller) => boolean | Promise<boolean>
   /** The OAuth scopes that a remote caller's token must grant. */
   scopes?: readonly string[]
 }
 
-/** Text (said by the user), a content block, messages, or a `GetPromptResult`. */
+/** A string (a user message), a content block, messages, or a `GetPromptResult`. */
 type PromptValue =
   | string
   | ContentBlock
@@ -257,11 +257,11 @@ interface NoSchema {
 
 // Names and needs are inferred apart: with one parameter for both, a `complete` whose parameters have no types would keep it from being inferred.
 export interface PromptDefinition<Name extends string, Needs> extends PromptFacts {
-  /** By name: what people fill in. */
+  /** Arguments by name. */
   arguments?: { readonly [Key in Name]: PromptArgument & NoSchema } & {
     readonly [Key in keyof Needs]: { readonly required?: Needs[Key] }
   }
-  /** Makes its messages: a text (said by the user), a content block, turns with a `role`, or `{ messages }`. */
+  /** Returns its messages: a string (a user message), a content block, messages with a `role`, or `{ messages }`. */
   build: (given: Given<Name, Needs>, call: Call) => PromptValue | Promise<PromptValue>
 }
 

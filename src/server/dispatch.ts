@@ -34,7 +34,7 @@ import { isLogLevel } from './log.js'
 import { through } from './middleware.js'
 import { discover, offers } from './opening.js'
 
-/** A list, turned page by page, each item in the shape of the revision. */
+/** A paginated list, each item projected to the revision. */
 function list<Item>(
   method: string,
   member: string,
@@ -119,7 +119,7 @@ function uriOf({ uri }: Params): string {
 function subscribe(context: Context, params: Params): object | Promise<object> {
   const uri = uriOf(params)
   return andThen(mayWatch(context, uri), (may) => {
-    // Of one that is hidden nothing is told, not even that it is there.
+    // A hidden resource is not subscribed to; the response does not reveal it.
     if (may) context.subscriptions().subscribe(uri)
     return {}
   })
@@ -148,7 +148,7 @@ function setLevel({ setLogLevel }: Context, { level }: Params): object {
   return {}
 }
 
-/** Serves a request that the revision knows; undefined where the server has nothing of the kind. */
+/** Serves a request of a method that the revision has; undefined where the server lacks its capability. */
 export function dispatch(name: string, context: Context): unknown {
   const { server } = context
   const method = server.methods.get(name)
@@ -158,21 +158,21 @@ export function dispatch(name: string, context: Context): unknown {
     server.extensions?.requireDeclared(method.extension, context.connection)
   const finish = (result: object) => {
     if (context.call.suspended) {
-      const message = `${name} went on although it had asked: let Suspended pass, nobody hears what is returned then`
+      const message = `${name} returned a result after it had asked, which is discarded: do not catch Suspended`
       context.report({ level: 'warning', message, id: context.call.id })
     }
     const extended = server.extensions?.owns(result, context.connection) === true
     const projected = extended ? result : (method.project?.(revision, result) ?? result)
     return describeResult(revision, projected, server.info, hint(method, context, retried))
   }
-  // Not held here: a call that lasts may let go of them.
+  // Not stored here: a long call may release them.
   const params = () => context.incoming.request.params ?? {}
   const retried = isRetry(method, revision, params())
   const { middleware } = server
   const around = (serve: () => object | Promise<object>) =>
     middleware.length === 0 ? serve() : through(middleware, context.call, serve)
   const serve = () => around(() => method.serve(context, params()))
-  // Before the middleware: that may ask as well. It also sees that the state is refused.
+  // Before the middleware, which may ask too. It also sees a refused state.
   const refuse = (error: unknown) =>
     around(() => {
       throw error
@@ -181,7 +181,7 @@ export function dispatch(name: string, context: Context): unknown {
   return result instanceof Promise ? result.then(finish) : finish(result)
 }
 
-/** What depends on answers is not to be kept: they are no part of the request by which it would be found. */
+/** A result that depends on answers is not cacheable: they are not part of the cache key. */
 function hint(
   { cache }: ServedMethod,
   { server, cache: own = UNCACHED }: Context,
@@ -192,7 +192,7 @@ function hint(
   return cache === 'list' ? server.listCache() : own
 }
 
-/** Whether the request brings back what an earlier one was answered with. */
+/** Whether the request is a retry after `input_required`. */
 function isRetry(
   { mayAsk }: ServedMethod,
   { asking }: Revision,

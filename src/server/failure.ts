@@ -1,7 +1,7 @@
-// A registered symbol: two copies of this package in one program understand each other.
+// A registered symbol, so that two copies of this package in one program work together.
 const failed = Symbol.for('ccmcp.ToolError')
 
-/** What went wrong, in words for the model: it becomes a result with `isError`. */
+/** An error for the model: it becomes a result with `isError`. */
 export class ToolError extends Error {
   override readonly name = 'ToolError'
   readonly [failed] = true

@@ -3,10 +3,10 @@ import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { LOG_LEVELS, type LogLevel } from '../protocol/model.js'
 import type { LogMessage } from './registry.js'
 
-/** One function a level; `data` is any JSON. */
+/** One function per level; `data` is any JSON. */
 export type Log = Readonly<Record<LogLevel, (data: unknown, logger?: string) => void>>
 
-/** A log that hands its messages to `write`. Every call that logs has one: it is made as cheaply as can be. */
+/** A log that passes its messages to `write`. */
 export function makeLog(write: (message: LogMessage) => void): Log {
   const at =
     (level: LogLevel): Log[LogLevel] =>
@@ -28,7 +28,7 @@ export function isLogLevel(value: unknown): value is LogLevel {
   return LOG_LEVELS.some((level) => level === value)
 }
 
-/** Whether a message is wanted by somebody who wants `lowest` and what is above it. */
+/** Whether a level is at least `lowest`. */
 export function isWanted(level: LogLevel, lowest: LogLevel | undefined): boolean {
   return lowest !== undefined && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(lowest)
 }
@@ -46,7 +46,7 @@ const SEVERITY: Readonly<Record<LogLevel, LogEntry['level']>> = {
   emergency: 'error',
 }
 
-/** A log message as a line of the log of this process, with the id of the request that it belongs to. */
+/** A log message as an entry of the log of this process, with the id of its request. */
 export function logEntryOf({ level, data }: LogMessage, id?: Id): LogEntry {
   const message = typeof data === 'string' ? data : textOf(data)
   // Not { ...report, id }: such a copy for each message makes V8 enlarge the heap.

@@ -2,26 +2,26 @@ import { handled } from '../jsonrpc/hook.js'
 import { type Params, isThenable } from '../jsonrpc/message.js'
 import type { Call } from './call.js'
 
-/** Any request being served, before its method looks at it. */
+/** A request, as a middleware sees it. */
 export interface MethodCall extends Call {
   readonly method: string
   readonly params: Params
 }
 
-/** A result in the newest shape; older revisions are served what they know of it. */
+/** A result in the shape of the newest revision; it is projected for older ones. */
 export type Result = Readonly<Record<string, unknown>>
 
 /**
- * Stands around every method. `next()` serves the request: await it, since it
- * may take its time. What is returned is the answer, what is thrown is an
- * error. Whoever does not call `next` answers alone.
+ * Wraps every method. `next()` serves the request, and may return a promise.
+ * The return value is the result; what is thrown becomes an error. A middleware
+ * that does not call `next` answers by itself.
  */
 export type Middleware = (
   call: MethodCall,
   next: () => Result | Promise<Result>,
 ) => Result | Promise<Result>
 
-/** Serves a request through all of them, the first one outermost. Where none of them waits, the answer does not either. */
+/** Serves a request through all middleware, the first one outermost. Synchronous where all of them are. */
 export function through(
   chain: readonly Middleware[],
   call: MethodCall,

@@ -19,7 +19,7 @@ export interface Opened {
   result: object
 }
 
-/** Answers `initialize`: picks the revision and says what the server offers. */
+/** Serves `initialize`: negotiates the revision and declares the capabilities. */
 export function open(
   server: InternalServer,
   params: Params,
@@ -60,7 +60,7 @@ function negotiate(
   }
 }
 
-/** Answers `server/discover`. Only revisions that a request may name for itself are listed. */
+/** Serves `server/discover`. Only revisions with stateless requests are listed. */
 export function discover(server: InternalServer, revision: Revision): object {
   const result: Record<string, unknown> = {
     supportedVersions: statelessRevisions.map(({ id }) => id),

@@ -6,13 +6,13 @@ export interface LogMessage {
   logger?: string
 }
 
-/** Something has happened in a server that clients may want to know about. A URI is normalized. */
+/** A change that clients can be notified of. A URI is normalized. */
 export type Change =
   | { list: 'tools' | 'resources' | 'prompts' }
   | { uri: string }
   | { log: LogMessage }
 
-/** Tells whoever listens. */
+/** Passes changes to listeners. */
 export class ChangeEmitter {
   readonly #listeners = new Set<(change: Change) => void>()
 
@@ -49,7 +49,7 @@ export interface Definitions<Definition extends object> {
   has(key: string): boolean
   /** The names or URIs of those that are enabled. */
   keys(): IterableIterator<string>
-  /** Says that the list has changed where no definition has: what a template's `list` gives, or whom something is `visible` to. */
+  /** Notifies clients of a changed list where no definition has changed: what a template's `list` returns, or to whom something is `visible`. */
   changed(): void
 }
 
@@ -68,7 +68,7 @@ export class Registry<Definition extends object, Served> implements Definitions<
     keyOf: (definition: Definition) => string,
     prepare: (definition: Definition, others: Iterable<Served>) => Served,
     changed: () => void,
-    /** What keys are compared by, where several spellings are the same. */
+    /** The form by which keys are compared. */
     normalize: (key: string) => string = (key) => key,
   ) {
     this.#kind = kind
@@ -78,7 +78,7 @@ export class Registry<Definition extends object, Served> implements Definitions<
     this.#normalize = normalize
   }
 
-  /** Whether there ever was one: then clients are told of the kind, also while the list is empty. */
+  /** Whether there ever was one: then the capability is declared, also while the list is empty. */
   get offered(): boolean {
     return this.#offered
   }
@@ -88,7 +88,7 @@ export class Registry<Definition extends object, Served> implements Definitions<
   }
 
   add(...definitions: readonly Definition[]): void {
-    // All of them or none: one that is refused must not leave others behind of which nobody is told.
+    // All or none: where one is refused, none is added.
     const added = new Map<string, Entry<Definition, Served>>()
     for (const definition of definitions) {
       const name = this.#keyOf(definition)

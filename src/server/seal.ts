@@ -5,12 +5,12 @@ const decoder = new TextDecoder()
 
 type Key = Parameters<typeof crypto.subtle.encrypt>[1]
 
-/** Texts that pass through clients and come back: encrypted, and bound to what they are for. */
+/** Encrypts strings that clients store and send back, each bound to a purpose. */
 export class Seal {
   readonly #secrets: readonly string[]
   #keys: Promise<[Key, ...Key[]]> | undefined
 
-  /** The first secret seals, all of them open; without any, one is made that nobody else has. */
+  /** The first secret encrypts, all of them decrypt; without any, a random one is made. */
   constructor(secrets: readonly string[] = []) {
     this.#secrets = secrets
   }
@@ -26,7 +26,7 @@ export class Seal {
     return toBase64Url(iv) + toBase64Url(new Uint8Array(sealed))
   }
 
-  /** The text, or undefined where it was not sealed here and for this purpose. One of more than `maxLength` characters is not looked at. */
+  /** The string, or undefined where it was not sealed here for this purpose. One of more than `maxLength` characters is refused unread. */
   async open(sealed: string, purpose: string, maxLength: number): Promise<string | undefined> {
     const parts = sealed.length > maxLength ? undefined : partsOf(sealed)
     if (parts === undefined) return undefined
@@ -39,7 +39,7 @@ export class Seal {
         )
         return decoder.decode(text)
       } catch {
-        // Perhaps with the next one.
+        // Tries the next key.
       }
     }
     return undefined
@@ -58,13 +58,13 @@ export class Seal {
   }
 }
 
-/** The most characters that a sealed text can have, of a text of so many. */
+/** Maximum length of the sealed form of a string. */
 export function maxSealedLength(length: number): number {
   const [iv, tag, bytesACharacter] = [12, 16, 3]
   return Math.ceil(((iv + length * bytesACharacter + tag) * 4) / 3) + 2
 }
 
-/** Undefined where it is not written as `close` does it. */
+/** Undefined where it is not the encoding that `close` writes. */
 function partsOf(
   sealed: string,
 ): { iv: Uint8Array<ArrayBuffer>; data: Uint8Array<ArrayBuffer> } | undefined {
@@ -83,7 +83,7 @@ async function keyOf(secret: string): Promise<Key> {
 function fromText(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
   const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
-  // The last character has bits that say nothing: there is one way to write them.
-  if (toBase64Url(bytes) !== text) throw new TypeError('This is not how it was written')
+  // The last character has unused bits, which must be zero.
+  if (toBase64Url(bytes) !== text) throw new TypeError('Not canonical Base64')
   return bytes
 }

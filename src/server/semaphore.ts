@@ -1,6 +1,6 @@
 import { ToolError } from './failure.js'
 
-/** Lets a set number pass at once; the others wait in the order in which they came, but not too many of them. */
+/** Lets `width` callers run at the same time; others wait in order, in a bounded queue. */
 export class Semaphore {
   readonly #width: number
   readonly #queue: number
@@ -12,14 +12,14 @@ export class Semaphore {
     this.#queue = queue
   }
 
-  /** Enters at once where there is room. */
+  /** Enters where there is room; does not wait. */
   tryEnter(): boolean {
     if (this.#inside >= this.#width) return false
     this.#inside++
     return true
   }
 
-  /** Throws where too many wait already. */
+  /** Throws where the queue is full. */
   checkQueue(name: string): void {
     if (this.#waiting.size < this.#queue) return
     throw new ToolError(

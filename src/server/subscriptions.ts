@@ -17,7 +17,7 @@ import { normalizeUri } from './uri.js'
 
 type List = 'tools' | 'resources' | 'prompts'
 
-/** Resources by their normalized URI, each with the spellings that the client has used: it is told of changes by these. */
+/** Resources by their normalized URI, each with the spellings that the client has used: notifications repeat these. */
 class WatchedUris {
   readonly #spellings = new Map<string, Set<string>>()
   #size = 0
@@ -58,12 +58,12 @@ class WatchedUris {
   }
 }
 
-/** What is used of a server. */
+/** What is needed of a server. */
 type ChangeSource = { readonly changes: ChangeEmitter } & Readonly<
   Record<List, { readonly offered: boolean }>
 >
 
-/** What one client wants to be told. */
+/** What a client has subscribed to. */
 interface Filter {
   lists: ReadonlySet<List>
   uris: WatchedUris
@@ -72,7 +72,7 @@ interface Filter {
 interface Stream {
   call: Incoming
   filter: Filter
-  /** What its filter takes. */
+  /** The size of its filter. */
   bytes: number
   extended: readonly OpenedStream[]
   end(result: object): void
@@ -84,29 +84,29 @@ const FIELDS: Readonly<Record<string, List>> = {
   promptsListChanged: 'prompts',
 }
 const LISTS: readonly List[] = ['tools', 'resources', 'prompts']
-/** How long to wait for a client that does not read, in milliseconds. */
+/** Milliseconds between two attempts while a client is not reading. */
 const PATIENCE = 50
-/** The most resources that one client may watch. */
+/** Maximum resource subscriptions of a client. */
 const MAX_URIS = 10_000
-/** The longest URI that can be subscribed to, in characters. */
+/** Maximum length of a URI that can be subscribed to, in characters. */
 const MAX_URI = 8192
-/** The bytes that a subscription takes beside its URI and its normal form. */
+/** The size of a subscription in bytes, without its URI. */
 const SUBSCRIPTION = 500
-/** The most streams of one client: each is a call under way, and those are limited. */
+/** Maximum streams of a client: each is a call in progress, and those are limited. */
 const MAX_STREAMS = 100
 
-/** Tells one client about changes of the server, as its revision does it. What changes several times in a turn is told once. */
+/** Notifies one client of changes of the server, as its revision does it. Changes of one turn of the event loop are merged. */
 export class Subscriptions {
   readonly #server: ChangeSource
   readonly #send: Send
   readonly #congested: () => boolean
-  /** The bytes that may be kept for the client. */
+  /** The bytes that may be stored for the client. */
   readonly #retained: Budget
   #stop: (() => void) | undefined
-  /** After a handshake: the lists that it was told of, and the resources it has subscribed to. */
+  /** After a handshake: the lists whose capability was declared, and the resources that the client has subscribed to. */
   #session: Filter | undefined
   readonly #streams = new Set<Stream>()
-  /** Streams that were ended by the server, and whose end has not been told. */
+  /** Streams that the server has ended, and whose `notifications/cancelled` has not been sent. */
   #ended: Id[] = []
   #later: ReturnType<typeof setTimeout> | undefined
   #lists = new Set<List>()
@@ -119,7 +119,7 @@ export class Subscriptions {
     this.#retained = retained
   }
 
-  /** The client has shaken hands and is ready to hear. */
+  /** On `notifications/initialized`. */
   begin(): void {
     this.#began()
   }
@@ -148,7 +148,7 @@ export class Subscriptions {
     if (this.#session?.uris.delete(uri) === true) this.#retained.give(bytesOf(uri))
   }
 
-  /** A stream of changes: a call that lasts until it is cancelled, or the server ends. */
+  /** Serves `subscriptions/listen`: a call that lasts until it is cancelled or the server is stopped. */
   listen(
     call: Incoming,
     { notifications }: Params,
@@ -163,16 +163,16 @@ export class Subscriptions {
     if (this.#streams.size >= MAX_STREAMS)
       throw new RpcError(
         INTERNAL_ERROR,
-        `At most ${MAX_STREAMS} streams of changes can be open at once; cancel one, or listen for more on one`,
+        `At most ${MAX_STREAMS} subscription streams can be open; cancel one, or combine them`,
       )
     const asked = filterOf(notifications, this.#server)
     const uris = [...asked.uris]
     const may = uris.map((uri) => {
       const known = mayWatch(uri)
-      // One of the others may be refused before this one is.
+      // Another one may reject first.
       return known instanceof Promise ? handled(known) : known
     })
-    // Of what is hidden nothing is told, not even that it is there.
+    // Hidden resources are not subscribed to; the response does not reveal them.
     const begin = (known: readonly boolean[]) =>
       this.#begin(
         call,
@@ -191,7 +191,7 @@ export class Subscriptions {
     uris: readonly string[],
     extended: readonly OpenedStream[],
   ): Promise<object> {
-    // It may have been cancelled while that was found out.
+    // It may have been cancelled meanwhile.
     if (!call.open) return Promise.resolve({})
     const filter = { lists: asked.lists, uris: new WatchedUris() }
     for (const uri of uris) filter.uris.add(uri)
@@ -258,7 +258,7 @@ export class Subscriptions {
     this.#stop?.()
   }
 
-  /** Not before there is somebody to tell: a session may be as short as one request. */
+  /** Not before something is subscribed to: a session may be as short as one request. */
   #watch(): void {
     this.#stop ??= this.#server.changes.listen((change) => this.#note(change))
   }
@@ -279,7 +279,7 @@ export class Subscriptions {
   }
 
   #tell(): void {
-    // Who does not read now hears later of everything at once, instead of finding a heap.
+    // While the client is not reading, changes are merged and sent later.
     if (this.#congested()) {
       this.#later = setTimeout(() => this.#tell(), PATIENCE)
       return
@@ -305,7 +305,7 @@ export class Subscriptions {
   }
 }
 
-/** What of it can be honoured: nothing of a kind that the server does not have. */
+/** The part that can be honoured: nothing of a kind that the server does not have. */
 function filterOf(
   notifications: Params,
   server: ChangeSource,
@@ -346,7 +346,7 @@ function bytesOf(uri: string): number {
 function tooMuch(): RpcError {
   return new RpcError(
     INTERNAL_ERROR,
-    'Too many subscriptions: they take all the memory that they may. Unsubscribe from some, or try again later',
+    'Too many subscriptions: their memory limit is reached. Unsubscribe from some, or try again later',
   )
 }
 

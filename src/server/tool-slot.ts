@@ -1,11 +1,11 @@
 import type { Semaphore } from './semaphore.js'
 
-/** The time and the place that one call of a tool takes. Waiting for an answer of the client, it takes neither. */
+/** The share of one call in its tool's timeout and concurrency. While the call waits for its client, it takes neither. */
 export class ToolSlot {
   readonly #semaphore: Semaphore | undefined
   #inside = false
   #over = false
-  /** How many questions it waits for. */
+  /** How many questions are pending. */
   #pauses = 0
   #entering: Promise<void> | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -17,14 +17,14 @@ export class ToolSlot {
     this.#semaphore = semaphore
   }
 
-  /** Calls when the time is over, less what was spent waiting. */
+  /** Calls `expired` after the timeout; pauses do not count. */
   limit(milliseconds: number, expired: () => void): void {
     this.#left = milliseconds
     this.#expired = expired
     this.#startClock()
   }
 
-  /** Enters at once where there is room. */
+  /** Enters where there is room; does not wait. */
   tryEnter(): boolean {
     this.#inside = this.#semaphore?.tryEnter() ?? true
     return this.#inside
@@ -35,7 +35,7 @@ export class ToolSlot {
     this.#inside = true
   }
 
-  /** Several questions may be waited for at once: it goes on behind the last one. */
+  /** Several questions may be pending; the call resumes after the last one. */
   pause(): void {
     this.#pauses++
     this.#stopClock()
@@ -50,7 +50,7 @@ export class ToolSlot {
       this.#entering ??= this.enter(signal).finally(() => (this.#entering = undefined))
       await this.#entering
     }
-    // It may have come to its end meanwhile, or wait again.
+    // The call may have ended or paused meanwhile.
     if (!this.#takesPart()) this.#leave()
   }
 

@@ -24,7 +24,7 @@ interface Style {
   first: string
   separator: string
   named: boolean
-  /** What stands behind the name of an empty value. */
+  /** What follows the name of an empty value. */
   empty: string
   reserved: boolean
 }
@@ -40,7 +40,7 @@ const STYLES: Readonly<Record<string, Style>> = {
   '&': { first: '&', separator: '&', named: true, empty: '=', reserved: false },
 }
 
-/** No longer URI is matched. */
+/** Maximum length of a URI that is matched. */
 export const MAX_LENGTH = 8192
 
 export class UriTemplate {
@@ -50,7 +50,7 @@ export class UriTemplate {
   readonly #normal: Part[]
   #folded: Part[] | undefined
 
-  /** Throws where the template is not one, or could be matched in two ways. */
+  /** Throws where the template is invalid or ambiguous. */
   constructor(source: string) {
     this.source = source
     this.#parts = parse(source)
@@ -58,9 +58,9 @@ export class UriTemplate {
     for (const [index, part] of this.#parts.entries()) {
       const next = this.#parts[index + 1]
       if (typeof part === 'string' || typeof next !== 'object') continue
-      // An expression that begins with a character of its own ends the one before it.
+      // The first character of such an expression ends the one before it.
       if (styleOf(next).first === '' || styleOf(part).reserved)
-        throw new TypeError(`"${source}" cannot be matched: nothing tells its variables apart`)
+        throw new TypeError(`"${source}" cannot be matched: adjacent variables are ambiguous`)
     }
     const names = this.variables
     const twice = names.find((name, index) => names.indexOf(name) !== index)
@@ -104,7 +104,7 @@ export class UriTemplate {
     return matchParts(this.#folded, uri, uri) !== undefined
   }
 
-  /** Whether one of the values, put into a path where its variable stands, would lead somewhere else. */
+  /** Whether a value would escape from the path that it is inserted in. */
   leadsOut(values: Values): boolean {
     return this.#parts.some((part, index) => {
       if (typeof part === 'string') return false
@@ -116,11 +116,11 @@ export class UriTemplate {
   }
 }
 
-/** Stand for expressions while the text around them is rewritten: for those that end where a host does, and for others. */
+/** Placeholders for expressions while the text around them is normalized: for those that can be part of a host, and for others. */
 const IN_HOST = 'zz1variable1zz'
 const BEYOND = 'zz2variable2zz'
 
-/** The parts with their text rewritten as that of a URI; `beyond` stands before what is no part of a host. */
+/** The parts with their literals rewritten as a URI; `beyond` is inserted before what is not part of a host. */
 function withLiterals(
   parts: readonly Part[],
   beyond: string,
@@ -131,7 +131,7 @@ function withLiterals(
     operator === '' || operator === '.' ? IN_HOST : beyond + BEYOND
   const uri = parts.map((part) => (typeof part === 'string' ? part : place(part))).join('')
   const literals = rewrite(uri).split(new RegExp(`${IN_HOST}|${beyond}${BEYOND}`))
-  // A template that has such a word itself is left as it is written.
+  // A template that contains a placeholder itself is left as it is.
   if (literals.length !== expressions.length + 1) return [...parts]
   return literals
     .flatMap((literal, index) => [literal, expressions[index] ?? ''])
@@ -162,7 +162,7 @@ function matchParts(
   return at === uri.length ? found : undefined
 }
 
-/** Where an expression ends that begins at `at`. */
+/** The end of the expression that begins at `at`. */
 function endOf(
   expression: Expression,
   next: Part | undefined,
@@ -170,7 +170,7 @@ function endOf(
   at: number,
 ): number | undefined {
   const { first, reserved } = styleOf(expression)
-  // Without its own first character it is not there at all.
+  // Without its first character the expression is empty.
   if (first !== '' && !uri.startsWith(first, at)) return at
   const span = spanOf(uri, at + first.length, expression.operator, reserved)
   if (next === undefined) return span
@@ -184,7 +184,7 @@ function styleOf({ operator }: Expression): Style {
   return STYLES[operator] ?? (STYLES[''] as Style)
 }
 
-/** How far characters go that a value of this kind may have. */
+/** The end of the characters that the value may have. */
 function spanOf(uri: string, start: number, operator: string, reserved: boolean): number {
   if (reserved) return uri.length
   const stops =
@@ -206,7 +206,7 @@ function parse(source: string): Part[] {
     if (piece === '') continue
     if (!piece.startsWith('{')) {
       if (/[{}]/.test(piece))
-        throw new TypeError(`"${source}" is not a URI template: a brace has no partner`)
+        throw new TypeError(`"${source}" is not a URI template: unbalanced brace`)
       parts.push(piece)
       continue
     }
@@ -330,19 +330,19 @@ function decode(text: string): string | undefined {
   }
 }
 
-/** A slash that was encoded, or one too many in front, makes another path of a value as `..` does. */
+/** An encoded slash or a leading one escapes from a path as `..` does. */
 function escapes(value: string, { operator }: Expression, before: Part | undefined): boolean {
   if (walksOut(value)) return true
-  // What stands behind a question mark is no path.
+  // A query is not a path.
   if (operator === '?' || operator === '&') return false
   if (operator !== '+' && operator !== '#') return /[/\\]/.test(value)
-  // `file://{+path}` is the whole disk: there is no outside of it.
+  // `file://{+path}` is the whole disk: nothing is outside of it.
   if (typeof before !== 'string' || !before.endsWith('/') || /^[^/]*:\/*$/.test(before))
     return false
   return /^([/\\]|[A-Za-z]:)/.test(value)
 }
 
-/** Whether a value has parts that do not name anything in a folder. */
+/** Whether a value has a segment `.` or `..`, or a NUL. */
 export function walksOut(value: string): boolean {
   return (
     value.includes('\0') ||

@@ -7,15 +7,14 @@
  * are the same as their percent-encoding in UTF-8 (RFC 3987, section 3.1).
  * A reserved character is not the same as its encoding: `a%2Fb` is not `a/b`.
  *
- * Dot segments are not removed: a path that has them is served by nobody.
- * They are meant for relative references, and URI libraries of clients have
- * resolved them before a request is sent.
+ * Dot segments are not removed: a path that has them is not served. They are
+ * meant for relative references, which clients resolve before they send a URI.
  */
 
 export interface NormalizedUri {
-  /** What URIs are compared by. */
+  /** The normal form by which URIs are compared. */
   readonly text: string
-  /** The same, of the same length, with the host in the case in which it was sent: many servers have an id there. */
+  /** The same, of the same length, with the host in its original case: many servers have an id there. */
   readonly cased: string
   /** Whether the path has a segment `.` or `..`. */
   readonly dotted: boolean
@@ -38,9 +37,9 @@ export function normalizeUri(uri: string): NormalizedUri {
 }
 
 /**
- * What a handler might take for the same resource although the URI is another one: what is left when everything is
- * decoded and everything superfluous is gone. Nothing is served by this form; but whoever may not use a resource may not
- * use another definition either to get at what has the same form.
+ * A wider form, equal for all URIs that a handler might take for the same resource: decoded, without anything redundant.
+ * Nothing is served by this form; but a caller that may not use a resource may not read a URI of the same form through
+ * another definition either.
  */
 export function foldUri({ text }: NormalizedUri): string {
   const { scheme, authority, path, rest } = split(decodeAll(asUrl(text)).replaceAll('\\', '/')) ?? {
@@ -91,7 +90,7 @@ function lowerHost(authority: string): string {
   return authority.slice(0, host) + authority.slice(host).replaceAll(/%[0-9A-F]{2}|[A-Z]+/g, lower)
 }
 
-/** Without the dot of a fully qualified name, and the colon of an empty port. */
+/** Without the final dot of a host name, and without the colon of an empty port. */
 function withoutEnd(authority: string): string {
   let end = authority.length
   while (authority[end - 1] === '.' || authority[end - 1] === ':') end--
@@ -108,7 +107,7 @@ function asUrl(text: string): string {
   return url.href
 }
 
-/** Decodes what is percent-encoded, once; what is no UTF-8 stays. */
+/** Decodes percent-encoding once; what is not UTF-8 stays. */
 function decodeAll(text: string): string {
   const decoded = text.replaceAll(/(?:%[0-9A-Fa-f]{2})+/g, (run) => {
     try {

@@ -166,7 +166,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
       ).toBe(revision.urlQuestions)
     })
     it('how a client makes itself known', () => {
-      expect('InitializeRequest' in schema.definitions ? 'handshake' : 'self-describing').toBe(
+      expect('InitializeRequest' in schema.definitions ? 'handshake' : 'stateless').toBe(
         revision.opening,
       )
     })

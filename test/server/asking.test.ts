@@ -1008,7 +1008,7 @@ describe('a call that is suspended', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(later).toEqual([expect.any(Suspended), expect.any(Suspended)])
     expect(reports).toEqual([
-      'tools/call went on although it had asked: let Suspended pass, nobody hears what is returned then',
+      'tools/call returned a result after it had asked, which is discarded: do not catch Suspended',
     ])
   })
 

@@ -444,7 +444,7 @@ describe('a server', () => {
     [
       'an ambiguous template',
       () => resource({ uri: 'x://{a}{b}', read: () => '' }),
-      'nothing tells its variables apart',
+      'adjacent variables are ambiguous',
     ],
     [
       'two templates of one shape',

@@ -393,7 +393,7 @@ describe('an obvious mistake', () => {
   })
   it('is told: no options, no server, no target', async () => {
     expect(() => createServer(undefined as never)).toThrow(
-      'createServer: give it an object with a "name"',
+      'createServer: pass an object with a "name"',
     )
     await expect(answers({} as Server, [])).rejects.toThrow(
       'Not a server: pass the return value of createServer()',

@@ -370,7 +370,7 @@ describe('with an output schema, what looks like a result is the value', () => {
     const { answer, log } = await call(own)
     expect(answer).toMatchObject({ isError: false, structuredContent: value })
     expect(
-      log.match(/returned what looks like a CallToolResult; it was taken for its value/g),
+      log.match(/returned what looks like a CallToolResult; it was used as the value/g),
     ).toHaveLength(1)
     const branded = await call(own, () => result({ value: { content: [] }, content: 'x' }))
     expect(branded).toMatchObject({

@@ -43,10 +43,10 @@ it('what is too long to have been given out is refused before it is decoded', as
   const decode = vi.spyOn(globalThis, 'atob')
   try {
     await expect(client.request('tools/list', { cursor: long })).rejects.toThrow(
-      'this cursor was not given out by this server',
+      'unknown cursor, or the list has changed',
     )
     await expect(client.request('tools/call', { name: 'a', requestState: long })).rejects.toThrow(
-      'this requestState cannot be used: it has more than 65536 bytes. Send the request anew without it',
+      'this requestState cannot be used: it has more than 65536 bytes. Send the request again without it',
     )
     expect(decode).not.toHaveBeenCalled()
     expect(

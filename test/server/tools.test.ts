@@ -186,7 +186,7 @@ describe('what a handler returns', () => {
       () => {
         throw null
       },
-      text('Tool it failed: it threw something that is no error', true),
+      text('Tool it failed: it threw a value that is not an Error', true),
     ],
     [
       'throwing a string',
@@ -200,12 +200,12 @@ describe('what a handler returns', () => {
       () => {
         throw undefined
       },
-      text('Tool it failed: it threw something that is no error', true),
+      text('Tool it failed: it threw a value that is not an Error', true),
     ],
     [
       'rejecting with an object without a prototype',
       () => Promise.reject(Object.create(null) as Error),
-      text('Tool it failed: it threw something that is no error', true),
+      text('Tool it failed: it threw a value that is not an Error', true),
     ],
     [
       'a value whose toJSON throws',

@@ -4,7 +4,7 @@ import { revise } from './revision.js'
 /** https://modelcontextprotocol.io/specification/2026-07-28/changelog */
 export const revision20260728 = revise(revision20251125, {
   id: '2026-07-28',
-  opening: 'self-describing',
+  opening: 'stateless',
   results: 'described',
   structuredContent: 'any',
   resourceNotFound: -32602,
@@ -29,7 +29,7 @@ export const revision20260728 = revise(revision20251125, {
         'notifications/progress',
         'notifications/roots/list_changed',
       ],
-      // What the server wants to know it asks in the result of the client's own request.
+      // Servers ask by `input_required` results instead.
       serverRequests: ['ping', 'sampling/createMessage', 'roots/list', 'elicitation/create'],
       serverNotifications: ['notifications/elicitation/complete'],
     },

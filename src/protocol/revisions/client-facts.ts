@@ -3,17 +3,17 @@ import { type Params, isObject } from '../../jsonrpc/message.js'
 import type { Implementation } from '../model.js'
 import { newestHandshakeRevision } from './index.js'
 
-/* What a client says of itself is kept as long as its session: only what is of use, and not more than a few kilobytes. */
+/* What is stored of a client's description for the life of its session: known members only, a few kilobytes at most. */
 
-/** The longest name, version and title of a client, and the longest name of a revision, in characters. */
+/** Maximum length of a client's name, version and title, and of a revision, in characters. */
 const MAX_NAME = 256
-/** The longest text of any other kind. */
+/** Maximum length of other strings. */
 const MAX_TEXT = 1024
-/** How much of one capability is stored, in bytes of memory; more of `extensions`, which has one member for each. */
+/** Maximum memory of one capability in bytes; more for `extensions`, which has a member for each extension. */
 const MAX_CAPABILITY = 1024
 const MAX_EXTENSIONS = 4096
 
-/** Strings that `clientInfo` may have. Icons are not kept: a server does not show its clients to anybody. */
+/** The string members of `clientInfo`. Icons are not stored: no server shows them. */
 const INFO: Readonly<Record<string, number>> = {
   name: MAX_NAME,
   version: MAX_NAME,
@@ -23,14 +23,14 @@ const INFO: Readonly<Record<string, number>> = {
 }
 const CAPABILITIES = ['experimental', 'extensions', 'roots', 'sampling', 'elicitation', 'tasks']
 
-/** What is kept of `initialize`. */
+/** What is stored of `initialize`. */
 export interface ClientFacts {
   protocolVersion: string
   capabilities: Params
   clientInfo: Implementation | undefined
 }
 
-/** Throws where a client describes itself wrongly, or at too great length. */
+/** Throws where the parameters of `initialize` are invalid or too long. */
 export function clientFacts({
   protocolVersion,
   capabilities = {},
@@ -55,7 +55,7 @@ export function clientFacts({
   }
 }
 
-/** The members that are known, as far as they are not too long. */
+/** The known members that are not too long. */
 export function keptInfo(info: Params | undefined): Implementation | undefined {
   if (info === undefined) return undefined
   const kept: Record<string, string> = {}
@@ -66,7 +66,7 @@ export function keptInfo(info: Params | undefined): Implementation | undefined {
   return kept as unknown as Implementation // as the client describes itself; shown, never relied upon
 }
 
-/** The capabilities that are known. One that is described at too great length is kept without its description. */
+/** The known capabilities. Of one that is too long, only its presence is stored. */
 export function keptCapabilities(capabilities: Params): Params {
   const kept: Record<string, unknown> = {}
   for (const name of CAPABILITIES) {
@@ -77,7 +77,7 @@ export function keptCapabilities(capabilities: Params): Params {
   return kept
 }
 
-/** A copy of a JSON value; undefined where it would take more bytes than there are. */
+/** A copy of a JSON value; undefined where it exceeds the bytes. */
 function copyWithin(room: { bytes: number }, value: unknown): unknown {
   room.bytes -= typeof value === 'string' ? 32 + 2 * value.length : 64
   if (room.bytes < 0) return undefined

@@ -14,14 +14,14 @@ export const revisions: readonly Revision[] = [
   revision20260728,
 ]
 
-/** The revisions that a connection agrees on, and those that each request names for itself. */
+/** The revisions with an initialize handshake, and those with stateless requests. */
 export const handshakeRevisions = revisions.filter(({ opening }) => opening === 'handshake')
-export const statelessRevisions = revisions.filter(({ opening }) => opening === 'self-describing')
+export const statelessRevisions = revisions.filter(({ opening }) => opening === 'stateless')
 
-/** The newest revision that begins with a handshake: what an unknown proposal is answered with. */
+/** The newest revision with a handshake: the response to an unknown one. */
 export const newestHandshakeRevision: Revision = revision20251125
 /**
- * What an HTTP request speaks that does not say.
+ * The revision of an HTTP request without a version header.
  * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#protocol-version-header
  */
 export const defaultHttpRevision: Revision = revision20250326

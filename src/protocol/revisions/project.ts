@@ -21,12 +21,11 @@ import type {
 import type { Fields, Revision } from './revision.js'
 
 /*
- * Projection: an object in the newest shape becomes one that has just what a
- * revision knows. Fields it lacks are left out; content it lacks becomes text,
- * so that nothing is lost in silence.
+ * Projection: from the newest shape to that of a revision. Fields that it lacks
+ * are left out; content that it lacks becomes text, so that nothing is lost.
  */
 
-/** Which members are objects of the protocol themselves. */
+/** The members that are objects of the protocol themselves. */
 const NESTED: Readonly<Record<string, keyof Fields>> = {
   annotations: 'annotations',
   icons: 'icon',
@@ -114,7 +113,7 @@ export function projectImplementation(
   return pick(revision, 'implementation', implementation)
 }
 
-/** Without the token: it is the caller's own, digit for digit. */
+/** Without the token, which is sent back digit for digit. */
 export function projectProgress(
   revision: Revision,
   params: Omit<ProgressParams, 'progressToken'>,
@@ -152,7 +151,7 @@ function projectBlock(revision: Revision, block: ContentBlock): ContentBlock {
   return pick(revision, known.type, known) as unknown as ContentBlock // the fields of its kind, by the revision's own list
 }
 
-/** What a client that does not know this kind of content can still read. */
+/** A text for clients whose revision lacks this content type. */
 function asText(block: ContentBlock): TextContent {
   const text = (() => {
     switch (block.type) {
@@ -171,7 +170,7 @@ function asText(block: ContentBlock): TextContent {
     : { type: 'text', text, annotations: block.annotations }
 }
 
-/** A conversation for the client's model. Where a message has one piece of content, several become messages. */
+/** The parameters of sampling. Where a message may have one content block only, several become messages. */
 export function projectSampling(
   revision: Revision,
   params: CreateMessageParams,
@@ -197,7 +196,7 @@ export function projectSampling(
   return projected
 }
 
-/** What a client's model has said. Where that is one piece of content, several become a text. */
+/** The result of sampling. Where it may have one content block only, several become a text. */
 export function projectCompletion(
   revision: Revision | undefined,
   result: CreateMessageResult,
@@ -230,7 +229,7 @@ export function projectRoot(revision: Revision | undefined, root: Root): object 
   return revision === undefined ? root : pick(revision, 'root', root)
 }
 
-/** Only an accepted form has content, and lists in it are younger than forms. */
+/** Only an accepted form has content; lists in it are newer than forms. */
 export function projectElicitation(
   revision: Revision | undefined,
   { action, content }: ElicitResult,
@@ -241,7 +240,7 @@ export function projectElicitation(
   return { action, content: Object.fromEntries(shown) }
 }
 
-/** What a client declares, as far as the revision has a name for it. */
+/** The capabilities of a client that the revision has. */
 export function projectClientCapabilities(
   revision: Revision,
   capabilities: Readonly<Record<string, unknown>>,
@@ -254,7 +253,7 @@ export function projectClientCapabilities(
   return projected
 }
 
-/** A result as it leaves: where the revision wants that, it says what it is, who made it and how long it is good. */
+/** A result as it is sent: with `resultType`, server info and caching hints where the revision has them. */
 export function describeResult(
   revision: Revision,
   result: object,

@@ -12,7 +12,7 @@ export interface RequestMeta {
   revision: Revision
   capabilities: Params
   info: Params | undefined
-  /** The log messages that the request asks for. */
+  /** The lowest level of log messages that the request asks for. */
   logLevel: LogLevel | undefined
 }
 

@@ -9,7 +9,7 @@ interface Methods {
   serverNotifications: readonly string[]
 }
 
-/** The members that an object of the protocol may have; what is not named here is not sent. */
+/** The members of the protocol's objects; others are not sent. */
 export interface Fields {
   tool: readonly string[]
   toolAnnotations: readonly string[]
@@ -46,28 +46,28 @@ export interface Fields {
  */
 export interface Revision {
   readonly id: string
-  /** How a client makes itself known. */
-  readonly opening: 'handshake' | 'self-describing'
+  /** How a client opens: with `initialize`, or with `_meta` in each request. */
+  readonly opening: 'handshake' | 'stateless'
   readonly batches: boolean
-  /** The id of an error whose request could not be read. */
+  /** The id of an error response to an unreadable request. */
   readonly unreadableId: UnreadableId
   readonly methods: Methods
   /** Methods of the specification that ccmcp does not serve, and why. */
   readonly excluded: Readonly<Record<string, string>>
   readonly contentKinds: readonly ContentKind[]
-  /** What a tool may return beside its content. */
+  /** The structured content of a tool result. */
   readonly structuredContent: 'none' | 'object' | 'any'
-  /** What a client is told of a resource that is not there. */
+  /** The error code of a missing resource. */
   readonly resourceNotFound: number
-  /** Over HTTP, whether a client comes back for a stream that the server has let go. */
+  /** Whether HTTP clients reconnect to a stream that the server has closed. */
   readonly polling: boolean
-  /** How a server asks its client: by a request of its own, or in the result of the client's request. */
+  /** How a server asks its client: by a request, or by an `input_required` result. */
   readonly asking: 'request' | 'result'
-  /** Whether a user can be sent to a URL, and whether that needs an id of its own. */
+  /** Whether elicitation has URLs, and whether they need an `elicitationId`. */
   readonly urlQuestions: 'none' | 'identified' | 'plain'
-  /** Whether a client's model can be given tools, and several pieces of content in a message. */
+  /** Whether sampling has tools, and several content blocks in a message. */
   readonly samplingTools: boolean
-  /** Described results say what they are, who made them and how long they are good. */
+  /** Whether results have `resultType`, server info and caching hints. */
   readonly results: 'plain' | 'described'
   readonly fields: Fields
 }

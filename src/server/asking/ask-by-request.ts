@@ -6,24 +6,24 @@ import { ToolError } from '../failure.js'
 import { type QuestionRequest, type Reading, lacking, put, read } from './questions.js'
 import { Steps } from './steps.js'
 
-/** How often a question is put before a client that answers wrongly is given up. */
+/** How often a question is sent to a client whose answers are invalid. */
 const ATTEMPTS = 3
 
-/** The code by which clients say that the user refused. */
+/** The error code of clients whose user refused. */
 const REFUSED = -1
 
-/** Asks by requests of the server's own, and waits for their answers. */
+/** Asks by requests to the client, and waits for the responses. */
 export class AskByRequest implements Asking {
   readonly key: string
   readonly attempt = 1
   readonly suspended = false
-  readonly #situation: AskContext
+  readonly #context: AskContext
   readonly #steps: Steps
 
-  constructor(situation: AskContext) {
-    this.#situation = situation
-    this.key = situation.key
-    this.#steps = new Steps(situation.state.maxBytes, () => situation.signal)
+  constructor(context: AskContext) {
+    this.#context = context
+    this.key = context.key
+    this.#steps = new Steps(context.state.maxBytes, () => context.signal)
   }
 
   step<Value extends StepValue>(
@@ -38,15 +38,15 @@ export class AskByRequest implements Asking {
     const prepared = Object.entries(questions).map(
       ([key, question]) => [key, question, this.#prepare(key, question)] as const,
     )
-    // When one of them fails, the others are not wanted any more.
+    // When one fails, the others are cancelled.
     const controller = new AbortController()
-    const signal = AbortSignal.any([this.#situation.signal, controller.signal])
+    const signal = AbortSignal.any([this.#context.signal, controller.signal])
     const asked = prepared.map(
       async ([key, question, request]) =>
         [key, await this.#put(key, question, request, signal)] as const,
     )
     try {
-      return Object.fromEntries(await this.#situation.waiting(Promise.all(asked)))
+      return Object.fromEntries(await this.#context.waiting(Promise.all(asked)))
     } catch (error) {
       controller.abort(error)
       throw error
@@ -54,7 +54,7 @@ export class AskByRequest implements Asking {
   }
 
   #prepare(key: string, question: Question): QuestionRequest {
-    const { revision, capabilities } = this.#situation
+    const { revision, capabilities } = this.#context
     const request = put(question, revision, capabilities)
     if (typeof request === 'string')
       throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
@@ -70,7 +70,7 @@ export class AskByRequest implements Asking {
     { method, params }: QuestionRequest,
     signal: AbortSignal,
   ): Promise<unknown> {
-    const { incoming, state } = this.#situation
+    const { incoming, state } = this.#context
     let problem = ''
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const deadline = new Deadline({ idle: state.ttl, total: state.ttl })

@@ -17,49 +17,49 @@ import { type State, digest, openState, sealState } from './state.js'
 import { Steps } from './steps.js'
 
 /**
- * Asks in the result of the client's own request: the call ends, and a later
- * request runs it again from the top, with the answers and the finished steps.
+ * Asks by an `input_required` result: the call ends, and a later request runs
+ * it again from the top, with the answers and the finished steps.
  */
 export class AskByResult implements Asking {
   readonly key: string
   readonly attempt: number
-  readonly #situation: AskContext
+  readonly #context: AskContext
   readonly #before: State | undefined
   readonly #responses: Params
   readonly #steps: Steps
   readonly #stopped = new AbortController()
-  /** What was answered, this time or before: by key, then by the digest of the question. */
+  /** The answers so far: by key, then by the digest of the question. */
   readonly #answers = new Map<string, Readonly<Record<string, unknown>>>()
-  /** What has to be asked, with the digest of each. */
+  /** The questions to ask, with their digests. */
   readonly #open = new Map<string, { request: QuestionRequest; digest: string }>()
-  /** Questions of which it is not known yet whether they have answers. */
+  /** Pending look-ups of answers. */
   readonly #undecided = new Set<Promise<unknown>>()
   #suspending: Promise<void> | undefined
-  /** The answer is being made: what is asked or done now comes too late for it. */
+  /** The result is being made: later questions and steps are not part of it. */
   #fixed = false
   #suspended = false
 
-  constructor(situation: AskContext, before: State | undefined, responses: Params) {
-    this.#situation = situation
+  constructor(context: AskContext, before: State | undefined, responses: Params) {
+    this.#context = context
     this.#before = before
     this.#responses = responses
-    this.key = before?.key ?? situation.key
+    this.key = before?.key ?? context.key
     this.attempt = (before?.attempt ?? 0) + 1
-    const signal = () => AbortSignal.any([situation.signal, this.#stopped.signal])
-    this.#steps = new Steps(situation.state.maxBytes, signal, before?.steps)
+    const signal = () => AbortSignal.any([context.signal, this.#stopped.signal])
+    this.#steps = new Steps(context.state.maxBytes, signal, before?.steps)
     for (const [key, answers] of Object.entries(before?.answers ?? {}))
       this.#answers.set(key, answers)
   }
 
-  /** Takes up a call where its state says; throws where that cannot be trusted. */
+  /** Resumes a call from its state; throws where the state is invalid. */
   static async resume(
-    situation: AskContext,
+    context: AskContext,
     { requestState, inputResponses = {} }: Params,
   ): Promise<AskByResult> {
     if (!isObject(inputResponses))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "inputResponses" must be an object')
-    const before = requestState === undefined ? undefined : await openState(situation, requestState)
-    return new AskByResult(situation, before, inputResponses)
+    const before = requestState === undefined ? undefined : await openState(context, requestState)
+    return new AskByResult(context, before, inputResponses)
   }
 
   get suspended(): boolean {
@@ -88,7 +88,7 @@ export class AskByResult implements Asking {
     return await this.#late()
   }
 
-  /** The answers, if there are all of them; otherwise those that are missing have to be asked for. */
+  /** The answers, if all of them are known; otherwise the missing ones are asked for. */
   async #decide(
     questions: Readonly<Record<string, Question>>,
   ): Promise<Record<string, unknown> | undefined> {
@@ -102,30 +102,30 @@ export class AskByResult implements Asking {
       else missing.set(key, { request, digest: mark })
     }
     if (missing.size === 0) return Object.fromEntries(answers)
-    // Not before all of them are known to be good: a handler may ask something else instead.
+    // Only when all are valid: a handler may ask something else instead.
     if (!this.#fixed) for (const [key, each] of missing) this.#miss(key, each)
     return undefined
   }
 
-  /** Throws, once the answer is out; where none could be made, the reason. */
+  /** Throws `Suspended` after the result was sent, or the reason why it was not. */
   async #late(): Promise<never> {
     await this.#suspending
     throw new Suspended()
   }
 
   #put(key: string, question: Question): QuestionRequest {
-    const { revision, capabilities, binding, mayAsk } = this.#situation
+    const { revision, capabilities, binding, mayAsk } = this.#context
     const request = mayAsk
       ? put(question, revision, capabilities)
-      : `has no questions in ${binding.method}`
+      : `does not allow questions in ${binding.method}`
     if (typeof request !== 'string') return request
     throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
   }
 
   /**
-   * What is known of this very question: answered before, or just now. A
-   * question that has changed since it was put has no answer, so that a yes to
-   * one thing is never taken as a yes to another.
+   * The answer to this very question, given before or with this request. A
+   * question that has changed has no answer, so that consent to one thing is
+   * never taken as consent to another.
    */
   async #answer(key: string, mark: string, question: Question): Promise<Reading | undefined> {
     const before = this.#answers.get(key)?.[mark]
@@ -134,7 +134,7 @@ export class AskByResult implements Asking {
       if (!('wrong' in reading)) return reading
     }
     const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
-    // Without a state nobody knows what it answers: then it is good for one question.
+    // Without a state it is not known what it answers: then it is used for one question.
     const other =
       this.#before === undefined ? this.#answers.has(key) : this.#before.asked[key] !== mark
     if (response === undefined || other) return undefined
@@ -151,9 +151,9 @@ export class AskByResult implements Asking {
     this.#open.set(key, missing)
   }
 
-  /** Ends the call with its questions: those of this turn together, and what its steps have come to. */
+  /** Ends the call with `input_required`: the questions of this turn, and the recorded steps. */
   async #end(): Promise<void> {
-    const { signal, revision, server } = this.#situation
+    const { signal, revision, server } = this.#context
     try {
       await Promise.race([this.#settled(), aborted(signal)])
       const required = this.#required()
@@ -164,7 +164,7 @@ export class AskByResult implements Asking {
           { method: request.method, params: request.params },
         ]),
       )
-      const requestState = await sealState(this.#situation, await this.#state())
+      const requestState = await sealState(this.#context, await this.#state())
       const result = { resultType: 'input_required', inputRequests, requestState }
       this.#settle({ result: describeResult(revision, result, server, undefined) })
     } finally {
@@ -179,24 +179,24 @@ export class AskByResult implements Asking {
    */
   async #settled(): Promise<void> {
     do {
-      // What else the handler begins in this turn belongs to it as well.
+      // Questions and steps that begin in this turn belong to it too.
       await new Promise((resolve) => setTimeout(resolve, 0))
       await Promise.all(this.#undecided)
-      // A client that cannot be asked is told at once, and the steps are told to stop.
+      // Where the client cannot be asked, the error is sent immediately and the steps are aborted.
       if (this.#required() !== undefined) break
       await this.#steps.settled()
     } while (this.#undecided.size > 0 || this.#steps.running)
-    // In this very turn: a step that began behind it would be run again.
+    // In the same turn: a later step would be run again.
     this.#fixed = true
   }
 
   #settle(outcome: { result: object } | { error: RpcError }): void {
     this.#suspended = true
-    this.#situation.incoming.settle(outcome)
+    this.#context.incoming.settle(outcome)
   }
 
   async #state(): Promise<State> {
-    const { state, binding } = this.#situation
+    const { state, binding } = this.#context
     return {
       id: crypto.randomUUID(),
       key: this.key,
@@ -210,7 +210,7 @@ export class AskByResult implements Asking {
   }
 
   #required(): RpcError | undefined {
-    const { capabilities } = this.#situation
+    const { capabilities } = this.#context
     const requiredCapabilities: Record<string, object> = {}
     for (const { request } of this.#open.values()) {
       for (const [name, parts] of Object.entries(lacking(capabilities, request) ?? {}))
@@ -226,7 +226,7 @@ export class AskByResult implements Asking {
   }
 }
 
-/** Rejects when the call is cancelled or its time is over: then there is nobody to be asked. */
+/** Rejects when the call is cancelled or timed out. */
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const abort = () => reject(asError(signal.reason))

@@ -4,15 +4,15 @@ import type { Fields } from '../../protocol/revisions/revision.js'
 import { type Checker, type Schema, checker } from '../../schema/standard.js'
 
 /*
- * Forms: flat objects of texts, numbers, yes or no, and choices. What a schema
- * says beyond that is not shown, but holds when the answer is checked.
+ * Forms: flat objects of strings, numbers, booleans and enums. What a schema
+ * says beyond that is not sent, but applies when the answer is validated.
  * https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
  */
 
 type Kind = 'formText' | 'formNumber' | 'formYesNo' | 'formChoice' | 'formChoices'
 type Property = Readonly<Record<string, unknown>>
 
-/** Schemas are made ready once, however often they are asked by. */
+/** Compiled schemas. */
 const ready = new WeakMap<Schema, Checker>()
 
 export function formChecker(schema: Schema): Checker {
@@ -32,7 +32,7 @@ export function formChecker(schema: Schema): Checker {
   return made
 }
 
-/** The schema as the revision can show it; undefined where it has no such fields. */
+/** The schema as the revision can express it; undefined where it cannot. */
 export function projectForm(revision: Revision, { json }: Checker): object | undefined {
   const properties: Record<string, object> = {}
   for (const [name, property] of Object.entries(
@@ -66,7 +66,7 @@ function projectProperty({ fields }: Revision, property: Property): object | und
 
 const FORMATS: ReadonlySet<unknown> = new Set(['email', 'uri', 'date', 'date-time'])
 
-/** Titled choices, as they were written before there was a form for them. */
+/** Titled enums in the older form (`enumNames`). */
 function plainChoices(property: Property): Property {
   const { oneOf, ...rest } = property
   if (!isTitled(oneOf)) return property

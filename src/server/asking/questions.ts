@@ -11,20 +11,20 @@ import { describeIssues } from '../../schema/standard.js'
 import type { Question } from '../ask.js'
 import { formChecker, projectForm } from './forms.js'
 
-/** A question as a request to the client, with the capabilities that it takes. */
+/** A question as a request to the client, with the capabilities that it requires. */
 export interface QuestionRequest {
   readonly method: string
   readonly params: object
   readonly requires: Readonly<Record<string, Readonly<Record<string, object>>>>
 }
 
-/** What an answer says. A wrong one is asked for again. */
+/** A parsed answer. A wrong one is asked for again. */
 export type Reading =
   | { readonly value: unknown }
   | { readonly declined: string }
   | { readonly wrong: string }
 
-/** A question in the words of a revision; a text where that has no words for it. */
+/** The request of a question in a revision; a string says why there is none. */
 export function put(
   question: Question,
   revision: Revision,
@@ -80,12 +80,12 @@ export function put(
   }
 }
 
-/** Code without types may hand over anything. */
+/** JavaScript code may pass anything. */
 function isQuestion(value: unknown): value is Question {
   return isObject(value) && ['form', 'url', 'sample', 'roots'].includes(String(value['kind']))
 }
 
-/** What of the required capabilities a client has not declared; undefined where it has all. */
+/** The required capabilities that a client has not declared; undefined where it has all. */
 export function lacking(
   capabilities: Readonly<Record<string, unknown>>,
   { requires }: QuestionRequest,
@@ -103,7 +103,7 @@ export function lacking(
 }
 
 /**
- * Tool results answer the tool uses before them, and stand alone.
+ * Tool results follow the tool uses that they answer, in a message of their own.
  * https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#tool-use-and-result-balance
  */
 function checkTurns({ messages }: CreateMessageParams): void {
@@ -123,7 +123,7 @@ function checkTurns({ messages }: CreateMessageParams): void {
   }
 }
 
-/** Reads what a client answered. */
+/** Parses the answer of a client. */
 export async function read(question: Question, response: unknown): Promise<Reading> {
   if (!isObject(response)) return { wrong: 'it is no object' }
   switch (question.kind) {
@@ -163,7 +163,7 @@ function isCompletion(value: unknown): value is CreateMessageResult {
   return named && isTextOrMissing(stopReason) && blocks.every(isSamplingContent)
 }
 
-/** The members that a piece of content must have; all but one of them are texts. */
+/** The required members of a content block; all but one of them are strings. */
 const TEXTS: ReadonlyMap<unknown, readonly string[]> = new Map([
   ['text', ['text']],
   ['image', ['data', 'mimeType']],

@@ -3,19 +3,19 @@ import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import type { AskContext } from '../ask.js'
 import type { Recorded } from './steps.js'
 
-/** What a client holds for us between two requests. */
+/** The content of `requestState`, which the client stores between two requests. */
 export interface State {
-  /** Of this state, for those who take each one only once. */
+  /** The id of this state, for `state.once`. */
   readonly id: string
-  /** Of the call, over all of its requests. */
+  /** The key of the call, the same in all of its requests. */
   readonly key: string
   readonly attempt: number
   readonly expires: number
-  /** Digest of what it belongs to. */
+  /** Digest of what it is bound to. */
   readonly binding: string
-  /** The questions that were put, as digests, by their keys. */
+  /** The digests of the questions that were asked, by key. */
   readonly asked: Readonly<Record<string, string>>
-  /** What was answered so far: by key, then by the digest of the question. */
+  /** The answers so far: by key, then by the digest of the question. */
   readonly answers: Answered
   readonly steps: Readonly<Record<string, Recorded>>
 }
@@ -23,7 +23,7 @@ type Answered = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
 const PURPOSE = 'requestState'
 
-/** Seals a state; throws where it is more than a client should be given. */
+/** Seals a state; throws where it is too large. */
 export async function sealState({ state }: AskContext, content: State): Promise<string> {
   const text = await state.seal.close(JSON.stringify(content), PURPOSE)
   if (text.length > state.maxBytes)
@@ -34,8 +34,8 @@ export async function sealState({ state }: AskContext, content: State): Promise<
 }
 
 /**
- * Opens a state that came back. Whatever is wrong with it is the caller's
- * error, and never a reason to begin anew in silence.
+ * Opens a state that the client has sent back. An invalid state is the
+ * caller's error; the call is never silently started again.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow
  */
 export async function openState({ state, binding }: AskContext, sealed: unknown): Promise<State> {
@@ -55,7 +55,7 @@ export async function openState({ state, binding }: AskContext, sealed: unknown)
 function refused(reason: string): RpcError {
   return new RpcError(
     INVALID_PARAMS,
-    `Invalid params: this requestState cannot be used: ${reason}. Send the request anew without it`,
+    `Invalid params: this requestState cannot be used: ${reason}. Send the request again without it`,
   )
 }
 
@@ -68,7 +68,7 @@ export async function digest(value: unknown): Promise<string> {
 
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) => {
-    // What JSON has no number for (1e400 is Infinity) must not look like null, nor like a text.
+    // 1e400 is parsed as Infinity, which must differ from null and from any string.
     if (typeof member === 'number' && !Number.isFinite(member)) return `\0${member}`
     if (typeof member === 'string' && member.startsWith('\0')) return `\0${member}`
     if (typeof member !== 'object' || member === null || Array.isArray(member)) return member

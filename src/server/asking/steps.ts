@@ -3,13 +3,13 @@ import { asyncStorage } from '../../runtime.js'
 import { type Json, type StepValue, Suspended } from '../ask.js'
 import { ToolError, isToolError } from '../failure.js'
 
-/** What a step came to: its value, or the words of its ToolError. */
+/** The outcome of a step: its value, or the message of its ToolError. */
 export type Recorded = { readonly value?: Json } | { readonly error: string }
 
 /** The steps of the call whose step is running; undefined if the runtime cannot tell. */
 const within = asyncStorage<Steps>()
 
-/** The steps of one call: each is run once, and remembered where the call is run again. */
+/** The steps of one call: each is run once, and its outcome is reused when the call is run again. */
 export class Steps {
   readonly #maxBytes: number
   readonly #signal: () => AbortSignal
@@ -27,12 +27,12 @@ export class Steps {
     this.#recorded = new Map(Object.entries(recorded))
   }
 
-  /** Everything that has come to an end. */
+  /** The outcomes of finished steps. */
   get recorded(): Record<string, Recorded> {
     return Object.fromEntries(this.#recorded)
   }
 
-  /** Throws within a step of this call: what it did could not be repeated, or remembered, as one. */
+  /** Throws within a step of this call: steps cannot be nested, nor ask. */
   notWithin(what: string): void {
     if (within?.getStore() === this) throw new TypeError(`${what} cannot be part of a step`)
   }
@@ -59,7 +59,7 @@ export class Steps {
     return this.#running.size > 0
   }
 
-  /** Resolves when the steps that are running have come to their ends. */
+  /** Resolves when the running steps have finished. */
   async settled(): Promise<void> {
     await Promise.all(this.#running)
   }
@@ -81,13 +81,13 @@ export class Steps {
     }
   }
 
-  /** As it will be when it comes back: alike in every revision. */
+  /** The value after a round trip through JSON, so that it is the same in every revision. */
   #asJson(key: string, value: unknown): Json {
     let text: string | undefined
     try {
       text = JSON.stringify(value)
     } catch {
-      // It holds itself, or what has no JSON.
+      // It is circular, or not JSON.
     }
     if (text === undefined || !isJson(value))
       throw new TypeError(`The result of step "${key}" must be plain JSON`)

@@ -6,7 +6,7 @@ import type { Context } from '../context.js'
 import type { Complete } from '../define.js'
 import { checkScopes, isVisibleTo } from './definition.js'
 
-/** The most values that one answer may have. */
+/** Maximum values of a completion. */
 const MAX_VALUES = 100
 
 export async function complete(

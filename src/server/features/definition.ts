@@ -50,7 +50,7 @@ const ICON: Readonly<Record<string, Rule>> = {
   theme: [oneOf('light', 'dark'), '"light" or "dark"'],
 }
 
-/** Clients refuse a whole list for one member that is not of its kind. */
+/** Clients reject a whole list for one member of the wrong type. */
 function checkMembers(
   value: object,
   rules: Readonly<Record<string, Rule>>,
@@ -64,7 +64,7 @@ function checkMembers(
   }
 }
 
-/** Throws where a member that clients are shown is not of its kind. */
+/** Throws where a listed member has the wrong type. */
 export function checkFacts(facts: Facts, fail: (problem: string) => Error): void {
   const { title, description, annotations, icons, meta, cache, scopes, visible } = facts
   if (cache !== undefined) hintOf(cache, fail)
@@ -98,10 +98,10 @@ export function checkFacts(facts: Facts, fail: (problem: string) => Error): void
   }
 }
 
-/** Nothing is kept, and by nobody else. */
+/** Not cacheable. */
 export const UNCACHED: CacheHint = { ttlMs: 0, cacheScope: 'private' }
 
-/** A caching hint in full; throws where it is none. */
+/** A complete caching hint; throws where it is invalid. */
 export function hintOf(hint: unknown, fail: (problem: string) => Error): CacheHint {
   if (!isObject(hint)) throw fail('"cache" must be an object with "ttlMs" and "cacheScope"')
   const { ttlMs = 0, cacheScope = 'private' } = hint
@@ -112,7 +112,7 @@ export function hintOf(hint: unknown, fail: (problem: string) => Error): CacheHi
   return { ttlMs, cacheScope }
 }
 
-/** The members that have a value. */
+/** The members that are not undefined. */
 export function present<Members extends object>(
   members: Members,
 ): { [Key in keyof Members]?: NonNullable<Members[Key]> } {
@@ -121,7 +121,7 @@ export function present<Members extends object>(
   } // the same, less what is missing
 }
 
-/** Throws where a listing could not be sent: one bad definition would spoil the whole list. */
+/** Throws where a listing is not JSON: it would break the whole list. */
 export function listable<Listing>(listing: Listing, fail: (problem: string) => Error): Listing {
   try {
     JSON.stringify(listing)
@@ -142,13 +142,13 @@ export function isVisibleTo(
 ): boolean | Promise<boolean> {
   if (visible === undefined) return true
   const seen: unknown = visible(caller)
-  // Whoever asks for several of them may fail before this one does.
+  // A caller that awaits several of them may fail before this one does.
   return isThenable(seen)
     ? handled(Promise.resolve(seen).then((value) => value === true))
     : seen === true
 }
 
-/** Those of the definitions that a caller may see, in their order. */
+/** The definitions that a caller may see, in order. */
 export function allSeenBy<Served extends { readonly definition: { visible?: Visible } }>(
   all: Iterable<Served>,
   caller: Caller,
@@ -163,8 +163,8 @@ export function allSeenBy<Served extends { readonly definition: { visible?: Visi
 }
 
 /**
- * Throws where a caller does not have the scopes that a definition asks for. Whoever started this process, or is part
- * of it, has no token: it needs none, unless it calls on behalf of a principal.
+ * Throws where a caller lacks the scopes that a definition requires. A local caller (stdio, in memory) has no token and
+ * needs none, unless it calls on behalf of a principal.
  */
 export function checkScopes(
   { scopes = [] }: { scopes?: readonly string[] },

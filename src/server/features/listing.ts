@@ -4,8 +4,8 @@ import type { Context } from '../context.js'
 import { maxSealedLength } from '../seal.js'
 
 /*
- * Lists come whole up to the server's page size, since many clients do not
- * follow cursors. A cursor is sealed: nobody but this server can make one.
+ * Lists are sent whole up to the server's page size, since many clients do not
+ * follow cursors. A cursor is sealed: only this server can make one.
  */
 
 export function page(
@@ -33,12 +33,12 @@ async function turnTo(
       typeof cursor === 'string'
         ? await seal.open(cursor, method, maxSealedLength(longest))
         : undefined
-    // The list may have changed since: what counts is the item behind which the page ended.
+    // The list may have changed: the page begins after the last item of the one before.
     start = after === undefined ? 0 : items.findIndex((item) => keyOf(item) === after) + 1
     if (start === 0)
       throw new RpcError(
         INVALID_PARAMS,
-        'Invalid params: this cursor was not given out by this server, or the list has changed; list without one',
+        'Invalid params: unknown cursor, or the list has changed; list again without a cursor',
       )
   }
   const shown = items.slice(start, start + pageSize)

@@ -2,20 +2,20 @@ import type { CallToolResult } from '../../protocol/model.js'
 import type { Caller } from '../call.js'
 import { type Resource, resource } from '../define.js'
 
-/* Results that are too large for a model are kept here for a while; the model gets their beginning, and a link. */
+/* Stores results that are too large for a model for a while; the model gets their beginning, and a link. */
 
 const URI = 'overflow:///{id}'
-/** How much is kept, and for how long; the oldest goes first. */
+/** Limits of what is stored; the oldest is evicted first. */
 const MAX_BYTES = 64 * 1024 * 1024
 const MAX_RESULTS = 1000
 const TIME = 600_000
-/** What the words around a preview may take. */
+/** Bytes reserved for the note after a preview. */
 const WORDS = 200
 
 interface Kept {
   text: string
   mimeType: string
-  /** Whose it is. */
+  /** The principal that may read it. */
   owner: string | undefined
   until: number
   bytes: number
@@ -25,7 +25,7 @@ export class Overflow {
   readonly #kept = new Map<string, Kept>()
   #bytes = 0
 
-  /** Where what is kept can be read. */
+  /** The resource template by which stored results are read. */
   readonly resource: Resource = resource({
     uri: URI,
     name: 'overflow',
@@ -57,7 +57,7 @@ export class Overflow {
       size: bytes,
     }
     const note = `[The result has ${bytes} bytes, more than the ${maxBytes} that are sent. The whole of it is at ${uri}]`
-    // What was promised by the output schema is not there: that is no success.
+    // The value that the output schema requires is missing: this is not a success.
     if (result.structuredContent !== undefined)
       return { content: [{ type: 'text', text: note }, link], isError: true }
     const preview = beginning(whole.text, maxBytes - WORDS)
@@ -69,7 +69,7 @@ export class Overflow {
 
   #keep(text: string, mimeType: string, caller: Caller): string {
     const id = crypto.randomUUID()
-    // Two bytes for each character: V8 needs no more.
+    // V8 needs at most two bytes per character.
     const bytes = 2 * text.length
     this.#kept.set(id, {
       text,
@@ -109,7 +109,7 @@ function sizeOf(text: string): number {
   return encoder.encode(text).length
 }
 
-/** As much of a text as takes so many bytes of JSON, in whole characters. */
+/** The longest prefix that takes at most so many bytes of JSON, in whole characters. */
 function beginning(text: string, bytes: number): string {
   let room = bytes
   while (room > 0) {
@@ -117,7 +117,7 @@ function beginning(text: string, bytes: number): string {
     const shown = text.slice(0, read)
     const size = sizeOf(JSON.stringify(shown)) - 2
     if (size <= bytes) return shown
-    // Quotes, line ends and the like are longer there.
+    // JSON escapes quotes, line ends and the like.
     room = Math.floor((room * bytes) / size)
   }
   return ''

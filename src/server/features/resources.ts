@@ -17,13 +17,13 @@ import { MAX_LENGTH } from '../uri-template.js'
 import { foldUri, normalizeUri } from '../uri.js'
 import { UNCACHED, allSeenBy, checkScopes, wellFormed } from './definition.js'
 
-/** How much of a URI an error repeats in its `data`, for programs. */
+/** Maximum length of a URI in the `data` of an error. */
 const MAX_URI = 2048
 
-/** Every resource that has an address of its own, also those that a template lists. */
+/** Every resource with a fixed URI, and those that templates list. */
 export async function allResources(context: Context): Promise<ResourceListing[]> {
   const { server, connection, call } = context
-  // By URI: a page ends behind one, so that one that comes twice would lead back.
+  // Unique by URI, because cursors are URIs.
   const found = new Map<string, ResourceListing>()
   const seen = allSeenBy(server.resources.values(), connection.caller)
   const add = (key: string, listing: ResourceListing) => found.has(key) || found.set(key, listing)
@@ -47,7 +47,7 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
   return [...found.values()]
 }
 
-/** An entry of a template's list; it is of the template's type unless it says otherwise. */
+/** An entry of a template's list; its MIME type defaults to that of the template. */
 function checked(listing: ResourceListing, { uri, mimeType }: Resource): ResourceListing {
   if (!isObject(listing) || typeof listing.uri !== 'string' || typeof listing.name !== 'string')
     throw new TypeError(
@@ -71,7 +71,7 @@ export function allTemplates({
 export function readResource(context: Context, { uri }: Params): Promise<ReadResourceResult> {
   if (typeof uri !== 'string')
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
-  // Without a promise in between, the handler starts in the order in which requests came.
+  // Synchronous, so that handlers start in the order of their requests.
   return Promise.resolve(
     andThen(findFor(context, uri), ({ found }) => readFound(found, uri, context)),
   )
@@ -105,7 +105,7 @@ async function read(
     return await definition.read(variables, call)
   } catch (error) {
     if (isToolError(error)) throw new RpcError(INTERNAL_ERROR, error.message)
-    // A handler may know one code for what is not there; the client is told the one of its revision.
+    // The code of a missing resource depends on the revision.
     if (!(error instanceof RpcError && error.code === RESOURCE_NOT_FOUND)) throw error
     throw new RpcError(connection.revision.resourceNotFound, error.message, error.data)
   }
@@ -116,18 +116,18 @@ interface Found {
   variables: Record<string, string | string[]>
 }
 
-/** What the definitions of a server say about a URI, whoever asks. */
+/** The definitions that concern a URI, whoever the caller is. */
 interface Claim {
-  /** Those that the caller must be allowed to use, all of them. */
+  /** The caller must be allowed to use all of them. */
   readonly entries: { readonly definition: Resource; readonly enabled: boolean }[]
   /** What is served; undefined where the path is not allowed. */
   found: Found | undefined
 }
 
 /**
- * A fixed resource comes first, then the templates in their order: the first that matches has the URI, also where it is
- * not for this caller. A definition that is not for everybody must also be passed by those who write its URI in a way
- * that another definition may take for the same (see `foldUri`). Undefined where no definition knows the URI.
+ * A fixed resource comes first, then the templates in order: the first match serves the URI, also where this caller may
+ * not use it. A restricted definition also guards other spellings of its URI that another definition would serve (see
+ * `foldUri`). Undefined where no definition matches.
  */
 function claimOn({ resources }: InternalServer, uri: string): Claim | undefined {
   const normalized = normalizeUri(uri)
@@ -164,12 +164,12 @@ function isHidden({ entries }: Claim, { connection }: Context): boolean | Promis
 }
 
 interface Lookup {
-  /** Whether a definition knows the URI, though it may be hidden. */
+  /** Whether a definition matches the URI, though it may be hidden. */
   readonly known: boolean
   readonly found?: Found | undefined
 }
 
-/** What the caller may use at a URI. Throws where its token does not grant what the definition asks for. */
+/** The definition that the caller may use for a URI. Throws where its token lacks a required scope. */
 function findFor(context: Context, uri: string): Lookup | Promise<Lookup> {
   const claim = claimOn(context.server, uri)
   if (claim === undefined) return { known: false }
@@ -186,8 +186,8 @@ export function findResource(server: InternalServer, uri: string): Resource | un
 }
 
 /**
- * Whether a caller may hear of changes of a resource: not of one that it cannot see, but of one that nobody has defined yet.
- * Throws where its token does not grant what the definition asks for.
+ * Whether a caller may subscribe to a resource: not to one that it cannot see, but to one that is not defined yet.
+ * Throws where its token lacks a required scope.
  */
 export function mayWatch(context: Context, uri: string): boolean | Promise<boolean> {
   return andThen(findFor(context, uri), ({ known, found }) => !known || found !== undefined)

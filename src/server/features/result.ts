@@ -21,7 +21,7 @@ export function resultOf(
     : output === undefined
       ? partsOf(returned)
       : { value: returned }
-  // The success schema says nothing about failures.
+  // The output schema does not apply to failures.
   if (output === undefined || parts.isError === true) return assemble(parts, asJson(parts.value))
   const outcome = output.check(asJson(parts.value))
   const hint = isResultShaped(returned) ? `. ${VALUE_HINT}` : ''
@@ -30,7 +30,7 @@ export function resultOf(
     : assemble(parts, fitting(outcome, hint))
 }
 
-/** Told where a tool with an `output` schema returns what looks like a whole result. */
+/** The warning where a tool with an `output` schema returns what looks like a whole result. */
 export const VALUE_HINT =
   'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
 
@@ -67,7 +67,7 @@ function partsOf(returned: unknown): ToolResult {
   return parts
 }
 
-/** The value as JSON will carry it: a date is a text, and what has no JSON is not there. */
+/** The value after a round trip through JSON: a date is a string, and what is not JSON is missing. */
 function asJson(value: unknown): unknown {
   if (isPlainJson(value)) return value
   const text = value === undefined ? undefined : toJson(value)

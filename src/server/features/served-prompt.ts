@@ -50,7 +50,7 @@ const ARGUMENT_MEMBERS: Readonly<
 const STRINGS =
   'The arguments of a prompt are strings: name each, as in { code: { description: "What to review", required: false } }'
 
-/** Schemas would be listed as arguments of nonsensical names. */
+/** The members of a schema would be listed as arguments. */
 function checkArguments(declared: unknown, fail: Fail): void {
   if (!isObject(declared) || isSchema(declared)) {
     throw fail(

@@ -25,7 +25,7 @@ const MEMBERS = namesOf<Tool>()(
   `${SHARED_MEMBERS} annotations timeout concurrency maxResult queue input output run`,
 )
 
-/** What is called so on the wire, and otherwise in a definition. */
+/** Names on the wire, each with its name in a definition. */
 const WIRE_NAMES = { inputSchema: 'input', outputSchema: 'output', _meta: 'meta' }
 
 type Handle = (name: string, input: unknown, call: Call) => unknown
@@ -77,7 +77,7 @@ export function prepareTool(
     definition.output === undefined ? undefined : ready(definition.output, 'output', fail)
   for (const [side, schema] of Object.entries({ input, output }))
     checkProperties(schema?.json['properties'], side, fail)
-  // What is longer, a timer takes for no time at all.
+  // A longer timer would fire immediately.
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0 && timeout < 2 ** 31)) {
     throw fail('"timeout" must be a number of milliseconds above 0 and below 2147483648')
   }
@@ -106,7 +106,7 @@ export function prepareTool(
   }
 }
 
-/** What is valid JSON Schema, but no schema of MCP. https://modelcontextprotocol.io/specification/2025-11-25/schema#tool */
+/** Valid JSON Schema that MCP does not allow. https://modelcontextprotocol.io/specification/2025-11-25/schema#tool */
 function checkProperties(
   properties: unknown,
   side: string,

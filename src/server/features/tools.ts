@@ -95,7 +95,7 @@ export function runTool(
   input: unknown,
   context: ToolContext,
 ): CallToolResult | Promise<CallToolResult> {
-  // Its arguments may have been checked for a while: it may be cancelled by now.
+  // It may have been cancelled while its arguments were validated.
   if (!context.call.open) return { content: [] }
   const { definition, semaphore } = tool
   if (definition.timeout === undefined && semaphore === undefined)
@@ -107,7 +107,7 @@ export function runTool(
     : runTimed(tool, slot, input, context, definition.timeout)
 }
 
-/** Waits for its turn only if there is no room, so that calls start in the order in which they came. */
+/** Waits only if there is no room, so that calls start in order. */
 function runInTurn(
   tool: ServedTool,
   slot: ToolSlot,
@@ -135,7 +135,7 @@ function runInTurn(
   return slot.enter(context.call.signal).then(go)
 }
 
-/** The time includes waiting for its turn: the caller waits for both. */
+/** The timeout includes the time in the queue. */
 function runTimed(
   tool: ServedTool,
   slot: ToolSlot,
@@ -157,7 +157,7 @@ function runTimed(
   })
 }
 
-/** Runs the handler; whatever it does becomes a result, or an RpcError where the server wants that. */
+/** Runs the handler; what it throws becomes a result, or an RpcError as the server is configured. */
 function attempt(
   tool: ServedTool,
   input: unknown,
@@ -177,7 +177,7 @@ function attempt(
   }
 }
 
-/** Tools with an `output` schema that have returned what looks like a whole result: one warning is enough. */
+/** Tools that have been warned about: one warning each. */
 const warned = new WeakSet<ServedTool>()
 
 function finish(
@@ -189,7 +189,7 @@ function finish(
   const result = resultOf(returned, tool.output)
   if (tool.output !== undefined && !warned.has(tool) && isResultShaped(returned)) {
     warned.add(tool)
-    const message = `Tool ${tool.listing.name} returned what looks like a CallToolResult; it was taken for its value. ${VALUE_HINT}`
+    const message = `Tool ${tool.listing.name} returned what looks like a CallToolResult; it was used as the value. ${VALUE_HINT}`
     context.report({ level: 'warning', message, id: context.call.id })
   }
   const { maxResult } = tool.definition
@@ -209,7 +209,7 @@ function failure(
   if (hasStopped(call.signal, error)) {
     report({
       level: 'debug',
-      message: `Tool ${tool.listing.name} has stopped, as it was told to`,
+      message: `Tool ${tool.listing.name} was aborted by its signal`,
       id: call.id,
     })
     return failed(`Tool ${tool.listing.name} was stopped`)
@@ -226,7 +226,7 @@ function failure(
   return failed(text)
 }
 
-/** Whether it is by the signal that a handler has ended: then nobody waits for it, and nothing is wrong. */
+/** Whether a handler has failed because its signal was aborted. */
 function hasStopped({ aborted, reason }: AbortSignal, error: unknown): boolean {
   return (
     aborted &&
@@ -239,8 +239,8 @@ function failed(text: string): CallToolResult {
   return { content: [{ type: 'text', text }], isError: true }
 }
 
-/** The words of whatever was thrown; never the stack. */
+/** The message of whatever was thrown; never the stack. */
 function messageOf(error: unknown): string {
   if (error instanceof Error) return String(error.message)
-  return typeof error === 'string' ? error : 'it threw something that is no error'
+  return typeof error === 'string' ? error : 'it threw a value that is not an Error'
 }
