@@ -17,7 +17,7 @@ import {
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { ServerSession } from '../../src/server/session.js'
 
-/* The examples of middleware, each at work in every revision. */
+/* The examples of middleware, in every revision. */
 
 function serverWith(middleware: Middleware): Server {
   const server = createServer({
