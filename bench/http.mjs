@@ -61,10 +61,10 @@ async function measure(name, last) {
   await load.calls(calls / 2, LINES, legacy) // warm-up
   const { perSecond, p50, p99, cpu } = await load.calls(calls, LINES, legacy)
   Object.assign(row, {
-    'calls a second': perSecond,
+    'calls per second': perSecond,
     'p50, ms': p50,
     'p99, ms': p99,
-    'CPU a call, µs': cpu,
+    'CPU per call, µs': cpu,
   })
   row['peak memory, MB'] = load.memory(true)
   await load.close()
@@ -72,7 +72,7 @@ async function measure(name, last) {
     const fresh = new HttpLoad()
     await fresh.open(join(here, 'servers', 'http-ccmcp.mjs'))
     await fresh.sessions(2000, LINES)
-    row['sessions opened a second'] = await fresh.sessions(5000, LINES)
+    row['sessions opened per second'] = await fresh.sessions(5000, LINES)
     await fresh.close()
   }
   if (last && (name === 'ccmcp' || name === 'sdk-2')) {
@@ -84,21 +84,21 @@ async function measure(name, last) {
   return row
 }
 
+function format(value) {
+  if (value >= 100) return Math.round(value).toString()
+  return value.toFixed(value >= 10 ? 1 : 2)
+}
+
 function show(table) {
   const facts = [...new Set(names.flatMap((name) => Object.keys(table[name])))]
   const cell = (name, fact) => {
     const value = table[name][fact]
     if (value === undefined) return ''
-    const shown =
-      value >= 100
-        ? Math.round(value).toString()
-        : value >= 10
-          ? value.toFixed(1)
-          : value.toFixed(2)
-    const floor = table.bare[fact]
-    return name === 'bare' || floor === undefined
+    const shown = format(value)
+    const baseline = table.bare[fact]
+    return name === 'bare' || baseline === undefined
       ? shown
-      : `${shown} (${(value / floor).toFixed(2)}×)`
+      : `${shown} (${(value / baseline).toFixed(2)}×)`
   }
   const rows = [
     ['', ...names],

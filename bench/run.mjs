@@ -68,15 +68,15 @@ async function measure(name) {
     starts.push(await short.open())
     await short.close()
   }
-  row['start to first answer, ms'] = median(starts.map(({ first }) => first))
+  row['start to first response, ms'] = median(starts.map(({ first }) => first))
   row['start to first call, ms'] = median(starts.map(({ firstCall }) => firstCall))
   const load = new Load(file)
   await load.open()
   row['memory at start, MB'] = load.memory(false)
   await load.pipelined(Math.floor(calls / 5)) // warm up the server
   const pipelined = await load.pipelined(calls)
-  row['calls a second'] = pipelined?.perSecond
-  row['CPU a call, µs'] = pipelined?.cpu
+  row['calls per second'] = pipelined?.perSecond
+  row['CPU per call, µs'] = pipelined?.cpu
   await load.pingPong(4000) // warm up the load generator
   const times = await load.pingPong(4000)
   row['ping-pong p50, ms'] = times[Math.floor(times.length * 0.5)]
@@ -162,21 +162,21 @@ const versionOf = (name) =>
     }),
   )[name]
 
+function format(value) {
+  if (Number.isInteger(value) || value >= 1000) return Math.round(value).toString()
+  return value.toFixed(value >= 10 ? 1 : 3)
+}
+
 function show(table) {
   const facts = [...new Set(Object.values(table).flatMap((row) => Object.keys(row)))]
   const cell = (name, fact) => {
     const value = table[name][fact]
     if (value === undefined) return name === 'bare' ? '' : 'fails'
-    const shown =
-      Number.isInteger(value) || value >= 1000
-        ? Math.round(value).toString()
-        : value >= 10
-          ? value.toFixed(1)
-          : value.toFixed(3)
-    const floor = table.bare[fact]
-    return name === 'bare' || floor === undefined
+    const shown = format(value)
+    const baseline = table.bare[fact]
+    return name === 'bare' || baseline === undefined
       ? shown
-      : `${shown} (${(value / floor).toFixed(2)}×)`
+      : `${shown} (${(value / baseline).toFixed(2)}×)`
   }
   const rows = [
     ['', ...names],
@@ -218,6 +218,6 @@ for (const name of names) {
   Object.assign(table[name], install(name))
 }
 console.log(
-  `Node ${process.version}, ${cpus().length} cores, ${rounds} rounds of ${calls} calls; in brackets: multiples of the bare loop\n`,
+  `Node ${process.version}, ${cpus().length} cores, ${rounds} rounds of ${calls} calls; in parentheses: ratio to the bare loop\n`,
 )
 console.log(show(table))

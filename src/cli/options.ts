@@ -142,8 +142,8 @@ export function readVariables(
 }
 
 /** The items of a comma-separated list. */
-export function listOf(name: string, values: string): string[] {
-  const items = values
+export function listOf(name: string, text: string): string[] {
+  const items = text
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
@@ -152,15 +152,15 @@ export function listOf(name: string, values: string): string[] {
 }
 
 /** The paths of a repeatable option. */
-export function pathsOf(values: string): string[] {
-  return values.split('\0')
+export function pathsOf(text: string): string[] {
+  return text.split('\0')
 }
 
 /** The value of an option in bytes. */
-export function bytesOf(name: string, values: string): number {
-  const value = Number(values)
-  if (!/^\d+$/.test(values) || !Number.isSafeInteger(value) || value < 1)
-    throw new UsageError(`--${name} must be a number of bytes, not ${JSON.stringify(values)}`)
+export function bytesOf(name: string, text: string): number {
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < 1)
+    throw new UsageError(`--${name} must be a number of bytes, not ${JSON.stringify(text)}`)
   return value
 }
 

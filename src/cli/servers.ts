@@ -5,7 +5,7 @@ import { UsageError, suggestion } from './options.js'
 export const BUNDLED: Readonly<Record<string, string>> = {
   ccmcp: 'hello, add, echo; files; tools registered at run time (default)',
   grammar: 'English verbs: conjugation, Spanish translation, agreement',
-  text: 'echo and argument count',
+  text: 'echo and word count',
 }
 export const DEFAULT_SERVER = 'ccmcp'
 

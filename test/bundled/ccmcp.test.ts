@@ -46,7 +46,7 @@ const request = (method: string, params: object = {}, id: unknown = 1) =>
   JSON.stringify({ jsonrpc: '2.0', id, method, params })
 const read = (uri: string, id: unknown = 1) => request('resources/read', { uri }, id)
 
-/** Everything that comes behind the answer to `initialize`. */
+/** All messages after the response to `initialize`. */
 async function said(
   lines: readonly string[],
   options?: CcmcpOptions,

@@ -19,9 +19,9 @@ import type { RootList } from '../../src/bundled/roots.js'
 import { temporaryFolder } from './folder.js'
 
 /*
- * Nobody gets out, also while somebody else swaps names for links. In the test
- * suite for a moment; `npm run confinement` takes longer, and shows beside it
- * what happens to a server that checks a path and then opens it.
+ * The file tools stay inside the root while another process swaps files for
+ * links. `npm run confinement` runs longer, and also shows that a server that
+ * checks a path before opening it leaks.
  */
 const SECONDS = Number(process.env['CONFINEMENT_SECONDS'] ?? '1')
 const thorough = process.env['CONFINEMENT_SECONDS'] !== undefined
@@ -29,7 +29,7 @@ const linux = process.platform === 'linux'
 const SECRET = 'the secret of the outside'
 const folder = temporaryFolder()
 
-/** Who swaps: by several renames in a row, or, many times faster, by an exchange at one stroke, which Node cannot do. */
+/** Programs that swap: by several renames, or, much faster, by an atomic exchange, which Node lacks. */
 const SWAPPERS = {
   renames: [process.execPath, new URL('processes/swap.mjs', import.meta.url).pathname],
   exchanges: ['python3', new URL('processes/exchange.py', import.meta.url).pathname],
@@ -54,14 +54,14 @@ function end(child: Child): Promise<void> {
   })
 }
 
-/** The next line that it prints. */
+/** The next line of output. */
 const heard = (child: Child) =>
   new Promise<string>((resolve, reject) => {
     child.stdout.once('data', (line: Buffer) => resolve(line.toString()))
     child.once('close', (code) => reject(new Error(`The swapping process ended with ${code}`)))
   })
 
-/** Everything beneath a directory, as one number. */
+/** A checksum of everything under a directory. */
 function fingerprint(directory: string): string {
   const hash = createHash('sha256')
   for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted()) {
@@ -81,7 +81,7 @@ interface Access {
   list(path: string): Promise<{ entries: readonly { name: string }[] }>
 }
 
-/** Reads, writes and lists while another process swaps what the names mean. */
+/** Reads, writes and lists while another process swaps the files. */
 async function race(name: string, make: (root: string) => Access, swapper: Swapper) {
   const [root, outside] = [
     join(folder, `${name}-${swapper}-root`),
@@ -106,7 +106,7 @@ async function race(name: string, make: (root: string) => Access, swapper: Swapp
       if (await work()) count.escapes++
       count.done++
     } catch (error) {
-      // Refused, or not there just now.
+      // Rejected, or missing at the moment.
       refusals.add((error as Error).message)
     }
   }
@@ -156,9 +156,9 @@ describe.runIf(linux)('confinement while another process swaps files for links',
         swapper,
       )
       expect({ escapes, untouched }).toEqual({ escapes: 0, untouched: true })
-      // Otherwise it would show nothing.
+      // Otherwise the test would prove nothing.
       expect(Math.min(done, swaps)).toBeGreaterThan(20)
-      // Every refusal is in words: no bare code of the system.
+      // Every error has an explanation, not only a system error code.
       expect([...refusals].filter((message) => /\(E[A-Z]+\)/.test(message))).toEqual([])
     },
     (SECONDS + 30) * 1000,
@@ -178,7 +178,7 @@ describe.runIf(linux)('confinement while another process swaps files for links',
           { real: second, given: second },
           { real: outer, given: outer },
         ])
-        // From the first root, which is at times a way out, and by absolute paths.
+        // Relative to the first root, which is sometimes a link to the outside, and by absolute paths.
         return {
           read: (path) => files.read(path === 'file' ? 'secret' : join(root, path)),
           write: (path, content) =>
@@ -299,7 +299,7 @@ describe('confinement for arbitrary trees and paths', () => {
   )
   const operation = fc.record({ kind: fc.constantFrom('read', 'write', 'list'), path })
 
-  /** Links that lead out are laid first, so that nothing is ever built through one. */
+  /** Creates the links to the outside first, so that nothing is created through one. */
   function plant(root: string, plan: { at: string; what: { kind: string; to?: string } }[]) {
     rmSync(root, { recursive: true, force: true })
     mkdirSync(root)
@@ -370,7 +370,7 @@ describe('confinement for arbitrary trees and paths', () => {
             }
           },
         ),
-        // However slow the machine is: it ends in time.
+        // Stops in time also on a slow machine.
         thorough ? { numRuns: 5000, interruptAfterTimeLimit: SECONDS * 1000 } : { numRuns: 150 },
       )
       expect(fingerprint(outside)).toBe(before)

@@ -4,7 +4,7 @@ import { createServer, tool } from '../../src/index.js'
 import { CCMCP, Child } from '../stdio/child.js'
 import { call, drive, initialize } from '../drive.js'
 
-/* What the documents ask for in passing. */
+/* Further requirements of the documents. */
 
 it('serves a request before notifications/initialized with a warning', async () => {
   const [open = ''] = initialize('2024-11-05')

@@ -27,7 +27,7 @@ mkdirSync(outside)
 writeFileSync(join(outside, 'secret'), SECRET)
 
 let count = 0
-/** A new root with a few things in it. */
+/** A new root with a few files. */
 function freshRoot(): string {
   const root = join(folder, `root-${++count}`)
   mkdirSync(join(root, 'dir', 'deep'), { recursive: true })
@@ -104,7 +104,7 @@ describe.each(resolutions)('%s', (resolution) => {
       await expect(files.list(path)).rejects.toThrow(/^"|^The path/)
     })
 
-    // These mean nothing special: they are names like any other, and there is no such file.
+    // These are ordinary names of files that do not exist.
     it.each([
       '%2e%2e%2foutside%2fsecret',
       '..%2foutside%2fsecret',
@@ -293,7 +293,7 @@ describe.each(resolutions)('%s', (resolution) => {
   describe('a file that is not regular', () => {
     it.runIf(linux)('is rejected without blocking: a pipe', async () => {
       execFileSync('mkfifo', [join(root, 'pipe')])
-      // Four of them would block every thread that Node reads files with.
+      // Four blocking opens would occupy Node's whole thread pool.
       const refusals = Array.from({ length: 8 }, () =>
         expect(files.read('pipe')).rejects.toThrow('"pipe" is not a regular file'),
       )
@@ -430,7 +430,7 @@ it('leaves the old or the new content if the writer is killed', async () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const ended = new Promise((resolve) => child.on('exit', resolve))
-    // It has written `round` times and is at it again.
+    // It has written `round` times and is writing again.
     await new Promise<void>((resolve) => {
       let seen = 0
       child.stdout.on('data', (chunk: Buffer) => {

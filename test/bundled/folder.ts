@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 
-/** A folder of its own for a test file, removed after it. */
+/** A temporary directory for a test file, removed afterwards. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'ccmcp-bundled-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))

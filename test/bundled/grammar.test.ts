@@ -5,7 +5,7 @@ import { answers, call, initialize } from '../drive.js'
 
 /*
  * Infinitive; present, past, past participle and future in the 1st, 2nd and
- * 3rd person singular: written out, as the course prints them.
+ * 3rd person singular, as printed in the course.
  */
 const FORMS = `
 work   | work, work, work       | work, work, works       | worked, worked, worked       | worked, worked, worked       | will work, will work, will work

@@ -40,7 +40,7 @@ interface Message {
 async function all(server: Server, lines: readonly string[]): Promise<Message[]> {
   return (await answers(server, [...initialize('2025-11-25'), ...lines])) as Message[]
 }
-/** The texts of the answers to calls of tools, errors marked. */
+/** The texts of the results of tool calls; errors are marked. */
 async function texts(server: Server, lines: readonly string[]): Promise<string[]> {
   return (await all(server, lines))
     .filter(({ result }) => result?.content !== undefined)
@@ -314,7 +314,7 @@ describe('persist', () => {
     const server = open(file, warnings)
     expect(warnings).toHaveLength(1)
     expect(warnings[0]).toContain('could not all be read')
-    // Another process may be using the file: it is left alone until there is something to keep.
+    // Another process may be using the file: it is not changed before the first change.
     expect([readFileSync(file, 'utf8'), aside(file)]).toEqual([content, []])
     await texts(server, [call('register_tool', greet)])
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, tools: [greet] })
@@ -389,7 +389,7 @@ describe('persist', () => {
     writeFileSync(lock, '')
     const client = await connect(memory(open(file)))
     const registered = client.callTool('register_tool', greet)
-    // A call of the new tool that does not wait for the answer is served in its order.
+    // A pipelined call of the new tool is served in order.
     const used = client.callTool('greet_formal', { name: 'A' })
     for (let a = 0; a < 20; a++)
       expect(await client.callTool('add', { a, b: 1 })).toMatchObject({
@@ -413,7 +413,7 @@ describe('persist', () => {
     await client.callTool('add', { a: 1, b: 1 })
     cancelled.abort()
     await expect(registered).rejects.toThrow()
-    // The cancellation has come when this is answered.
+    // The cancellation has been received when this is answered.
     await client.callTool('add', { a: 1, b: 1 })
     rmSync(`${file}.lock`)
     expect(await client.callTool('register_tool', { ...greet, name: 'second' })).toMatchObject({
@@ -445,7 +445,7 @@ describe('persist', () => {
       )
       expect(kept(file)).toEqual([])
       expect(existsSync(`${file.path}.lock`)).toBe(true)
-      // Whoever was asked long ago does not wait again.
+      // A change that was requested long ago does not wait again.
       await expect(
         update(fileWith({ lockTimeout: 60_000 }, file.path), ['a'], performance.now() - 60_001),
       ).rejects.toThrow('holds its lock')

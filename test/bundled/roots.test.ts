@@ -23,7 +23,7 @@ const linux = process.platform === 'linux'
 const resolutions = linux ? (['descriptors', 'realpath'] as const) : (['realpath'] as const)
 
 let count = 0
-/** A new directory with files: their paths, and what is in them. */
+/** Creates a directory with files, given by path and content. */
 function tree(files: Readonly<Record<string, string>>): string {
   const top = join(folder, `tree-${++count}`)
   for (const [path, content] of Object.entries(files)) {
@@ -112,7 +112,7 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
       await expect(files.read(path)).rejects.toThrow(/leads out|"\.\."/)
       await expect(files.list(path)).rejects.toThrow(/leads out|"\.\."/)
     }
-    // What is outside is not even looked at on the way; resolved by the system, it is the same place.
+    // Nothing outside is accessed; resolved by the system, it is the same path.
     if (resolution === 'descriptors')
       await expect(files.read('through-the-outside')).rejects.toThrow('leads out')
     const types = Object.fromEntries(
@@ -183,7 +183,7 @@ describe.runIf(linux && process.getuid?.() === 0)('in a sticky world-writable di
       await expect(files.write(path, 'x')).rejects.toThrow('another user')
     }
     expect(readFileSync(join(work, 'mine'), 'utf8')).toBe('mine')
-    // Elsewhere the owner of a link does not matter.
+    // In other directories the owner of a link does not matter.
     chmodSync(shared, 0o755)
     expect(await files.read(join(shared, 'theirs'))).toBe('mine')
   })

@@ -12,7 +12,7 @@ import { CCMCP, Child } from '../stdio/child.js'
 interface Framing {
   name: string
   encode: (message: string) => string
-  /** The whole messages in what came so far. */
+  /** The complete messages received so far. */
   decode: (bytes: Buffer) => string[]
 }
 
@@ -88,7 +88,7 @@ interface Message {
   error?: { code: number; message: string }
 }
 
-/** The helper that Q12 asks for: requests with their answers, notifications, and what came unasked. */
+/** The helper of Q12: requests with their responses, notifications, and messages from the server. */
 class McpClient {
   readonly child: Child
   readonly #framing: Framing
@@ -117,7 +117,7 @@ class McpClient {
     this.child.write(this.#framing.encode(message))
   }
 
-  /** The answer with that id; what comes before it is kept. */
+  /** The response with that id; messages before it are stored. */
   async answer(id: number | null): Promise<Message> {
     for (;;) {
       await this.child.until(() => this.#all().length > this.#taken, `the answer to ${id}`)
@@ -168,7 +168,7 @@ describe.each(FRAMINGS)('document 004, Q12: the end-to-end session in $name', (f
     })
     // 2. initialized
     client.sendNotification('notifications/initialized')
-    // 3. tools/list: nothing comes before its answer
+    // 3. tools/list: no message before its response
     expect(names((await client.sendRequest('tools/list')).result?.['tools'])).toEqual(
       expect.arrayContaining(['hello', 'add', 'echo']),
     )
@@ -211,10 +211,10 @@ describe.each(FRAMINGS)('document 004, Q12: the end-to-end session in $name', (f
       (await client.sendRequest('prompts/get', { name: 'greet', arguments: { name: 'Alice' } }))
         .result?.['messages'],
     ).toEqual([{ role: 'user', content: { type: 'text', text: 'Please greet Alice warmly' } }])
-    // 11. no JSON
+    // 11. invalid JSON
     client.sendRaw('{not json')
     expect((await client.answer(null)).error?.code).toBe(-32700)
-    // 12. the end
+    // 12. end of input
     client.child.end()
     await client.child.closed()
     expect(client.child.code).toBe(0)

@@ -12,7 +12,7 @@ export interface Outcome {
   stderr: string
 }
 
-/** Runs `./ccmcp` to its end. */
+/** Runs `./ccmcp` until it exits. */
 export function ccmcp(
   args: readonly string[],
   input = '',

@@ -12,7 +12,7 @@ import { serve } from '../../src/cli/serve.js'
 import { CCMCP, ROOT } from '../stdio/child.js'
 import { ccmcp } from './command.js'
 
-/* docs/command-line.md says what the command line says. */
+/* docs/command-line.md matches the help of the command line. */
 
 const page = readFileSync(`${ROOT}docs/command-line.md`, 'utf8')
 const rows = page

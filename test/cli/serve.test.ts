@@ -26,7 +26,7 @@ function file(name: string, code: string): string {
 }
 const SERVER = `import { createServer, tool } from 'ccmcp'
 const made = (name) => createServer({ name, version: '1', tools: [tool({ name: 'hi', run: () => 'hi' })] })\n`
-/** Who answers, and with what. */
+/** The name of the server and its tools. */
 async function nameOf(path: string, options = quiet): Promise<string> {
   const { stdout } = await ccmcp(['serve', path], lines(HANDSHAKE[0], call(1, 'hi')), options)
   expect(stdout).toContain(text(1, 'hi'))

@@ -436,7 +436,7 @@ function isAlive(pid: number): boolean {
   } catch {
     return false
   }
-  // An orphan that nobody has collected yet is dead all the same.
+  // A zombie counts as exited.
   try {
     return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch {

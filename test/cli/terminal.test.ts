@@ -10,8 +10,8 @@ import { ccmcp, server } from './command.js'
 const node = (...args: string[]) => ['--', process.execPath, ...args]
 const EVIL = 'a\u0007b\u009b31m\u202e\u200e\u200f\u061c\u2067\u007f\rc\td\ne'
 const SAFE = 'a\\u0007b\\u009b31m\\u202e\\u200e\\u200f\\u061c\\u2067\\u007f\\u000dc\td\ne'
-/** All that may not reach a terminal. */
-// oxlint-disable-next-line no-control-regex -- that is what is looked for
+/** Characters that must not reach a terminal. */
+// oxlint-disable-next-line no-control-regex -- these are searched for
 const CONTROLS =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
 
@@ -67,7 +67,7 @@ describe('text of a server', () => {
     })
     expect(stdout).toContain('\\u009b31m\\u202e')
     expect(stdout).toContain('\u001b[')
-    // oxlint-disable-next-line no-control-regex -- our own colours
+    // oxlint-disable-next-line no-control-regex -- our own colors
     expect(stdout.replaceAll('\r\n', '').replaceAll(/\u001b\[\d+m/g, '')).not.toMatch(CONTROLS)
   })
 })

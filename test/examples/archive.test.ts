@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Client, connect, stdio } from '../../src/client.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 
-/* The example that asks and does what must not be done twice: each of its effects is counted in a file. */
+/* The example with side effects that must not be repeated; each of them is counted in a file. */
 
 const EXAMPLE = fileURLToPath(new URL('../../examples/archive.mjs', import.meta.url))
 const STATE_KEY = 'a secret that some processes share among them'
@@ -94,7 +94,7 @@ const retryOf = (requestState: string) => ({
   requestState,
 })
 
-/** Begins a call in a process of its own, and gives what the client is to hold. */
+/** Starts a call in a new process and returns the state for the client. */
 async function firstState(revision: string, env: Record<string, string>): Promise<string> {
   let state = ''
   const environment = { ...process.env, LEDGER: join(home, 'ledger'), ...env } as Record<

@@ -7,7 +7,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { afterEach, describe, expect, it } from 'vitest'
 
-/* The examples of HTTP applications with an MCP endpoint run as they stand, and are used by the official SDK client. */
+/* The examples of HTTP applications run unchanged, with the official SDK client. */
 
 const folder = fileURLToPath(new URL('../../examples/http/', import.meta.url))
 const running: ChildProcess[] = []
@@ -44,7 +44,7 @@ describe.each(readdirSync(folder))('%s', (example) => {
     const stream = await fetch(url, {
       headers: { Accept: 'text/event-stream', 'Mcp-Session-Id': transport.sessionId ?? '' },
     })
-    // Whether the SDK's own or this one came first: the session has its stream open.
+    // The session has an open stream, whether it is this one or the SDK's own.
     expect([200, 409]).toContain(stream.status)
     const elsewhere = await fetch(new URL('/', url))
     expect([elsewhere.status, await elsewhere.text()]).toEqual(

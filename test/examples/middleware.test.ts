@@ -18,7 +18,7 @@ import { revisions } from '../../src/protocol/revisions/index.js'
 import { checkServer } from '../../src/server/context.js'
 import { ServerSession } from '../../src/server/session.js'
 
-/* The examples of middleware, each at work in every revision. */
+/* The examples of middleware, in every revision. */
 
 function serverWith(middleware: Middleware): Server {
   const server = createServer({

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ConnectOptions, connect, stdio } from '../../src/client.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 
-/* The example in TypeScript, run as a program: without its types, since not every Node that we support takes these. */
+/* The TypeScript example, run as a program with its types stripped, since Node 20 cannot run TypeScript. */
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'ccmcp-notes-'))

@@ -8,8 +8,8 @@ import { VERSION } from '../../src/version.js'
 import { Judge } from '../official/judge.js'
 
 /*
- * The validation lines of the document that ccmcp's default server comes from,
- * as they stand there: `printf … | ./ccmcp 2>/dev/null`.
+ * The validation lines of the document that describes the default server,
+ * verbatim: `printf … | ./ccmcp 2>/dev/null`.
  */
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -45,13 +45,13 @@ interface Message {
   result?: Record<string, unknown> & { content?: { text: string }[]; contents?: { text: string }[] }
   error?: { code: number; message: string }
 }
-/** The messages that come after the handshake. */
+/** The messages after the handshake. */
 const after = (messages: readonly string[], options = '') =>
   printf(
     INITIALIZE + INITIALIZED + messages.map((message) => `${message}\\n`).join(''),
     options,
   ).lines.slice(1) as Message[]
-/** Those of them that are answers, in the order of their ids. */
+/** The responses among them, ordered by id. */
 const answersTo = (messages: readonly string[], options = '') =>
   after(messages, options)
     .filter(({ method }) => method === undefined)
@@ -115,7 +115,7 @@ describe('Q3: handshake', () => {
       { error: { code: -32600 } },
     ]))
   it('is completed by notifications/initialized', () =>
-    // What is only done for a client that is ready: it is told of the beginning.
+    // Sent only to an initialized client.
     expect(after([request(2, 'ping')])).toMatchObject([
       { id: 2, result: {} },
       { method: 'notifications/message' },

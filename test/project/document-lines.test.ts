@@ -6,16 +6,16 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 
 /*
- * Every command line of the five documents, as it is written there
- * (document-lines.txt), with only its `...` placeholders filled in. What
- * cannot be run as written is in docs/seed-documents.md, with the reason.
+ * Every command line of the five documents, verbatim (document-lines.txt), with
+ * only its `...` placeholders filled in. docs/seed-documents.md lists those that
+ * cannot be run as written, with the reasons.
  */
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'ccmcp-lines-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Lines by their titles. */
+/** Lines by title. */
 const LINES = new Map(
   readFileSync(new URL('document-lines.txt', import.meta.url), 'utf8')
     .split(/^## /m)
@@ -28,13 +28,13 @@ const LINES = new Map(
 const INITIALIZE = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"test","version":"1.0"}}}`
 const INITIALIZED = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 
-/** A program in the place of one that the documents name, found by that name. */
+/** Installs a substitute for a program that the documents name into PATH. */
 function standIn(name: string, script: string): void {
   writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`)
   chmodSync(join(folder, name), 0o755)
 }
 
-/** Runs the lines of that title in a shell, from the root of the repository. */
+/** Runs the lines of a title in a shell, in the root of the repository. */
 function run(
   title: string,
   { input = '', cwd = root } = {},
@@ -105,7 +105,7 @@ describe('document 004', () => {
   it.runIf(process.platform === 'linux')(
     'Q6: returns "test content" from the system\'s temporary folder, with no root given',
     () => {
-      // Its name is fixed: another run of this test on the same machine may remove the file in between.
+      // The file name is fixed, so a concurrent run of this test may remove the file.
       for (let attempt = 1; ; attempt++) {
         run('004: Q6, echo')
         const { messages } = run('004: Q6, printf')
@@ -147,7 +147,7 @@ describe('document 004', () => {
     ]))
 })
 
-// The other documents name a Python module, which is what they teach to write: `python` is a stand-in that starts ccmcp.
+// The other documents run a Python module; here `python` is a substitute that starts ccmcp.
 describe('document 000', () => {
   const smoke = readFileSync(
     new URL('../bundled/transcripts/smoke.txt', import.meta.url),
@@ -207,7 +207,7 @@ describe('document 001', () => {
   })
 })
 
-/** Starts the server of a host's configuration as a host does: its command with its arguments, without a shell. */
+/** Starts the server of a host configuration as a host does: command and arguments, without a shell. */
 function start(configuration: string, name: string, messages: readonly string[]): Message[] {
   const { mcpServers } = JSON.parse(configuration) as {
     mcpServers: Record<string, { command: string; args: string[] }>

@@ -6,7 +6,7 @@ import * as mcp from '../../src/protocol/errors.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { officialSchemas } from '../official/schemas.js'
 
-/* docs/errors.md and the code have the same codes. */
+/* docs/errors.md and the sources have the same codes. */
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const page = readFileSync(`${root}docs/errors.md`, 'utf8')
@@ -26,7 +26,7 @@ const written = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
     ),
   )
 
-/** Codes that the page tells of though ccmcp does not send them, and why. */
+/** Documented codes that ccmcp does not send, and why. */
 const FOREIGN: Readonly<Record<string, string>> = {
   '-32042': 'ccmcp asks instead',
 }

@@ -30,7 +30,7 @@ const facts = createRequire(import.meta.url)('../../package.json') as {
 const environment = { ...process.env }
 delete environment['NODE_EXTRA_CA_CERTS']
 
-/** Every file of ours that a module loads before it does anything, as Node resolves them. */
+/** A file of dist/ and all files that it imports statically. */
 function loaded(entry: string, seen = new Set<string>()): Set<string> {
   if (seen.has(entry)) return seen
   seen.add(entry)
@@ -67,7 +67,7 @@ function session(args: string[]): string {
   return stderr
 }
 
-/** Told to Node before anything of ours: writes down which files of ours are opened, as modules or otherwise. */
+/** Preloaded in Node: prints which files of dist/ are opened, as modules or otherwise. */
 const SPY = `
   import { register } from 'node:module'
   import fs from 'node:fs'
@@ -109,7 +109,7 @@ describe('start-up', () => {
     expect(size('main.js') - size('cli.js')).toBeGreaterThan(6 * 1024)
   })
 
-  // Under another spelling of its path the entry would be a second module, and start a second server.
+  // Imported under another spelling of its path, the entry would be a second module and start a second server.
   it('never imports the entry of the command line from another file', () => {
     const importers = readdirSync(dist)
       .filter((name) => name.endsWith('.js') && name !== 'cli.js')
@@ -151,7 +151,7 @@ describe('an error in a definition', () => {
     )
     expect(stderr).toContain('server.mjs:3:27')
     expect(stderr.length).toBeLessThan(2000)
-    // The names of functions tell where it happened.
+    // Function names show where it happened.
     if (args.length === 1) expect(stderr).toMatch(/^ {4}at createServer \(/m)
   })
 })
@@ -188,7 +188,7 @@ describe('the package', () => {
     expect(
       execFileSync(join(folder, 'node_modules', '.bin', 'ccmcp'), ['demo'], { encoding: 'utf8' }),
     ).toContain('The server has exited.')
-    // A schema that needs the full validator, and every entry.
+    // A schema that requires the full validator, and every entry.
     const script = `
       import { createServer, tool } from 'ccmcp'
       import { playTranscript } from 'ccmcp/testing'
@@ -254,7 +254,7 @@ describe('README.md', () => {
     ...readme.matchAll(/```js\n([\s\S]*?)```/g),
   ].map(([, code]) => code ?? '')
   const run = (file: string, code: string, input = '') => {
-    // The package is found as it would be after `npm install ccmcp`.
+    // Makes the package resolvable as after `npm install ccmcp`.
     mkdirSync(join(folder, 'node_modules'), { recursive: true })
     if (!existsSync(join(folder, 'node_modules', 'ccmcp')))
       symlinkSync(root, join(folder, 'node_modules', 'ccmcp'), 'dir')

@@ -15,8 +15,8 @@ import { optionsPage } from '../../scripts/options-page.mjs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 /*
- * The code of a page runs as it stands, and prints what the page says: its
- * blocks marked `js` are one program, its blocks marked `text` what it prints.
+ * The code of a page runs unchanged and prints what the page shows: its `js`
+ * blocks are one program, its `text` blocks the output.
  */
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const docs = join(root, 'docs')
@@ -40,7 +40,7 @@ describe('a page of the documentation', () => {
   it.each(runnable)('%s prints the output it shows', (page) => {
     const file = `${page}.mjs`
     writeFileSync(join(folder, file), blocks(read(page), 'js').join('\n'))
-    // Nothing of the environment that runs the tests may show in the output.
+    // The environment of the tests must not affect the output.
     const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], NO_COLOR: '1' }
     const { stdout, stderr } = spawnSync(process.execPath, [file], {
       cwd: folder,

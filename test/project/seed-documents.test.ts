@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 
-/* docs/seed-documents.md names files and the titles of tests: all of them exist. */
+/* The files and test titles in docs/seed-documents.md exist. */
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const page = readFileSync(join(root, 'docs', 'seed-documents.md'), 'utf8')
@@ -29,7 +29,7 @@ const rows: Row[] = page
     return { what, where, tests: tests.startsWith('not yet') ? [] : named }
   })
 
-/** The titles in a test file, as they are written there. */
+/** The titles in a test file. */
 function titlesIn(file: string): string[] {
   const text = readFileSync(join(root, file), 'utf8')
   const found = [

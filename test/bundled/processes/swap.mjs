@@ -1,4 +1,4 @@
-// Swaps files and directories for links that lead out, and back, as fast as it can, until its input ends.
+// Swaps files and directories for links to the outside and back, as fast as possible, until end of input.
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -7,7 +7,7 @@ const at = (name) => join(root, name)
 let swaps = 0
 let stopped = false
 
-/** A file is replaced by a link, and the link by a file: each at one stroke. */
+/** Replaces a file by a link, and the link by a file, each by one rename. */
 function swapFile() {
   symlinkSync(join(outside, 'secret'), at('.link'))
   renameSync(at('.link'), at('file'))
@@ -15,7 +15,7 @@ function swapFile() {
   renameSync(at('.file'), at('file'))
 }
 
-/** A directory steps aside, a link takes its place, and they change back. */
+/** Renames a directory, puts a link in its place, and reverts both. */
 function swapDirectory(name) {
   renameSync(at(name), at(`.${name}-away`))
   renameSync(at(`.${name}-link`), at(name))
@@ -23,7 +23,7 @@ function swapDirectory(name) {
   renameSync(at(`.${name}-away`), at(name))
 }
 
-/** A link inside is turned from a place inside to one outside. */
+/** Changes the target of a link from inside to outside. */
 function turnLink() {
   for (const target of [outside, 'directory']) {
     symlinkSync(target, at('.turning'))

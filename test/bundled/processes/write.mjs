@@ -1,4 +1,4 @@
-// Writes one file again and again, each time with another letter, until it is killed.
+// Writes one file repeatedly, each time with another letter, until it is killed.
 const { Files } = await import(process.argv[2])
 const root = process.argv[3]
 const files = new Files([{ real: root, given: root }])

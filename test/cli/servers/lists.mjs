@@ -1,4 +1,4 @@
-// A modern server whose lists are as the argument says: evil, failing, dying, endless, long or noisy.
+// A stateless server whose lists are as the argument says: evil, failing, dying, endless, long or noisy.
 import { createInterface } from 'node:readline'
 
 const kind = process.argv[2]

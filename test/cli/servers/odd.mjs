@@ -1,4 +1,4 @@
-// Shakes hands, then answers every request with what its argument says.
+// Initializes, then responds to every request with its argument.
 import { createInterface } from 'node:readline'
 
 const result = JSON.parse(process.argv[2])

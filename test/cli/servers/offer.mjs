@@ -1,4 +1,4 @@
-// A server with a bit of everything, exported for `ccmcp serve`.
+// A server with tools, resources and prompts, exported for `ccmcp serve`.
 import { ToolError, createServer, prompt, resource, tool } from '../../../dist/index.js'
 
 const number = { type: 'number' }

@@ -1,2 +1,2 @@
-// A module that cannot be loaded.
+// A module that throws while loading.
 throw new Error('no such thing')
