@@ -8,7 +8,7 @@ import { EventStreamParser, type StreamEvent } from '../../src/framing/event-str
 import { type ListenOptions, type Listening, listen } from '../../src/http.js'
 import type { Server } from '../../src/index.js'
 
-/* A client of HTTP that sends what it is told, and nothing else. */
+/* An HTTP client that sends exactly what a test gives it. */
 
 export interface Answer {
   status: number
@@ -25,13 +25,13 @@ export interface Sending {
   body?: string | Uint8Array
 }
 
-/** What every honest POST has. */
+/** Headers of every valid POST. */
 export const POST = {
   'content-type': 'application/json',
   accept: 'application/json, text/event-stream',
 }
 
-/** An answer that is still coming. */
+/** A response in progress. */
 export class Stream {
   readonly status: number
   readonly headers: IncomingMessage['headers']
@@ -103,7 +103,7 @@ export class Stream {
     this.#response.resume()
   }
 
-  /** Breaks the connection. */
+  /** Closes the connection. */
   cut(): void {
     this.#request.destroy()
   }
@@ -119,7 +119,7 @@ export class Stream {
   }
 }
 
-/** Sends a request; resolves when the head of the answer is there. */
+/** Sends a request; resolves with the response headers. */
 export function open(
   url: string,
   { method = 'POST', headers = {}, body }: Sending = {},
@@ -133,7 +133,7 @@ export function open(
   })
 }
 
-/** Sends a request and waits for all of its answer. */
+/** Sends a request and waits for the whole response. */
 export async function send(url: string, sending?: Sending): Promise<Answer> {
   const stream = await open(url, sending)
   await stream.ended()
@@ -157,7 +157,7 @@ export const META = {
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 
-/** A request that describes itself, with the headers that belong to it. */
+/** A stateless request with its routing headers. */
 export function described(
   method: string,
   params: Record<string, unknown> = {},
@@ -191,7 +191,7 @@ export function message(method: string, params?: object, id?: string | number): 
   })
 }
 
-/** A client that has shaken hands. */
+/** A client that has initialized. */
 export class Handshaken {
   readonly url: string
   readonly headers: Record<string, string>
@@ -228,7 +228,7 @@ export class Handshaken {
     return client
   }
 
-  /** The same client, which now finds another process behind the address. */
+  /** The same client at another URL. */
   at(url: string): Handshaken {
     return new Handshaken(url, this.headers)
   }
@@ -245,7 +245,7 @@ export class Handshaken {
     return this.post(message(method, params, this.#id++))
   }
 
-  /** A request whose answer is read as it comes. */
+  /** A request whose response is read as it arrives. */
   stream(method: string, params?: object, id: string | number = this.#id++): Promise<Stream> {
     return open(this.url, {
       headers: { ...POST, ...this.headers },
@@ -253,7 +253,7 @@ export class Handshaken {
     })
   }
 
-  /** Opens the session's own stream, or goes on with one. */
+  /** Opens the GET stream of the session, or resumes a stream. */
   listen(last?: string): Promise<Stream> {
     const resumed = last === undefined ? {} : { 'last-event-id': last }
     return open(this.url, {

@@ -1,11 +1,11 @@
 import { type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
 
-/** Lets a test decide when a handler goes on, and see what became of it. */
+/** Lets a test decide when a handler continues. */
 export class Gate {
   #waiting = new Map<string, (() => void)[]>()
   #passed = new Set<string>()
 
-  /** Waits until somebody opens it. */
+  /** Resolves when the gate of that name is opened. */
   wait(name: string, signal?: AbortSignal): Promise<void> {
     if (this.#passed.has(name)) return Promise.resolve()
     return new Promise((resolve, reject) => {
