@@ -19,6 +19,7 @@ export const MAY_IMPORT = {
     'protocol/errors.ts',
     'protocol/meta.ts',
     'protocol/methods.ts',
+    'runtime.ts',
     'stores',
     'auth',
   ],

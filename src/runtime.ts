@@ -18,3 +18,11 @@ export function asyncStorage<Store>(): AsyncStorage<Store> | undefined {
   const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
   return hooks === undefined ? undefined : new hooks.AsyncLocalStorage<Store>()
 }
+
+/** Whether this is Node itself: Bun and Deno have `process.versions.node` as well. */
+export function isNode(): boolean {
+  const { node, bun, deno } = (globalThis.process?.versions ?? {}) as Partial<
+    Record<string, string>
+  >
+  return node !== undefined && bun === undefined && deno === undefined
+}

@@ -58,8 +58,7 @@ export class LockFile {
     await this.#handle.sync()
     const own = await this.#close()
     // If this process was suspended, another one may have removed the lock as stale.
-    if (!isSame(own, await look(this.#path)))
-      throw lockError('another process has taken over its lock; try again')
+    if (!isSame(own, await look(this.#path))) throw new LockLost()
     await rename(this.#path, file)
   }
 
@@ -74,6 +73,13 @@ export class LockFile {
     return (this.#closed ??= this.#handle
       .stat({ bigint: true })
       .finally(() => this.#handle.close()))
+  }
+}
+
+/** The lock was removed before the file was replaced; nothing was changed. */
+export class LockLost extends ToolError {
+  constructor() {
+    super(lockError('another process has taken over its lock; try again').message)
   }
 }
 

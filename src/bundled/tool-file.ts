@@ -9,7 +9,7 @@ import {
 } from 'node:fs'
 import { copyFile, open } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { LockFile } from './lock-file.js'
+import { LockFile, LockLost } from './lock-file.js'
 import { type TemplateTool, checkTemplateTool } from './template.js'
 
 /** The version of the file format. Other versions are not read. */
@@ -83,7 +83,19 @@ export class ToolFile {
   }
 
   /** Changes the file under a lock, so that no process undoes the change of another. */
-  async update({ change, ifDamaged, check, signal, since }: Update): Promise<void> {
+  async update(update: Update): Promise<void> {
+    for (;;) {
+      try {
+        return await this.#update(update)
+      } catch (error) {
+        // Two processes that remove a stale lock at the same moment may remove the next one as well, and put it back.
+        const late = performance.now() > update.since + this.#options.lockTimeout
+        if (!(error instanceof LockLost) || late) throw error
+      }
+    }
+  }
+
+  async #update({ change, ifDamaged, check, signal, since }: Update): Promise<void> {
     const { lockTimeout, stale } = this.#options
     const lock = await LockFile.acquire(`${this.path}.lock`, {
       stale,

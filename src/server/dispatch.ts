@@ -33,6 +33,7 @@ import { allTools, callTool } from './features/tools.js'
 import { isLogLevel } from './log.js'
 import { through } from './middleware.js'
 import { discover, offers } from './opening.js'
+import { checkUri } from './subscriptions.js'
 
 /** A paginated list, each item projected to the revision. */
 function list<Item>(
@@ -118,6 +119,7 @@ function uriOf({ uri }: Params): string {
 
 function subscribe(context: Context, params: Params): object | Promise<object> {
   const uri = uriOf(params)
+  checkUri(uri)
   return andThen(mayWatch(context, uri), (may) => {
     // A hidden resource is not subscribed to; the response does not reveal it.
     if (may) context.subscriptions().subscribe(uri)

@@ -137,7 +137,6 @@ export class Subscriptions {
   subscribe(uri: string): void {
     const { uris } = this.#began()
     if (uris.hasSpelling(uri)) return
-    checkUri(uri)
     if (uris.size >= MAX_URIS)
       throw new RpcError(INVALID_PARAMS, `At most ${MAX_URIS} resources can be subscribed to`)
     if (!this.#retained.take(bytesOf(uri))) throw tooMuch()
@@ -145,7 +144,9 @@ export class Subscriptions {
   }
 
   unsubscribe(uri: string): void {
-    if (this.#session?.uris.delete(uri) === true) this.#retained.give(bytesOf(uri))
+    // One that is longer was never stored.
+    if (uri.length <= MAX_URI && this.#session?.uris.delete(uri) === true)
+      this.#retained.give(bytesOf(uri))
   }
 
   /** Serves `subscriptions/listen`: a call that lasts until it is cancelled or the server is stopped. */
@@ -331,7 +332,8 @@ function filterOf(
   }
 }
 
-function checkUri(uri: string): void {
+/** Throws for a URI that is too long to be stored; before anything of it is compared. */
+export function checkUri(uri: string): void {
   if (uri.length > MAX_URI)
     throw new RpcError(
       INVALID_PARAMS,

@@ -323,7 +323,7 @@ describe('subscriptions/listen', () => {
     expect((await wire.settle()).length).toBe(100)
     expect((await streams[299])?.error).toMatchObject({
       code: -32603,
-      message: expect.stringContaining('100 streams') as string,
+      message: expect.stringContaining('100 subscription streams') as string,
     })
   })
 

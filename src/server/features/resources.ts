@@ -130,6 +130,8 @@ interface Claim {
  * `foldUri`). Undefined where no definition matches.
  */
 function claimOn({ resources }: InternalServer, uri: string): Claim | undefined {
+  // Percent-encoding makes a URI at most three times as long: a longer one cannot be that of a definition.
+  if (uri.length > 3 * MAX_LENGTH) return undefined
   const normalized = normalizeUri(uri)
   const { text, cased, dotted } = normalized
   const fixed = resources.entry(text)

@@ -2,7 +2,7 @@ import { isObject } from '../../jsonrpc/message.js'
 import type { ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
 import { checkTypos, namesOf } from '../../schema/names.js'
 import type { Resource } from '../define.js'
-import { UriTemplate } from '../uri-template.js'
+import { MAX_LENGTH, UriTemplate } from '../uri-template.js'
 import { foldUri, normalizeUri } from '../uri.js'
 import { SHARED_MEMBERS, checkFacts, listable, present } from './definition.js'
 
@@ -34,6 +34,8 @@ export function prepareResource(
   if (typeof uri !== 'string' || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
     throw fail('its URI must begin with a scheme, such as file: or config:')
   const normalized = normalizeUri(uri)
+  if (normalized.text.length > MAX_LENGTH)
+    throw fail(`the URI has more than ${MAX_LENGTH} characters; clients could not read it`)
   if (normalized.dotted) throw fail('its path has a segment "." or ".."; write the path without it')
   if (typeof read !== 'function') throw fail('it has no "read"')
   checkTypos(definition, MEMBERS, fail)

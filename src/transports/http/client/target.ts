@@ -1,3 +1,4 @@
+import { isNode } from '../../../runtime.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
 import { ignore } from '../../../jsonrpc/hook.js'
 import { type Authorizer, withAuthorization } from './authorizer.js'
@@ -61,14 +62,9 @@ export class HttpTarget {
   }
 }
 
-/** Node's own modules where they are there; elsewhere the web's `fetch`. */
+/** Node's own modules in Node; elsewhere the web's `fetch`. */
 function runtimeRequest(): SendRequest {
-  const { process, fetch } = globalThis as typeof globalThis & {
-    process?: { versions?: Record<string, string | undefined> }
-  }
-  const { node, bun, deno } = process?.versions ?? {}
-  if (node === undefined || bun !== undefined || deno !== undefined)
-    return webRequest((input, init) => fetch(input, init))
+  if (!isNode()) return webRequest((input, init) => globalThis.fetch(input, init))
   let loading: Promise<SendRequest> | undefined
   return async (request) => {
     loading ??= import('./node-request.js').then(({ nodeRequest }) => nodeRequest())
