@@ -68,8 +68,7 @@ export class IncomingCalls implements CallHost {
   }
 
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
-    const urgent = this.#options.urgent?.(request) === true
-    const refusal = this.#refusal(request.id, urgent)
+    const refusal = this.#refusal(request)
     if (refusal !== undefined)
       return exchange.reply(encodeError(request.id, refusal, 'null'), {
         kind: 'response',
@@ -78,7 +77,8 @@ export class IncomingCalls implements CallHost {
       })
     const call = new Incoming(request, exchange, inBatch, this)
     // Calls start in the order of arrival: after a queued call, all others are queued.
-    if (((this.#waiting?.size ?? 0) === 0 && this.#hasRoom()) || urgent) return this.#start(call)
+    const mayStart = (this.#waiting?.size ?? 0) === 0 && this.#hasRoom()
+    if (mayStart || this.#isUrgent(request)) return this.#start(call)
     this.#charge(call)
     this.#register(call)
     this.#waiting ??= new Set()
@@ -201,9 +201,13 @@ export class IncomingCalls implements CallHost {
     this.#waiting?.clear()
   }
 
-  #refusal(id: Id, urgent: boolean): RpcError | undefined {
+  #isUrgent(request: Request): boolean {
+    return this.#options.urgent?.(request) === true
+  }
+
+  #refusal(request: Request): RpcError | undefined {
     const { maxInFlight = 10_000 } = this.#options
-    if (this.#open?.has(id) === true)
+    if (this.#open?.has(request.id) === true)
       return new RpcError(
         INVALID_REQUEST,
         'Invalid Request: a request with this id is still in progress',
@@ -213,7 +217,7 @@ export class IncomingCalls implements CallHost {
         INTERNAL_ERROR,
         `Too many requests: ${maxInFlight} are in progress. Try again later`,
       )
-    if (urgent || !this.#port.pending.full) return undefined
+    if (!this.#port.pending.full || this.#isUrgent(request)) return undefined
     return new RpcError(
       INTERNAL_ERROR,
       'Too many requests: those in progress use up the memory limit. Try again later',

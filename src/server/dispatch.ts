@@ -151,36 +151,55 @@ function setLevel({ setLogLevel }: Context, { level }: Params): object {
 }
 
 /** Serves a request of a method that the revision has; undefined where the server lacks its capability. */
-export function dispatch(name: string, context: Context): unknown {
-  const { server } = context
-  const method = server.methods.get(name)
-  if (method === undefined || !offers(server, method.capability)) return undefined
-  const { revision } = context.connection
+export function dispatch(method: ServedMethod, context: Context): unknown {
+  const { server, connection } = context
+  if (!offers(server, method.capability)) return undefined
   if (method.extension !== undefined)
-    server.extensions?.requireDeclared(method.extension, context.connection)
-  const finish = (result: object) => {
-    if (context.call.suspended) {
-      const message = `${name} returned a result after it had asked, which is discarded: do not catch Suspended`
-      context.report({ level: 'warning', message, id: context.call.id })
-    }
-    const extended = server.extensions?.owns(result, context.connection) === true
-    const projected = extended ? result : (method.project?.(revision, result) ?? result)
-    return describeResult(revision, projected, server.info, hint(method, context, retried))
-  }
+    server.extensions?.requireDeclared(method.extension, connection)
+  const params = context.incoming.request.params ?? {}
+  const retried = isRetry(method, connection.revision, params)
+  if (retried || server.middleware.length > 0) return serveAround(method, context, retried)
+  // Most requests: without a closure around them.
+  const result = method.serve(context, params)
+  return result instanceof Promise
+    ? finishLater(result, method, context)
+    : finish(result, method, context, false)
+}
+
+/** Serves a request through the middleware; a retry gets its state first, since the middleware may ask too. */
+function serveAround(method: ServedMethod, context: Context, retried: boolean): unknown {
+  const { middleware } = context.server
   // Not stored here: a long call may release them.
   const params = () => context.incoming.request.params ?? {}
-  const retried = isRetry(method, revision, params())
-  const { middleware } = server
   const around = (serve: () => object | Promise<object>) =>
     middleware.length === 0 ? serve() : through(middleware, context.call, serve)
   const serve = () => around(() => method.serve(context, params()))
-  // Before the middleware, which may ask too. It also sees a refused state.
+  // The middleware also sees a refused state.
   const refuse = (error: unknown) =>
     around(() => {
       throw error
     })
   const result = retried ? context.call.resume(params()).then(serve, refuse) : serve()
-  return result instanceof Promise ? result.then(finish) : finish(result)
+  const end = (value: object) => finish(value, method, context, retried)
+  return result instanceof Promise ? result.then(end) : end(result)
+}
+
+/** Apart from `dispatch`, so that the closure does not hold the params. */
+function finishLater(result: Promise<object>, method: ServedMethod, context: Context): unknown {
+  return result.then((value) => finish(value, method, context, false))
+}
+
+/** Converts a result to the negotiated revision. */
+function finish(result: object, method: ServedMethod, context: Context, retried: boolean): object {
+  const { server, connection, call, incoming } = context
+  const { revision } = connection
+  if (call.suspended) {
+    const message = `${incoming.request.method} returned a result after it had asked, which is discarded: do not catch Suspended`
+    context.report({ level: 'warning', message, id: call.id })
+  }
+  const extended = server.extensions?.owns(result, connection) === true
+  const projected = extended ? result : (method.project?.(revision, result) ?? result)
+  return describeResult(revision, projected, server.info, hint(method, context, retried))
 }
 
 /** A result that depends on answers is not cacheable: they are not part of the cache key. */

@@ -34,7 +34,7 @@ import { Handshake } from './handshake.js'
 import { LiveCall } from './live-call.js'
 import { isWanted, sendLog } from './log.js'
 import type { LogMessage } from './registry.js'
-import type { InternalServer } from './context.js'
+import type { InternalServer, ServedMethod } from './context.js'
 import { Subscriptions } from './subscriptions.js'
 
 /** The most messages in one batch. */
@@ -145,16 +145,21 @@ export class ServerSession implements PeerOptions {
     return this.#serve(call, this.#withPrincipal(connection, call.principal))
   }
 
-  #has(revision: Revision, method: string): boolean {
+  /** The row of a method, if the revision has it. */
+  #methodOf(revision: Revision, name: string): ServedMethod | undefined {
     const { methods, extensions } = this.#server
-    const extension = methods.get(method)?.extension
-    if (extension !== undefined) return extensions?.exists(extension, revision) === true
-    return revision.methods.clientRequests.includes(method)
+    const method = methods.get(name)
+    const exists =
+      method?.extension === undefined
+        ? revision.methods.clientRequests.includes(name)
+        : extensions?.exists(method.extension, revision) === true
+    return exists ? method : undefined
   }
 
   #serve(call: Incoming, connection: Connection): unknown {
-    const { method } = call.request
-    if (!this.#has(connection.revision, method)) throw unknown(method)
+    const { method: name } = call.request
+    const method = this.#methodOf(connection.revision, name)
+    if (method === undefined) throw unknown(name)
     const context = {
       server: this.#server,
       connection,
@@ -166,7 +171,7 @@ export class ServerSession implements PeerOptions {
       remote: this.#remote,
     }
     const result = dispatch(method, context)
-    if (result === undefined) throw unknown(method)
+    if (result === undefined) throw unknown(name)
     return result
   }
 
@@ -203,12 +208,12 @@ export class ServerSession implements PeerOptions {
     if (method === 'initialize')
       return this.#handshake.initialize(call, (connection) => this.#served(call, connection))
     if (method === 'ping') return {}
-    if (handshakeRevisions.some((revision) => this.#has(revision, method)))
+    if (handshakeRevisions.some((revision) => this.#methodOf(revision, method) !== undefined))
       throw new RpcError(
         NOT_INITIALIZED,
         `Server not initialized: send "initialize" before "${method}"`,
       )
-    throw statelessRevisions.some((revision) => this.#has(revision, method))
+    throw statelessRevisions.some((revision) => this.#methodOf(revision, method) !== undefined)
       ? missingRequestMeta(method)
       : unknown(method)
   }
