@@ -4,6 +4,7 @@ import { type Params, type Request, isObject } from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import { HEADER_MISMATCH } from '../../protocol/errors.js'
 import type { MethodFacts } from '../../protocol/methods.js'
+import { encodeHeaderValue } from './client/parameter-headers.js'
 import type { HttpContext } from './http-context.js'
 
 /*
@@ -53,13 +54,11 @@ export function routingHeadersOf(
   const headers: Record<string, string> = { 'Mcp-Method': method }
   const name = params[nameParam]
   if (typeof name !== 'string') return headers
-  headers['Mcp-Name'] = encode(name)
+  headers['Mcp-Name'] = encodeHeaderValue(name)
   for (const parameter of paramHeaders ? parametersOf(name) : []) {
     const value = valueAt(params['arguments'], parameter.path)
     if (value === undefined || value === null || typeof value === 'object') continue
-    headers[`Mcp-Param-${parameter.name}`] = encode(
-      typeof value === 'string' ? value : JSON.stringify(value),
-    )
+    headers[`Mcp-Param-${parameter.name}`] = encodeHeaderValue(value as string | number | boolean) // not an object
   }
   return headers
 }
@@ -130,14 +129,4 @@ function decode(written: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** Encodes a value for a header. */
-function encode(value: string): string {
-  if (
-    /^[\u0021-\u007e](?:[\u0020-\u007e]*[\u0021-\u007e])?$/.test(value) &&
-    !value.startsWith('=?base64?')
-  )
-    return value
-  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(value)))}?=`
 }
