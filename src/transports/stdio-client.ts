@@ -165,9 +165,10 @@ export class ProcessChannel implements Channel {
 
 function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
-    if (WINDOWS)
-      spawn('taskkill', ['/pid', String(pid), '/T', '/F'], { stdio: 'ignore', windowsHide: true })
-    else process.kill(-pid, signal)
+    if (!WINDOWS) return void process.kill(-pid, signal)
+    const args = ['/pid', String(pid), '/T', '/F']
+    // Without a listener, a missing taskkill would end this process.
+    spawn('taskkill', args, { stdio: 'ignore', windowsHide: true }).on('error', ignore)
   } catch {
     // The process has exited already.
   }
