@@ -2,16 +2,13 @@ import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
 import { RequestFailed } from '../../../jsonrpc/errors.js'
 import {
   type Id,
-  type Message,
   type SentMessage,
   type SentRequest,
   isObject,
   read,
 } from '../../../jsonrpc/message.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
-import { statelessRevisions } from '../../../protocol/revisions/index.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
-import { encodeHeaderValue } from './parameter-headers.js'
 import { PendingRequest } from './pending-request.js'
 import { type Cursor, isTemporary, retryDelay, waitFor } from './reconnecting.js'
 import {
@@ -22,6 +19,14 @@ import {
   refused,
   sessionExpired,
 } from './request-errors.js'
+import {
+  EVENT_STREAM,
+  JSON_TYPE,
+  agreedVersion,
+  isStateless,
+  requestHeaders,
+  sessionOf,
+} from './request-headers.js'
 import { mediaType, readEvents, readText } from './response-body.js'
 
 export interface HttpChannelOptions {
@@ -37,8 +42,6 @@ export interface HttpChannelOptions {
   report(report: LogEntry): void
 }
 
-const JSON_TYPE = 'application/json'
-const EVENT_STREAM = 'text/event-stream'
 /** Maximum bytes of an error body. */
 const MAX_ERROR_BODY = 64 * 1024
 /** Maximum consecutive failures to re-open a stream. */
@@ -130,7 +133,7 @@ export class HttpClientChannel implements Channel {
       pending.session = this.#session
       const response = await this.#exchange(
         'POST',
-        this.#headersOf(request),
+        requestHeaders(request, this.#version, this.#options.nameParam),
         frame,
         controller.signal,
       )
@@ -166,7 +169,7 @@ export class HttpClientChannel implements Channel {
       await opening
       const response = await this.#exchange(
         'POST',
-        this.#headersOf(message),
+        requestHeaders(message, this.#version, this.#options.nameParam),
         frame,
         new AbortController().signal,
       )
@@ -191,24 +194,6 @@ export class HttpClientChannel implements Channel {
       message: `The server refused a message with HTTP ${status}`,
     })
     if (status === 404 && session !== undefined) this.#expire(session)
-  }
-
-  #headersOf(message: SentMessage | undefined): Record<string, string> {
-    const headers: Record<string, string> = {
-      'content-type': JSON_TYPE,
-      accept: `${JSON_TYPE}, ${EVENT_STREAM}`,
-    }
-    if (!isStateless(this.#version) || message === undefined || message.kind === 'response')
-      return headers
-    const { method, params } = message
-    headers['mcp-method'] = method
-    const param = this.#options.nameParam(method)
-    const name = param === undefined || !isObject(params) ? undefined : params[param]
-    if (typeof name === 'string') headers['mcp-name'] = encodeHeaderValue(name)
-    const mirrored = message.kind === 'request' ? message.headerParams : undefined
-    for (const [header, value] of Object.entries(mirrored ?? {}))
-      headers[`mcp-param-${header.toLowerCase()}`] = encodeHeaderValue(value)
-    return headers
   }
 
   #exchange(
@@ -412,29 +397,6 @@ export class HttpClientChannel implements Channel {
     this.#listening?.abort()
     this.#listening = undefined
   }
-}
-
-function isStateless(version: string | undefined): boolean {
-  return version !== undefined && statelessRevisions.some(({ id }) => id === version)
-}
-
-function sessionOf(response: HttpResponse): string | undefined {
-  const id = response.header('mcp-session-id')
-  if (id === undefined || /^[!-~]+$/.test(id)) return id
-  throw new RequestFailed(
-    'INVALID_RESPONSE',
-    'The server sent a Mcp-Session-Id with characters that are not visible ASCII',
-    {
-      executed: 'maybe',
-    },
-  )
-}
-
-function agreedVersion(message: Message): string | undefined {
-  const result =
-    message.kind === 'response' && 'result' in message.outcome ? message.outcome.result : undefined
-  const version = isObject(result) ? result['protocolVersion'] : undefined
-  return typeof version === 'string' ? version : undefined
 }
 
 /** For text that is sent without its message. */

@@ -4,6 +4,7 @@ import { type Id, type SentMessage, read } from '../../../jsonrpc/message.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
 import { failure, refused } from './request-errors.js'
+import { EVENT_STREAM } from './request-headers.js'
 import { mediaType, readEvents, readText } from './response-body.js'
 
 export interface TwoEndpointOptions {
@@ -16,7 +17,6 @@ export interface TwoEndpointOptions {
   report(report: LogEntry): void
 }
 
-const EVENT_STREAM = 'text/event-stream'
 const MAX_ERROR_BODY = 64 * 1024
 
 /**
