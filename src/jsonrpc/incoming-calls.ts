@@ -166,7 +166,7 @@ export class IncomingCalls implements CallHost {
 
   settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void {
     if ('error' in outcome) this.#fail(call, outcome.error)
-    else this.#answer(call, outcome.result)
+    else this.#respond(call, outcome.result)
     this.#end(call)
   }
 
@@ -180,7 +180,7 @@ export class IncomingCalls implements CallHost {
   abandon(error: RpcError): void {
     this.#forgetWaiting()
     for (const call of this.#open?.values() ?? []) {
-      call.answer(encodeError(call.id, error, 'null'), undefined, error)
+      call.respond(encodeError(call.id, error, 'null'), undefined, error)
       call.abort(error)
       this.#end(call)
     }
@@ -243,7 +243,7 @@ export class IncomingCalls implements CallHost {
     // The hot path: without a promise the response is sent before the next message is read, without bookkeeping.
     if (!later) {
       this.#release(call)
-      this.#answer(call, result)
+      this.#respond(call, result)
       return this.#end(call)
     }
     this.#charge(call)
@@ -252,7 +252,7 @@ export class IncomingCalls implements CallHost {
       this.#register(call)
     }
     Promise.resolve(result)
-      .then((value) => this.#answer(call, value))
+      .then((value) => this.#respond(call, value))
       .catch((error: unknown) => this.#fail(call, error))
       .finally(() => {
         this.#release(call)
@@ -279,7 +279,7 @@ export class IncomingCalls implements CallHost {
     for (const resolve of waiting) resolve()
   }
 
-  #answer(call: Incoming, result: unknown): void {
+  #respond(call: Incoming, result: unknown): void {
     if (!call.open) return
     let frame: string
     try {
@@ -296,9 +296,9 @@ export class IncomingCalls implements CallHost {
         INTERNAL_ERROR,
         'Internal error: the result cannot be written as JSON',
       )
-      return call.answer(encodeError(id, error, 'null'), undefined, error)
+      return call.respond(encodeError(id, error, 'null'), undefined, error)
     }
-    call.answer(frame, result)
+    call.respond(frame, result)
   }
 
   /** Sends the error response of a handler that has thrown: an RpcError as it is, anything else as Internal error. */
@@ -306,7 +306,7 @@ export class IncomingCalls implements CallHost {
     if (!call.open) return
     try {
       if (thrown instanceof RpcError && Number.isInteger(thrown.code))
-        return call.answer(encodeThrown(call.id, thrown), undefined, thrown)
+        return call.respond(encodeThrown(call.id, thrown), undefined, thrown)
     } catch {
       // What was thrown has getters that throw as well.
     }
@@ -319,6 +319,6 @@ export class IncomingCalls implements CallHost {
       error: thrown,
     })
     const error = new RpcError(INTERNAL_ERROR, `Internal error${known}`)
-    call.answer(encodeError(call.id, error, 'null'), undefined, error)
+    call.respond(encodeError(call.id, error, 'null'), undefined, error)
   }
 }

@@ -130,7 +130,7 @@ export function createServer(options: ServerOptions): Server {
   const overflow = new Overflow()
   const middleware: Middleware[] = []
   let log: Log | undefined
-  const changed = (list: 'tools' | 'resources' | 'prompts') => () => changes.tell({ list })
+  const changed = (list: 'tools' | 'resources' | 'prompts') => () => changes.emit({ list })
   const server: InternalServer = {
     info: infoOf(options),
     instructions,
@@ -162,10 +162,10 @@ export function createServer(options: ServerOptions): Server {
         ? { ...cache, cacheScope: 'private' }
         : cache,
     overflow,
-    updated: (uri) => changes.tell({ uri: uriKey(uri) }),
+    updated: (uri) => changes.emit({ uri: uriKey(uri) }),
     // Made when it is first used: it would delay the first response.
     get log() {
-      log ??= makeLog((message) => changes.tell({ log: message }))
+      log ??= makeLog((message) => changes.emit({ log: message }))
       return log
     },
     changes,

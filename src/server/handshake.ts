@@ -100,7 +100,7 @@ export class Handshake {
       throw new RpcError(INVALID_REQUEST, 'Invalid Request: already initialized')
     if (!this.#ready) this.#warnEarly(call)
     // After a response, so that a client which waits for that line is not sent another one first.
-    else if (!this.#greeted && !call.inBatch) call.afterAnswer(() => this.#greet())
+    else if (!this.#greeted && !call.inBatch) call.afterResponse(() => this.#greet())
   }
 
   #greet(): void {

@@ -77,7 +77,7 @@ export class LiveCall implements CallEnvironment {
     if (scheduled) return
     const send = () => this.#sendProgress()
     nextTurn(send)
-    this.#incoming.beforeAnswer(send)
+    this.#incoming.beforeResponse(send)
   }
 
   releaseStream(): void {

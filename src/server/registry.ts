@@ -21,7 +21,7 @@ export class ChangeEmitter {
     return () => void this.#listeners.delete(listener)
   }
 
-  tell(change: Change): void {
+  emit(change: Change): void {
     for (const listener of this.#listeners) listener(change)
   }
 }

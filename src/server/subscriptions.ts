@@ -261,12 +261,12 @@ export class Subscriptions {
 
   /** Not before something is subscribed to: a session may be as short as one request. */
   #watch(): void {
-    this.#stop ??= this.#server.changes.listen((change) => this.#note(change))
+    this.#stop ??= this.#server.changes.listen((change) => this.#changed(change))
   }
 
-  #note(change: Change): void {
+  #changed(change: Change): void {
     if ('log' in change || !this.#isWanted(change)) return
-    if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#tell())
+    if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#notify())
     if ('list' in change) this.#lists.add(change.list)
     if ('uri' in change) this.#uris.add(change.uri)
   }
@@ -279,10 +279,10 @@ export class Subscriptions {
     )
   }
 
-  #tell(): void {
+  #notify(): void {
     // While the client is not reading, changes are merged and sent later.
     if (this.#congested()) {
-      this.#later = setTimeout(() => this.#tell(), PATIENCE)
+      this.#later = setTimeout(() => this.#notify(), PATIENCE)
       return
     }
     const [lists, uris] = [this.#lists, this.#uris]

@@ -25,7 +25,7 @@ export type Reading =
   | { readonly wrong: string }
 
 /** The request of a question in a revision; a string says why there is none. */
-export function put(
+export function toRequest(
   question: Question,
   revision: Revision,
   capabilities: Readonly<Record<string, unknown>>,
