@@ -211,7 +211,7 @@ const IN_SESSION: Record<string, string> = {
   'an unknown resource': message('resources/read', { uri: 'note://nowhere' }, 1),
   'an unknown level': message('logging/setLevel', { level: 'loud' }, 1),
   'a batch': `[${ping}]`,
-  'a batch must not be empty': '[]',
+  'an empty batch': '[]',
 }
 
 /** Raw bytes, for what no library sends. */

@@ -386,7 +386,7 @@ const answersToNothing: Record<string, Case> = {
 }
 
 const batches: Record<string, Case> = {
-  'a batch must not be empty': ['[]', refuse('a batch must not be empty')],
+  'an empty batch': ['[]', refuse('a batch must not be empty')],
   'a batch where there are none': [
     '[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
     refuse('batches are not part of this protocol revision; send one message at a time'),
