@@ -144,7 +144,7 @@ describe('auth of a server', () => {
     [[token], 'tokens: each entry must be an object with "token"'],
     [
       [{ token, id: 'alice', scope: ['admin'] }],
-      'tokens: there is no "scope"; an entry has "token", "id" and "scopes"',
+      'tokens: unknown member "scope"; an entry has "token", "id" and "scopes"',
     ],
     [
       [
