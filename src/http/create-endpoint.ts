@@ -34,9 +34,9 @@ export function createEndpoint(
   const depth = options.limits?.depth
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
   const { tap: onMessage } = options
-  const release = server.extensions?.use(server)
+  const release = server.extensions?.use(server, report)
   return new Endpoint({
-    closed: () => release?.(report),
+    closed: () => release?.(),
     methodFacts: (method) => server.methods.get(method),
     path,
     addresses,

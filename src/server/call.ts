@@ -94,6 +94,10 @@ export interface CallEnvironment {
   releaseStream(): void
   /** Waits for something outside; meanwhile other calls may run. */
   park<Value>(promise: Promise<Value>): Promise<Value>
+  /** The key of the call, if it was run before. */
+  readonly key?: string
+  /** How often the call has been run, with this time (default 1). */
+  readonly attempt?: number
   /** How the call asks its client, and stores its steps. */
   asking(call: AskingCall): Promise<Asking>
   /** The same for a call that is run again with its answers. */
@@ -155,12 +159,12 @@ export class ServedCall implements Call, AskingCall {
   }
 
   get key(): string {
-    this.#key ??= this.#asking?.key ?? crypto.randomUUID()
+    this.#key ??= this.#asking?.key ?? this.#environment.key ?? crypto.randomUUID()
     return this.#key
   }
 
   get attempt(): number {
-    return this.#asking?.attempt ?? 1
+    return this.#asking?.attempt ?? this.#environment.attempt ?? 1
   }
 
   ask<const Questions extends Readonly<Record<string, Question>>>(
@@ -168,7 +172,7 @@ export class ServedCall implements Call, AskingCall {
   ): Promise<Answers<Questions>> {
     // When a call is suspended, all its pending promises reject, and its handler handles the first only.
     return handled(
-      this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>,
+      this.asking().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>,
     ) // each answer was read by its question
   }
 
@@ -176,7 +180,7 @@ export class ServedCall implements Call, AskingCall {
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value> {
-    return handled(this.#prepareToAsk().then((asking) => asking.step(key, run)))
+    return handled(this.asking().then((asking) => asking.step(key, run)))
   }
 
   /** Whether it ended with `input_required`, and will be run again. */
@@ -199,7 +203,8 @@ export class ServedCall implements Call, AskingCall {
     }
   }
 
-  async #prepareToAsk(): Promise<Asking> {
+  /** How it asks its client, and what it has recorded. */
+  async asking(): Promise<Asking> {
     if (this.#asking !== undefined) return this.#asking
     const asking = await this.#environment.asking(this)
     this.#asking ??= asking // another question may have been asked meanwhile

@@ -5,7 +5,8 @@ import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
 import type { MethodFacts } from '../protocol/methods.js'
 import type { CallToolResult, ToolListing } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import type { Call, CallEnvironment, Caller, Connection } from './call.js'
+import type { Asking } from './ask.js'
+import type { Call, CallEnvironment, Caller, Connection, ServedCall } from './call.js'
 import type { Tool } from './define.js'
 import type { Result } from './middleware.js'
 import type { Server } from './server.js'
@@ -27,6 +28,10 @@ export interface ToolCall extends ExtensionClient {
   readonly tool: Tool
   readonly input: unknown
   readonly call: Call
+  /** How the call asks its client, and what it has recorded. */
+  asking(): Promise<Asking>
+  /** Whether the caller may be anybody: errors hide internals. */
+  readonly remote: boolean
 }
 
 /** What an extension sends on a stream of `subscriptions/listen`. */
@@ -66,8 +71,8 @@ export interface ExtensionDefinition {
   readonly listen?: Readonly<
     Record<string, (value: unknown, call: Call) => ExtensionStream | Promise<ExtensionStream>>
   >
-  /** Called when the server is first served, before it receives a message. */
-  start?(server: Server): void
+  /** Called when the server is first served, before it receives a message; `report` writes to the log of the process. */
+  start?(server: Server, report: (entry: LogEntry) => void): void
   /** Called when the last transport has stopped serving it. */
   stop?(): void | Promise<void>
 }
@@ -190,15 +195,23 @@ export class Extensions {
       input,
       call,
       connection,
-    }: { tool: Tool; input: unknown; call: Call; connection: Connection },
+      remote,
+    }: {
+      tool: Tool
+      input: unknown
+      call: ServedCall
+      connection: Connection
+      remote: boolean
+    },
     run: (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>,
   ): CallToolResult | Promise<CallToolResult> {
     return this.#all.reduceRight((next, extension) => {
       if (extension.callTool === undefined) return next
       const client = this.#clientOf(extension, connection)
       return (outer) =>
-        extension.callTool?.({ ...client, tool, input, call }, (environment = outer) =>
-          next(environment),
+        extension.callTool?.(
+          { ...client, tool, input, call, asking: () => call.asking(), remote },
+          (environment = outer) => next(environment),
         ) as unknown as CallToolResult // or another result type
     }, run)()
   }
@@ -226,11 +239,11 @@ export class Extensions {
   }
 
   /** Starts the extensions for the first user of the server; the last one to call the returned function stops them. */
-  use(server: Server): (report: (entry: LogEntry) => void) => Promise<void> {
-    if (this.#users === 0) for (const extension of this.#all) extension.start?.(server)
+  use(server: Server, report: (entry: LogEntry) => void): () => Promise<void> {
+    if (this.#users === 0) for (const extension of this.#all) extension.start?.(server, report)
     this.#users++
     let used = true
-    return async (report) => {
+    return async () => {
       if (!used) return
       used = false
       if (--this.#users > 0) return

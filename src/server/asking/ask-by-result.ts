@@ -2,7 +2,6 @@ import { INVALID_PARAMS, RpcError, asError } from '../../jsonrpc/errors.js'
 import { ignore } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
-import { describeResult } from '../../protocol/revisions/project.js'
 import {
   type Asking,
   Declined,
@@ -13,8 +12,31 @@ import {
 } from '../ask.js'
 import { ToolError } from '../failure.js'
 import { type QuestionRequest, type Reading, lacking, read, toRequest } from './questions.js'
-import { type State, digest, openState, sealState } from './state.js'
-import { Steps } from './steps.js'
+import { type State, digest, openState } from './state.js'
+import { type Recorded, Steps } from './steps.js'
+
+/** What a suspended call needs to be run again. */
+export interface Suspension {
+  readonly key: string
+  readonly attempt: number
+  /** The questions to ask, with their digests. */
+  readonly questions: ReadonlyMap<string, { request: QuestionRequest; digest: string }>
+  /** The answers so far: by key, then by the digest of the question. */
+  readonly answers: State['answers']
+  readonly steps: Readonly<Record<string, Recorded>>
+}
+
+/** Ends a call that has to wait for answers, or that cannot ask its client. */
+export type Suspend = (suspension: Suspension | RpcError) => void | Promise<void>
+
+/** What a call that is suspended needs of its surroundings. */
+export type SuspendingContext = Pick<
+  AskContext,
+  'key' | 'signal' | 'revision' | 'mayAsk' | 'capabilities'
+> & {
+  readonly state: { readonly maxBytes: number }
+  readonly binding: { readonly method: string }
+}
 
 /**
  * Asks by an `input_required` result: the call ends, and a later request runs
@@ -23,8 +45,10 @@ import { Steps } from './steps.js'
 export class AskByResult implements Asking {
   readonly key: string
   readonly attempt: number
-  readonly #context: AskContext
-  readonly #before: State | undefined
+  readonly #context: SuspendingContext
+  readonly #suspend: Suspend
+  #redirected: ((suspension: Suspension | RpcError) => Promise<boolean>) | undefined
+  readonly #before: Pick<State, 'asked'> | undefined
   readonly #responses: Params
   readonly #steps: Steps
   readonly #stopped = new AbortController()
@@ -39,8 +63,14 @@ export class AskByResult implements Asking {
   #fixed = false
   #suspended = false
 
-  constructor(context: AskContext, before: State | undefined, responses: Params) {
+  constructor(
+    context: SuspendingContext,
+    suspend: Suspend,
+    before?: Omit<State, 'id' | 'expires' | 'binding'>,
+    responses: Params = {},
+  ) {
     this.#context = context
+    this.#suspend = suspend
     this.#before = before
     this.#responses = responses
     this.key = before?.key ?? context.key
@@ -54,16 +84,32 @@ export class AskByResult implements Asking {
   /** Resumes a call from its state; throws if the state is invalid. */
   static async resume(
     context: AskContext,
+    suspend: Suspend,
     { requestState, inputResponses = {} }: Params,
   ): Promise<AskByResult> {
     if (!isObject(inputResponses))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "inputResponses" must be an object')
     const before = requestState === undefined ? undefined : await openState(context, requestState)
-    return new AskByResult(context, before, inputResponses)
+    return new AskByResult(context, suspend, before, inputResponses)
   }
 
   get suspended(): boolean {
     return this.#suspended
+  }
+
+  /** What has been recorded so far. */
+  get recorded(): Pick<Suspension, 'answers' | 'steps'> {
+    return { answers: Object.fromEntries(this.#answers), steps: this.#steps.recorded }
+  }
+
+  /**
+   * From now on, the call is suspended by `suspend`; where that returns false, as before. Returns false if the call is
+   * being suspended already.
+   */
+  redirect(suspend: (suspension: Suspension | RpcError) => Promise<boolean>): boolean {
+    if (this.#suspending !== undefined) return false
+    this.#redirected = suspend
+    return true
   }
 
   async step<Value extends StepValue>(
@@ -151,22 +197,20 @@ export class AskByResult implements Asking {
     this.#open.set(key, missing)
   }
 
-  /** Ends the call with `input_required`: the questions of this turn, and the recorded steps. */
+  /** Suspends the call: with the questions of this turn, and the recorded steps. */
   async #end(): Promise<void> {
-    const { signal, revision, server } = this.#context
     try {
-      await Promise.race([this.#settled(), aborted(signal)])
-      const required = this.#required()
-      if (required !== undefined) return this.#settle({ error: required })
-      const inputRequests = Object.fromEntries(
-        [...this.#open].map(([key, { request }]) => [
-          key,
-          { method: request.method, params: request.params },
-        ]),
-      )
-      const requestState = await sealState(this.#context, await this.#state())
-      const result = { resultType: 'input_required', inputRequests, requestState }
-      this.#settle({ result: describeResult(revision, result, server, undefined) })
+      await Promise.race([this.#settled(), aborted(this.#context.signal)])
+      const { key, attempt } = this
+      const suspension = this.#required() ?? {
+        key,
+        attempt,
+        questions: this.#open,
+        ...this.recorded,
+      }
+      const redirected = await this.#redirected?.(suspension)
+      if (redirected !== true) await this.#suspend(suspension)
+      this.#suspended = true
     } finally {
       this.#fixed = true
       this.#stopped.abort(new Suspended())
@@ -188,25 +232,6 @@ export class AskByResult implements Asking {
     } while (this.#undecided.size > 0 || this.#steps.running)
     // In the same turn: a later step would be run again.
     this.#fixed = true
-  }
-
-  #settle(outcome: { result: object } | { error: RpcError }): void {
-    this.#suspended = true
-    this.#context.incoming.settle(outcome)
-  }
-
-  async #state(): Promise<State> {
-    const { state, binding } = this.#context
-    return {
-      id: crypto.randomUUID(),
-      key: this.key,
-      attempt: this.attempt,
-      expires: Date.now() + state.ttl,
-      binding: await digest(binding),
-      asked: Object.fromEntries([...this.#open].map(([key, each]) => [key, each.digest])),
-      answers: Object.fromEntries(this.#answers),
-      steps: this.#steps.recorded,
-    }
   }
 
   #required(): RpcError | undefined {

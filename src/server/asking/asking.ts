@@ -1,11 +1,14 @@
+import { RpcError } from '../../jsonrpc/errors.js'
 import type { Incoming } from '../../jsonrpc/incoming.js'
 import type { Params } from '../../jsonrpc/message.js'
+import { describeResult } from '../../protocol/revisions/project.js'
 import type { AskContext, Asking, Binding } from '../ask.js'
 import type { AskingCall, Connection } from '../call.js'
 import type { InternalServer } from '../context.js'
 import { findResource } from '../features/resources.js'
 import { AskByRequest } from './ask-by-request.js'
-import { AskByResult } from './ask-by-result.js'
+import { AskByResult, type Suspend } from './ask-by-result.js'
+import { digest, sealState } from './state.js'
 
 /** How a live call asks its client in its revision. */
 export function askingOf(
@@ -17,7 +20,7 @@ export function askingOf(
   const context = askContextOf(server, incoming, connection, call)
   return context.revision.asking === 'request'
     ? new AskByRequest(context)
-    : new AskByResult(context, undefined, {})
+    : new AskByResult(context, endRequest(context))
 }
 
 /** Resumes a call that ended with `input_required`. */
@@ -28,7 +31,30 @@ export function resume(
   call: AskingCall,
   params: Params,
 ): Promise<Asking> {
-  return AskByResult.resume(askContextOf(server, incoming, connection, call), params)
+  const context = askContextOf(server, incoming, connection, call)
+  return AskByResult.resume(context, endRequest(context), params)
+}
+
+/** Ends a live request with `input_required`; its client keeps what is needed to run it again. */
+function endRequest(context: AskContext): Suspend {
+  const { incoming, revision, server, state } = context
+  return async (suspension) => {
+    if (suspension instanceof RpcError) return incoming.settle({ error: suspension })
+    const { questions, ...recorded } = suspension
+    const asked = [...questions]
+    const requestState = await sealState(context, {
+      id: crypto.randomUUID(),
+      expires: Date.now() + state.ttl,
+      binding: await digest(context.binding),
+      asked: Object.fromEntries(asked.map(([key, each]) => [key, each.digest])),
+      ...recorded,
+    })
+    const inputRequests = Object.fromEntries(
+      asked.map(([key, { request: { method, params } }]) => [key, { method, params }]),
+    )
+    const result = { resultType: 'input_required', inputRequests, requestState }
+    incoming.settle({ result: describeResult(revision, result, server, undefined) })
+  }
 }
 
 /** What a live call needs to ask its client. */

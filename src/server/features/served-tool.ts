@@ -4,7 +4,7 @@ import type { HeaderParameter } from '../../schema/headers.js'
 import { checkTypos, namesOf } from '../../schema/names.js'
 import { type Checker, type Schema, checker, headersOf } from '../../schema/standard.js'
 import type { Call } from '../call.js'
-import type { Tool } from '../define.js'
+import type { Tool, ToolExtensions } from '../define.js'
 import type { Extension } from '../extensions.js'
 import { Semaphore } from '../semaphore.js'
 import { SHARED_MEMBERS, checkFacts, listable, present } from './definition.js'
@@ -21,7 +21,7 @@ export interface ServedTool {
   readonly headers: readonly HeaderParameter[]
 }
 
-const MEMBERS = namesOf<Tool>()(
+const MEMBERS = namesOf<Omit<Tool, keyof ToolExtensions>>()(
   `${SHARED_MEMBERS} annotations timeout concurrency maxResult queue input output run`,
 )
 

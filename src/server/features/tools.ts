@@ -96,7 +96,7 @@ function runWrapped(
   const { server, call, connection, report, remote } = context
   if (server.extensions === undefined) return runTool(tool, input, context)
   return server.extensions.call(
-    { tool: tool.definition, input, call, connection },
+    { tool: tool.definition, input, call, connection, remote },
     (environment) => {
       if (environment === undefined) return runTool(tool, input, context)
       return runTool(tool, input, { server, call: new ServedCall(environment), report, remote })

@@ -1,0 +1,233 @@
+import { stringMemory } from './bytes.js'
+
+/** A task as it is stored. The store does not read `state`. */
+export interface StoredTask {
+  /** A digest of the task id; it gives no access to the task. */
+  readonly name: string
+  /** Whose limits the task counts against. */
+  readonly owner: string
+  /** When it is deleted, in milliseconds since 1970. */
+  readonly expires: number
+  /** Whether it is to be run: then `claim` returns it to one process. */
+  readonly runnable: boolean
+  /** 1, and one more with each change. */
+  readonly version: number
+  readonly state: string
+}
+
+/** A task to run, with everything that was appended to it. */
+export interface ClaimedTask extends StoredTask {
+  readonly entries: readonly string[]
+}
+
+export interface NewTask extends Omit<StoredTask, 'version'> {
+  readonly entries: readonly string[]
+  /** Whether this process runs it already. */
+  readonly claimed: boolean
+}
+
+export interface TaskChange {
+  readonly state: string
+  /** A task that is not to be run is no longer claimed. */
+  readonly runnable: boolean
+  readonly append?: readonly string[]
+  /** Whether its entries are deleted: it has ended and will not be run again. */
+  readonly clear?: boolean
+}
+
+/**
+ * Stores tasks. A store may return values or promises; what a method has stored must survive whatever the store is meant
+ * to survive before the method returns. Every method is atomic.
+ */
+export interface TaskStore {
+  /** Stores a new task. Returns false, and stores nothing, if a limit is reached. */
+  create(task: NewTask): boolean | Promise<boolean>
+  /** The task; undefined if it is unknown or has expired. */
+  get(name: string): StoredTask | undefined | Promise<StoredTask | undefined>
+  /**
+   * Changes a task. `conflict`, and nothing is changed: its version is another one, or it is unknown or has expired.
+   * `full`: the change needs more room than the limits leave. A change that makes a task smaller is never refused so.
+   */
+  change(
+    name: string,
+    version: number,
+    change: TaskChange,
+  ): 'changed' | 'conflict' | 'full' | Promise<'changed' | 'conflict' | 'full'>
+  /** Claims at most `limit` tasks that are to be run and that no process has claimed, oldest first. */
+  claim(limit: number): readonly ClaimedTask[] | Promise<readonly ClaimedTask[]>
+  /** Gives up the claims of this process. The store also ends the claims of a process that has crashed. */
+  release(): void | Promise<void>
+  /** Calls a function with the name of each task that was changed, by any process. Returns a function that ends this. */
+  subscribe(changed: (name: string) => void): () => void
+}
+
+export interface MemoryTaskStoreOptions {
+  /** Maximum number of tasks (default 10,000). */
+  maxTasks?: number
+  /** Maximum bytes of all tasks (default 64 MiB). */
+  maxBytes?: number
+  /** Maximum number of tasks of one principal (default 1000); callers without authentication count as one. */
+  maxTasksPerOwner?: number
+  /** Maximum bytes of the tasks of one principal (default 16 MiB). */
+  maxBytesPerOwner?: number
+}
+
+interface Entry extends ClaimedTask {
+  claimed: boolean
+  bytes: number
+}
+
+/** The bytes that every task is charged at least, so that a small change always fits. */
+const MINIMUM = 4096
+/** Approximate memory of a task and of an entry beside their text. */
+const OVERHEAD = 500
+const ENTRY = 32
+
+/** How often expired tasks are looked for, in milliseconds. */
+const SWEEP = 60_000
+
+/** Stores tasks in this process: they end with it. */
+export class MemoryTaskStore implements TaskStore {
+  readonly #options: Required<MemoryTaskStoreOptions>
+  readonly #tasks = new Map<string, Entry>()
+  /** Names of tasks that are to be run and not claimed. */
+  readonly #due = new Set<string>()
+  readonly #owners = new Map<string, { tasks: number; bytes: number }>()
+  readonly #listeners = new Set<(name: string) => void>()
+  #bytes = 0
+  #swept = 0
+
+  constructor({
+    maxTasks = 10_000,
+    maxBytes = 64 * 1024 * 1024,
+    maxTasksPerOwner = 1000,
+    maxBytesPerOwner = 16 * 1024 * 1024,
+  }: MemoryTaskStoreOptions = {}) {
+    this.#options = { maxTasks, maxBytes, maxTasksPerOwner, maxBytesPerOwner }
+    for (const [option, value] of Object.entries(this.#options))
+      if (!(typeof value === 'number' && value >= 1))
+        throw new TypeError(`MemoryTaskStore: "${option}" must be a number above 0`)
+  }
+
+  /** Number of stored tasks, with those that have expired but are not deleted yet. */
+  get size(): number {
+    return this.#tasks.size
+  }
+
+  /** Bytes that all tasks are charged. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  create({ claimed, ...task }: NewTask): boolean {
+    const bytes = memoryOf(task)
+    if (!this.#fits(task.owner, bytes, 1)) this.#sweep()
+    else if (Date.now() - this.#swept > SWEEP) this.#sweep()
+    if (!this.#fits(task.owner, bytes, 1) || this.#tasks.has(task.name)) return false
+    this.#put({ ...task, version: 1, claimed: claimed && task.runnable, bytes })
+    return true
+  }
+
+  get(name: string): StoredTask | undefined {
+    const found = this.#find(name)
+    if (found === undefined) return undefined
+    const { owner, expires, runnable, version, state } = found
+    return { name, owner, expires, runnable, version, state }
+  }
+
+  change(
+    name: string,
+    version: number,
+    { state, runnable, append = [], clear = false }: TaskChange,
+  ): 'changed' | 'conflict' | 'full' {
+    const before = this.#find(name)
+    if (before === undefined || before.version !== version) return 'conflict'
+    const entries = clear ? [] : [...before.entries, ...append]
+    const changed = { ...before, state, runnable, entries, version: version + 1 }
+    const bytes = memoryOf(changed)
+    const growth = bytes - before.bytes
+    if (growth > 0 && !this.#fits(before.owner, growth, 0)) return 'full'
+    this.#remove(name)
+    this.#put({ ...changed, claimed: before.claimed && runnable, bytes })
+    for (const listener of this.#listeners) listener(name)
+    return 'changed'
+  }
+
+  claim(limit: number): readonly ClaimedTask[] {
+    const claimed: ClaimedTask[] = []
+    for (const name of this.#due) {
+      if (claimed.length >= limit) break
+      this.#due.delete(name)
+      const found = this.#find(name)
+      if (found === undefined) continue
+      found.claimed = true
+      claimed.push(found)
+    }
+    return claimed
+  }
+
+  release(): void {
+    for (const task of this.#tasks.values()) {
+      if (!task.claimed) continue
+      task.claimed = false
+      this.#due.add(task.name)
+    }
+  }
+
+  subscribe(changed: (name: string) => void): () => void {
+    this.#listeners.add(changed)
+    return () => void this.#listeners.delete(changed)
+  }
+
+  #fits(owner: string, bytes: number, tasks: number): boolean {
+    const { maxTasks, maxBytes, maxTasksPerOwner, maxBytesPerOwner } = this.#options
+    const own = this.#owners.get(owner) ?? { tasks: 0, bytes: 0 }
+    return (
+      this.#tasks.size + tasks <= maxTasks &&
+      this.#bytes + bytes <= maxBytes &&
+      own.tasks + tasks <= maxTasksPerOwner &&
+      own.bytes + bytes <= maxBytesPerOwner
+    )
+  }
+
+  #find(name: string): Entry | undefined {
+    const found = this.#tasks.get(name)
+    if (found === undefined || found.expires > Date.now()) return found
+    this.#remove(name)
+    return undefined
+  }
+
+  #put(task: Entry): void {
+    this.#tasks.set(task.name, task)
+    if (task.runnable && !task.claimed) this.#due.add(task.name)
+    this.#charge(task.owner, task.bytes, 1)
+  }
+
+  #remove(name: string): void {
+    const task = this.#tasks.get(name)
+    if (task === undefined) return
+    this.#tasks.delete(name)
+    this.#due.delete(name)
+    this.#charge(task.owner, -task.bytes, -1)
+  }
+
+  #charge(owner: string, bytes: number, tasks: number): void {
+    const own = this.#owners.get(owner) ?? { tasks: 0, bytes: 0 }
+    own.tasks += tasks
+    own.bytes += bytes
+    this.#bytes += bytes
+    if (own.tasks === 0) this.#owners.delete(owner)
+    else this.#owners.set(owner, own)
+  }
+
+  #sweep(): void {
+    this.#swept = Date.now()
+    for (const name of this.#tasks.keys()) this.#find(name)
+  }
+}
+
+function memoryOf({ name, owner, state, entries }: Omit<ClaimedTask, 'version'>): number {
+  let bytes = OVERHEAD + stringMemory(name) + stringMemory(owner) + stringMemory(state)
+  for (const entry of entries) bytes += ENTRY + stringMemory(entry)
+  return Math.max(bytes, MINIMUM)
+}
