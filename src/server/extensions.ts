@@ -28,6 +28,8 @@ export interface ToolCall extends ExtensionClient {
   readonly tool: Tool
   readonly input: unknown
   readonly call: Call
+  /** The params of the request, as they were received. */
+  readonly params: Params
   /** How the call asks its client, and what it has recorded. */
   asking(): Promise<Asking>
   /** Whether the caller may be anybody: errors hide internals. */
@@ -205,12 +207,13 @@ export class Extensions {
     },
     run: (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>,
   ): CallToolResult | Promise<CallToolResult> {
+    const { params } = call
     return this.#all.reduceRight((next, extension) => {
       if (extension.callTool === undefined) return next
       const client = this.#clientOf(extension, connection)
       return (outer) =>
         extension.callTool?.(
-          { ...client, tool, input, call, asking: () => call.asking(), remote },
+          { ...client, tool, input, call, params, asking: () => call.asking(), remote },
           (environment = outer) => next(environment),
         ) as unknown as CallToolResult // or another result type
     }, run)()

@@ -1,6 +1,7 @@
 // The server that the official conformance suite requires, on the public API of
 // the built package. The suite defines its names, URIs and texts.
 import {
+  RpcError,
   ToolError,
   createServer,
   form,
@@ -10,6 +11,7 @@ import {
   sample,
   tool,
 } from '../../dist/index.js'
+import { tasks } from '../../dist/tasks.js'
 
 const PNG =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
@@ -401,6 +403,88 @@ const prompts = [
   }),
 ]
 
+const wait = (milliseconds, signal) =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    })
+  })
+const confirmation = object({ confirm: { type: 'boolean' } })
+
+/** The tools of the `tasks-*` scenarios. */
+const inTasks = [
+  tool({
+    name: 'greet',
+    description: 'Greets; never a task',
+    input: object({ name: text() }),
+    run: ({ name }) => `Hello, ${name}!`,
+  }),
+  tool({
+    name: 'slow_compute',
+    description: 'Takes some seconds',
+    input: object({ seconds: { type: 'number' }, label: text() }, ['seconds']),
+    task: { mode: 'may', after: 50, poll: 200 },
+    async run({ seconds, label = '' }, call) {
+      await wait(seconds * 1000, call.signal)
+      return `Computed ${label}`
+    },
+  }),
+  tool({
+    name: 'failing_job',
+    description: 'Fails',
+    task: 'must',
+    run() {
+      throw new ToolError('This job always fails')
+    },
+  }),
+  tool({
+    name: 'protocol_error_job',
+    description: 'Fails with a JSON-RPC error',
+    task: 'must',
+    run() {
+      throw new RpcError(-32603, 'This job fails with a protocol error')
+    },
+  }),
+  tool({
+    name: 'confirm_delete',
+    description: 'Asks for confirmation',
+    input: object({ filename: text() }),
+    task: 'must',
+    async run({ filename }, call) {
+      const { confirm } = await call.ask({
+        confirm: form({ message: `Delete ${filename}?`, schema: confirmation, optional: true }),
+      })
+      return confirm?.confirm === true ? `Deleted ${filename}` : 'Nothing was deleted'
+    },
+  }),
+  tool({
+    name: 'multi_input',
+    description: 'Asks two questions',
+    task: 'must',
+    async run(_, call) {
+      const { name, confirm } = await call.ask({
+        name: form({ message: 'Your name?', schema: object({ name: text() }) }),
+        confirm: form({ message: 'Continue?', schema: confirmation }),
+      })
+      return `${name.name}: ${confirm.confirm}`
+    },
+  }),
+  tool({
+    name: 'test_tool_with_task',
+    description: 'Asks, then becomes a task',
+    task: { mode: 'must', after: 500, poll: 200 },
+    async run(_, call) {
+      const { user_name: user } = await call.ask({
+        user_name: form({ message: 'What is your name?', schema: object({ name: text() }) }),
+      })
+      await wait(1500, call.signal)
+      return `Hello, ${user.name}!`
+    },
+  }),
+]
+
 /** Creates the fixture. Change notifications are triggered by updates without a change. */
 export function conformanceServer() {
   const changing = [
@@ -424,7 +508,8 @@ export function conformanceServer() {
   const server = createServer({
     name: 'ccmcp-conformance',
     version: '1.0.0',
-    tools: [...plain, ...lively, ...asking, ...rounds, ...changing],
+    tools: [...plain, ...lively, ...asking, ...rounds, ...changing, ...inTasks],
+    extensions: [tasks()],
     resources,
     prompts,
   })

@@ -1,6 +1,8 @@
 import { isObject } from '../../jsonrpc/message.js'
 import { nearest, namesOf } from '../../schema/names.js'
+import { digest } from '../../server/asking/state.js'
 import type { Tool } from '../../server/define.js'
+import type { ServedTool } from '../../server/features/served-tool.js'
 
 /** How a tool uses tasks. */
 export interface TaskOptions {
@@ -54,9 +56,16 @@ export function checkTaskOptions(value: unknown): string | undefined {
 }
 
 /** How a tool uses tasks; undefined if it does not. */
+export type ToolTask = NonNullable<ReturnType<typeof taskOptionsOf>>
+
 export function taskOptionsOf({ task }: Tool) {
   const options = typeof task === 'string' ? { mode: task } : task
   if (options === undefined || options.mode === 'never') return undefined
   const { mode, ttl = 3_600_000, poll, after = mode === 'must' ? 0 : 1000, version } = options
   return { mode, ttl, poll, after, version }
+}
+
+/** A task is continued by the same tool only: its name, schemas and version. The code of the handler may change. */
+export function definitionOf({ listing }: ServedTool, { version }: ToolTask): Promise<string> {
+  return digest([listing.name, listing.inputSchema, listing.outputSchema ?? null, version ?? null])
 }

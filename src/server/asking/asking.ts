@@ -50,7 +50,14 @@ function endRequest(context: AskContext): Suspend {
       ...recorded,
     })
     const inputRequests = Object.fromEntries(
-      asked.map(([key, { request: { method, params } }]) => [key, { method, params }]),
+      asked.map(
+        ([
+          key,
+          {
+            request: { method, params },
+          },
+        ]) => [key, { method, params }],
+      ),
     )
     const result = { resultType: 'input_required', inputRequests, requestState }
     incoming.settle({ result: describeResult(revision, result, server, undefined) })

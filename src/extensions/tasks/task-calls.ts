@@ -1,0 +1,199 @@
+import { RpcError, INTERNAL_ERROR } from '../../jsonrpc/errors.js'
+import type { Params } from '../../jsonrpc/message.js'
+import type { CallToolResult } from '../../protocol/model.js'
+import { revisions } from '../../protocol/revisions/index.js'
+import { AskByResult, type Suspension } from '../../server/asking/ask-by-result.js'
+import type { CallEnvironment, Caller } from '../../server/call.js'
+import type { ToolCall } from '../../server/extensions.js'
+import { newTaskId, nameOf, ownerOf } from './task-id.js'
+import { type ToolTask, definitionOf } from './task-options.js'
+import {
+  type TaskEntry,
+  type TaskOrigin,
+  type TaskState,
+  entriesOf,
+  taskOf,
+} from './task-record.js'
+import type { TaskRecords } from './task-records.js'
+import { TaskRun, type TaskWriter } from './task-run.js'
+import { type Outcome, type RunnerOptions, type TaskRunner, settle } from './task-runner.js'
+
+type Run = (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>
+
+/** Serves calls of tools that may become tasks. */
+export class TaskCalls {
+  readonly #runner: TaskRunner
+  readonly #options: RunnerOptions
+  readonly #records: TaskRecords
+
+  constructor(runner: TaskRunner, options: RunnerOptions) {
+    this.#runner = runner
+    this.#options = options
+    this.#records = options.records
+  }
+
+  /** Serves a call of a tool that may become a task. */
+  async call(toolCall: ToolCall, options: ToolTask, run: Run): Promise<Params | CallToolResult> {
+    const { tool, params, call, caller, remote } = toolCall
+    const asking = await toolCall.asking()
+    const served = this.#options.server.tools.get(tool.name)
+    const revision = revisions.find(({ id }) => id === caller.revision)
+    if (!(asking instanceof AskByResult) || revision === undefined || served === undefined)
+      return await run()
+    const origin: TaskOrigin = {
+      arguments: params['arguments'] ?? {},
+      meta: call.meta,
+      client: callerOf(caller),
+      remote,
+      definition: await definitionOf(served, options),
+    }
+    // Now: the handler may change its arguments.
+    const first = JSON.stringify({ origin } satisfies TaskEntry)
+    const { key, attempt } = asking
+    const environment = (task?: TaskWriter) =>
+      new TaskRun(
+        {
+          id: call.id,
+          key,
+          attempt,
+          client: origin.client,
+          revision,
+          meta: call.meta,
+          maxBytes: this.#options.maxTaskBytes,
+          ...asking.recorded,
+          report: this.#options.report,
+        },
+        task,
+      )
+    const create = async (
+      recorded: Pick<Suspension, 'answers' | 'steps'>,
+      started: boolean,
+    ): Promise<Created | undefined> => {
+      const entries = entriesOf(recorded.answers, recorded.steps)
+      const texts = [first, ...entries.map((entry) => JSON.stringify(entry))]
+      return await this.#create(tool.name, options, { key, attempt, caller, started }, texts)
+    }
+    if (options.after > 0) {
+      const plain = environment()
+      plain.attach(call, asking)
+      return await this.#callWithPatience(toolCall, options, { run, environment: plain, create })
+    }
+    const started = this.#runner.room > 0
+    const created = await this.#runner.reserve(() => create(asking.recorded, started))
+    if (created === undefined) {
+      if (options.mode === 'may') return await run()
+      throw full()
+    }
+    const { name, taskId, state, expires } = created
+    if (started)
+      this.#runner.start(name, environment(this.#runner.writerOf(name, attempt)), expires, (task) =>
+        run(task),
+      )
+    else this.#runner.claim()
+    return { resultType: 'task', ...taskOf(taskId, state) }
+  }
+
+  /** Runs the handler for the request; it becomes a task if it takes long. */
+  async #callWithPatience(
+    { call }: ToolCall,
+    { after }: ToolTask,
+    {
+      run,
+      environment,
+      create,
+    }: {
+      run: Run
+      environment: TaskRun
+      create: (
+        recorded: Pick<Suspension, 'answers' | 'steps'>,
+        started: boolean,
+      ) => Promise<Created | undefined>
+    },
+  ): Promise<Params | CallToolResult> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const outcome = settle(() => run(environment))
+    const late = new Promise<'late'>((resolve) => (timer = setTimeout(resolve, after, 'late')))
+    const first = await Promise.race([outcome, late])
+    clearTimeout(timer)
+    if (first !== 'late') return unwrap(first)
+    let created: Created | undefined
+    const handedOver =
+      !this.#runner.stopped &&
+      !call.signal.aborted &&
+      this.#runner.room > 0 &&
+      (await this.#runner.reserve(() =>
+        environment.handOver(async (recorded) => {
+          created = await create(recorded, true)
+          return created && this.#runner.writerOf(created.name, environment.attempt)
+        }),
+      ))
+    if (!handedOver || created === undefined) return unwrap(await outcome)
+    const { name, taskId, state, expires } = created
+    this.#runner.start(name, environment, expires, () => outcome.then(unwrap))
+    // Nobody learns the id of the task.
+    if (call.signal.aborted) await this.#runner.cancel(name)
+    return { resultType: 'task', ...taskOf(taskId, state) }
+  }
+
+  async #create(
+    tool: string,
+    { ttl, poll }: ToolTask,
+    {
+      key,
+      attempt,
+      caller,
+      started,
+    }: { key: string; attempt: number; caller: Caller; started: boolean },
+    entries: readonly string[],
+  ): Promise<Created | undefined> {
+    const now = Date.now()
+    const taskId = newTaskId()
+    const name = await nameOf(taskId)
+    const state: TaskState = {
+      tool,
+      status: 'working',
+      createdAt: now,
+      updatedAt: now,
+      ttl,
+      poll,
+      key,
+      attempt: started ? attempt : attempt - 1,
+      started,
+      bytes: 0,
+      questions: 0,
+      open: {},
+    }
+    const expires = now + ttl
+    const owner = ownerOf(caller)
+    const stored = await this.#records.create(
+      { name, owner, expires, claimed: started },
+      state,
+      entries,
+    )
+    return stored ? { taskId, name, state, expires } : undefined
+  }
+}
+
+interface Created {
+  readonly taskId: string
+  readonly name: string
+  readonly state: TaskState
+  readonly expires: number
+}
+
+/** The caller without anything that only the connection has. */
+function callerOf({ info, capabilities, revision, principal }: Caller): Caller {
+  return { info, capabilities, revision, principal }
+}
+
+export function full(): RpcError {
+  return new RpcError(
+    INTERNAL_ERROR,
+    'There is no room for another task; cancel one, or try again later',
+  )
+}
+
+function unwrap(outcome: Outcome): CallToolResult {
+  if ('thrown' in outcome) throw outcome.thrown
+  return outcome.result
+}

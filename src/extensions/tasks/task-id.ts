@@ -1,0 +1,35 @@
+import { toBase64Url } from '../../jsonrpc/base64.js'
+import type { Caller } from '../../server/call.js'
+import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+
+/** 160 random bits: an id may be all that a caller needs to see a task. */
+const BYTES = 20
+const LENGTH = Math.ceil((BYTES * 4) / 3)
+
+export function newTaskId(): string {
+  return toBase64Url(crypto.getRandomValues(new Uint8Array(BYTES)))
+}
+
+/** The name under which a task is stored: a digest, so that who reads the store does not learn the id. */
+export async function nameOf(taskId: string): Promise<string> {
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(taskId))
+  return toBase64Url(new Uint8Array(hash))
+}
+
+/** Whether it may be an id that was made here. */
+export function isTaskId(value: unknown): value is string {
+  return typeof value === 'string' && value.length === LENGTH
+}
+
+/** The same for an id that is unknown, has expired or belongs to another principal. */
+export function unknownTask(): RpcError {
+  return new RpcError(
+    INVALID_PARAMS,
+    'Unknown task: "taskId" names no task of this caller, or the task has expired',
+  )
+}
+
+/** Callers without authentication share one name: the id of a task is all that protects it. */
+export function ownerOf({ principal }: Caller): string {
+  return principal === undefined ? '' : `principal ${principal.id}`
+}

@@ -1,0 +1,76 @@
+import { stringMemory } from '../../stores/bytes.js'
+import type { StoredTask, TaskStore } from '../../stores/task-store.js'
+import type { TaskEntry, TaskState } from './task-record.js'
+
+/** A change of a task; what is not given stays. */
+export interface RecordChange {
+  readonly state: TaskState
+  readonly append?: readonly TaskEntry[]
+  readonly runnable?: boolean
+  readonly clear?: boolean
+}
+
+/** How often a change is tried again because somebody else has changed the task. */
+const ATTEMPTS = 100
+
+/** Reads and writes the states of tasks in a store, and limits their size. */
+export class TaskRecords {
+  readonly store: TaskStore
+  readonly #maxBytes: number
+
+  constructor(store: TaskStore, maxBytes: number) {
+    this.store = store
+    this.#maxBytes = maxBytes
+  }
+
+  async get(name: string): Promise<(Omit<StoredTask, 'state'> & { state: TaskState }) | undefined> {
+    const stored = await this.store.get(name)
+    return stored === undefined ? undefined : { ...stored, state: parse(stored.state) }
+  }
+
+  /** Stores a new task; returns false if there is no room. */
+  async create(
+    task: Pick<StoredTask, 'name' | 'owner' | 'expires'> & { claimed: boolean },
+    state: TaskState,
+    entries: readonly string[],
+  ): Promise<boolean> {
+    const bytes = memoryOf(entries)
+    const text = JSON.stringify({ ...state, bytes })
+    if (bytes + stringMemory(text) > this.#maxBytes) return false
+    return await this.store.create({ ...task, runnable: true, state: text, entries })
+  }
+
+  /** Changes a task as `next` says, which returns undefined to leave it as it is. */
+  async change(
+    name: string,
+    next: (state: TaskState) => RecordChange | undefined,
+  ): Promise<'changed' | 'unchanged' | 'unknown' | 'full'> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const stored = await this.store.get(name)
+      if (stored === undefined) return 'unknown'
+      const change = next(parse(stored.state))
+      if (change === undefined) return 'unchanged'
+      const { state, append = [], runnable = stored.runnable, clear = false } = change
+      const entries = append.map((entry) => JSON.stringify(entry))
+      const bytes = clear ? 0 : state.bytes + memoryOf(entries)
+      // The clock may have been set back.
+      const updatedAt = Math.max(Date.now(), state.updatedAt)
+      const text = JSON.stringify({ ...state, bytes, updatedAt })
+      if (bytes + stringMemory(text) > this.#maxBytes) return 'full'
+      const written = { state: text, runnable, append: entries, clear }
+      const outcome = await this.store.change(name, stored.version, written)
+      if (outcome !== 'conflict') return outcome
+    }
+    throw new Error(`A task was changed by others ${ATTEMPTS} times in a row`)
+  }
+}
+
+function memoryOf(entries: readonly string[]): number {
+  let bytes = 0
+  for (const entry of entries) bytes += stringMemory(entry)
+  return bytes
+}
+
+function parse(state: string): TaskState {
+  return JSON.parse(state) as TaskState // written by this class
+}

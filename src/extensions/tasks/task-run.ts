@@ -1,0 +1,255 @@
+import type { HttpRequest } from '../../jsonrpc/channel.js'
+import { RpcError } from '../../jsonrpc/errors.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import type { Id, Params } from '../../jsonrpc/message.js'
+import { truncate } from '../../jsonrpc/truncate.js'
+import type { ProgressParams } from '../../protocol/model.js'
+import type { Revision } from '../../protocol/revisions/index.js'
+import { AskByResult, type Suspension } from '../../server/asking/ask-by-result.js'
+import type { Asking } from '../../server/ask.js'
+import type { AskingCall, Call, CallEnvironment, Caller } from '../../server/call.js'
+import { logEntryOf } from '../../server/log.js'
+import type { LogMessage } from '../../server/registry.js'
+import type { Answers, TaskEntry } from './task-record.js'
+import type { Recorded } from '../../server/asking/steps.js'
+
+/** The shortest time between two status messages, in milliseconds. */
+const STATUS_INTERVAL = 1000
+const MAX_STATUS = 1000
+
+/** What a run writes to its task. Each throws if the task has ended meanwhile, or has no room. */
+export interface TaskWriter {
+  append(entries: readonly TaskEntry[]): Promise<void>
+  park(questions: Suspension['questions'], entries: readonly TaskEntry[]): Promise<void>
+  status(message: string): Promise<void>
+}
+
+export interface TaskRunOptions {
+  readonly id: Id
+  readonly key: string
+  readonly attempt: number
+  readonly client: Caller
+  readonly revision: Revision
+  readonly meta: Readonly<Record<string, unknown>>
+  /** Maximum bytes of a step. */
+  readonly maxBytes: number
+  readonly steps: Readonly<Record<string, Recorded>>
+  readonly answers: Answers
+  report(entry: LogEntry): void
+}
+
+/**
+ * One run of a tool's handler: for a live request, which it may outlive as a task, or for a task alone. Until it is
+ * handed over to a task, everything goes to the request.
+ */
+export class TaskRun implements CallEnvironment {
+  readonly id: Id
+  readonly method = 'tools/call'
+  readonly params: Params
+  readonly client: Caller
+  readonly key: string
+  readonly attempt: number
+  readonly revision: Revision
+  readonly #options: TaskRunOptions
+  readonly #controller = new AbortController()
+  /** The request, until the run is handed over. */
+  #live: { readonly call: Call; readonly asking: AskByResult } | undefined
+  #asking: AskByResult | undefined
+  /** Resolves with the task when the hand-over has ended; undefined if there is no task. */
+  #handing: Promise<TaskWriter | undefined> = Promise.resolve(undefined)
+  /** The steps that are stored with the task. */
+  readonly #stored: Set<string>
+  /** Resolves when the steps that are being stored are stored. */
+  #appends: Promise<unknown> = Promise.resolve()
+  #status: string | undefined
+  #statusTimer: ReturnType<typeof setTimeout> | undefined
+  #statusAt = 0
+  #expiry: ReturnType<typeof setTimeout> | undefined
+  #ended = false
+  /** Whether it has parked its task: it will be run again with the answers. */
+  parked = false
+
+  constructor(options: TaskRunOptions, task?: TaskWriter) {
+    this.#options = options
+    this.id = options.id
+    this.key = options.key
+    this.attempt = options.attempt
+    this.revision = options.revision
+    this.client = options.client
+    this.params = { _meta: options.meta }
+    this.#stored = new Set(Object.keys(options.steps))
+    this.#handing = Promise.resolve(task)
+  }
+
+  /** Runs for a live request until `handOver`. */
+  attach(call: Call, asking: AskByResult): void {
+    this.#live = { call, asking }
+    this.#asking = asking
+    const abort = () => {
+      if (this.#live !== undefined) this.abort(call.signal.reason)
+    }
+    if (call.signal.aborted) abort()
+    else call.signal.addEventListener('abort', abort, { once: true })
+  }
+
+  /**
+   * Continues as a task, which `create` makes of what was recorded so far. Returns false if there is none: the call
+   * has just been suspended, or `create` has returned undefined.
+   */
+  async handOver(
+    create: (recorded: Pick<Suspension, 'answers' | 'steps'>) => Promise<TaskWriter | undefined>,
+  ): Promise<boolean> {
+    const live = this.#live
+    if (live === undefined || !live.asking.redirect((suspension) => this.#park(suspension)))
+      return false
+    const { recorded } = live.asking
+    for (const key of Object.keys(recorded.steps)) this.#stored.add(key)
+    this.#handing = create(recorded)
+    const task = await this.#handing
+    if (task === undefined) return false
+    this.#live = undefined
+    return true
+  }
+
+  get http(): HttpRequest | undefined {
+    return this.#live?.call.http
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  get open(): boolean {
+    return !this.#ended && !this.signal.aborted
+  }
+
+  abort(reason: unknown): void {
+    this.#clearTimers()
+    this.#controller.abort(reason)
+  }
+
+  /** Aborts the run at a time, in milliseconds since 1970. */
+  expireAt(time: number, expired: () => void): void {
+    this.#expiry = setTimeout(expired, Math.max(0, time - Date.now()))
+  }
+
+  /** The handler has returned. */
+  end(): void {
+    this.#ended = true
+    this.#clearTimers()
+  }
+
+  log(message: LogMessage): void {
+    if (this.#live === undefined) this.#options.report(logEntryOf(message, this.id))
+    else this.#live.call.log[message.level](message.data, message.logger)
+  }
+
+  /** In a task, progress becomes its status message. */
+  progress({ progress, total, message }: Omit<ProgressParams, 'progressToken'>): void {
+    if (this.#live !== undefined) return this.#live.call.progress(progress, total, message)
+    const share = total === undefined ? String(progress) : `${progress} of ${total}`
+    this.#status = truncate(message ?? share, MAX_STATUS)
+    const wait = Math.max(0, this.#statusAt + STATUS_INTERVAL - Date.now())
+    this.#statusTimer ??= setTimeout(() => void this.#writeStatus(), wait)
+  }
+
+  releaseStream(): void {
+    this.#live?.call.releaseStream()
+  }
+
+  park<Value>(promise: Promise<Value>): Promise<Value> {
+    return promise
+  }
+
+  asking(call: AskingCall): Promise<Asking> {
+    const { revision, key, attempt, client } = this
+    const { maxBytes, steps, answers } = this.#options
+    const context = {
+      key,
+      get signal() {
+        return call.signal
+      },
+      revision,
+      mayAsk: true,
+      capabilities: client.capabilities,
+      state: { maxBytes },
+      binding: { method: this.method },
+    }
+    const before = { key, attempt: attempt - 1, asked: {}, answers, steps }
+    this.#asking ??= new AskByResult(
+      context,
+      async (suspension) => void (await this.#park(suspension)),
+      before,
+    )
+    const asking = this.#asking
+    return Promise.resolve({
+      key,
+      attempt,
+      get suspended() {
+        return asking.suspended
+      },
+      ask: (questions) => asking.ask(questions),
+      step: async (name, run) => {
+        try {
+          // The signal of the request does not know that the task was cancelled.
+          return await asking.step(name, (signal) => run(AbortSignal.any([signal, call.signal])))
+        } finally {
+          await this.#storeStep(name, asking)
+        }
+      },
+    })
+  }
+
+  resume(call: AskingCall): Promise<Asking> {
+    return this.asking(call)
+  }
+
+  /** A finished step is stored before the handler learns its outcome. */
+  async #storeStep(step: string, asking: AskByResult): Promise<void> {
+    const task = await this.#handing
+    const { steps } = asking.recorded
+    const outcome = Object.hasOwn(steps, step) ? steps[step] : undefined
+    if (task === undefined || outcome === undefined || this.#stored.has(step)) return
+    this.#stored.add(step)
+    const appended = task.append([{ step, outcome }])
+    this.#appends = Promise.allSettled([this.#appends, appended])
+    await appended
+  }
+
+  /** Returns false if there is no task: then the request is suspended. */
+  async #park(suspension: Suspension | RpcError): Promise<boolean> {
+    const task = await this.#handing
+    if (task === undefined) return false
+    if (suspension instanceof RpcError) throw suspension
+    const missing: TaskEntry[] = []
+    for (const [step, outcome] of Object.entries(suspension.steps))
+      if (!this.#stored.has(step)) {
+        this.#stored.add(step)
+        missing.push({ step, outcome })
+      }
+    // It may be run again as soon as it is parked.
+    await this.#appends
+    await task.park(suspension.questions, missing)
+    this.parked = true
+    return true
+  }
+
+  async #writeStatus(): Promise<void> {
+    const message = this.#status
+    this.#statusTimer = undefined
+    this.#statusAt = Date.now()
+    if (message === undefined || !this.open) return
+    try {
+      const task = await this.#handing
+      await task?.status(message)
+    } catch (error) {
+      const text = 'The status message of a task was not stored'
+      this.#options.report({ level: 'debug', message: text, id: this.id, error })
+    }
+  }
+
+  #clearTimers(): void {
+    clearTimeout(this.#expiry)
+    clearTimeout(this.#statusTimer)
+  }
+}

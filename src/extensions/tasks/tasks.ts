@@ -1,0 +1,137 @@
+import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
+import { revisions } from '../../protocol/revisions/index.js'
+import { checkNames, namesOf } from '../../schema/names.js'
+import type { Call } from '../../server/call.js'
+import { checkServer } from '../../server/context.js'
+import { type Extension, type ExtensionStream, extension } from '../../server/extensions.js'
+import type { Server } from '../../server/server.js'
+import { MemoryTaskStore, type TaskStore } from '../../stores/task-store.js'
+import { TaskCalls } from './task-calls.js'
+import { checkTaskOptions, taskOptionsOf } from './task-options.js'
+import { TaskRecords } from './task-records.js'
+import { TaskRequests } from './task-requests.js'
+import { TaskRunner } from './task-runner.js'
+import { TaskStream } from './task-stream.js'
+
+const TASKS = 'io.modelcontextprotocol/tasks'
+
+export interface TasksOptions {
+  /** Where tasks are stored (default: in memory, `new MemoryTaskStore()`). */
+  store?: TaskStore
+  /** Maximum tasks whose handlers run at the same time (default 256); others are queued. */
+  concurrency?: number
+  /** Maximum bytes of one task: its arguments, steps and answers, or its result (default 4 MiB). */
+  maxTaskBytes?: number
+}
+
+const OPTIONS = namesOf<TasksOptions>()('store concurrency maxTaskBytes')
+
+/** Maximum tasks of one `subscriptions/listen`. */
+const MAX_LISTENED = 256
+
+/** The extension for tasks: tools with a `task` may be answered with a task that clients poll. */
+export function tasks(options: TasksOptions = {}): Extension {
+  checkNames('tasks', options, OPTIONS)
+  const {
+    store = new MemoryTaskStore(),
+    concurrency = 256,
+    maxTaskBytes = 4 * 1024 * 1024,
+  } = options
+  if (!(Number.isInteger(concurrency) && concurrency > 0))
+    throw new TypeError('tasks: "concurrency" must be an integer greater than 0')
+  if (!(typeof maxTaskBytes === 'number' && maxTaskBytes >= 4096))
+    throw new TypeError('tasks: "maxTaskBytes" must be a number of bytes, at least 4096')
+  const records = new TaskRecords(store, maxTaskBytes)
+  let engine: { runner: TaskRunner; calls: TaskCalls; requests: TaskRequests } | undefined
+  let owner: Server | undefined
+  const running = () => {
+    if (engine === undefined) throw new Error('The server is not being served')
+    return engine
+  }
+  return extension({
+    id: TASKS,
+    // Older revisions have no `resultType`, by which a client tells a task from a result.
+    revisions: revisions.filter(({ results }) => results === 'described').map(({ id }) => id),
+    resultTypes: ['task'],
+    toolFields: { task: checkTaskOptions },
+    methods: {
+      'tasks/get': {
+        nameParam: 'taskId',
+        serve: ({ taskId }, { client }) => running().requests.get(taskId, client),
+      },
+      'tasks/update': {
+        nameParam: 'taskId',
+        async serve({ taskId, inputResponses }, { client }) {
+          await running().requests.update(taskId, inputResponses, client)
+          return {}
+        },
+      },
+      'tasks/cancel': {
+        nameParam: 'taskId',
+        async serve({ taskId }, { client }) {
+          await running().requests.cancel(taskId, client)
+          return {}
+        },
+      },
+    },
+    listTool: (listing, tool, { settings }) =>
+      settings === undefined && taskOptionsOf(tool)?.mode === 'must' ? undefined : listing,
+    callTool: (call, run) => {
+      const task = taskOptionsOf(call.tool)
+      if (task === undefined) return run()
+      if (call.settings !== undefined) return running().calls.call(call, task, run)
+      if (task.mode === 'must') throw missingCapability()
+      return run()
+    },
+    listen: { taskIds: (value, call) => listen(value, call, running().requests, records) },
+    start(server, report) {
+      if (owner !== undefined && owner !== server)
+        throw new TypeError('tasks() belongs to another server; call tasks() once for each server')
+      owner = server
+      const options = { server: checkServer(server), records, concurrency, maxTaskBytes, report }
+      const runner = new TaskRunner(options)
+      engine = {
+        runner,
+        calls: new TaskCalls(runner, options),
+        requests: new TaskRequests(runner, records),
+      }
+    },
+    async stop() {
+      const stopping = engine
+      engine = undefined
+      await stopping?.runner.stop()
+    },
+  })
+}
+
+/** Opens a stream for the tasks of the caller; ids that are unknown are left out of the acknowledgement. */
+async function listen(
+  value: unknown,
+  { client }: Call,
+  requests: TaskRequests,
+  records: TaskRecords,
+): Promise<ExtensionStream> {
+  if (!Array.isArray(value) || value.length > MAX_LISTENED)
+    throw new RpcError(
+      INVALID_PARAMS,
+      `Invalid params: "taskIds" must be a list of at most ${MAX_LISTENED} task ids`,
+    )
+  const ids = new Map<string, string>()
+  for (const taskId of new Set<unknown>(value))
+    try {
+      const { id, name } = await requests.find(taskId, client)
+      ids.set(name, id)
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error
+    }
+  return new TaskStream(ids, records)
+}
+
+function missingCapability(): RpcError {
+  return new RpcError(
+    MISSING_CLIENT_CAPABILITY,
+    `This tool needs the extension ${TASKS}; declare it in the client's capabilities`,
+    { requiredCapabilities: { extensions: { [TASKS]: {} } } },
+  )
+}

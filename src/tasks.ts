@@ -1,0 +1,11 @@
+export type { TaskOptions } from './extensions/tasks/task-options.js'
+export { type TasksOptions, tasks } from './extensions/tasks/tasks.js'
+export {
+  type ClaimedTask,
+  MemoryTaskStore,
+  type MemoryTaskStoreOptions,
+  type NewTask,
+  type StoredTask,
+  type TaskChange,
+  type TaskStore,
+} from './stores/task-store.js'
