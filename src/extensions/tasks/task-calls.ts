@@ -35,6 +35,7 @@ export class TaskCalls {
   /** Serves a call of a tool that may become a task. */
   async call(toolCall: ToolCall, options: ToolTask, run: Run): Promise<Params | CallToolResult> {
     const { tool, params, call, caller, remote } = toolCall
+    await this.#options.ready
     const asking = await toolCall.asking()
     const served = this.#options.server.tools.get(tool.name)
     const revision = revisions.find(({ id }) => id === caller.revision)

@@ -21,7 +21,7 @@ import { TaskRun, type TaskWriter } from './task-run.js'
 /** How long handlers may take to end when the server stops, in milliseconds. */
 const DRAIN = 1000
 /** Maximum characters of the status message of a failed task. */
-const MAX_MESSAGE = 1000
+const MAX_MESSAGE = 500
 
 export type Outcome = { readonly result: CallToolResult } | { readonly thrown: unknown }
 
@@ -31,6 +31,8 @@ export interface RunnerOptions {
   /** Maximum handlers that run at the same time. */
   readonly concurrency: number
   readonly maxTaskBytes: number
+  /** Resolves when an earlier runner has given up its claims. */
+  readonly ready: Promise<void>
   report(entry: LogEntry): void
 }
 
@@ -212,6 +214,7 @@ export class TaskRunner {
   }
 
   async #claimAll(): Promise<void> {
+    await this.#options.ready
     for (;;) {
       this.#claimAgain = false
       if (this.room <= 0 || this.stopped) return

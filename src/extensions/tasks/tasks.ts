@@ -1,4 +1,5 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { ignore } from '../../jsonrpc/hook.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
 import { revisions } from '../../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../../schema/names.js'
@@ -45,6 +46,7 @@ export function tasks(options: TasksOptions = {}): Extension {
   const records = new TaskRecords(store, maxTaskBytes)
   let engine: { runner: TaskRunner; calls: TaskCalls; requests: TaskRequests } | undefined
   let owner: Server | undefined
+  let ready: Promise<void> = Promise.resolve()
   const running = () => {
     if (engine === undefined) throw new Error('The server is not being served')
     return engine
@@ -89,7 +91,14 @@ export function tasks(options: TasksOptions = {}): Extension {
       if (owner !== undefined && owner !== server)
         throw new TypeError('tasks() belongs to another server; call tasks() once for each server')
       owner = server
-      const options = { server: checkServer(server), records, concurrency, maxTaskBytes, report }
+      const options = {
+        server: checkServer(server),
+        records,
+        concurrency,
+        maxTaskBytes,
+        ready,
+        report,
+      }
       const runner = new TaskRunner(options)
       engine = {
         runner,
@@ -100,7 +109,10 @@ export function tasks(options: TasksOptions = {}): Extension {
     async stop() {
       const stopping = engine
       engine = undefined
-      await stopping?.runner.stop()
+      const stopped = stopping?.runner.stop()
+      // Also if the store fails: then the next start finds out by itself.
+      ready = stopped?.catch(ignore) ?? ready
+      await stopped
     },
   })
 }
