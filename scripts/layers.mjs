@@ -24,7 +24,7 @@ export const MAY_IMPORT = {
     'auth',
   ],
   stores: [],
-  extensions: ['server', 'protocol', 'schema', 'jsonrpc', 'stores', 'runtime.ts'],
+  extensions: ['server', 'client', 'protocol', 'schema', 'jsonrpc', 'stores', 'runtime.ts'],
   auth: ['jsonrpc', 'jose'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],

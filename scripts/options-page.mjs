@@ -48,6 +48,26 @@ const SECTIONS = [
     'The values of `arguments`, by name.',
     [['server/define.ts', 'PromptArgument']],
   ],
+  [
+    'tasks(options)',
+    'From `ccmcp/tasks`: see [tasks](tasks.md).',
+    [['extensions/tasks/tasks.ts', 'TasksOptions']],
+  ],
+  [
+    'task of a tool',
+    'A mode, or an object with these members.',
+    [['extensions/tasks/task-options.ts', 'TaskOptions']],
+  ],
+  [
+    'new MemoryTaskStore(options)',
+    'From `ccmcp/tasks`.',
+    [['stores/task-store.ts', 'MemoryTaskStoreOptions']],
+  ],
+  [
+    'clientTasks(options)',
+    'From `ccmcp/tasks`, for the `extensions` of `connect`.',
+    [['extensions/tasks/client-tasks.ts', 'ClientTasksOptions']],
+  ],
   ['call', 'The second argument of every handler.', [['server/call.ts', 'Call']]],
   [
     'serveStdio(server, options)',

@@ -1,7 +1,7 @@
 import type { Target } from './client/target.js'
 import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
 import { ignore } from './jsonrpc/hook.js'
-import { METHODS } from './protocol/methods.js'
+import { nameParamOf } from './protocol/methods.js'
 import { checkNames, namesOf } from './schema/names.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
@@ -27,7 +27,7 @@ const HTTP = namesOf<HttpClientOptions>()('fetch headers authorizer maxMessage')
 /** A server at a URL, over Streamable HTTP or HTTP+SSE. */
 export function http(url: string | URL, options: HttpClientOptions = {}): Target {
   checkNames('http', options, HTTP)
-  return new HttpTarget(url, options, (method) => METHODS.get(method)?.nameParam)
+  return new HttpTarget(url, options, nameParamOf)
 }
 
 export interface MemoryOptions {
@@ -53,7 +53,7 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   }
 }
 
-export type { ClientExtension, ResultContext } from './client/extension.js'
+export type { ClientExtension, ExtensionConnection, ResultContext } from './client/extension.js'
 export type { InputHandlers } from './client/input-handlers.js'
 export { type ConnectOptions, connect } from './client/connect.js'
 export type { ClientNotifications, Requests, ServerNotifications } from './client/methods.js'

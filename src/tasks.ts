@@ -1,3 +1,11 @@
+export {
+  type ClientTask,
+  type ClientTaskOptions,
+  type ClientTasks,
+  type ClientTasksOptions,
+  type TaskStatus,
+  clientTasks,
+} from './extensions/tasks/client-tasks.js'
 export type { TaskOptions } from './extensions/tasks/task-options.js'
 export { type TasksOptions, tasks } from './extensions/tasks/tasks.js'
 export {

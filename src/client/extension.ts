@@ -2,15 +2,23 @@ import type { Params } from '../jsonrpc/message.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../schema/names.js'
 
+/** A connection, as an extension uses it. */
+export interface ExtensionConnection {
+  /** Sends a request. */
+  request(method: string, params?: Params, options?: { signal?: AbortSignal }): Promise<Params>
+  /** Answers input requests of the server by the handlers of the client; returns the `inputResponses`. */
+  answer(inputRequests: unknown, signal: AbortSignal): Promise<Params>
+}
+
 /** What the handler of a result type may need. */
-export interface ResultContext {
+export interface ResultContext extends ExtensionConnection {
   /** The request that got the result. */
   readonly method: string
   readonly params: Params | undefined
   /** Fires when the caller gives up. */
   readonly signal: AbortSignal
-  /** Sends another request, such as one that polls, with the caller's signal and timeouts. */
-  request(method: string, params?: Params): Promise<Params>
+  /** Sends another request, such as one that polls, with the caller's timeouts, and its signal unless another is given. */
+  request(method: string, params?: Params, options?: { signal?: AbortSignal }): Promise<Params>
 }
 
 /**
@@ -30,9 +38,13 @@ export interface ClientExtension {
   resultTypes?: Readonly<
     Record<string, (result: Params, context: ResultContext) => Params | Promise<Params>>
   >
+  /** Called with each connection that the client opens, before anything is sent on it. */
+  connected?(connection: ExtensionConnection): void
 }
 
-const MEMBERS = namesOf<ClientExtension>()('id revisions settings notifications resultTypes')
+const MEMBERS = namesOf<ClientExtension>()(
+  'id revisions settings notifications resultTypes connected',
+)
 
 /** https://modelcontextprotocol.io/specification/2026-07-28/basic#meta */
 const LABEL = '[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?'
@@ -61,6 +73,10 @@ export class ClientExtensions {
       for (const type of Object.keys(extension.resultTypes ?? {})) claim('result type', type)
     }
     this.#extensions = extensions
+  }
+
+  connected(connection: ExtensionConnection): void {
+    for (const extension of this.#extensions) extension.connected?.(connection)
   }
 
   /** The capabilities that are declared in a revision: with the settings of the extensions that it has. */

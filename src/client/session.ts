@@ -12,7 +12,7 @@ import { HEADER_MISMATCH } from '../protocol/errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type { Implementation } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import type { ClientExtensions } from './extension.js'
+import type { ClientExtensions, ResultContext } from './extension.js'
 import { type InputHandlers, answer, answerInputRequests, unknownMethod } from './input-handlers.js'
 import { listOf } from './pages.js'
 import { ConnectionError, type TargetChannel } from './target.js'
@@ -102,6 +102,10 @@ export class ClientSession {
         report: options.report,
       },
     )
+    options.extensions.connected({
+      request: (method, params, own) => this.request(method, params, own),
+      answer: this.#answer,
+    })
   }
 
   /**
@@ -129,12 +133,30 @@ export class ClientSession {
         const input = await answerInputRequests(inputHandlers, revision, method, result, signal)
         result = await this.#requestSafely(method, { ...params, ...input }, options, revision)
       } else {
-        const request = (other: string, its?: Params) => this.request(other, its, options, revision)
-        const context = { method, params, signal, request }
+        const request: ResultContext['request'] = (other, its, own) =>
+          this.request(other, its, { ...options, ...own }, revision)
+        const context = { method, params, signal, request, answer: this.#answer }
         const handled = await untilAborted(handler(result, context), signal)
         result = this.#checkResult(method, handled, revision)
       }
     }
+  }
+
+  /** Answers the input requests of an extension's result. */
+  readonly #answer = async (inputRequests: unknown, signal: AbortSignal): Promise<Params> => {
+    const { inputHandlers } = this.#options
+    const { revision } = this
+    if (revision === undefined) throw new TypeError('There is no protocol revision yet')
+    const about = 'the request'
+    const input = await answerInputRequests(
+      inputHandlers,
+      revision,
+      about,
+      { inputRequests },
+      signal,
+    )
+    const { inputResponses } = input
+    return isObject(inputResponses) ? inputResponses : {}
   }
 
   /** Sends a request, and once more where the server has refused it for a reason that the client can remove. */

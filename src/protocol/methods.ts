@@ -26,6 +26,19 @@ export interface MethodFacts {
   readonly session?: SessionFact
 }
 
+/**
+ * The parameters that clients repeat in `Mcp-Name` for methods of official extensions.
+ * https://github.com/modelcontextprotocol/ext-tasks
+ */
+const EXTENSION_NAME_PARAMS: ReadonlyMap<string, string> = new Map(
+  ['get', 'update', 'cancel'].map((name) => [`tasks/${name}`, 'taskId']),
+)
+
+/** The parameter of a method that a client repeats in `Mcp-Name`. */
+export function nameParamOf(method: string): string | undefined {
+  return METHODS.get(method)?.nameParam ?? EXTENSION_NAME_PARAMS.get(method)
+}
+
 const list = (capability: string): MethodFacts => ({ capability, cache: 'list' })
 
 /** The methods of the core protocol. Which of them a revision has is a fact of the revision. */

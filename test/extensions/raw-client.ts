@@ -42,34 +42,29 @@ export class RawClient {
     const { principal, capabilities = DECLARED } = options
     this.#capabilities = capabilities
     this.#channel = memory(server, principal === undefined ? {} : { principal }).open()
-    void Promise.resolve(this.#channel).then((channel) =>
-      channel.receive({
-        frame: (frame) => this.#received(JSON.parse(frame) as Message), // what our server writes
-        garbage: () => {},
-        closed: () => {},
-      }),
-    )
+    this.#channel.receive({
+      frame: (frame) => this.#received(JSON.parse(frame) as Message), // what our server writes
+      garbage: () => {},
+      closed: () => {},
+    })
   }
 
-  async send(
-    method: string,
-    params: object = {},
-  ): Promise<{ id: number; response: Promise<Message> }> {
+  send(method: string, params: object = {}): { id: number; response: Promise<Message> } {
     const id = ++this.#sent
     const _meta = { [PROTOCOL_VERSION]: newest.id, [CLIENT_CAPABILITIES]: this.#capabilities }
     const response = new Promise<Message>((resolve) => this.#pending.set(id, resolve))
     const frame = JSON.stringify({ jsonrpc: '2.0', id, method, params: { _meta, ...params } })
-    ;(await this.#channel).send(frame)
+    this.#channel.send(frame)
     return { id, response }
   }
 
-  async notify(method: string, params: object): Promise<void> {
-    ;(await this.#channel).send(JSON.stringify({ jsonrpc: '2.0', method, params }))
+  notify(method: string, params: object): void {
+    this.#channel.send(JSON.stringify({ jsonrpc: '2.0', method, params }))
   }
 
   /** The result of a request; fails if the response is an error. */
   async request(method: string, params?: object): Promise<Result> {
-    const { response } = await this.send(method, params)
+    const { response } = this.send(method, params)
     const { result, error } = await response
     expect(error).toBeUndefined()
     return result ?? {}
@@ -77,7 +72,7 @@ export class RawClient {
 
   /** The error of a request. */
   async error(method: string, params?: object): Promise<NonNullable<Message['error']>> {
-    const { response } = await this.send(method, params)
+    const { response } = this.send(method, params)
     const { error, result } = await response
     expect(result).toBeUndefined()
     return error ?? { code: 0, message: '' }
@@ -119,7 +114,7 @@ export class RawClient {
   }
 
   async close(): Promise<void> {
-    await (await this.#channel).close()
+    await this.#channel.close()
   }
 
   #received(message: Message): void {

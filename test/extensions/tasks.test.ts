@@ -244,7 +244,7 @@ describe('a tool that may be called as a task', () => {
     expect(created).not.toHaveProperty('requestState')
     const taskId = created.taskId ?? ''
     const parked = await client.until(taskId, 'input_required')
-    const [[key = ''] = []] = Object.entries(parked.inputRequests ?? {})
+    const [key = ''] = Object.keys(parked.inputRequests ?? {})
     expect(parked.inputRequests?.[key]).toMatchObject({
       method: 'elicitation/create',
       params: { message: '2?' },
@@ -262,7 +262,7 @@ describe('a tool that may be called as a task', () => {
     const { run, begun } = controlled()
     const client = clientOf(serverOf([after(run, 1), { ...ask, name: 'fill' }], { store }))
     await client.create('fill')
-    const { response } = await client.send('tools/call', { name: 'job', arguments: {} })
+    const { response } = client.send('tools/call', { name: 'job', arguments: {} })
     const running = await begun()
     await new Promise((resolve) => setTimeout(resolve, 20))
     running.resolve('plain after all')
@@ -287,13 +287,13 @@ describe('a tool that may be called as a task', () => {
   it('is aborted with its request before it is a task, and not afterwards', async () => {
     const { run, begun } = controlled()
     const client = clientOf(serverOf([after(run, 60_000), { ...after(run, 1), name: 'short' }]))
-    const early = await client.send('tools/call', { name: 'job', arguments: {} })
+    const early = client.send('tools/call', { name: 'job', arguments: {} })
     const first = await begun()
-    await client.notify('notifications/cancelled', { requestId: early.id })
+    client.notify('notifications/cancelled', { requestId: early.id })
     await until(() => first.call.signal.aborted)
-    const late = await client.send('tools/call', { name: 'short', arguments: {} })
+    const late = client.send('tools/call', { name: 'short', arguments: {} })
     const { result } = await late.response
-    await client.notify('notifications/cancelled', { requestId: late.id })
+    client.notify('notifications/cancelled', { requestId: late.id })
     const second = await begun(1)
     expect(await client.get(result?.taskId ?? '')).toMatchObject({ status: 'working' })
     expect(second.call.signal.aborted).toBe(false)
@@ -589,7 +589,7 @@ describe('subscriptions/listen', () => {
     const other = clientOf(server, { principal: { id: 'bob', scopes: [] } })
     const theirs = await other.create('ask')
     const notifications = { taskIds: [taskId, theirs, 'unknown', 7, taskId] }
-    const { id } = await client.send('subscriptions/listen', { notifications })
+    const { id } = client.send('subscriptions/listen', { notifications })
     await client.notified((all) => all.length === 2)
     const meta = { 'io.modelcontextprotocol/subscriptionId': id }
     const { resultType: _, _meta, ...state } = parked
@@ -609,7 +609,7 @@ describe('subscriptions/listen', () => {
     const { resultType: __, _meta: ___, ...completed } = await client.get(taskId)
     const last = client.notifications.at(-1)
     expect(last).toMatchObject({ method: 'notifications/tasks', params: completed })
-    await client.notify('notifications/cancelled', { requestId: id })
+    client.notify('notifications/cancelled', { requestId: id })
   })
 
   it.each([['text'], [Array.from({ length: 300 }, () => 'x')]])(
@@ -637,7 +637,7 @@ describe('when the server stops', () => {
     const { inputRequests = {} } = await before.until(parked, 'input_required')
     await before.until(changed, 'input_required')
     await before.close()
-    server.tools.update('changed', { task: { mode: 'must', version: '2' } } as Partial<Tool>)
+    server.tools.update('changed', { task: { mode: 'must', version: '2' } })
     const interrupted = await begun()
     await until(() => interrupted.call.signal.aborted)
     const after = clientOf(server)

@@ -22,7 +22,7 @@ export const EXEMPTIONS = {
     'handwritten clients omit capabilities and clientInfo; they are served anyway',
 } as const
 
-/** Notifications and result types of extensions, which are not in the official schemas. Tests add theirs. */
+/** Requests, notifications and result types of extensions, which are not in the official schemas. Tests add theirs. */
 export const extensionNames = new Set<string>()
 
 const RESULTS: Readonly<Record<string, string>> = {
@@ -164,12 +164,9 @@ export class SchemaValidator {
       message.method === 'ping' && message.params === undefined && this.#handshake === undefined
     const spoken = early ? newestHandshakeRevision : (this.#handshake ?? this.#described)
     const revision = message.method === 'initialize' ? message.params?.protocolVersion : spoken?.id
-    this.#check(
-      revision,
-      message.id === undefined ? 'ClientNotification' : 'ClientRequest',
-      message,
-      frame,
-    )
+    const known = message.id === undefined ? 'ClientNotification' : 'ClientRequest'
+    const definition = extensionNames.has(message.method ?? '') ? 'JSONRPCRequest' : known
+    this.#check(revision, definition, message, frame)
   }
 
   #response(message: Message, frame: string): void {

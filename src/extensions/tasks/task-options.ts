@@ -26,14 +26,14 @@ declare module '../../server/define.js' {
 }
 
 const MEMBERS = namesOf<TaskOptions>()('mode ttl poll after version')
-const MODES = ['never', 'may', 'must']
+const MODES = new Set(['never', 'may', 'must'])
 /** A longer timer would fire immediately. */
 const LONGEST = 2 ** 31 - 1
 
 /** What is wrong with the `task` of a tool. */
 export function checkTaskOptions(value: unknown): string | undefined {
   const options = typeof value === 'string' ? { mode: value } : value
-  if (!isObject(options) || !MODES.includes(String(options['mode'])))
+  if (!isObject(options) || !MODES.has(String(options['mode'])))
     return 'must be "never", "may" or "must", or an object with one of them as its "mode"'
   const names = MEMBERS.split(' ')
   const unknown = Object.keys(options).find((name) => !names.includes(name))

@@ -1,7 +1,6 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { ignore } from '../../jsonrpc/hook.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
-import { revisions } from '../../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../../schema/names.js'
 import type { Call } from '../../server/call.js'
 import { checkServer } from '../../server/context.js'
@@ -10,12 +9,11 @@ import type { Server } from '../../server/server.js'
 import { MemoryTaskStore, type TaskStore } from '../../stores/task-store.js'
 import { TaskCalls } from './task-calls.js'
 import { checkTaskOptions, taskOptionsOf } from './task-options.js'
+import { TASKS, TASK_REVISIONS } from './task-name.js'
 import { TaskRecords } from './task-records.js'
 import { TaskRequests } from './task-requests.js'
 import { TaskRunner } from './task-runner.js'
 import { TaskStream } from './task-stream.js'
-
-const TASKS = 'io.modelcontextprotocol/tasks'
 
 export interface TasksOptions {
   /** Where tasks are stored (default: in memory, `new MemoryTaskStore()`). */
@@ -53,8 +51,7 @@ export function tasks(options: TasksOptions = {}): Extension {
   }
   return extension({
     id: TASKS,
-    // Older revisions have no `resultType`, by which a client tells a task from a result.
-    revisions: revisions.filter(({ results }) => results === 'described').map(({ id }) => id),
+    revisions: TASK_REVISIONS,
     resultTypes: ['task'],
     toolFields: { task: checkTaskOptions },
     methods: {

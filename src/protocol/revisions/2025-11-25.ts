@@ -1,7 +1,8 @@
 import { revision20250618 } from './2025-06-18.js'
 import { revise } from './revision.js'
 
-const TASKS = 'experimental in this revision and replaced by an extension in the next'
+const TASKS =
+  'experimental in this revision, and replaced in the next by an extension that differs in every message (docs/tasks.md)'
 
 /** https://modelcontextprotocol.io/specification/2025-11-25/changelog */
 export const revision20251125 = revise(revision20250618, {
