@@ -272,10 +272,13 @@ export class StreamLink implements SubscriptionLink {
       message: 'The stream of notifications has ended and is opened again',
       ...(reason === undefined ? {} : { error: reason }),
     })
-    void this.#paused().then(() => {
-      if (this.#current === stream) this.#current = undefined
-      this.#update()
-    })
+    void this.#openAgain(stream)
+  }
+
+  async #openAgain(ended: ListenStream): Promise<void> {
+    await this.#paused()
+    if (this.#current === ended) this.#current = undefined
+    this.#update()
   }
 
   async #paused(): Promise<void> {

@@ -3,7 +3,7 @@ import { type Client, connect, memory } from '../../src/client.js'
 import { ResultCache } from '../../src/client/cache.js'
 import { createServer, tool } from '../../src/index.js'
 import { onStillClock } from '../clock.js'
-import { type Asked, scriptedServer, settle } from './scripted-server.js'
+import { type Asked, at, scriptedServer, settle } from './scripted-server.js'
 
 async function names(client: Client, options?: Parameters<Client['tools']>[0]): Promise<string[]> {
   const found: string[] = []
@@ -139,11 +139,11 @@ describe('change notifications', () => {
     const listing = names(client)
     await settle()
     server.server.notify('notifications/tools/list_changed')
-    server.server.answer(held[0]!, { tools: [item('old')], ...hint })
+    server.server.answer(at(held, 0), { tools: [item('old')], ...hint })
     expect(await listing).toEqual(['old'])
     const again = names(client)
     await settle()
-    server.server.answer(held[1]!, { tools: [item('new')], ...hint })
+    server.server.answer(at(held, 1), { tools: [item('new')], ...hint })
     expect(await again).toEqual(['new'])
     expect(await names(client)).toEqual(['new'])
     server.server.notify('notifications/prompts/list_changed')

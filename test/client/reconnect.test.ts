@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import {
   ChannelClosed,
@@ -278,7 +279,8 @@ describe('over HTTP with a session', () => {
 
   it('an ended session is noticed by the stream, without a call', async () => {
     let session = 0
-    let current: { write(text: string): unknown; end(): unknown } | undefined
+    let opened: (response: ServerResponse) => void = () => {}
+    const opening = new Promise<ServerResponse>((resolve) => (opened = resolve))
     const { url } = await scripted(({ method, headers, message }, response) => {
       if (method === 'DELETE') return void response.writeHead(204).end()
       if (message.method === 'server/discover') return void response.writeHead(400).end()
@@ -295,18 +297,10 @@ describe('over HTTP with a session', () => {
         )
       if (headers['mcp-session-id'] !== `s${session}`) return void response.writeHead(404).end()
       if (method === 'GET') {
-        current = response
+        opened(response)
         return stream(response, 'retry: 1\n\n')
       }
       if (message.id === undefined) return void response.writeHead(202).end()
-      if (message.method === 'resources/subscribe')
-        current?.write(
-          event({
-            jsonrpc: '2.0',
-            method: 'notifications/resources/updated',
-            params: { uri: 'x:1' },
-          }),
-        )
       json(response, 200, result(message.id))
     })
     const client = await connect(http(url))
@@ -318,7 +312,7 @@ describe('over HTTP with a session', () => {
       first()
     })
     const reconnected = new Promise((resolve) => client.on('reconnected', resolve))
-    while (current === undefined) await settle()
+    const current = await opening
     current.write(
       event({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: 'x:1' } }),
     )

@@ -70,7 +70,10 @@ describe('callTool with output', () => {
   it('leaves a failed result as it is', async () => {
     await using client = await connect(memory(server))
     const result = await client.callTool('fail', {}, { output: sum })
-    expect(result).toMatchObject({ isError: true, content: [{ text: 'Tool fail failed: As planned' }] })
+    expect(result).toMatchObject({
+      isError: true,
+      content: [{ text: 'Tool fail failed: As planned' }],
+    })
   })
 
   it('refuses a schema that is not valid before the tool is called', async () => {

@@ -123,3 +123,10 @@ export function scriptedServer(given: Script): ScriptedTarget {
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
+
+/** The item at an index, which must exist. */
+export function at<Item>(items: readonly Item[], index: number): Item {
+  const item = items[index]
+  if (item === undefined) throw new Error(`There is no item ${index}`)
+  return item
+}

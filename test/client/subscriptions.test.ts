@@ -13,7 +13,7 @@ import { createServer, resource, tool } from '../../src/index.js'
 import { matrix } from '../../src/testing.js'
 import { onStillClock } from '../clock.js'
 import { everythingServer } from '../interop/everything.mjs'
-import { type Asked, type ServerEnd, scriptedServer, settle } from './scripted-server.js'
+import { type Asked, type ServerEnd, at, scriptedServer, settle } from './scripted-server.js'
 
 const URI = 'config://app'
 const quiet = { log: { write: () => true } }
@@ -189,7 +189,7 @@ describe('in a revision with a handshake', () => {
     const again = client.subscribe(URI, () => {})
     await settle()
     expect(server.of('resources/subscribe')).toHaveLength(1)
-    server.server.answer(held[0]!, {})
+    server.server.answer(at(held, 0), {})
     await Promise.all([ending, again])
     expect(server.of('resources/subscribe')).toHaveLength(2)
   })
@@ -208,7 +208,7 @@ describe('in 2026-07-28', () => {
     const listener = ({ uri }: ResourceChange) => updates.push(uri)
     const one = client.subscribe('x:1', listener)
     await settle()
-    server.server.acknowledge(held[0]!)
+    server.server.acknowledge(at(held, 0))
     await one
     const two = client.subscribe('x:2', listener)
     const lists = client.watch('tools', () => updates.push('tools'))
@@ -218,19 +218,19 @@ describe('in 2026-07-28', () => {
       { toolsListChanged: true, resourceSubscriptions: ['x:1', 'x:2'] },
     ])
     // Before the acknowledgement the old stream still counts.
-    server.server.onStream(held[0]!.id, 'notifications/resources/updated', { uri: 'x:1' })
+    server.server.onStream(at(held, 0).id, 'notifications/resources/updated', { uri: 'x:1' })
     await settle()
     expect(updates).toEqual(['x:1'])
     expect(server.of('notifications/cancelled')).toEqual([])
-    server.server.acknowledge(held[1]!)
+    server.server.acknowledge(at(held, 1))
     await Promise.all([two, lists])
     expect(server.of('notifications/cancelled')).toMatchObject([
-      { params: { requestId: held[0]!.id } },
+      { params: { requestId: at(held, 0).id } },
     ])
     // Afterwards the new one sends what the old one sends; streams of others are none of ours.
-    for (const id of [held[0]!.id, held[1]!.id, 'other'])
+    for (const id of [at(held, 0).id, at(held, 1).id, 'other'])
       server.server.onStream(id, 'notifications/resources/updated', { uri: 'x:2' })
-    server.server.onStream(String(held[1]!.id), 'notifications/tools/list_changed')
+    server.server.onStream(String(at(held, 1).id), 'notifications/tools/list_changed')
     await settle()
     expect(updates).toEqual(['x:1', 'x:2', 'tools'])
   })
@@ -279,8 +279,7 @@ describe('in 2026-07-28', () => {
     await using client = await connect(server, { reconnect: { delay: () => 0 } })
     const changes = heard<ResourceChange>()
     await client.subscribe(URI, changes.listener)
-    const [stream] = server.of('subscriptions/listen')
-    server.server.answer(stream!, {})
+    server.server.answer(at(server.of('subscriptions/listen'), 0), {})
     await changes.all
     expect(changes.events).toEqual([{ uri: URI, missed: true }])
     expect(server.of('subscriptions/listen')).toHaveLength(2)
@@ -306,7 +305,7 @@ describe('in 2026-07-28', () => {
       const changes = heard<ResourceChange>()
       await client.subscribe(URI, changes.listener)
       open = false
-      server.server.answer(server.of('subscriptions/listen')[0]!, {})
+      server.server.answer(at(server.of('subscriptions/listen'), 0), {})
       for (const milliseconds of [100, 200, 300]) {
         await settle()
         await pass(milliseconds)
@@ -324,7 +323,7 @@ describe('in 2026-07-28', () => {
       const server = scriptedServer({ serve: acknowledging })
       await using client = await connect(server, { reconnect: { delay: () => 60_000 } })
       await client.subscribe('x:1', () => {})
-      server.server.answer(server.of('subscriptions/listen')[0]!, {})
+      server.server.answer(at(server.of('subscriptions/listen'), 0), {})
       await settle()
       await client.subscribe('x:2', () => {})
       expect(filters(server.of('subscriptions/listen'))).toEqual([
@@ -373,7 +372,7 @@ describe('in 2026-07-28', () => {
     client.on('unsubscribed', ended.listener)
     await client.subscribe(URI, () => {})
     open = false
-    server.server.answer(server.of('subscriptions/listen')[0]!, {})
+    server.server.answer(at(server.of('subscriptions/listen'), 0), {})
     await ended.all
     expect(ended.events).toMatchObject([{ uri: URI, error: { code: 'NOT_SUPPORTED' } }])
   })
@@ -403,16 +402,16 @@ describe('over HTTP in 2026-07-28', () => {
     const counts = heard<ResourceChange>()
     let updates = 0
     const all = new Promise<void>((resolve) => {
-      void client.subscribe(uris[0]!, () => {
-        counts.listener({ uri: uris[0]! })
+      void client.subscribe(at(uris, 0), () => {
+        counts.listener({ uri: at(uris, 0) })
         if (counts.events.length >= uris.length - 1) resolve()
       })
     })
     await settle()
-    await client.subscribe(uris[1]!, () => {})
+    await client.subscribe(at(uris, 1), () => {})
     for (const uri of uris.slice(1)) {
       const widening = client.subscribe(uri, () => {})
-      server.updated(uris[0]!)
+      server.updated(at(uris, 0))
       updates++
       await widening
     }
