@@ -1,4 +1,5 @@
 import { asError } from '../jsonrpc/errors.js'
+import { callHook, ignore } from '../jsonrpc/hook.js'
 
 export interface ReconnectOptions {
   /** Maximum attempts in a row (default 5). */
@@ -51,10 +52,20 @@ export class Backoff {
     if (lasted > maxDelay) this.#attempts = 0
     if (this.#attempts >= attempts) return undefined
     const attempt = ++this.#attempts
-    const given = typeof delay === 'function' ? delay(attempt) : jittered(delay, attempt, maxDelay)
+    const given =
+      typeof delay === 'function'
+        ? (delayBy(delay, attempt) ?? jittered(DELAY, attempt, maxDelay))
+        : jittered(delay, attempt, maxDelay)
     const valid = given > 0 ? Math.min(given, LONGEST_TIMER) : 0
     return { attempt, delay: valid }
   }
+}
+
+/** The number that the function of the user returns; undefined if it throws or returns something else. */
+function delayBy(delay: (attempt: number) => unknown, attempt: number): number | undefined {
+  let given: unknown
+  callHook(() => (given = delay(attempt)), ignore)
+  return typeof given === 'number' ? given : undefined
 }
 
 function jittered(first: number, attempt: number, maxDelay: number): number {
