@@ -5,7 +5,7 @@ import type { Implementation } from '../protocol/model.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../schema/names.js'
 import { VERSION } from '../version.js'
-import { type InputHandlers, capabilitiesOf } from './input-handlers.js'
+import { type InputHandlers, capabilitiesOf, declaredHandlers } from './input-handlers.js'
 import { Attempt } from './attempt.js'
 import { Client } from './client.js'
 import { type ClientExtension, ClientExtensions } from './extension.js'
@@ -72,7 +72,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const sessionOptions: ClientSessionOptions = {
     info,
     capabilities: declared,
-    inputHandlers,
+    inputHandlers: declaredHandlers(inputHandlers, declared),
     extensions: new ClientExtensions(extensions),
     report,
     ...(tap === undefined ? {} : { tap }),

@@ -3,6 +3,7 @@ import { Deadline } from '../jsonrpc/deadline.js'
 import { RequestFailed, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
 import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
+import type { Incoming } from '../jsonrpc/incoming.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
@@ -82,10 +83,12 @@ export class ClientSession {
     this.peer = new Peer(
       options.tap === undefined ? channel : tap(channel, options.tap, tapFailed),
       {
-        onRequest: ({ request, signal }) => {
+        onRequest: (call) => {
+          const { request, signal } = call
           const { method, params = {} } = request
-          if (method === 'ping') return {}
           const { revision } = this
+          if (revision !== undefined && isStateless(revision)) return this.#ignoreRequest(call)
+          if (method === 'ping') return {}
           if (revision?.methods.serverRequests.includes(method) === false)
             throw unknownMethod(method)
           this.#answering.add(signal)
@@ -257,6 +260,13 @@ export class ClientSession {
         ? `${method} must not need input, but its response does`
         : `The response to ${method} needs input, but has neither "inputRequests" nor "requestState"`,
     )
+  }
+
+  /** Clients send no responses: https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#sending-messages */
+  #ignoreRequest(call: Incoming): undefined {
+    const message = `The server sent the request ${truncate(call.request.method)}, which this protocol revision does not allow`
+    this.peer.log({ level: 'warning', message })
+    call.cancel(new Error(message))
   }
 
   #notified(notification: Notification): void {
