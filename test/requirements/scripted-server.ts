@@ -70,6 +70,11 @@ export class ScriptedServer implements Target {
     this.#channel?.send(JSON.stringify({ jsonrpc: '2.0', ...message }))
   }
 
+  /** Ends the connection, as a server that exits. */
+  async exit(): Promise<void> {
+    await this.#channel?.close()
+  }
+
   notify(method: string, params: object = {}): void {
     this.send({ method, params })
   }
