@@ -59,6 +59,7 @@ const { askingChecks } = await import('./checks/asking.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
 const { featureChecks } = await import('./checks/features.mjs')
 const { httpChecks } = await import('./checks/http.mjs')
+const { httpServerChecks } = await import('./checks/http-servers.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 
@@ -73,6 +74,7 @@ const checks = [
   ...askingChecks(versions),
   ...httpChecks(versions, versionsIn(heavy)),
   ...serverChecks(versions),
+  ...httpServerChecks(versions),
   ...misbehaviourChecks(),
 ].filter(([name]) => words.every((word) => name.includes(word)))
 const count = { ok: 0, FAIL: 0, skip: 0 }
