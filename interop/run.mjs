@@ -3,6 +3,7 @@
 //
 //   node interop/run.mjs [words]     only the checks whose names contain all words
 //   node interop/run.mjs --heavy     also hosts of several hundred megabytes
+//   node interop/run.mjs --foreign   also servers in Python, Go and Rust, where those are installed
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -66,7 +67,9 @@ const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 const versionsIn = (folder) =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).devDependencies
 const versions = versionsIn(here)
-const words = process.argv.slice(2).filter((word) => word !== '--heavy')
+const OPTIONS = ['--heavy', '--foreign']
+const words = process.argv.slice(2).filter((word) => !OPTIONS.includes(word))
+const { foreignChecks } = await import('./checks/foreign.mjs')
 const checks = [
   ...hostChecks(versions, versionsIn(heavy)),
   ...clientChecks(versions),
@@ -77,6 +80,7 @@ const checks = [
   ...httpServerChecks(versions),
   ...misbehaviourChecks(),
 ].filter(([name]) => words.every((word) => name.includes(word)))
+if (process.argv.includes('--foreign')) checks.push(...foreignChecks(words))
 const count = { ok: 0, FAIL: 0, skip: 0 }
 
 function print(verdict, name, text) {
