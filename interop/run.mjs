@@ -67,8 +67,8 @@ const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 const versionsIn = (folder) =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).devDependencies
 const versions = versionsIn(here)
-const OPTIONS = ['--heavy', '--foreign']
-const words = process.argv.slice(2).filter((word) => !OPTIONS.includes(word))
+const OPTIONS = new Set(['--heavy', '--foreign'])
+const words = process.argv.slice(2).filter((word) => !OPTIONS.has(word))
 const { foreignChecks } = await import('./checks/foreign.mjs')
 const checks = [
   ...hostChecks(versions, versionsIn(heavy)),

@@ -57,7 +57,7 @@ function create() {
         required: ['name'],
       },
     })
-    return text(`${action} ${content?.name}`)
+    return text([action, content?.name].join(' '))
   })
   server.registerTool('touch', {}, async () => {
     await server.server.sendResourceUpdated({ uri: 'note://1' })
@@ -82,8 +82,8 @@ async function streamable(request, response) {
   const transport = new StreamableHTTPServerTransport({
     sessionIdGenerator: randomUUID,
     onsessioninitialized: (id) => transports.set(id, transport),
+    onsessionclosed: (id) => transports.delete(id),
   })
-  transport.onclose = () => transports.delete(transport.sessionId)
   await create().connect(transport)
   await transport.handleRequest(request, response)
 }

@@ -3,7 +3,7 @@ import type { ConnectOptions, ElicitParams } from '../../src/client.js'
 import { RpcError } from '../../src/client.js'
 import { scripted } from '../http-client/scripted.js'
 import { proves } from './proves.js'
-import { ScriptedServer, collect, settle, textResult } from './scripted-server.js'
+import { ScriptedServer, collect, metaOf, settle, textResult } from './scripted-server.js'
 import { handshakes, ids, modern } from './wire.js'
 
 /* How a client answers what servers ask: elicitation, sampling and roots. */
@@ -66,7 +66,7 @@ async function declared(
   await collect((await server.connect(options)).tools())
   const found =
     revision === modern
-      ? (server.paramsOf('tools/list')[0]?.['_meta'] as Record<string, unknown>)[CAPABILITIES]
+      ? metaOf(server.received.at(-1) ?? {})[CAPABILITIES]
       : server.paramsOf('initialize')[0]?.['capabilities']
   return found as Record<string, unknown>
 }
@@ -176,10 +176,12 @@ it('ignores the completion of a URL elicitation with an unknown id', async () =>
 })
 
 describe.each(handshakes)('a failure to answer in %s', (revision) => {
-  const failing = (error: Error): ConnectOptions => ({
-    sample: () => Promise.reject(error),
-    roots: () => Promise.reject(error),
-  })
+  const failing = (error: Error): ConnectOptions => {
+    const fail = () => {
+      throw error
+    }
+    return { sample: fail, roots: fail }
+  }
   const messages = { messages: [], maxTokens: 1 }
 
   it('is an error response: the error of the handler, or −32603', async () => {

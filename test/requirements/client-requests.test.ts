@@ -2,7 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { RpcError, Timeout } from '../../src/client.js'
 import { onStillClock } from '../clock.js'
 import { proves } from './proves.js'
-import { ScriptedServer, type Sent, collect, settle, textResult } from './scripted-server.js'
+import {
+  ScriptedServer,
+  type Sent,
+  collect,
+  metaOf,
+  settle,
+  textResult,
+} from './scripted-server.js'
 import { ids, modern } from './wire.js'
 
 /* What a client sends, and how it treats the responses. */
@@ -37,9 +44,7 @@ describe.each(ids)('the requests of a client in %s', (revision) => {
       client.callTool('x', {}, { onProgress: (each) => list.push(each.progress) }),
     )
     await settle()
-    const tokens = calls.map(
-      ({ params }) => (params?.['_meta'] as Record<string, unknown>)['progressToken'],
-    )
+    const tokens = calls.map((call) => metaOf(call)['progressToken'])
     expect(new Set(tokens).size).toBe(3)
     for (const [index, progressToken] of tokens.entries())
       server.notify('notifications/progress', { progressToken, progress: index + 1 })
@@ -86,8 +91,7 @@ describe.each(ids)('the requests of a client in %s', (revision) => {
       void silent.then(() => ended.push('silent'))
       void talking.then(() => ended.push('talking'))
       await settle()
-      const { params } = calls[1] ?? {}
-      const { progressToken } = params?.['_meta'] as Record<string, unknown>
+      const { progressToken } = metaOf(calls[1] ?? {})
       for (let progress = 1; progress <= 6; progress++) {
         await pass(900)
         server.notify('notifications/progress', { progressToken, progress })
@@ -178,7 +182,8 @@ describe('resultType', () => {
       hostile: true,
       respond({ id, params }, own) {
         if (params?.['name'] === 'odd') return { ...textResult(''), resultType: 'teapot' }
-        return void own.send({ id, result: textResult('done') })
+        own.send({ id, result: textResult('done') })
+        return undefined
       },
     })
     const client = await server.connect()
@@ -239,7 +244,10 @@ describe('multi round-trip requests of a client', () => {
     const sent = (name: string) =>
       calls
         .filter(({ params }) => params?.['name'] === name)
-        .map(({ params: { _meta, name: _, ...others } = {} }) => others)
+        .map(({ params = {} }) => {
+          const { arguments: args, inputResponses: answers, requestState: state } = params
+          return { arguments: args, inputResponses: answers, requestState: state }
+        })
     const inputResponses = {
       one: { action: 'accept', content: {} },
       two: { roots: [{ uri: 'file:///a' }] },

@@ -143,6 +143,11 @@ export class ScriptedServer implements Target {
   }
 }
 
+/** The `_meta` of a message. */
+export function metaOf({ params = {} }: Sent): Record<string, unknown> {
+  return (params['_meta'] ?? {}) as Record<string, unknown>
+}
+
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Resolves when all messages under way have arrived. */
