@@ -202,7 +202,7 @@ export class Client {
     listener: (change: ResourceChange) => unknown,
     options?: CallOptions,
   ): Promise<Subscription> {
-    await this.#connection.ready(options)
+    await this.#connection.verified(options)
     return await this.#connection.subscriptions.subscribe(uri, listener, options)
   }
 
@@ -212,7 +212,7 @@ export class Client {
     listener: (change: ListChange) => unknown,
     options?: CallOptions,
   ): Promise<Subscription> {
-    await this.#connection.ready(options)
+    await this.#connection.verified(options)
     return await this.#connection.subscriptions.watch(list, listener, options)
   }
 

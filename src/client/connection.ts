@@ -57,6 +57,8 @@ export class Connection implements SessionObserver {
   #opened: Opened | undefined
   /** The next session, while there is none. Rejects when the connection is given up. */
   #next: Promise<Opened> | undefined
+  /** The session of a prior that was wrong. */
+  #former: ClientSession | undefined
   #logLevel: LogLevel | undefined
   /** Why there is no connection any more. */
   #ended: ChannelClosed | undefined
@@ -122,11 +124,22 @@ export class Connection implements SessionObserver {
         this.#options
           .open(this, this.#closing.signal)
           .then((opened) => this.#replace(opened))
-          .finally(() => (this.#next = undefined)),
+          .catch((error: unknown) => {
+            this.#next = undefined
+            throw error
+          }),
       )
-      wrong.session.peer.close().catch(ignore)
+      // Other calls may still be in flight on it.
+      this.#former = wrong.session
     }
     return this.#next
+  }
+
+  /** Resolves when a request has shown that the server is what it is taken for. */
+  async verified(options?: SessionCallOptions): Promise<void> {
+    const opened = await this.ready(options)
+    // If it is refused, the server has been found to be another one.
+    if (!opened.verified) await this.request('server/discover', undefined, options).catch(ignore)
   }
 
   /** The new session is the current one, unless the connection was closed meanwhile. */
@@ -181,6 +194,7 @@ export class Connection implements SessionObserver {
     this.#end(new ChannelClosed('The connection is closed'))
     this.#closing.abort(this.#ended)
     const next = this.#next
+    await this.#former?.peer.close()
     await this.#opened?.session.peer.close()
     const late = await next?.catch(ignore)
     await late?.session.peer.close()

@@ -99,7 +99,7 @@ export class StreamLink implements SubscriptionLink {
   #opening: ListenStream | undefined
   /** Streams that were replaced, with the timers that close them. */
   readonly #replaced = new Map<ListenStream, ReturnType<typeof setTimeout>>()
-  #running: Promise<void> | undefined
+  #running = false
   /** Whether there was a time without a stream. */
   #gap = false
   /** Ends the pause before the next attempt. */
@@ -118,7 +118,7 @@ export class StreamLink implements SubscriptionLink {
       this.#waiting.set(topic, { resolve, reject }),
     )
     this.#pause.abort()
-    void this.#update()
+    this.#update()
     return accepted
   }
 
@@ -127,7 +127,7 @@ export class StreamLink implements SubscriptionLink {
     this.#waiting.get(topic)?.resolve()
     this.#waiting.delete(topic)
     if (this.#wanted.size === 0) this.#pause.abort()
-    void this.#update()
+    this.#update()
     return Promise.resolve()
   }
 
@@ -154,32 +154,42 @@ export class StreamLink implements SubscriptionLink {
   }
 
   /** Opens, replaces or closes the stream until it covers what is wanted. Changes of one turn are made together. */
-  #update(): Promise<void> {
-    this.#running ??= Promise.resolve()
-      .then(() => this.#run())
-      .finally(() => (this.#running = undefined))
-    return this.#running
+  #update(): void {
+    if (this.#running) return
+    this.#running = true
+    queueMicrotask(() => void this.#run())
   }
 
   async #run(): Promise<void> {
-    while (!this.#closed && !this.#session.closed && !this.#isCovered()) {
+    try {
+      while (!this.#isClosed() && !this.#isCovered()) {
+        const goOn = await this.#open([...this.#wanted])
+        if (!goOn) break
+      }
       if (this.#wanted.size === 0) {
         this.#current?.close()
         this.#current = undefined
         this.#covered = new Set()
-        return
       }
-      const goOn = await this.#open([...this.#wanted])
-      if (!goOn) break
+      if (!this.#isClosed()) return
+      for (const { reject } of this.#waiting.values())
+        reject(new ChannelClosed('The connection is closed'))
+      this.#waiting.clear()
+    } finally {
+      // In the same turn as the last check, so that no change is overlooked.
+      this.#running = false
     }
-    if (!this.#closed && !this.#session.closed) return
-    for (const { reject } of this.#waiting.values())
-      reject(new ChannelClosed('The connection is closed'))
-    this.#waiting.clear()
+  }
+
+  #isClosed(): boolean {
+    return this.#closed || this.#session.closed
   }
 
   #isCovered(): boolean {
-    if (this.#current === undefined || this.#current.hasEnded) return this.#wanted.size === 0
+    if (this.#wanted.size === 0) return true
+    if (this.#current === undefined) return false
+    // It is opened again after a pause, or at once for a new topic.
+    if (this.#current.hasEnded) return this.#waiting.size === 0
     if (this.#wanted.size !== this.#covered.size) return false
     return [...this.#wanted].every((topic) => this.#covered.has(topic))
   }
@@ -230,7 +240,7 @@ export class StreamLink implements SubscriptionLink {
 
   /** New topics fail; the others are tried again later. */
   async #failed(topics: readonly Topic[], error: Error): Promise<boolean> {
-    if (this.#closed || this.#session.closed) return false
+    if (this.#isClosed()) return false
     const refused = error instanceof RpcError && error.code === METHOD_NOT_FOUND
     const added = topics.filter((topic) => refused || this.#waiting.has(topic))
     for (const topic of added) this.#refuse(topic, error)
@@ -255,14 +265,20 @@ export class StreamLink implements SubscriptionLink {
   }
 
   #ended(stream: ListenStream, reason: Error | undefined): void {
-    if (stream !== this.#current || this.#closed || this.#session.closed) return
+    if (stream !== this.#current || this.#isClosed()) return
     this.#gap = true
     this.#observer.report({
       level: 'info',
       message: 'The stream of notifications has ended and is opened again',
       ...(reason === undefined ? {} : { error: reason }),
     })
-    void this.#paused().then(() => this.#update())
+    void this.#openAgain(stream)
+  }
+
+  async #openAgain(ended: ListenStream): Promise<void> {
+    await this.#paused()
+    if (this.#current === ended) this.#current = undefined
+    this.#update()
   }
 
   async #paused(): Promise<void> {

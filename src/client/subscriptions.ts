@@ -149,7 +149,7 @@ export class Subscriptions {
     try {
       await (signal === undefined ? watch.accepted : untilAborted(watch.accepted, signal))
     } catch (error) {
-      await this.#remove(key, watch, own)
+      void this.#remove(key, watch, own)
       throw error
     }
     const unsubscribe = () => this.#remove(key, watch, own)
