@@ -3,7 +3,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
-import type { HttpResponse, SendRequest } from './http-request.js'
+import { type HttpResponse, type SendRequest, UnexpectedResponse } from './http-request.js'
 import { type Proxy, proxyOf, tunnel } from './node-proxy.js'
 import { InvalidBody } from './response-body.js'
 
@@ -66,6 +66,11 @@ export function nodeRequest(
       signal.addEventListener('abort', abort, { once: true })
       request.on('close', () => signal.removeEventListener('abort', abort))
       request.on('error', reject)
+      // Without a listener, Node would neither respond nor fail.
+      request.on('upgrade', (_message, socket) => {
+        socket.destroy()
+        reject(new UnexpectedResponse(101, 'The server switched to another protocol (HTTP 101)'))
+      })
       request.on('socket', (socket: Socket & { secureConnecting?: boolean }) => {
         socket.setKeepAlive(true, TCP_KEEP_ALIVE)
         if (onSend === undefined) return
