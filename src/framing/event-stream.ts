@@ -61,7 +61,7 @@ export class EventStreamParser {
   #length = 0
   #current: StreamEvent = {}
 
-  /** `maxLength`: maximum characters of one event. */
+  /** `maxLength`: maximum characters of the data of one event, so of at least as many bytes. */
   constructor(maxLength = 32 * 1024 * 1024) {
     this.#maxLength = maxLength
   }
@@ -131,7 +131,7 @@ export class EventStreamParser {
   #limit(length: number): void {
     // One line break is not part of the data.
     if (length > this.#maxLength + 1)
-      throw new EventTooLong(`An event is longer than ${this.#maxLength} characters`)
+      throw new EventTooLong(`An event is longer than ${this.#maxLength} bytes`)
   }
 
   #field(line: string): void {

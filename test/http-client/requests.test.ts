@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import { onStillClock } from '../clock.js'
 import { RpcError } from '../../src/jsonrpc/errors.js'
 import {
   STATELESS,
@@ -230,5 +231,22 @@ describe('errors', () => {
     const { url } = await scripted((_received, response) => respond(response))
     const { peer } = await peerTo(url, { open: false, maxMessage: 1000 })
     expect(await failed(peer.request('x'))).toMatchObject({ code: 'TOO_LARGE', executed: 'maybe' })
+  })
+
+  it('an error body that stalls does not hide the status', async () => {
+    await onStillClock(async (pass) => {
+      const { url, received } = await scripted((_received, response) => {
+        response.writeHead(500, { 'content-type': 'text/plain' })
+        response.write('wait')
+      })
+      const { peer } = await peerTo(url, { open: false })
+      const request = failed(peer.request('x'))
+      await expect.poll(() => received).toHaveLength(1)
+      const passing = async () => {
+        await pass(2000)
+        return await Promise.race([request, Promise.resolve(undefined)])
+      }
+      await expect.poll(passing).toMatchObject({ code: 'HTTP_STATUS', status: 500 })
+    })
   })
 })

@@ -16,16 +16,28 @@ export class InvalidBody extends Error {
 const MAX_ERROR_BODY = 64 * 1024
 const ERROR_BODY_TIMEOUT = 2000
 
+const NOTHING = new Uint8Array()
+/** Drops a byte order mark. */
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
 /** The whole body as text, of at most `limit` bytes. */
 export async function readText(response: HttpResponse, limit: number): Promise<string> {
-  const chunks = new ChunkBuffer()
+  let size = 0
+  // Most bodies are one chunk.
+  let first: Uint8Array = NOTHING
+  let chunks: ChunkBuffer | undefined
   for await (const chunk of response.body) {
-    chunks.add(chunk)
-    if (chunks.length > limit) throw new BodyTooLong(`The response is longer than ${limit} bytes`)
+    size += chunk.byteLength
+    if (size > limit) throw new BodyTooLong(`The response is longer than ${limit} bytes`)
+    if (chunks === undefined && first.byteLength > 0) {
+      chunks = new ChunkBuffer()
+      chunks.add(first)
+    }
+    if (chunks === undefined) first = chunk
+    else chunks.add(chunk)
   }
   try {
-    // Drops a byte order mark.
-    return new TextDecoder('utf-8', { fatal: true }).decode(chunks.take())
+    return decoder.decode(chunks?.take() ?? first)
   } catch (cause) {
     throw new InvalidBody('The body of the response is not UTF-8', { cause })
   }
