@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { type Options, UsageError, suggestion } from './options.js'
+import { isPair } from './pairs.js'
 import { BUNDLED } from './servers.js'
 
 /** Interpreters by file extension. */
@@ -10,6 +11,7 @@ interface CommandSyntax {
   usage: string
   options: Options
   positionals: readonly [min: number, max: number]
+  takesPairs?: true
 }
 
 interface Split {
@@ -18,6 +20,7 @@ interface Split {
   options: string[]
   /** Tool arguments that were passed without `--args`. */
   json: string | undefined
+  pairs: string[]
   /** The argument in place of a server name, and those after it. */
   server: string[]
 }
@@ -28,7 +31,7 @@ export function suggestCommand(command: CommandSyntax, args: readonly string[]):
   const serverCommand = end === -1 ? undefined : args.slice(end)
   const split = splitArguments(command, end === -1 ? args : args.slice(0, end))
   if (split === undefined) return
-  const { positionals, options, json, server } = split
+  const { positionals, options, json, pairs, server } = split
   const suggested =
     serverCommand === undefined ? commandOf(server, Object.keys(command.options)) : undefined
   if (json === undefined && suggested === undefined) return
@@ -40,6 +43,7 @@ export function suggestCommand(command: CommandSyntax, args: readonly string[]):
     ...positionals,
     ...rest,
     ...(json === undefined ? [] : ['--args', json]),
+    ...pairs,
   ]
   const target = suggested === undefined ? (serverCommand ?? []) : ['--', ...suggested]
   const rule =
@@ -50,7 +54,7 @@ export function suggestCommand(command: CommandSyntax, args: readonly string[]):
 /** Undefined if help is requested or the command line has another error. */
 function splitArguments(command: CommandSyntax, args: readonly string[]): Split | undefined {
   const [needed] = command.positionals
-  const split: Split = { positionals: [], options: [], json: undefined, server: [] }
+  const split: Split = { positionals: [], options: [], json: undefined, pairs: [], server: [] }
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] ?? ''
     const [, name = '', inline] = /^--([^=]+)(=[\s\S]*)?$/.exec(arg) ?? []
@@ -61,6 +65,7 @@ function splitArguments(command: CommandSyntax, args: readonly string[]): Split 
         arg,
         ...(option.value !== undefined && inline === undefined ? args.slice(++i, i + 1) : []),
       )
+    else if (isArgument(command, split, arg)) split.pairs.push(arg)
     else if (split.server.length > 0) split.server.push(arg)
     else if (arg.startsWith('-') && arg !== '-') return undefined
     else if (split.positionals.length < needed) split.positionals.push(arg)
@@ -69,6 +74,14 @@ function splitArguments(command: CommandSyntax, args: readonly string[]): Split 
     else split.server.push(arg)
   }
   return split
+}
+
+function isArgument(
+  { takesPairs, positionals: [needed] }: CommandSyntax,
+  split: Split,
+  arg: string,
+) {
+  return takesPairs === true && split.positionals.length >= needed && isPair(arg)
 }
 
 /** The server command that these arguments probably are; undefined if they may name a server. */

@@ -86,9 +86,36 @@ export function printRaw(content: string | Uint8Array): void {
   process.stdout.write(content)
 }
 
+/** What is shown at the bottom of a terminal: it is hidden while something is written above it. */
+export interface BottomLine {
+  hide(): void
+  show(): void
+}
+
+const bottomLines: BottomLine[] = []
+
+/** Keeps a line below everything else on stderr, and any earlier one hidden; the returned function removes it. */
+export function showBelow(line: BottomLine): () => void {
+  bottomLines.at(-1)?.hide()
+  bottomLines.push(line)
+  line.show()
+  return () => {
+    const index = bottomLines.indexOf(line)
+    if (index === -1) return
+    bottomLines.splice(index, 1)
+    line.hide()
+    bottomLines.at(-1)?.show()
+  }
+}
+
 /** Writes to stderr. */
 export function printError(...pieces: readonly Piece[]): void {
-  standardError.write(render(pieces, standardError))
+  const text = render(pieces, standardError)
+  const bottomLine = bottomLines.at(-1)
+  bottomLine?.hide()
+  standardError.write(text)
+  // Text without a line break is continued later: a line below it would overwrite it.
+  if (text.endsWith('\n')) bottomLine?.show()
 }
 
 /** Writes a warning to stderr. */
