@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import { type Options, UsageError, suggestion } from './options.js'
+import { nearest } from '../schema/names.js'
+import { type Options, UsageError } from './options.js'
 import { isPair } from './pairs.js'
 import { BUNDLED } from './servers.js'
 
@@ -98,17 +99,16 @@ function commandOf(
   const interpreter = Object.hasOwn(INTERPRETERS, extension) ? INTERPRETERS[extension] : undefined
   if (rest.length === 0) return interpreter === undefined ? undefined : [interpreter, first]
   // After a module, a typo in an option of ours is more likely than an argument of the module.
-  const hasTypo = rest.some(
-    (arg) =>
-      arg.startsWith('--') &&
-      suggestion(
-        arg.split('=', 1)[0] ?? '',
-        options.map((name) => `--${name}`),
-      ) !== '',
-  )
+  const hasTypo = rest.some((arg) => arg.startsWith('--') && isTypo(arg, options))
   if (hasTypo && isModule) return undefined
   if (isModule) return ['node', first, ...rest]
   return interpreter === undefined ? [first, ...rest] : [interpreter, first, ...rest]
+}
+
+/** Whether an argument is one of the options with one letter wrong, or two in a long one. */
+function isTypo(arg: string, options: readonly string[]): boolean {
+  const known = options.map((name) => `--${name}`)
+  return nearest(arg.split('=', 1)[0] ?? '', known, ({ length }) => length / 5) !== undefined
 }
 
 /** Quotes an argument for a shell. */

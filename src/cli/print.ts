@@ -92,30 +92,35 @@ export interface BottomLine {
   show(): void
 }
 
-const bottomLines: BottomLine[] = []
+/** A question hides the status line. */
+const bottom: { status?: BottomLine; question?: BottomLine } = {}
+const bottomLine = () => bottom.question ?? bottom.status
 
-/** Keeps a line below everything else on stderr, and any earlier one hidden; the returned function removes it. */
-export function showBelow(line: BottomLine): () => void {
-  bottomLines.at(-1)?.hide()
-  bottomLines.push(line)
-  line.show()
+/** Keeps a line below everything else on stderr; the returned function removes it. */
+export function showBelow(kind: keyof typeof bottom, line: BottomLine): () => void {
+  const place = (placed: BottomLine | undefined) => {
+    const before = bottomLine()
+    if (placed === undefined) delete bottom[kind]
+    else bottom[kind] = placed
+    const after = bottomLine()
+    if (after === before) return
+    before?.hide()
+    after?.show()
+  }
+  place(line)
   return () => {
-    const index = bottomLines.indexOf(line)
-    if (index === -1) return
-    bottomLines.splice(index, 1)
-    line.hide()
-    bottomLines.at(-1)?.show()
+    if (bottom[kind] === line) place(undefined)
   }
 }
 
 /** Writes to stderr. */
 export function printError(...pieces: readonly Piece[]): void {
   const text = render(pieces, standardError)
-  const bottomLine = bottomLines.at(-1)
-  bottomLine?.hide()
+  const below = bottomLine()
+  below?.hide()
   standardError.write(text)
   // Text without a line break is continued later: a line below it would overwrite it.
-  if (text.endsWith('\n')) bottomLine?.show()
+  if (text.endsWith('\n')) below?.show()
 }
 
 /** Writes a warning to stderr. */

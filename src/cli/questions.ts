@@ -37,7 +37,7 @@ export class Questions {
     const typed = this.#lines.shift()
     if (typed !== undefined || this.#ended) return typed
     this.#readline.setPrompt(render(question, this.#output))
-    const remove = showBelow({
+    const remove = showBelow('question', {
       hide: () => void this.#output.write('\r\u001b[K'),
       show: () => this.#readline.prompt(true),
     })

@@ -49,14 +49,14 @@ export class StatusLine implements BottomLine {
   show(): void {
     this.#visible = true
     const seconds = Math.floor((performance.now() - this.#started) / 1000)
-    const width = (this.#stream.columns ?? 80) - 1
+    const width = (this.#stream.columns || 80) - 1
     const line = statusText(this.#name, this.#progress, seconds)
     this.#stream.write(`\r\u001b[K${fitted(line, width)}`)
   }
 
   #appear(): void {
     if (this.#timer === undefined) return
-    if (this.#remove === undefined) this.#remove = showBelow(this)
+    if (this.#remove === undefined) this.#remove = showBelow('status', this)
     // Otherwise something else is at the bottom, such as a question.
     else if (this.#visible) this.show()
   }

@@ -12,6 +12,8 @@ import {
   Timeout,
   connect,
 } from '../client.js'
+import { isObject } from '../jsonrpc/message.js'
+import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
 import { statelessRevisions } from '../protocol/revisions/index.js'
 import { VERSION } from '../version.js'
 import { shorten } from './format.js'
@@ -147,12 +149,20 @@ function commandError(error: unknown, server: ServerTarget, json: boolean): unkn
     const detail = data === undefined || json ? '' : `\n${JSON.stringify(data, null, 2)}`
     return new CommandError(
       1,
-      shorten(`The server returned error ${code}: ${message}${detail}`, MAX_ERROR),
+      shorten(`The server returned error ${code}: ${message}${detail}`, MAX_ERROR) +
+        adviceFor(error),
     )
   }
   if (isConnectionLost(error)) return new CommandError(3, server.explain(error))
   // The server sent an invalid result.
   return error instanceof TypeError ? new CommandError(1, error.message) : error
+}
+
+/** What the command line can do about an error. */
+function adviceFor({ code, data }: RpcError): string {
+  const needed = isObject(data) ? data['requiredCapabilities'] : undefined
+  const needsRoots = code === MISSING_CLIENT_CAPABILITY && isObject(needed) && 'roots' in needed
+  return needsRoots ? '\nPass --root DIR to tell the server of a directory' : ''
 }
 
 export function isConnectionLost(error: unknown): error is Error {
