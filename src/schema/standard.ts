@@ -113,6 +113,12 @@ export function checker(schema: Schema, side: 'input' | 'output'): Checker {
   }
 }
 
+/** The check of values by a schema that is not shown to anyone: a library need not provide a JSON Schema. */
+export function validator(schema: Schema): Checker['check'] {
+  if (isStandard(schema)) return (value) => checkStandard(schema, value)
+  return checker(schema, 'output').check
+}
+
 function checkStandard(schema: StandardSchema, value: unknown): Outcome | Promise<Outcome> {
   const result = schema['~standard'].validate(value)
   // Any thenable, not only a native promise.
