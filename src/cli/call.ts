@@ -1,5 +1,4 @@
 import type { CallOptions, Client } from '../client.js'
-import { LOG_LEVEL } from '../protocol/meta.js'
 import { type CallToolResult, LOG_LEVELS, type LogLevel } from '../protocol/model.js'
 import { standardError } from '../transports/stdio-log.js'
 import { ARGS_OPTION, argumentsOf } from './arguments.js'
@@ -12,7 +11,7 @@ import { StatusLine } from './status-line.js'
 import { SUGGESTION_OPTIONS, didYouMean } from './suggest.js'
 import { CLIENT_OPTIONS, TARGET_NOTES } from './target.js'
 import { typedArguments } from './typed-arguments.js'
-import { isStateless, withClient } from './with-client.js'
+import { withClient } from './with-client.js'
 
 /** Maximum characters to show of a log message. */
 const MAX_LOG = 2000
@@ -46,7 +45,7 @@ ${TARGET_NOTES}`,
         given.length === 0
           ? object
           : typedArguments(object, given, await inputSchemaOf(client, name, options))
-      const result = await callTool(client, { name, arguments: input }, args, options)
+      const result = await callTool(client, name, input, args, options)
       printResult(name, result, args)
     })
   },
@@ -61,32 +60,27 @@ async function inputSchemaOf(client: Client, name: string, options: CallOptions)
 
 async function callTool(
   client: Client,
-  params: { name: string; arguments: Record<string, unknown> },
+  name: string,
+  input: Record<string, unknown>,
   { values }: Arguments,
   options: CallOptions,
 ): Promise<CallToolResult> {
-  const { name } = params
   const level = values.get('log-level') as LogLevel | undefined // checked against the option's values
   const isTerminal = standardError.isTTY
   if (level !== undefined || isTerminal) client.on('notifications/message', printLogMessage)
-  if (level !== undefined && !isStateless(client) && client.capabilities['logging'] !== undefined)
-    await client.request('logging/setLevel', { level }, options)
+  if (level !== undefined)
+    await client.setLogLevel(level, options).catch((error: unknown) => {
+      if (!(error instanceof Error && 'code' in error && error.code === 'NOT_SUPPORTED'))
+        throw error
+      warn('the server has no log messages; --log-level has no effect')
+    })
   const showsProgress = isTerminal && !values.has('json') && process.env['TERM'] !== 'dumb'
   const status = showsProgress ? new StatusLine(name, process.stderr) : undefined
   try {
-    const result = await client
-      .request(
-        'tools/call',
-        level !== undefined && isStateless(client)
-          ? { ...params, _meta: { [LOG_LEVEL]: level } }
-          : params,
-        // Progress also extends the timeout, so it is requested without a terminal as well.
-        { ...options, onProgress: (progress) => status?.update(progress) },
-      )
+    return await client
+      // Progress also extends the timeout, so it is requested without a terminal as well.
+      .callTool(name, input, { ...options, onProgress: (progress) => status?.update(progress) })
       .catch(didYouMean(name, client.tools(SUGGESTION_OPTIONS), (tool) => tool.name))
-    if (!Array.isArray(result.content))
-      throw new TypeError(`The result of the tool ${name} has no "content"`)
-    return result
   } finally {
     status?.end()
   }

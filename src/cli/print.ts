@@ -75,6 +75,11 @@ export function printJson(value: unknown): void {
   printRaw(`${escaped(JSON.stringify(value, null, 2))}\n`)
 }
 
+/** Writes a value as one line of JSON. */
+export function printJsonLine(value: unknown): void {
+  printRaw(`${escaped(JSON.stringify(value))}\n`)
+}
+
 let listening = false
 
 /** Writes to stdout unchanged. */

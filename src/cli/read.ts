@@ -24,7 +24,7 @@ export const read: Command = {
     }),
 }
 
-function printContents(
+export function printContents(
   { uri, mimeType = 'unknown type', text, blob }: ResourceContents,
   withTitle: boolean,
 ): void {

@@ -17,6 +17,7 @@ import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
 import { statelessRevisions } from '../protocol/revisions/index.js'
 import { VERSION } from '../version.js'
 import { shorten } from './format.js'
+import { isUrl } from './http-server.js'
 import { type Arguments, CommandError, valuesOfRepeated } from './options.js'
 import { printError, printJson, styled, warn } from './print.js'
 import { DEFAULT_SERVER } from './servers.js'
@@ -63,11 +64,12 @@ class InvalidOutput {
 
 type Use = (client: Client, options: CallOptions) => Promise<void>
 
-/** Connects to the server, runs `use`, and always closes the connection. */
+/** Connects to the server, runs `use`, and always closes the connection. `isEndless`: until Ctrl-C, with reconnecting. */
 export async function withClient(
   args: Arguments,
   word: string | undefined,
   use: Use,
+  { isEndless = false }: { isEndless?: boolean } = {},
 ): Promise<void> {
   const server = targetOf(args, word)
   const timeout = timeoutOf(args)
@@ -76,30 +78,33 @@ export async function withClient(
     warn(
       `no server specified; using the bundled server ${DEFAULT_SERVER}, which can write files. Pass a URL, a module (./server.js) or a command after "--" to use another`,
     )
-  await abortOnSignal(async (signal) => {
+  const run = async (signal: AbortSignal) => {
     try {
-      await connected(args, server, { signal, timeout, roots }, use)
+      await connected(args, server, { signal, timeout, roots, reconnect: isEndless }, use)
     } catch (error) {
       throw commandError(error, server, args.values.has('json'))
     }
-  })
+  }
+  await abortOnSignal(run, { endsOnCtrlC: isEndless })
 }
 
 interface Connecting {
   signal: AbortSignal
   timeout: number | undefined
   roots: readonly string[]
+  reconnect: boolean
 }
 
 async function connected(
   { values }: Arguments,
   { target, label }: ServerTarget,
-  { signal, timeout, roots }: Connecting,
+  { signal, timeout, roots, reconnect }: Connecting,
   use: Use,
 ): Promise<void> {
   const revision = values.get('revision')
   const verbose = values.has('verbose')
-  const invalidOutput = new InvalidOutput(label.startsWith('http'))
+  const isHttp = isUrl(label)
+  const invalidOutput = new InvalidOutput(isHttp)
   let client: Client | undefined
   const elicit: InputHandlers['elicit'] = async (params, context) => {
     const { answerElicitation } = await import('./elicit.js')
@@ -114,6 +119,7 @@ async function connected(
   client = await connect(target, {
     info: { name: 'ccmcp', version: VERSION },
     signal,
+    reconnect,
     elicit,
     ...(roots.length === 0 ? {} : { roots: () => roots.map(rootOf) }),
     ...(timeout === undefined ? {} : { timeout, probeTimeout: Math.min(timeout, 2000) }),
@@ -122,7 +128,10 @@ async function connected(
       if (tapped.direction === 'in') invalidOutput.read(tapped.frame)
       if (verbose) showFrame(tapped)
     },
-    report: ({ level, message }) => level === 'warning' && invalidOutput.warn(message),
+    report({ level, message }) {
+      // What is not MCP at all is explained by the error of the connection.
+      if (level === 'warning' && (client !== undefined || !isHttp)) invalidOutput.warn(message)
+    },
   })
   try {
     const times = timeout === undefined ? {} : { timeout, maxTimeout: Math.max(timeout, 600_000) }
@@ -133,7 +142,7 @@ async function connected(
 }
 
 /** Whether the requests describe themselves, without a handshake. */
-export function isStateless({ revision }: Client): boolean {
+function isStateless({ revision }: Client): boolean {
   return statelessRevisions.some(({ id }) => id === revision)
 }
 
@@ -154,6 +163,8 @@ function commandError(error: unknown, server: ServerTarget, json: boolean): unkn
     )
   }
   if (isConnectionLost(error)) return new CommandError(3, server.explain(error))
+  if (error instanceof Error && 'code' in error && error.code === 'NOT_SUPPORTED')
+    return new CommandError(1, error.message)
   // The server sent an invalid result.
   return error instanceof TypeError ? new CommandError(1, error.message) : error
 }
