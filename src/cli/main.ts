@@ -53,10 +53,10 @@ ${columns([
 ])}
 
 A server is a bundled one (${Object.keys(BUNDLED).join(', ')}) or a module that exports one. Commands that
-connect to a server also take any command after "--":
+connect to a server also take a URL, or any command after "--":
 
   ccmcp list -- npx some-server
-  ccmcp call add --args '{"a":2,"b":40}'
+  ccmcp call add https://example.com/mcp a=2 b=40
 `
 }
 

@@ -144,9 +144,9 @@ describe('a server at a URL', () => {
       sdk.registerTool('hello', { description: 'Says hello' }, () => ({
         content: [{ type: 'text', text: 'Hello from the SDK' }],
       }))
-      // Without a session. The type of `onclose` differs under exactOptionalPropertyTypes.
-      const transport = new StreamableHTTPServerTransport({} as { sessionIdGenerator: undefined })
+      const transport = new StreamableHTTPServerTransport()
       void sdk
+        // The type of `onclose` differs under exactOptionalPropertyTypes.
         .connect(transport as Parameters<typeof sdk.connect>[0])
         .then(() => transport.handleRequest(request, response))
     })
