@@ -156,11 +156,11 @@ describe('a form', () => {
       properties: { a: { type: 'string', default: 'one', title: 'First' }, b: { type: 'string' } },
     }
     const { result, shown } = await answered({ requestedSchema }, [
-      ['First [one]: ', ''],
+      ['[one]', ''],
       ['b: ', ''],
       [REVIEW, 'what'],
       [REVIEW, 'e'],
-      ['First [one]: ', 'two'],
+      ['[one]', 'two'],
       ['b: ', ''],
       [REVIEW, 'yes'],
     ])

@@ -343,10 +343,8 @@ describe('ccmcp subscribe', () => {
   it.each([['2026-07-28'], ['2025-06-18']])('prints updates until Ctrl-C: %s', async (revision) => {
     const { url, close } = await listen(watched, QUIET)
     cleanups.push(() => close(0))
-    const child = new Child(process.execPath, [
-      ...[CLI, 'subscribe', 'sensor://a', url],
-      ...['--read', '--json', '--revision', revision],
-    ])
+    const options = ['--read', '--json', '--revision', revision]
+    const child = new Child(process.execPath, [CLI, 'subscribe', 'sensor://a', url, ...options])
     await child.said('subscribed to sensor://a; press Ctrl-C to stop')
     value = 7
     watched.updated('sensor://a')
