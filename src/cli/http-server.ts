@@ -4,7 +4,7 @@ import { proxyOf } from '../transports/http/client/node-proxy.js'
 import { type Credentials, explainFailure } from './http-failure.js'
 import { UsageError, valuesOfRepeated } from './options.js'
 import { warn } from './print.js'
-import type { ServerTarget } from './target.js'
+import type { ServerTarget } from './server-target.js'
 
 export function isUrl(word: string): boolean {
   return /^https?:/i.test(word)

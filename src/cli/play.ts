@@ -11,7 +11,8 @@ import { shorten } from './format.js'
 import { type Arguments, CommandError, UsageError } from './options.js'
 import { print } from './print.js'
 import { abortOnSignal } from './signals.js'
-import { type ServerTarget, TARGET_NOTES, TARGET_OPTIONS, targetOf, timeoutOf } from './target.js'
+import type { ServerTarget } from './server-target.js'
+import { TARGET_NOTES, TARGET_OPTIONS, targetOf, timeoutOf } from './target.js'
 import { showFrame } from './with-client.js'
 
 export const playCommand: Command = {

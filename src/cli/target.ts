@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Target, stdio } from '../client.js'
+import { stdio } from '../client.js'
 import { revisions } from '../protocol/revisions/index.js'
 import type { Framing } from '../stdio.js'
 import { type Arguments, type Options, UsageError, bytesOf } from './options.js'
 import { printError } from './print.js'
 import { BUNDLED, DEFAULT_SERVER, checkFile, kindOf } from './servers.js'
 import { httpServer, isUrl } from './http-server.js'
+import type { ServerTarget } from './server-target.js'
 
 /** The options of every command that connects to a server. */
 export const TARGET_OPTIONS = {
@@ -53,15 +54,6 @@ export const TARGET_NOTES = `SERVER is a URL, a bundled server or a module that 
 gets the whole environment.
 
 Exit codes: 0 success, 1 an error from the server, 2 an invalid command line, 3 no connection.`
-
-/** A server to connect to. */
-export interface ServerTarget {
-  target: Target
-  /** Who asks for input: what the user has typed, not what the server calls itself. */
-  label: string
-  /** One line about a failed connection or request: what is wrong and what to try. */
-  explain(error: Error): string
-}
 
 /** The server of a command line: a URL, the command after `--`, or one that `ccmcp serve` runs. */
 export function targetOf({ values, command }: Arguments, word: string | undefined): ServerTarget {

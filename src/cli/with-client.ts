@@ -23,7 +23,8 @@ import { printError, printJson, styled, warn } from './print.js'
 import { DEFAULT_SERVER } from './servers.js'
 import { checkDirectory } from './settings.js'
 import { abortOnSignal } from './signals.js'
-import { type ServerTarget, targetOf, timeoutOf } from './target.js'
+import type { ServerTarget } from './server-target.js'
+import { targetOf, timeoutOf } from './target.js'
 
 /** Maximum number of warnings about invalid lines. */
 const MAX_INVALID_LINES = 5
