@@ -13,13 +13,13 @@ export const FORMATS: Readonly<Record<string, Format>> = {
     description: 'a URI, such as https://example.com/',
     matches: (text) => /^[a-z][a-z\d+.-]*:\S+$/i.test(text) && URL.canParse(text),
   },
-  date: { description: 'a date, such as 1999-12-31', matches: isDate },
+  date: { description: 'a date as YYYY-MM-DD', matches: isDate },
   'date-time': {
-    description: 'a date and time, such as 1999-12-31T09:30:00Z',
+    description: 'a date and time as YYYY-MM-DDThh:mm:ssZ',
     matches: (text) => {
       const [, date = '', time = ''] =
         /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))$/i.exec(text) ?? []
-      return isDate(date) && !Number.isNaN(Date.parse(`2000-01-01T${time.toUpperCase()}`))
+      return isDate(date) && !Number.isNaN(Date.parse(`${date}T${time.toUpperCase()}`))
     },
   },
 }
