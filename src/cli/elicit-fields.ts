@@ -1,4 +1,4 @@
-import { type JsonSchema, describeIssues, isRecord } from '../schema/issue.js'
+import { type JsonSchema, describeIssues, isObject } from '../schema/issue.js'
 import { check } from '../schema/json-schema.js'
 import { shorten } from './format.js'
 import { FORMATS } from './elicit-formats.js'
@@ -29,11 +29,11 @@ export interface Field {
 
 /** The fields of a form. A schema that is not that of a form has none. */
 export function fieldsOf(schema: unknown): Field[] {
-  if (!isRecord(schema) || !isRecord(schema['properties'])) return []
+  if (!isObject(schema) || !isObject(schema['properties'])) return []
   const { required } = schema
   const needed: unknown[] = Array.isArray(required) ? required : []
   return Object.entries(schema['properties']).map(([name, property]) =>
-    fieldOf(name, isRecord(property) ? property : {}, needed.includes(name)),
+    fieldOf(name, isObject(property) ? property : {}, needed.includes(name)),
   )
 }
 
@@ -88,7 +88,7 @@ function kindOf(schema: JsonSchema): Kind {
   const single = optionsOf(schema)
   if (single !== undefined) return choice(single)
   const { type, items } = schema
-  const several = type === 'array' && isRecord(items) ? optionsOf(items) : undefined
+  const several = type === 'array' && isObject(items) ? optionsOf(items) : undefined
   if (several !== undefined) return choices(several, schema)
   switch (type) {
     case 'string':
@@ -157,7 +157,7 @@ function optionsOf(schema: JsonSchema): Choice[] | undefined {
     const names: unknown[] = Array.isArray(enumNames) ? enumNames : []
     return values.map((value, index) => optionOf(value, names[index]))
   }
-  if (!Array.isArray(titled) || !titled.every((each) => isRecord(each) && 'const' in each))
+  if (!Array.isArray(titled) || !titled.every((each) => isObject(each) && 'const' in each))
     return undefined
   return titled.map((each: JsonSchema) => optionOf(each['const'], each['title']))
 }

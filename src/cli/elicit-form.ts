@@ -1,5 +1,5 @@
 import type { ElicitResult } from '../client.js'
-import { describeIssues, isRecord } from '../schema/issue.js'
+import { describeIssues, isObject } from '../schema/issue.js'
 import { check } from '../schema/json-schema.js'
 import { type Field, fieldsOf } from './elicit-fields.js'
 import { indented, shorten } from './format.js'
@@ -55,7 +55,7 @@ export async function answerForm(
 
 /** Checks what concerns several fields. */
 function problemOf(schema: unknown, content: object): string | undefined {
-  if (!isRecord(schema)) return undefined
+  if (!isObject(schema)) return undefined
   const { issues } = check(schema, content)
   return issues === undefined ? undefined : describeIssues(issues)
 }
