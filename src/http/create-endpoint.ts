@@ -11,6 +11,7 @@ import { BearerAuthenticator } from '../transports/http/bearer-authenticator.js'
 import { Budgets } from '../transports/http/budgets.js'
 import { Endpoint } from '../transports/http/endpoint.js'
 import { logTo } from '../transports/stdio-log.js'
+import { legacySsePaths } from './legacy-sse.js'
 import { type HttpLimits, type HttpOptions, LIMIT_NAMES, UNSENT_BYTES } from './options.js'
 
 const MIB = 1024 * 1024
@@ -24,6 +25,7 @@ export function createEndpoint(
   const server = checkServer(defined)
   const { auth, keepAlive = 15_000, retryInterval = 1000, sessionIdPrefix, log } = options
   const limits = withDefaults(options.limits ?? {})
+  const twoEndpoint = legacySsePaths(options.legacySse, path)
   checkAuthorization(auth)
   checkNumbers({ ...limits, keepAlive, retryInterval })
   if (sessionIdPrefix !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(sessionIdPrefix))
@@ -39,6 +41,7 @@ export function createEndpoint(
     closed: () => release?.(report),
     methodFacts: (method) => server.methods.get(method),
     path,
+    twoEndpoint,
     addresses,
     hosts: options.hosts,
     origins: options.origins,

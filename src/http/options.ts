@@ -34,11 +34,23 @@ export interface HttpLimits {
   sessionIdleTimeout?: number
 }
 
+export interface LegacySseOptions {
+  /** The path of the event stream (default /sse). */
+  path?: string
+  /**
+   * The path for POST requests (default /messages). Without a slash at the start it is relative to `path`: use this
+   * behind a proxy that removes a prefix from the path.
+   */
+  messagesPath?: string
+}
+
 export interface HttpOptions {
   /** Allowed values of the Host header, such as `mcp.example.com`, beside `localhost`; `any` turns the check off. */
   hosts?: readonly string[] | 'any'
   /** Allowed origins of web pages, such as `https://app.example.com`; they also get CORS headers. */
   origins?: readonly string[]
+  /** Also serves HTTP+SSE, the transport before Streamable HTTP, for old clients; `true` for its default paths (default false). */
+  legacySse?: boolean | LegacySseOptions
   /** Authenticates callers: `tokens(…)`, `oauth(…)`, or an object of your own. */
   auth?: Authorization
   /** Limits of sizes and counts: see below. */
@@ -90,11 +102,12 @@ export interface ListenOptions extends HttpOptions {
   signal?: AbortSignal
 }
 
+export const LEGACY_SSE_NAMES = namesOf<LegacySseOptions>()('path messagesPath')
 export const LIMIT_NAMES = namesOf<HttpLimits>()(
   'bodyBytes incompleteBodyBytes depth openResponses unsentBytesPerStream unsentBytes pendingBytes pendingBytesPerClient retainedBytes retainedBytesPerPrincipal retainedBytesPerSession sessions sessionIdleTimeout',
 )
 const COMMON_NAMES = namesOf<HttpOptions>()(
-  'hosts origins auth limits keepAlive retryInterval sessionIdPrefix eventStore sessionStore log logLevel tap',
+  'hosts origins legacySse auth limits keepAlive retryInterval sessionIdPrefix eventStore sessionStore log logLevel tap',
 )
 export const HANDLER_NAMES = namesOf<HttpHandlerOptions>()(`${COMMON_NAMES} path`)
 export const LISTEN_NAMES = namesOf<ListenOptions>()(

@@ -9,7 +9,7 @@ import type { Authenticator } from './authenticator.js'
 import { readBody } from './body.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
 import { checkRequestMeta, hasRequestMeta, isStatelessVersion } from './detect-opening.js'
-import { type GuardOptions, Guards, checkPost, tooLarge } from './guards.js'
+import { type GuardOptions, Guards, checkAccept, checkBody, tooLarge } from './guards.js'
 import type { Body, HeaderList, HttpContext } from './http-context.js'
 import { HttpError, JSON_TYPE, methodNotAllowed, refuse, unavailable } from './http-error.js'
 import { KeepAlive } from './keep-alive.js'
@@ -17,10 +17,13 @@ import { OpenResponses } from './open-responses.js'
 import { type HeaderParameter, checkRoutingHeaders } from './routing-headers.js'
 import { SessionRouter, type SessionRouterOptions } from './session-router.js'
 import { StatelessExchange } from './stateless-exchange.js'
+import { type TwoEndpointPaths, TwoEndpointRouter } from './two-endpoint/router.js'
 
 export interface EndpointOptions extends GuardOptions, SessionRouterOptions {
   /** The path of the endpoint; every path where it is undefined. */
   path?: string | undefined
+  /** The paths of HTTP+SSE, the transport before Streamable HTTP, where it is served. */
+  twoEndpoint?: TwoEndpointPaths | undefined
   /** The parameters of a tool that are repeated in headers, as far as the caller may see the tool. */
   headerParameters(
     tool: string,
@@ -47,6 +50,7 @@ export class Endpoint {
   readonly #keepAlive: KeepAlive
   readonly #openResponses: OpenResponses
   readonly #sessionRouter: SessionRouter
+  readonly #twoEndpoint: TwoEndpointRouter | undefined
   readonly #stateless = new Set<StatelessExchange>()
   readonly #incompleteBodies: Budget
   #closing = false
@@ -62,16 +66,23 @@ export class Endpoint {
       full: this.#full,
       challenge: this.#challenge,
     }
-    this.#sessionRouter = new SessionRouter(options, responder, {
-      keepAlive: this.#keepAlive,
-      openResponses: this.#openResponses,
-    })
+    const responses = { keepAlive: this.#keepAlive, openResponses: this.#openResponses }
+    const others = () => this.#twoEndpoint?.size ?? 0
+    this.#sessionRouter = new SessionRouter(options, responder, responses, others)
+    if (options.twoEndpoint !== undefined)
+      this.#twoEndpoint = new TwoEndpointRouter(options.twoEndpoint, {
+        ...options,
+        ...responses,
+        responder,
+        makeRoom: (owner, bytes) => this.#sessionRouter.makeRoom(owner, bytes),
+        readMessage: this.#read,
+      })
     this.#incompleteBodies = new Budget(options.maxIncompleteBodyBytes)
   }
 
   /** Number of sessions in this process. */
   get sessions(): number {
-    return this.#sessionRouter.size
+    return this.#sessionRouter.size + (this.#twoEndpoint?.size ?? 0)
   }
 
   /** Number of open responses: calls in progress, and streams. */
@@ -79,10 +90,14 @@ export class Endpoint {
     return this.#openResponses.count
   }
 
-  /** Whether a path is that of the endpoint or of its protected resource metadata. */
+  /** Whether a path is one of the endpoint or of its protected resource metadata. */
   serves(path: string): boolean {
-    const { path: own = path, authenticator } = this.#options
-    return path === own || path === `${own}/` || authenticator?.metadata(path) !== undefined
+    return this.#isOwn(path) || this.#options.authenticator?.metadata(path) !== undefined
+  }
+
+  #isOwn(path: string): boolean {
+    const { path: own = path } = this.#options
+    return path === own || path === `${own}/` || this.#twoEndpoint?.serves(path) === true
   }
 
   /** Serves one HTTP request. Never throws: every error becomes a response. */
@@ -98,7 +113,11 @@ export class Endpoint {
   async close(deadline: number): Promise<void> {
     this.#closing = true
     const stateless = [...this.#stateless].map((exchange) => exchange.drain(deadline))
-    await Promise.all([...stateless, this.#sessionRouter.close(deadline)])
+    await Promise.all([
+      ...stateless,
+      this.#sessionRouter.close(deadline),
+      this.#twoEndpoint?.close(deadline),
+    ])
     await this.#options.closed?.()
   }
 
@@ -130,14 +149,13 @@ export class Endpoint {
   #handle(context: HttpContext): void {
     const error = this.#guards.check(context)
     if (error !== undefined) return this.#refuse(context, error)
-    const { path = context.path, authenticator } = this.#options
+    const { authenticator } = this.#options
     const origin = this.#guards.allowedOrigin(context)
     const headers = origin === undefined ? [] : corsHeaders(origin)
     // Before the path: clients send MCP-Protocol-Version with requests for the metadata too.
     if (context.method === 'OPTIONS' && origin !== undefined)
       return context.respond(204, [...headers, ...PREFLIGHT])
-    if (context.path !== path && context.path !== `${path}/`)
-      return this.#handleOtherPath(context, headers)
+    if (!this.#isOwn(context.path)) return this.#handleOtherPath(context, headers)
     const metadata = authenticator?.metadata(context.path)
     if (metadata !== undefined) return context.respond(200, [...JSON_TYPE, ...headers], metadata)
     if (this.#closing)
@@ -178,29 +196,40 @@ export class Endpoint {
 
   #handleAdmitted(request: AdmittedRequest): void {
     const { context, headers } = request
+    if (this.#twoEndpoint?.serves(context.path) === true) return this.#twoEndpoint.handle(request)
     switch (context.method) {
       case 'POST':
         return this.#post(request)
       case 'GET':
       case 'DELETE':
         return context.header('mcp-session-id') === undefined
-          ? this.#refuse(context, methodNotAllowed('POST', headers))
+          ? this.#refuse(context, methodNotAllowed('POST', headers, NEED_SESSION_ID))
           : this.#sessionRouter.getOrDelete(request)
       default:
-        this.#refuse(context, methodNotAllowed('POST, GET, DELETE', headers))
+        this.#refuse(context, methodNotAllowed('POST, GET, DELETE', headers, NEED_SESSION_ID))
     }
   }
 
   #post(request: AdmittedRequest): void {
+    const error = checkAccept(request.context)
+    if (error !== undefined) return this.#refuse(request.context, error.with(request.headers))
+    this.#read(request, (text, message) => this.#route(request, text, message))
+  }
+
+  /** Reads and parses the body of a POST, or refuses it. */
+  readonly #read = (
+    request: AdmittedRequest,
+    next: (text: string, message: Message) => void,
+  ): void => {
     const { context, headers } = request
     const { maxBodyBytes, maxDepth } = this.#options
-    const error = checkPost(context, maxBodyBytes)
+    const error = checkBody(context, maxBodyBytes)
     if (error !== undefined) return this.#refuse(context, error.with(headers))
     context.read(maxBodyBytes, this.#incompleteBodies, (body) => {
       try {
         if (typeof body === 'string') return this.#refuseBody(request, body)
         const { text, message } = readBody(body, maxDepth)
-        this.#route(request, text, message)
+        next(text, message)
       } catch (failure) {
         this.#fail(context, failure)
       }
@@ -285,5 +314,6 @@ export class Endpoint {
     this.#options.authenticator?.challenge(error) ?? []
 }
 
+const NEED_SESSION_ID = '; GET and DELETE need the header Mcp-Session-Id'
 const NOT_A_REQUEST =
   'Bad Request: in this revision a POST carries one JSON-RPC request or notification'

@@ -1,5 +1,5 @@
 import { isAddress, isLoopback } from '../../auth/loopback.js'
-import { HttpError } from './http-error.js'
+import { HttpError, notAcceptable } from './http-error.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 
 /* Checks of every request before its body is read. */
@@ -86,7 +86,7 @@ function originOf(text: string): string {
 }
 
 /** The error response, where the body of a POST must not be read. */
-export function checkPost(context: HttpContext, maxBodyBytes: number): HttpError | undefined {
+export function checkBody(context: HttpContext, maxBodyBytes: number): HttpError | undefined {
   const type = context.header('content-type')
   if (type !== 'application/json' && !isJson(type)) {
     return new HttpError(
@@ -101,14 +101,15 @@ export function checkPost(context: HttpContext, maxBodyBytes: number): HttpError
   const transfer = context.header('transfer-encoding')
   if (transfer !== undefined && transfer.toLowerCase() !== 'chunked')
     return new HttpError(501, 'Not Implemented: the only supported Transfer-Encoding is chunked')
-  if (!accepts(context, 'application/json') || !accepts(context, 'text/event-stream')) {
-    return new HttpError(
-      406,
-      'Not Acceptable: send the header "Accept: application/json, text/event-stream"',
-    )
-  }
   const length = context.header('content-length')
   return length !== undefined && Number(length) > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined
+}
+
+/** The error response, where the client does not accept both forms of a response. */
+export function checkAccept(context: HttpContext): HttpError | undefined {
+  return accepts(context, 'application/json') && accepts(context, 'text/event-stream')
+    ? undefined
+    : notAcceptable('application/json, text/event-stream')
 }
 
 export function tooLarge(maxBodyBytes: number, headers: HeaderList = []): HttpError {

@@ -11,6 +11,8 @@ export type Body = Uint8Array | 'too long' | 'too much' | 'too deep'
 export interface HttpContext {
   readonly method: string
   readonly path: string
+  /** The path and query that the client has sent. A framework may have removed a prefix from `path`. */
+  readonly target: string
   /** The value of a header; `name` is in lower case. */
   header(name: string): string | undefined
   /** The request as handlers see it. */

@@ -42,6 +42,11 @@ export class NodeContext implements HttpContext {
     return pathOf(this.#request)
   }
 
+  get target(): string {
+    const { url = '/', originalUrl = url } = this.#request
+    return relative(originalUrl)
+  }
+
   header(name: string): string | undefined {
     const { headers } = this.#request
     const value = headers[name]
@@ -178,9 +183,14 @@ export class NodeContext implements HttpContext {
 
 /** The path of a request, without its query. */
 export function pathOf({ url = '/' }: NodeRequest): string {
-  const path = url.startsWith('/') ? url : url.replace(ABSOLUTE, '')
+  const path = relative(url)
   const query = path.indexOf('?')
   return (query === -1 ? path : path.slice(0, query)) || '/'
+}
+
+/** A request target without its origin. */
+function relative(url: string): string {
+  return url.startsWith('/') ? url : url.replace(ABSOLUTE, '')
 }
 
 function isDestroyed({ destroyed, closed, stream }: NodeResponse): boolean {

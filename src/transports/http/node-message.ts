@@ -6,6 +6,8 @@
 export interface NodeRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined
+  /** The URL before a framework such as Express has removed a prefix from it. */
+  readonly originalUrl?: string | undefined
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly rawHeaders: readonly string[]
   readonly socket: { destroy(): unknown }

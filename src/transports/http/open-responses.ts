@@ -1,9 +1,7 @@
-import type { HttpContext } from './http-context.js'
-
 /** Counts responses that are not complete: calls in progress, and streams. Requests beyond the limit get 503. */
 export class OpenResponses {
   readonly #max: number
-  readonly #open = new Set<HttpContext>()
+  readonly #open = new Set<object>()
 
   constructor(max: number) {
     this.#max = max
@@ -17,12 +15,12 @@ export class OpenResponses {
     return this.#open.size >= this.#max
   }
 
-  /** Has no effect on a response that is counted already. */
-  add(context: HttpContext): void {
-    this.#open.add(context)
+  /** `response` identifies it. Has no effect where it is counted already. */
+  add(response: object): void {
+    this.#open.add(response)
   }
 
-  remove(context: HttpContext): void {
-    this.#open.delete(context)
+  remove(response: object): void {
+    this.#open.delete(response)
   }
 }

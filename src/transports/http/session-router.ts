@@ -12,13 +12,19 @@ import { handshakeRevision } from './detect-opening.js'
 import { parseEventId } from './event-log.js'
 import { accepts } from './guards.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import { HttpError, unavailable, unknownSession, unsupportedVersion } from './http-error.js'
+import {
+  HttpError,
+  notAcceptable,
+  unavailable,
+  unknownSession,
+  unsupportedVersion,
+} from './http-error.js'
 import type { KeepAlive } from './keep-alive.js'
 import type { OpenResponses } from './open-responses.js'
 import type { ServedChannel } from './served-channel.js'
 import { newId } from './session-id.js'
 import { initializeOf } from './session-state.js'
-import { HttpSession, type SessionFacts } from './session.js'
+import { HttpSession, type SessionFacts, initializeBytes } from './session.js'
 import { Sessions } from './sessions.js'
 
 export interface SessionRouterOptions {
@@ -55,12 +61,14 @@ export class SessionRouter {
     options: SessionRouterOptions,
     responder: Responder,
     responses: { keepAlive: KeepAlive; openResponses: OpenResponses },
+    others: () => number,
   ) {
     this.#options = options
     this.#responder = responder
     this.#responses = responses
     this.#sessions = new Sessions({
       ...options.sessions,
+      others,
       budgets: options.budgets,
       report: options.report,
       make: (facts) => this.#make(facts),
@@ -69,6 +77,11 @@ export class SessionRouter {
 
   get size(): number {
     return this.#sessions.size
+  }
+
+  /** Whether one more session with this memory fits, after evicting an idle one where necessary. */
+  makeRoom(owner: string | undefined, bytes: number): boolean {
+    return this.#sessions.makeRoom(owner, bytes)
   }
 
   /** Waits for calls in progress, then ends all sessions in this process. */
@@ -97,13 +110,7 @@ export class SessionRouter {
           this.#responder.fail(context, error),
         )
       if (!accepts(context, 'text/event-stream'))
-        return refuse(
-          new HttpError(
-            406,
-            'Not Acceptable: send the header "Accept: text/event-stream"',
-            headers,
-          ),
-        )
+        return refuse(notAcceptable('text/event-stream', headers))
       if (this.#responder.full(principal))
         return refuse(unavailable('too many open streams', headers))
       this.#listen(request, session)
@@ -210,7 +217,7 @@ export class SessionRouter {
     if (this.#responder.full(principal)) return refuse('too many open requests')
     const owner = principal?.id
     const initialize = initializeOf(message.params)
-    if (!this.#sessions.makeRoom(owner, initialize)) return refuse('too many sessions')
+    if (!this.makeRoom(owner, initializeBytes(initialize))) return refuse('too many sessions')
     const id = newId(this.#options.sessionIdPrefix)
     const session = this.#make({ id, owner, initialize, generation: 0 })
     // Before `initialize` is served, so that it counts against the limit.

@@ -11,6 +11,8 @@ import { within } from '../../jsonrpc/deadline.js'
 export interface SessionsOptions {
   /** Maximum number of sessions. */
   max: number
+  /** Number of sessions of another transport, which count too. */
+  others(): number
   /** Milliseconds without a request or an open stream after which a session ends. */
   idleTimeout: number
   store: SessionStore | undefined
@@ -71,15 +73,15 @@ export class Sessions {
     return session
   }
 
-  /** Whether one more session fits, after evicting an idle one where necessary. */
-  makeRoom(owner: string | undefined, initialize: string): boolean {
-    const { retained } = this.#options.budgets.of(owner)
-    const bytes = initializeBytes(initialize)
-    if (this.#all.size < this.#options.max && retained.fits(bytes)) return true
+  /** Whether one more session with this memory fits, after evicting an idle one where necessary. */
+  makeRoom(owner: string | undefined, bytes: number): boolean {
+    const { budgets, max, others } = this.#options
+    const { retained } = budgets.of(owner)
+    if (this.#all.size + others() < max && retained.fits(bytes)) return true
     // Not for each request: the search visits every session.
     if (Date.now() < this.#fullUntil) return false
     // A principal at its own limit evicts its own sessions only.
-    const own = retained !== this.#options.budgets.of(undefined).retained && !retained.fits(bytes)
+    const own = retained !== budgets.of(undefined).retained && !retained.fits(bytes)
     const oldest = this.#oldestIdle(own ? (session) => session.owner === owner : undefined)
     const evictable =
       oldest === undefined
@@ -211,7 +213,7 @@ export class Sessions {
     if (stored === undefined || stored.owner !== principal?.id) return undefined
     if (!(await this.#persistence.matches(id, stored))) return undefined
     const { owner, initialize } = stored
-    if (!this.makeRoom(owner, initialize)) return 'unavailable'
+    if (!this.makeRoom(owner, initializeBytes(initialize))) return 'unavailable'
     const generation = nextGeneration(stored.generation)
     const session = this.#options.make({ id, owner, initialize, generation })
     if (!(await session.restore(stored, principal))) {
@@ -226,7 +228,7 @@ export class Sessions {
       return other ?? 'unavailable'
     }
     // Again: other sessions may have been added in the meantime.
-    if (!this.makeRoom(owner, '')) {
+    if (!this.makeRoom(owner, 0)) {
       session.leave()
       return 'unavailable'
     }

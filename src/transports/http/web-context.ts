@@ -31,6 +31,7 @@ class WebContext implements HttpContext {
   readonly #resolve: (response: Response) => void
   readonly method: string
   readonly path: string
+  readonly target: string
   /** `Headers` joins repeated headers: the joined value is then refused as an unknown one. */
   readonly ambiguity = undefined
   #http: HttpRequest | undefined
@@ -41,7 +42,9 @@ class WebContext implements HttpContext {
     this.#request = request
     this.#resolve = resolve
     this.method = request.method
-    this.path = new URL(request.url).pathname
+    const { pathname, search } = new URL(request.url)
+    this.path = pathname
+    this.target = pathname + search
     request.signal.addEventListener('abort', () => {
       this.#onDisconnect?.()
       // Nobody reads this response, but the runtime may wait for its promise.
