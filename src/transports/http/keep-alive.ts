@@ -20,7 +20,8 @@ export class KeepAlive {
     this.#responses.add(response)
     if (this.#timer !== undefined) return
     this.#timer = setInterval(() => {
-      for (const each of this.#responses) each.onKeepAlive()
+      // A copy: a response may add its stream, which is new and must not be visited in the same interval.
+      for (const each of [...this.#responses]) if (this.#responses.has(each)) each.onKeepAlive()
     }, this.#interval)
     // Not in every runtime: lets the process exit.
     ;(this.#timer as { unref?: () => void }).unref?.()
