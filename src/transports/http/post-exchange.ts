@@ -1,6 +1,6 @@
 import type { Exchange, HttpRequest, Principal } from '../../jsonrpc/channel.js'
-import type { RpcError } from '../../jsonrpc/errors.js'
-import type { Invalid, Message, SentMessage, SentResponse } from '../../jsonrpc/message.js'
+import { ChannelClosed, type RpcError } from '../../jsonrpc/errors.js'
+import type { Id, Invalid, Message, SentMessage, SentResponse } from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import type { EventLog } from './event-log.js'
 import type { HeaderList, HttpContext } from './http-context.js'
@@ -19,6 +19,8 @@ export interface SessionPort {
   finish(log: EventLog): void
   /** Sends a request on the standalone stream; false where that is not open. */
   sendStandalone(frame: string): boolean
+  /** Rejects a sent request, to which no response can arrive. */
+  failed(id: Id, error: Error): void
 }
 
 export interface PostOptions {
@@ -37,7 +39,8 @@ export interface PostOptions {
 
 /**
  * The message of a POST within a session. The response is JSON, or a stream where other messages precede it. A client
- * that disconnects cancels nothing: what is sent from then on is stored until it reconnects.
+ * that disconnects cancels nothing: if the response is a stream, what is sent from then on is stored until it
+ * reconnects.
  */
 export class PostExchange implements Exchange, KeptAlive {
   readonly principal?: Principal
@@ -89,11 +92,27 @@ export class PostExchange implements Exchange, KeptAlive {
   send(frame: string, message?: SentMessage): void {
     const { session } = this.#options
     if (this.#responded) return
+    if (this.#mustBeJson) return this.#drop(message, 'The response to initialize is not a stream')
     const streamLost = this.#log !== undefined && !this.#log.connected && !this.#released
     const disconnected = this.#disconnected || streamLost
     // A call waits for the response to this request, and the client may never resume its stream.
     if (disconnected && message?.kind === 'request' && session.sendStandalone(frame)) return
-    if (!this.#disconnected) this.#stream().push(frame)
+    if (this.#disconnected) this.#drop(message, 'The client has disconnected')
+    else this.#stream().push(frame)
+  }
+
+  /** A request that is not sent fails: its sender would wait for the response. */
+  #drop(message: SentMessage | undefined, reason: string): void {
+    if (message?.kind === 'request')
+      this.#options.session.failed(
+        message.id,
+        new ChannelClosed(`${reason}: no request can be sent`),
+      )
+  }
+
+  /** The response to `initialize` has the header Mcp-Session-Id, which is known only at its end. */
+  get #mustBeJson(): boolean {
+    return this.#options.initialized !== undefined
   }
 
   reply(frame?: string, response?: SentResponse): void {
@@ -112,7 +131,8 @@ export class PostExchange implements Exchange, KeptAlive {
   }
 
   release(): void {
-    if (!this.#options.session.revision.polling || this.#responded || this.#disconnected) return
+    if (!this.#options.session.revision.polling || this.#mustBeJson) return
+    if (this.#responded || this.#disconnected) return
     const log = this.#stream()
     this.#released = true
     log.release()
@@ -120,7 +140,7 @@ export class PostExchange implements Exchange, KeptAlive {
 
   /** Turns the response of a long call into a stream, on which keep-alive comments are sent. */
   onKeepAlive(): void {
-    if (this.#options.initialized === undefined) this.#stream()
+    if (!this.#mustBeJson) this.#stream()
   }
 
   #respond(frame: string | undefined, response: SentResponse | undefined): void {

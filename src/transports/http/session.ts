@@ -1,7 +1,7 @@
 import type { MethodFacts } from '../../protocol/methods.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
-import { type Message, type SentResponse, read } from '../../jsonrpc/message.js'
+import { type Id, type Message, type SentResponse, read } from '../../jsonrpc/message.js'
 import {
   type Revision,
   handshakeRevisions,
@@ -247,6 +247,10 @@ export class HttpSession implements Channel, SessionPort {
     if (!this.#streams.standalone.connected) return false
     this.#streams.standalone.push(frame)
     return true
+  }
+
+  failed(id: Id, error: Error): void {
+    this.#receiver?.failed?.(id, error)
   }
 
   /** Waits for calls in progress, and ends every stream. */
