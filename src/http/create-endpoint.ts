@@ -36,8 +36,7 @@ export function createEndpoint(
   const depth = options.limits?.depth
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
   const { tap: onMessage } = options
-  const release = server.extensions?.use(server)
-  return new Endpoint({
+  const endpoint = new Endpoint({
     closed: () => release?.(report),
     methodFacts: (method) => server.methods.get(method),
     path,
@@ -77,6 +76,9 @@ export function createEndpoint(
     retryInterval,
     sessionIdPrefix,
   })
+  // Last: where an option is invalid, extensions are not started.
+  const release = server.extensions?.use(server)
+  return endpoint
 }
 
 /** All limits but `depth`, whose default is that of the JSON-RPC layer. */

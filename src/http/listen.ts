@@ -3,7 +3,8 @@ import { isLoopback } from '../auth/loopback.js'
 import { withCode } from '../jsonrpc/errors.js'
 import { checkNames } from '../schema/names.js'
 import type { Server } from '../server/server.js'
-import type { Listening } from '../transports/http/node.js'
+import type { Endpoint } from '../transports/http/endpoint.js'
+import type { Listening, NodeServer } from '../transports/http/node.js'
 import { standardError } from '../transports/stdio-log.js'
 import { createEndpoint } from './create-endpoint.js'
 import {
@@ -31,15 +32,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   await auth?.prepare?.()
   const log = options.log ?? standardError
   const endpoint = createEndpoint(server, { ...options, log }, { path, addresses: !local })
-  const { NodeServer } = await import('../transports/http/node.js')
-  const node = await NodeServer.start({
-    port,
-    host,
-    tls,
-    ...timeoutsOf(options),
-    maxUnsentBytes: options.limits?.unsentBytes ?? UNSENT_BYTES,
-    handle: (context) => endpoint.handle(context),
-  })
+  const node = await start(endpoint, { ...options, port, host })
   let closing: Promise<void> | undefined
   const close = (deadline = DRAIN_TIMEOUT) => {
     closing ??= (async () => {
@@ -62,6 +55,28 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
     },
     close,
     [Symbol.asyncDispose]: () => close(),
+  }
+}
+
+async function start(
+  endpoint: Endpoint,
+  options: ListenOptions & { port: number; host: string },
+): Promise<NodeServer> {
+  try {
+    const node = await import('../transports/http/node.js')
+    const { port, host, tls, limits } = options
+    return await node.NodeServer.start({
+      port,
+      host,
+      tls,
+      ...timeoutsOf(options),
+      maxUnsentBytes: limits?.unsentBytes ?? UNSENT_BYTES,
+      endpoint,
+    })
+  } catch (error) {
+    // Stops the extensions.
+    await endpoint.close(0)
+    throw error
   }
 }
 

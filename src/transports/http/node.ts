@@ -23,7 +23,7 @@ export interface NodeOptions {
   inactivityTimeout: number
   /** Maximum unsent bytes of all responses. */
   maxUnsentBytes: number
-  handle(context: HttpContext): void
+  endpoint: { handle(context: HttpContext): void }
 }
 
 /** A server that listens. */
@@ -61,10 +61,10 @@ export class NodeServer {
     requestTimeout,
     inactivityTimeout,
     maxUnsentBytes,
-    handle,
+    endpoint,
   }: NodeOptions): Promise<NodeServer> {
     const settings = {
-      headersTimeout: headersTimeout,
+      headersTimeout,
       requestTimeout,
       // Node's default is 30 seconds: a slow client would keep its connection for that long.
       connectionsCheckingInterval: Math.min(1000, headersTimeout),
@@ -76,7 +76,7 @@ export class NodeServer {
     }
     const unsentResponses = new UnsentResponses(maxUnsentBytes)
     const listener = inTurn((request: IncomingMessage, response: ServerResponse) =>
-      handle(new ListenContext(request, response, unsentResponses)),
+      endpoint.handle(new ListenContext(request, response, unsentResponses)),
     )
     const server =
       tls === undefined
