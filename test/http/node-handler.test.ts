@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import express, { type ErrorRequestHandler } from 'express'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type HttpHandlerOptions, type NodeHandler, nodeHandler, tokens } from '../../src/http.js'
-import { Handshaken, POST, described, open, send, withHeaders } from './caller.js'
+import { Handshaken, POST, begin, described, open, send, withHeaders } from './caller.js'
 import { onNode, parsed, unparsed } from './embedding.js'
 import { servedOverHttp } from './served.js'
 
@@ -307,6 +307,31 @@ describe('other middleware', () => {
       expect((await send(origin, call('echo', { text: 'x' }))).status).toBe(200)
     })
   })
+
+  it.each(['utf8', 'latin1', 'base64'] as const)(
+    'may have set the encoding of the body to %s',
+    async (encoding) => {
+      const { mcp } = embedded()
+      const { headers, body } = call('echo', { text: 'Grüße 🙂' })
+      await onNode(
+        (request, response) => {
+          request.setEncoding(encoding)
+          mcp(request, response)
+        },
+        async (origin) => {
+          const text = { result: { content: [{ text: 'Grüße 🙂' }] } }
+          expect((await send(origin, { headers, body })).json).toMatchObject(text)
+          // In two chunks, divided within a character.
+          const bytes = Buffer.from(body)
+          const middle = bytes.indexOf('ü') + 1
+          const { request, response } = begin(origin, { headers })
+          request.write(bytes.subarray(0, middle))
+          request.end(bytes.subarray(middle))
+          await (await response).has('Grüße 🙂')
+        },
+      )
+    },
+  )
 
   it('that has discarded the body is reported in the log', async () => {
     const { mcp, log } = embedded()

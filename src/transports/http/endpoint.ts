@@ -10,7 +10,7 @@ import { readBody } from './body.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
 import { checkRequestMeta, hasRequestMeta, isStatelessVersion } from './detect-opening.js'
 import { type GuardOptions, Guards, checkAccept, checkBody, tooLarge } from './guards.js'
-import type { Body, HeaderList, HttpContext } from './http-context.js'
+import type { HeaderList, HttpContext, UnreadBody } from './http-context.js'
 import { HttpError, JSON_TYPE, methodNotAllowed, refuse, unavailable } from './http-error.js'
 import { KeepAlive } from './keep-alive.js'
 import { OpenResponses } from './open-responses.js'
@@ -136,6 +136,13 @@ export class Endpoint {
     refuse(context, httpError, id, unreadable)
   }
 
+  #refuseClosing(
+    { context, headers }: Pick<AdmittedRequest, 'context' | 'headers'>,
+    id?: Id,
+  ): void {
+    this.#refuse(context, unavailable('the server is shutting down', headers), id)
+  }
+
   readonly #fail = (context: HttpContext, error: unknown): void => {
     const id = reference()
     this.#options.report({
@@ -158,8 +165,7 @@ export class Endpoint {
     if (!this.#isOwn(context.path)) return this.#handleOtherPath(context, headers)
     const metadata = authenticator?.metadata(context.path)
     if (metadata !== undefined) return context.respond(200, [...JSON_TYPE, ...headers], metadata)
-    if (this.#closing)
-      return this.#refuse(context, unavailable('the server is shutting down', headers))
+    if (this.#closing) return this.#refuseClosing({ context, headers })
     if (authenticator === undefined)
       return this.#handleAdmitted({ context, principal: undefined, headers })
     const authenticated = authenticator.authenticate(context)
@@ -227,7 +233,9 @@ export class Endpoint {
     if (error !== undefined) return this.#refuse(context, error.with(headers))
     context.read(maxBodyBytes, this.#incompleteBodies, (body) => {
       try {
-        if (typeof body === 'string') return this.#refuseBody(request, body)
+        if ('problem' in body) return this.#refuseBody(request, body)
+        // `close` has been called while the body was read.
+        if (this.#closing) return this.#refuseClosing(request)
         const { text, message } = readBody(body, maxDepth)
         next(text, message)
       } catch (failure) {
@@ -236,7 +244,7 @@ export class Endpoint {
     })
   }
 
-  #refuseBody({ context, headers }: AdmittedRequest, problem: Body & string): void {
+  #refuseBody({ context, headers }: AdmittedRequest, { problem }: UnreadBody): void {
     switch (problem) {
       case 'too long':
         return this.#refuse(context, tooLarge(this.#options.maxBodyBytes, headers))
@@ -286,7 +294,9 @@ export class Endpoint {
       .catch((error: unknown) => this.#fail(context, error))
   }
 
-  #serveStateless({ context, principal, headers }: AdmittedRequest, message: Request): void {
+  #serveStateless(request: AdmittedRequest, message: Request): void {
+    const { context, principal, headers } = request
+    if (this.#closing) return this.#refuseClosing(request, message.id)
     if (this.#full(principal))
       return this.#refuse(context, unavailable('too many open requests', headers), message.id)
     const exchange = new StatelessExchange({

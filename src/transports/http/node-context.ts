@@ -5,7 +5,7 @@ import { bodyReadBefore } from './node-body.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
 import { VisibleRequest } from './request-headers.js'
 import { MIN_COUNTED_BYTES, type UnsentResponses } from './unsent-responses.js'
-import type { Body, HeaderList, Sink, HttpContext } from './http-context.js'
+import type { HeaderList, HttpContext, Sink, UnreadBody } from './http-context.js'
 
 /** Headers that must occur once: a proxy might read another value than this server. */
 const SINGLE =
@@ -84,7 +84,7 @@ export class NodeContext implements HttpContext {
     return undefined
   }
 
-  read(limit: number, budget: Budget, done: (body: Body) => void): void {
+  read(limit: number, budget: Budget, done: (body: Uint8Array | UnreadBody) => void): void {
     const request = this.#request
     // Other code has read it: listeners would get nothing, or only the rest.
     if (request.readableDidRead || request.readableEnded)
@@ -99,12 +99,15 @@ export class NodeContext implements HttpContext {
       chunks = []
     }
     // The rest is discarded, so that the client can read the response.
-    const refuse = (why: 'too long' | 'too much') => {
+    const refuse = (problem: 'too long' | 'too much') => {
       refused = true
       release()
-      done(why)
+      done({ problem })
     }
-    request.on('data', (chunk: Uint8Array) => {
+    request.on('data', (data) => {
+      // A string where other code has called `setEncoding`.
+      const chunk =
+        typeof data === 'string' ? Buffer.from(data, request.readableEncoding ?? 'utf8') : data
       size += chunk.length
       if (refused) {
         if (size > DISCARD_FACTOR * limit) request.destroy()

@@ -3,6 +3,21 @@
  * node:https, the compatibility API of node:http2 and frameworks are all assignable, without @types/node.
  */
 
+/** `BufferEncoding` of @types/node. */
+type TextEncodingName =
+  | 'ascii'
+  | 'utf8'
+  | 'utf-8'
+  | 'utf16le'
+  | 'utf-16le'
+  | 'ucs2'
+  | 'ucs-2'
+  | 'base64'
+  | 'base64url'
+  | 'latin1'
+  | 'binary'
+  | 'hex'
+
 export interface NodeRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined
@@ -14,7 +29,9 @@ export interface NodeRequest {
   /** Whether other code has read from the body, and whether to its end. */
   readonly readableDidRead: boolean
   readonly readableEnded: boolean
-  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
+  /** Set by `setEncoding`: then `data` has strings. */
+  readonly readableEncoding?: TextEncodingName | null
+  on(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown
   on(event: 'end' | 'close' | 'error', listener: () => void): unknown
   destroy(): unknown
 }

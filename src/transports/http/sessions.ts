@@ -76,6 +76,7 @@ export class Sessions {
   /** Whether one more session with this memory fits, after evicting an idle one where necessary. */
   makeRoom(owner: string | undefined, bytes: number): boolean {
     const { budgets, max, others } = this.#options
+    if (this.#closed) return false
     const { retained } = budgets.of(owner)
     if (this.#all.size + others() < max && retained.fits(bytes)) return true
     // Not for each request: the search visits every session.

@@ -1,7 +1,7 @@
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
 import { VisibleRequest } from './request-headers.js'
-import type { Body, HeaderList, Sink, HttpContext } from './http-context.js'
+import type { HeaderList, HttpContext, Sink, UnreadBody } from './http-context.js'
 
 /* Fetch API requests and responses, for every runtime that has them. */
 
@@ -64,7 +64,7 @@ class WebContext implements HttpContext {
     return this.#http
   }
 
-  read(limit: number, budget: Budget, done: (body: Body) => void): void {
+  read(limit: number, budget: Budget, done: (body: Uint8Array | UnreadBody) => void): void {
     void this.#deliver(limit, budget, done)
   }
 
@@ -113,8 +113,12 @@ class WebContext implements HttpContext {
     if (listener !== undefined && this.#request.signal.aborted) queueMicrotask(listener)
   }
 
-  async #deliver(limit: number, budget: Budget, done: (body: Body) => void): Promise<void> {
-    let body: Body
+  async #deliver(
+    limit: number,
+    budget: Budget,
+    done: (body: Uint8Array | UnreadBody) => void,
+  ): Promise<void> {
+    let body: Uint8Array | UnreadBody
     let held = 0
     try {
       body = await this.#collect(limit, (bytes) => {
@@ -131,15 +135,18 @@ class WebContext implements HttpContext {
     done(body)
   }
 
-  async #collect(limit: number, take: (bytes: number) => boolean): Promise<Body> {
+  async #collect(
+    limit: number,
+    take: (bytes: number) => boolean,
+  ): Promise<Uint8Array | UnreadBody> {
     const chunks: Uint8Array[] = []
     let size = 0
     const { body } = this.#request
     if (body === null) return new Uint8Array()
     for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
       size += chunk.length
-      if (size > limit) return 'too long'
-      if (!take(chunk.length)) return 'too much'
+      if (size > limit) return { problem: 'too long' }
+      if (!take(chunk.length)) return { problem: 'too much' }
       chunks.push(chunk)
     }
     const whole = new Uint8Array(size)
