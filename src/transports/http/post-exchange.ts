@@ -7,6 +7,7 @@ import type { HeaderList, HttpContext } from './http-context.js'
 import { HttpError, JSON_TYPE, refuse } from './http-error.js'
 import type { KeepAlive, KeptAlive } from './keep-alive.js'
 import type { OpenResponses } from './open-responses.js'
+import type { StateChange } from './session-state.js'
 import { STREAM_HEADERS } from './sse-stream.js'
 import { statusInSession } from './status.js'
 
@@ -33,6 +34,8 @@ export interface PostOptions {
   received: Invalid | { kind: Exclude<Message['kind'], 'invalid'> }
   /** Headers of an error response. */
   challenge(error: RpcError): HeaderList
+  /** Responds with 500 to an error of the server, and logs it. */
+  fail(context: HttpContext, error: unknown): void
   /** Headers of the response to `initialize`, for which the session may have to be stored first. Called without a response where there is none, or the client has disconnected. */
   initialized?: (response: SentResponse | undefined) => HeaderList | Promise<HeaderList>
 }
@@ -51,6 +54,8 @@ export class PostExchange implements Exchange, KeptAlive {
   #released = false
   #responded = false
   #failed = false
+  /** The responses to a batch. */
+  #batch: string | undefined
   #done: (() => void) | undefined
 
   constructor(options: PostOptions) {
@@ -62,9 +67,18 @@ export class PostExchange implements Exchange, KeptAlive {
     return this.#responded
   }
 
-  /** Whether the response was an error. */
+  /** Whether the message got an error, or no response though it was a request. A batch may have failed in part. */
   get failed(): boolean {
     return this.#failed
+  }
+
+  /** Those state changes whose requests got a result. */
+  withResult(changes: readonly StateChange[]): readonly StateChange[] {
+    if (this.#failed) return []
+    if (this.#options.received.kind !== 'batch') return changes
+    const responses = JSON.parse(this.#batch ?? '[]') as { id: Id; error?: object }[] // our own response
+    const results = new Set(responses.filter(({ error }) => !error).map(({ id }) => id))
+    return changes.filter((change) => change === 'initialized' || results.has(change.id))
   }
 
   get connected(): boolean {
@@ -118,8 +132,10 @@ export class PostExchange implements Exchange, KeptAlive {
   reply(frame?: string, response?: SentResponse): void {
     if (this.#responded) return
     this.#responded = true
-    this.#failed = response?.error !== undefined
-    const { session } = this.#options
+    const { session, received } = this.#options
+    const isCancelled = received.kind === 'request' && frame === undefined
+    this.#failed = response?.error !== undefined || isCancelled
+    if (received.kind === 'batch') this.#batch = frame
     if (this.#log !== undefined) {
       if (frame !== undefined) this.#log.push(frame)
       session.finish(this.#log)
@@ -145,11 +161,15 @@ export class PostExchange implements Exchange, KeptAlive {
 
   #respond(frame: string | undefined, response: SentResponse | undefined): void {
     const error = response?.error
-    const { headers, initialized } = this.#options
+    const { context, headers, initialized, fail } = this.#options
     const more = initialized?.(response) ?? []
-    if (more instanceof Promise)
-      void more.then((added) => this.#write(frame, error, [...headers, ...added]))
-    else this.#write(frame, error, more.length === 0 ? headers : [...headers, ...more])
+    if (!(more instanceof Promise))
+      return this.#write(frame, error, more.length === 0 ? headers : [...headers, ...more])
+    // A session that nobody knows of ends.
+    context.onDisconnect(() => void initialized?.(undefined))
+    more
+      .then((added) => this.#write(frame, error, [...headers, ...added]))
+      .catch((reason: unknown) => fail(context, reason))
   }
 
   #write(frame: string | undefined, error: RpcError | undefined, headers: HeaderList): void {

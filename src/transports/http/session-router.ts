@@ -86,8 +86,9 @@ export class SessionRouter {
 
   /** Waits for calls in progress, then ends all sessions in this process. */
   async close(deadline: number): Promise<void> {
+    const end = Date.now() + deadline
     await Promise.all([...this.#sessions.values()].map((session) => session.drain(deadline)))
-    await this.#sessions.close(deadline)
+    await this.#sessions.close(Math.max(0, end - Date.now()))
   }
 
   /** Serves the message of a POST. */
@@ -207,8 +208,8 @@ export class SessionRouter {
     const isCall = message.kind === 'request' || message.kind === 'batch'
     if (isCall && this.#responder.full(principal))
       return refuse(unavailable('too many open requests', headers))
-    const { challenge } = this.#responder
-    session.post(text, message, { context, principal, headers, challenge })
+    const { challenge, fail } = this.#responder
+    session.post(text, message, { context, principal, headers, challenge, fail })
   }
 
   #initialize({ context, principal, headers }: AdmittedRequest, message: Request): void {
@@ -227,6 +228,7 @@ export class SessionRouter {
       principal,
       headers,
       challenge: this.#responder.challenge,
+      fail: this.#responder.fail,
       initialized: (response) => {
         const idHeader: HeaderList = ['Mcp-Session-Id', session.id]
         if (response !== undefined && session.begin(response))

@@ -155,6 +155,7 @@ export class HttpSession implements Channel, SessionPort {
     )
       return false
     for (const frame of stored.messages) {
+      if (this.#closed) return false
       this.state.apply(stateChangesOf(read(frame), this.#settings.methodFacts))
       await this.#repeat(frame, principal)
     }
@@ -183,9 +184,11 @@ export class HttpSession implements Channel, SessionPort {
   post(text: string, message: Message, options: Omit<PostOptions, 'session' | 'received'>): void {
     const received = message.kind === 'invalid' ? message : { kind: message.kind }
     const exchange = new PostExchange({ ...options, session: this, received })
-    const changes = stateChangesOf(message, this.#settings.methodFacts)
     this.lastUsed = Date.now()
     this.#receiver?.frame(text, exchange, message)
+    // Afterwards: the messages of a batch that was refused are not read.
+    if (exchange.failed) return
+    const changes = stateChangesOf(message, this.#settings.methodFacts)
     if (exchange.responded) return this.#apply(exchange, changes)
     this.#wait(exchange, changes)
   }
@@ -200,8 +203,10 @@ export class HttpSession implements Channel, SessionPort {
     })
   }
 
-  #apply({ failed }: PostExchange, changes: readonly StateChange[]): void {
-    if (!failed && this.state.apply(changes)) this.#settings.stateChanged(this)
+  #apply(exchange: PostExchange, changes: readonly StateChange[]): void {
+    if (changes.length === 0) return
+    const succeeded = exchange.withResult(changes)
+    if (this.state.apply(succeeded)) this.#settings.stateChanged(this)
   }
 
   /** Opens the standalone stream; false where it is open already. */
