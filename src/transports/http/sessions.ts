@@ -195,10 +195,10 @@ export class Sessions {
     try {
       const found = await within(STORE_TIMEOUT, restored)
       if (found !== 'late') return found
-      const message = `The session store did not return a session within ${STORE_TIMEOUT} ms`
+      const message = `A session was not restored within ${STORE_TIMEOUT} ms`
       report({ level: 'error', message })
     } catch (error) {
-      report({ level: 'error', message: 'The session store failed to return a session', error })
+      report({ level: 'error', message: 'A session could not be restored from its store', error })
     }
     return 'unavailable'
   }
@@ -217,10 +217,14 @@ export class Sessions {
     if (!this.makeRoom(owner, initializeBytes(initialize))) return 'unavailable'
     const generation = nextGeneration(stored.generation)
     const session = this.#options.make({ id, owner, initialize, generation })
-    if (!(await session.restore(stored, principal))) {
+    const restored = await within(STORE_TIMEOUT, session.restore(stored, principal))
+    if (restored === 'late') {
+      session.leave()
+      throw new Error(`"initialize" or a message after it got no response in ${STORE_TIMEOUT} ms`)
+    }
+    if (!restored) {
       // The server has other capabilities than this client was told: it must initialize again.
-      session.end()
-      await this.#persistence.delete(session)
+      await this.endInTime(session)
       return undefined
     }
     const other = this.#all.get(id)
