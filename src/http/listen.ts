@@ -15,6 +15,9 @@ import {
   checkPath,
 } from './options.js'
 
+/** Milliseconds for responses that are sent at the deadline of `close`. */
+const FLUSH_TIMEOUT = 100
+
 /** Serves MCP over HTTP on a port of this machine. */
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
   checkNames('listen', options, LISTEN_NAMES)
@@ -36,9 +39,11 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   let closing: Promise<void> | undefined
   const close = (deadline = DRAIN_TIMEOUT) => {
     closing ??= (async () => {
+      const end = Date.now() + deadline
       node.stop()
       await endpoint.close(deadline)
-      await node.closed(deadline)
+      // The last responses need a moment to be sent.
+      await node.closed(Math.max(end - Date.now(), Math.min(deadline, FLUSH_TIMEOUT)))
     })()
     return closing
   }
@@ -72,6 +77,7 @@ async function start(
       ...timeoutsOf(options),
       maxUnsentBytes: limits?.unsentBytes ?? UNSENT_BYTES,
       endpoint,
+      report: (entry) => endpoint.report(entry),
     })
   } catch (error) {
     // Stops the extensions.

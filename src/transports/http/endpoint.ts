@@ -1,6 +1,7 @@
 import { Budget } from '../../jsonrpc/budget.js'
 import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Id, Message, Request, UnreadableId } from '../../jsonrpc/message.js'
 import { reference } from '../../jsonrpc/reference.js'
 import { truncate } from '../../jsonrpc/truncate.js'
@@ -98,6 +99,11 @@ export class Endpoint {
   #isOwn(path: string): boolean {
     const { path: own = path } = this.#options
     return path === own || path === `${own}/` || this.#twoEndpoint?.serves(path) === true
+  }
+
+  /** Writes to the log. */
+  report(entry: LogEntry): void {
+    this.#options.report(entry)
   }
 
   /** Serves one HTTP request. Never throws: every error becomes a response. */

@@ -1,4 +1,5 @@
 import { withCode } from '../../jsonrpc/errors.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import {
   type IncomingMessage,
   type Server,
@@ -24,6 +25,7 @@ export interface NodeOptions {
   /** Maximum unsent bytes of all responses. */
   maxUnsentBytes: number
   endpoint: { handle(context: HttpContext): void }
+  report(entry: LogEntry): void
 }
 
 /** A server that listens. */
@@ -62,6 +64,7 @@ export class NodeServer {
     inactivityTimeout,
     maxUnsentBytes,
     endpoint,
+    report,
   }: NodeOptions): Promise<NodeServer> {
     const settings = {
       headersTimeout,
@@ -87,13 +90,12 @@ export class NodeServer {
     server.setTimeout(inactivityTimeout)
     const made = new NodeServer(server)
     return new Promise((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) =>
-        reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error),
-      )
-      server.listen(port, host, () => {
-        server.removeAllListeners('error')
-        resolve(made)
+      // While it listens, an error is one of a connection that was not accepted. Without a listener it would be thrown.
+      server.on('error', (error: NodeJS.ErrnoException) => {
+        if (server.listening) report({ level: 'error', message: 'The HTTP server failed', error })
+        else reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error)
       })
+      server.listen(port, host, () => resolve(made))
     })
   }
 
