@@ -13,14 +13,13 @@ import { checkRequestMeta, hasRequestMeta, isStatelessVersion } from './detect-o
 import { type GuardOptions, Guards, checkAccept, checkBody, tooLarge } from './guards.js'
 import type { HeaderList, HttpContext, UnreadBody } from './http-context.js'
 import { HttpError, JSON_TYPE, methodNotAllowed, refuse, unavailable } from './http-error.js'
-import { KeepAlive } from './keep-alive.js'
-import { OpenResponses } from './open-responses.js'
+import { OpenResponses, type OpenResponsesOptions } from './open-responses.js'
 import { type HeaderParameter, checkRoutingHeaders } from './routing-headers.js'
 import { SessionRouter, type SessionRouterOptions } from './session-router.js'
 import { StatelessExchange } from './stateless-exchange.js'
 import { type TwoEndpointPaths, TwoEndpointRouter } from './two-endpoint/router.js'
 
-export interface EndpointOptions extends GuardOptions, SessionRouterOptions {
+export interface EndpointOptions extends GuardOptions, SessionRouterOptions, OpenResponsesOptions {
   /** The path of the endpoint; every path where it is undefined. */
   path?: string | undefined
   /** The paths of HTTP+SSE, the transport before Streamable HTTP, where it is served. */
@@ -39,16 +38,12 @@ export interface EndpointOptions extends GuardOptions, SessionRouterOptions {
   maxBodyBytes: number
   /** Maximum total bytes of incomplete request bodies. */
   maxIncompleteBodyBytes: number
-  maxOpenResponses: number
-  /** Milliseconds without output after which an open response sends a keep-alive. */
-  keepAlive: number
 }
 
 /** The MCP endpoint: every revision on one URL, independent of the runtime. */
 export class Endpoint {
   readonly #options: EndpointOptions
   readonly #guards: Guards
-  readonly #keepAlive: KeepAlive
   readonly #openResponses: OpenResponses
   readonly #sessionRouter: SessionRouter
   readonly #twoEndpoint: TwoEndpointRouter | undefined
@@ -59,21 +54,21 @@ export class Endpoint {
   constructor(options: EndpointOptions) {
     this.#options = options
     this.#guards = new Guards(options)
-    this.#keepAlive = new KeepAlive(options.keepAlive)
-    this.#openResponses = new OpenResponses(options.maxOpenResponses)
+    this.#openResponses = new OpenResponses(options, (error) =>
+      options.report({ level: 'error', message: 'A keep-alive could not be sent', error }),
+    )
     const responder = {
       refuse: this.#refuse,
       fail: this.#fail,
       full: this.#full,
       challenge: this.#challenge,
     }
-    const responses = { keepAlive: this.#keepAlive, openResponses: this.#openResponses }
     const others = () => this.#twoEndpoint?.size ?? 0
-    this.#sessionRouter = new SessionRouter(options, responder, responses, others)
+    this.#sessionRouter = new SessionRouter(options, responder, this.#openResponses, others)
     if (options.twoEndpoint !== undefined)
       this.#twoEndpoint = new TwoEndpointRouter(options.twoEndpoint, {
         ...options,
-        ...responses,
+        openResponses: this.#openResponses,
         responder,
         makeRoom: (owner, bytes) => this.#sessionRouter.makeRoom(owner, bytes),
         readMessage: this.#read,
@@ -309,7 +304,6 @@ export class Endpoint {
       context,
       principal,
       headers,
-      keepAlive: this.#keepAlive,
       openResponses: this.#openResponses,
       maxUnsentBytes: this.#options.maxUnsentBytes,
       challenge: this.#challenge,

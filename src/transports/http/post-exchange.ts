@@ -5,15 +5,13 @@ import type { Revision } from '../../protocol/revisions/index.js'
 import type { EventLog } from './event-log.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import { HttpError, JSON_TYPE, refuse } from './http-error.js'
-import type { KeepAlive, KeptAlive } from './keep-alive.js'
-import type { OpenResponses } from './open-responses.js'
+import type { KeptAlive, OpenResponses } from './open-responses.js'
 import type { StateChange } from './session-state.js'
 import { STREAM_HEADERS } from './sse-stream.js'
 import { statusInSession } from './status.js'
 
 /** What an exchange needs of its session. */
 export interface SessionPort {
-  readonly keepAlive: KeepAlive
   readonly openResponses: OpenResponses
   readonly revision: Revision
   stream(context: HttpContext, headers: HeaderList): EventLog
@@ -98,8 +96,7 @@ export class PostExchange implements Exchange, KeptAlive {
     this.#done = done
     if (this.#log !== undefined) return
     const { context, session } = this.#options
-    session.openResponses.add(context)
-    session.keepAlive.add(this)
+    session.openResponses.add(context, this)
     context.onDisconnect(() => this.#onDisconnect())
   }
 
@@ -190,7 +187,6 @@ export class PostExchange implements Exchange, KeptAlive {
   #stream(): EventLog {
     if (this.#log !== undefined) return this.#log
     const { session, context, headers } = this.#options
-    session.keepAlive.remove(this)
     this.#log = session.stream(context, headers)
     return this.#log
   }
@@ -203,7 +199,6 @@ export class PostExchange implements Exchange, KeptAlive {
 
   #close(): void {
     const { session, context } = this.#options
-    session.keepAlive.remove(this)
     session.openResponses.remove(context)
   }
 }

@@ -19,7 +19,6 @@ import {
   unknownSession,
   unsupportedVersion,
 } from './http-error.js'
-import type { KeepAlive } from './keep-alive.js'
 import type { OpenResponses } from './open-responses.js'
 import type { ServedChannel } from './served-channel.js'
 import { newId } from './session-id.js'
@@ -54,18 +53,18 @@ const UNKNOWN_EVENT =
 export class SessionRouter {
   readonly #options: SessionRouterOptions
   readonly #responder: Responder
-  readonly #responses: { keepAlive: KeepAlive; openResponses: OpenResponses }
+  readonly #openResponses: OpenResponses
   readonly #sessions: Sessions
 
   constructor(
     options: SessionRouterOptions,
     responder: Responder,
-    responses: { keepAlive: KeepAlive; openResponses: OpenResponses },
+    openResponses: OpenResponses,
     others: () => number,
   ) {
     this.#options = options
     this.#responder = responder
-    this.#responses = responses
+    this.#openResponses = openResponses
     this.#sessions = new Sessions({
       ...options.sessions,
       others,
@@ -136,7 +135,7 @@ export class SessionRouter {
       methodFacts,
     } = this.#options
     const settings = {
-      ...this.#responses,
+      openResponses: this.#openResponses,
       eventStore,
       ttl: sessions.idleTimeout,
       maxUnsentBytes,

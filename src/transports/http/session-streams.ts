@@ -1,12 +1,10 @@
 import type { Revision } from '../../protocol/revisions/index.js'
 import { type EventId, EventLog, type EventLogOptions } from './event-log.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import type { KeepAlive } from './keep-alive.js'
 import type { OpenResponses } from './open-responses.js'
 import { SseStream } from './sse-stream.js'
 
 export interface StreamSettings extends EventLogOptions {
-  keepAlive: KeepAlive
   openResponses: OpenResponses
   /** The SSE field `retry`: milliseconds after which a client reconnects. */
   retryInterval: number
@@ -124,7 +122,7 @@ export class SessionStreams {
     headers: HeaderList,
     expires: number | undefined,
   ): SseStream {
-    const { keepAlive, openResponses, maxUnsentBytes } = this.#settings
+    const { openResponses, maxUnsentBytes } = this.#settings
     const disconnected = () => {
       log.disconnect(sse)
       this.#owner.lastUsed = Date.now()
@@ -134,7 +132,6 @@ export class SessionStreams {
       disconnected()
     }
     const sse: SseStream = new SseStream(context, {
-      keepAlive,
       openResponses,
       maxUnsentBytes,
       headers,

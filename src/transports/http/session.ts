@@ -9,7 +9,6 @@ import {
 } from '../../protocol/revisions/index.js'
 import type { EventId, EventLog } from './event-log.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import type { KeepAlive } from './keep-alive.js'
 import type { OpenResponses } from './open-responses.js'
 import { PostExchange, type PostOptions, type SessionPort } from './post-exchange.js'
 import type { ServedChannel } from './served-channel.js'
@@ -116,10 +115,6 @@ export class HttpSession implements Channel, SessionPort {
   get busy(): boolean {
     for (const exchange of this.#exchanges) if (exchange.connected) return true
     return this.#streams.connected
-  }
-
-  get keepAlive(): KeepAlive {
-    return this.#settings.keepAlive
   }
 
   get openResponses(): OpenResponses {

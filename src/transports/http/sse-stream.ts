@@ -1,7 +1,6 @@
 import { KEEP_ALIVE, type StreamEvent, encodeEvent } from '../../framing/event-stream.js'
 import type { HeaderList, HttpContext, Sink } from './http-context.js'
-import type { KeepAlive, KeptAlive } from './keep-alive.js'
-import type { OpenResponses } from './open-responses.js'
+import type { KeptAlive, OpenResponses } from './open-responses.js'
 
 /** Keeps proxies from caching, changing or buffering it. */
 export const STREAM_HEADERS: HeaderList = [
@@ -15,7 +14,6 @@ export const STREAM_HEADERS: HeaderList = [
 
 export interface SseStreamOptions {
   headers?: HeaderList
-  keepAlive: KeepAlive
   openResponses: OpenResponses
   /** Maximum unsent bytes; beyond it, the client is disconnected. */
   maxUnsentBytes: number
@@ -43,8 +41,7 @@ export class SseStream implements KeptAlive {
     this.#options = options
     this.#sink = context.stream(200, [...STREAM_HEADERS, ...(options.headers ?? [])])
     context.onDisconnect(() => this.#close())
-    options.openResponses.add(context)
-    options.keepAlive.add(this)
+    options.openResponses.add(context, this)
   }
 
   get congested(): boolean {
@@ -104,7 +101,6 @@ export class SseStream implements KeptAlive {
 
   #release(): void {
     this.#open = false
-    this.#options.keepAlive.remove(this)
     this.#options.openResponses.remove(this.#context)
   }
 }

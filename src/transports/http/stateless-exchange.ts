@@ -5,15 +5,13 @@ import type { Request, SentResponse } from '../../jsonrpc/message.js'
 import type { Budgets } from './budgets.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import { JSON_TYPE } from './http-error.js'
-import type { KeepAlive, KeptAlive } from './keep-alive.js'
-import type { OpenResponses } from './open-responses.js'
+import type { KeptAlive, OpenResponses } from './open-responses.js'
 import type { ServedChannel } from './served-channel.js'
 import { SseStream, type SseStreamOptions } from './sse-stream.js'
 import { statusOf } from './status.js'
 
 export interface StatelessOptions {
   context: HttpContext
-  keepAlive: KeepAlive
   openResponses: OpenResponses
   maxUnsentBytes: number
   principal: Principal | undefined
@@ -59,9 +57,8 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
     if (this.#state === 'ended') return false
     this.#state = 'pending'
     if (this.#sse === undefined) {
-      const { context, keepAlive, openResponses } = this.#options
-      openResponses.add(context)
-      keepAlive.add(this)
+      const { context, openResponses } = this.#options
+      openResponses.add(context, this)
       context.onDisconnect(() => this.#onDisconnect())
     }
     return true
@@ -130,10 +127,8 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
 
   #stream(): SseStream {
     if (this.#sse !== undefined) return this.#sse
-    const { context, keepAlive, openResponses, maxUnsentBytes, headers } = this.#options
-    keepAlive.remove(this)
+    const { context, openResponses, maxUnsentBytes, headers } = this.#options
     this.#sse = new SseStream(context, {
-      keepAlive,
       openResponses,
       maxUnsentBytes,
       headers,
@@ -150,8 +145,7 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
   }
 
   #close(): void {
-    const { context, keepAlive, openResponses } = this.#options
-    keepAlive.remove(this)
+    const { context, openResponses } = this.#options
     openResponses.remove(context)
     this.#receiver?.closed()
     this.#options.ended(this)

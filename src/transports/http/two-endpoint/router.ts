@@ -7,7 +7,6 @@ import { hasRequestMeta } from '../detect-opening.js'
 import { accepts } from '../guards.js'
 import type { HttpContext } from '../http-context.js'
 import { HttpError, methodNotAllowed, notAcceptable, unavailable } from '../http-error.js'
-import type { KeepAlive } from '../keep-alive.js'
 import type { OpenResponses } from '../open-responses.js'
 import { newId } from '../session-id.js'
 import type { SessionRouter, SessionRouterOptions } from '../session-router.js'
@@ -26,7 +25,6 @@ export interface TwoEndpointOptions extends Pick<
   SessionRouterOptions,
   'open' | 'budgets' | 'sessions' | 'sessionIdPrefix' | 'maxUnsentBytes'
 > {
-  keepAlive: KeepAlive
   openResponses: OpenResponses
   responder: Responder
   /** Makes room for one more session of either transport. */
@@ -90,9 +88,8 @@ export class TwoEndpointRouter {
       return this.#refuse(request, unavailable('too many open streams', headers))
     if (!makeRoom(principal?.id, SESSION_BYTES))
       return this.#refuse(request, unavailable('too many sessions', headers))
-    const { keepAlive, openResponses, maxUnsentBytes } = this.#options
+    const { openResponses, maxUnsentBytes } = this.#options
     const settings = {
-      keepAlive,
       openResponses,
       maxUnsentBytes,
       initializeTimeout: Math.min(INITIALIZE_TIMEOUT, sessions.idleTimeout),

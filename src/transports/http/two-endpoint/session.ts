@@ -1,7 +1,6 @@
 import type { Budget } from '../../../jsonrpc/budget.js'
 import type { Channel, Principal, Receiver } from '../../../jsonrpc/channel.js'
 import type { AdmittedRequest } from '../admitted-request.js'
-import type { KeepAlive } from '../keep-alive.js'
 import type { OpenResponses } from '../open-responses.js'
 import type { ServedChannel } from '../served-channel.js'
 import { initializeOf } from '../session-state.js'
@@ -10,7 +9,6 @@ import { SseStream } from '../sse-stream.js'
 import { type PostedMessage, type StreamPort, TwoEndpointExchange } from './exchange.js'
 
 export interface TwoEndpointSettings {
-  keepAlive: KeepAlive
   openResponses: OpenResponses
   /** Maximum unsent bytes of the stream. */
   maxUnsentBytes: number
@@ -64,10 +62,9 @@ export class TwoEndpointSession implements Channel, StreamPort {
     this.retained.charge(SESSION_BYTES)
     this.#settings = settings
     this.#expiry.time = principal?.expires ?? Infinity
-    const { keepAlive, openResponses, maxUnsentBytes, initializeTimeout } = settings
+    const { openResponses, maxUnsentBytes, initializeTimeout } = settings
     this.#served = open(this)
     this.#stream = new SseStream(context, {
-      keepAlive,
       openResponses,
       maxUnsentBytes,
       headers,
