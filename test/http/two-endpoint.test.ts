@@ -735,7 +735,7 @@ describe('the limits of HTTP+SSE', () => {
         open.push(await SseCaller.open(sse, as('bob')))
         for (const { stream } of open) stream.cut()
       },
-      { auth, limits: { retainedBytes: 80_000, retainedBytesPerPrincipal: 40_000 } },
+      { auth, limits: { retainedBytes: 80_000, retainedBytesPerPrincipal: 30_000 } },
     )
   })
 
@@ -750,7 +750,7 @@ describe('the limits of HTTP+SSE', () => {
         caller.stream.cut()
         await expect.poll(() => listening.sessions).toBe(0)
       },
-      { limits: { retainedBytes: 20_000 } },
+      { limits: { retainedBytes: 16_000 } },
     )
   })
 

@@ -24,7 +24,7 @@ export interface TwoEndpointSettings {
 }
 
 /** Memory of a session with its stream, before `initialize`: objects, buffers of the connection. */
-export const SESSION_BYTES = 16 * 1024
+export const SESSION_BYTES = 12 * 1024
 
 /**
  * A session of HTTP+SSE, the transport with two endpoints: it lasts as long as its event stream, on which everything is
@@ -163,6 +163,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
   }
 
   #write(frame: string): void {
+    if (this.#closed) return
     this.#stream.sendUnlimited({ event: 'message', data: frame })
     if (!this.#chargeUnsent()) this.#stream.destroy()
   }
