@@ -14,7 +14,7 @@ export interface HttpLimits {
   depth?: number
   /** Maximum number of open responses, which are calls in progress and streams; beyond it, 503 (default 20,000). */
   openResponses?: number
-  /** Maximum unsent bytes of one stream; beyond it, its client is disconnected (default 1 MiB). */
+  /** Maximum unsent bytes of one stream; beyond it, its client is disconnected, or with `legacySse` they count as `pendingBytes` (default 1 MiB). */
   unsentBytesPerStream?: number
   /** Maximum unsent bytes of all responses and streams, with `listen` and `nodeHandler`; beyond it, the oldest are destroyed (default 256 MiB). */
   unsentBytes?: number
@@ -28,7 +28,7 @@ export interface HttpLimits {
   retainedBytesPerPrincipal?: number
   /** The same per session, or per `subscriptions/listen` (default 2 MiB). */
   retainedBytesPerSession?: number
-  /** Maximum number of sessions; beyond it, idle ones are evicted, or `initialize` gets 503 (default 10,000). */
+  /** Maximum number of sessions; beyond it, idle ones are evicted, or new ones get 503 (default 10,000). */
   sessions?: number
   /** Milliseconds without a request or an open stream after which a session ends (default 30 minutes). */
   sessionIdleTimeout?: number

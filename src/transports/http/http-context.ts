@@ -37,6 +37,8 @@ export interface Sink {
   end(): void
   /** Closes the connection without completing the response. */
   destroy(): void
+  /** Sets the only listener for a client that has read everything that was unsent. */
+  onDrain(listener: () => void): void
   /** Bytes that were written and not yet sent to the client, approximately. */
   readonly unsentBytes: number
   /** Increases whenever the client reads. */

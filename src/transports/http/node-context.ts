@@ -200,7 +200,14 @@ function isDestroyed({ destroyed, closed, stream }: NodeResponse): boolean {
   return destroyed === true || closed === true || stream?.destroyed === true
 }
 
-const NO_SINK: Sink = { write() {}, end() {}, destroy() {}, unsentBytes: 0, sentBytes: 0 }
+const NO_SINK: Sink = {
+  write() {},
+  end() {},
+  destroy() {},
+  onDrain() {},
+  unsentBytes: 0,
+  sentBytes: 0,
+}
 
 class NodeSink implements Sink {
   readonly #response: NodeResponse
@@ -227,6 +234,10 @@ class NodeSink implements Sink {
 
   destroy(): void {
     this.#response.destroy()
+  }
+
+  onDrain(listener: () => void): void {
+    this.#response.on('drain', listener)
   }
 
   get unsentBytes(): number {

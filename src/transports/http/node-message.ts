@@ -54,6 +54,6 @@ export interface NodeResponse {
   end(text: string): unknown
   end(): unknown
   destroy(): unknown
-  on(event: 'close' | 'error', listener: () => void): unknown
+  on(event: 'close' | 'error' | 'drain', listener: () => void): unknown
   once(event: 'close' | 'socket', listener: () => void): unknown
 }

@@ -153,7 +153,7 @@ export class SessionStreams {
     if (events.length === 0 && !standalone) return false
     const until = standalone ? expires : undefined
     const sse = this.#openSse(this.standalone, context, headers, until)
-    for (const event of events) sse.replay(event)
+    for (const event of events) sse.sendUnlimited(event)
     this.#listened ||= standalone
     if (standalone) void this.#resume(this.standalone, sse, 0)
     else sse.end()

@@ -77,11 +77,13 @@ class WebContext implements HttpContext {
   stream(status: number, headers: HeaderList): Sink {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined
     const ended = () => this.#onDisconnect?.()
+    let drained: (() => void) | undefined
     const body = new ReadableStream<Uint8Array>(
       {
         start(begun) {
           controller = begun
         },
+        pull: () => drained?.(),
         cancel: ended,
       },
       { highWaterMark: 0, size: (chunk: Uint8Array | undefined) => chunk?.byteLength ?? 0 },
@@ -98,6 +100,7 @@ class WebContext implements HttpContext {
         }),
       end: () => attempt(() => controller?.close()),
       destroy: () => attempt(() => controller?.error(new Error('The client does not read'))),
+      onDrain: (listener) => (drained = listener),
       get unsentBytes() {
         return -(controller?.desiredSize ?? 0)
       },

@@ -22,7 +22,7 @@ export interface TwoEndpointSettings {
 }
 
 /** Memory of a session with its stream, before `initialize`: objects, buffers of the connection. */
-export const SESSION_BYTES = 16 * 1024
+export const SESSION_BYTES = 12 * 1024
 
 /**
  * A session of HTTP+SSE, the transport with two endpoints: it lasts as long as its event stream, on which everything is
@@ -45,6 +45,8 @@ export class TwoEndpointSession implements Channel, StreamPort {
   readonly #timer: ReturnType<typeof setTimeout>
   /** Of `initialize`. */
   #initializeBytes = 0
+  /** Unsent bytes that count as requests in progress. */
+  #unsentBytes = 0
   #receiver: Receiver | undefined
   #expired = false
   #closed = false
@@ -69,6 +71,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
       maxUnsentBytes,
       headers,
       disconnected: () => this.end(),
+      drained: () => this.#drained(),
       expiry: this.#expiry,
     })
     this.#timer = setTimeout(() => this.end(), initializeTimeout)
@@ -97,13 +100,13 @@ export class TwoEndpointSession implements Channel, StreamPort {
 
   /** Sends a message that belongs to no request. */
   send(frame: string): void {
-    if (!this.#checkExpiry()) this.#stream.send({ event: 'message', data: frame })
+    if (!this.#checkExpiry()) this.#write(frame)
   }
 
   sendMessage(frame: string): void {
-    // A call may outlast its token: without this time, the stream sends its response too.
+    // A call may outlast its token.
     if (Date.now() >= this.#expiry.time) this.#setExpired()
-    this.#stream.send({ event: 'message', data: frame })
+    this.#write(frame)
     this.#endIfExpired()
   }
 
@@ -145,6 +148,8 @@ export class TwoEndpointSession implements Channel, StreamPort {
     clearTimeout(this.#timer)
     this.#receiver?.closed()
     this.#stream.end()
+    this.pending.give(this.#unsentBytes)
+    this.#unsentBytes = 0
     this.retained.close()
     this.#settings.ended(this)
   }
@@ -152,6 +157,28 @@ export class TwoEndpointSession implements Channel, StreamPort {
   close(): Promise<void> {
     this.end()
     return Promise.resolve()
+  }
+
+  #write(frame: string): void {
+    if (this.#closed) return
+    this.#stream.sendUnlimited({ event: 'message', data: frame })
+    if (!this.#chargeUnsent()) this.#stream.destroy()
+  }
+
+  /**
+   * Many responses may be sent at once. Until a client has read them, they are requests in progress: unsent bytes beyond
+   * the limit of the stream take memory of these. False where there is none left.
+   */
+  #chargeUnsent(): boolean {
+    const bytes = Math.max(0, this.#stream.unsentBytes - this.#settings.maxUnsentBytes)
+    this.pending.give(this.#unsentBytes)
+    this.#unsentBytes = !this.#closed && this.pending.take(bytes) ? bytes : 0
+    return this.#unsentBytes === bytes
+  }
+
+  #drained(): void {
+    this.#chargeUnsent()
+    if (!this.congested) this.#receiver?.drained?.()
   }
 
   /** The client may have sent `initialize` before: the larger one counts. */
