@@ -29,27 +29,3 @@ export interface FrameLimits {
 
 /** Adds the framing to a message. */
 export type Encoder = (message: string) => string
-
-/** Bytes kept of the start and of the end of a message beyond the limit: the request id is probably among them. */
-export const HEAD_BYTES = 4096
-
-/** Frames that were read and not yet returned. */
-export class FrameQueue {
-  #frames: Frame[] = []
-  #taken = 0
-
-  push(frame: Frame): void {
-    this.#frames.push(frame)
-  }
-
-  next(): Frame | undefined {
-    const frame = this.#frames[this.#taken]
-    if (frame === undefined) {
-      if (this.#taken > 0) this.#frames = []
-      this.#taken = 0
-    } else {
-      this.#taken++
-    }
-    return frame
-  }
-}

@@ -1,12 +1,13 @@
-import { ChunkBuffer, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
 import {
+  ChunkBuffer,
   FrameQueue,
   HEAD_BYTES,
-  type Encoder,
-  type Frame,
-  type FrameLimits,
-  type FrameReader,
-} from './frame.js'
+  Tail,
+  decode,
+  decodeHead,
+  invalidOffset,
+} from './bytes.js'
+import type { Encoder, Frame, FrameLimits, FrameReader } from './frame.js'
 
 const NEWLINE = 0x0a
 const MAX_HEADER_BYTES = 8192

@@ -1,4 +1,4 @@
-import type { Budget } from './budget.js'
+import { type Budget, detached, weightOf } from './budget.js'
 import type { Exchange } from './channel.js'
 import { Deadline } from './deadline.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
@@ -14,7 +14,6 @@ import {
 import type { RequestOptions } from './outgoing.js'
 import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
-import { detached, weightOf } from './weight.js'
 
 export interface IncomingOptions {
   /** Handles a received request: returns its result, or a promise of it. An exception becomes an error response. */
@@ -31,8 +30,6 @@ export interface IncomingOptions {
 export interface PeerPort {
   /** Whether responses are buffered because the other side is not reading. */
   readonly congested: boolean
-  /** The bytes that calls in progress may hold. */
-  readonly pending: Budget
   /** Whether a request of our own is pending. */
   readonly asking: boolean
   /** Sends a request of our own. */
@@ -50,6 +47,8 @@ const PATIENCE = 1000
 export class IncomingCalls implements CallHost {
   readonly #options: IncomingOptions
   readonly #port: PeerPort
+  /** The bytes that calls in progress may hold. */
+  readonly #pending: Budget
   /** Calls without a response, by id. Created on first use: most calls get their response synchronously. */
   #open: Map<Id, Incoming> | undefined
   /** Queued calls: their handlers have not been started. */
@@ -62,9 +61,10 @@ export class IncomingCalls implements CallHost {
   /** Whether a pause has timed out: until the budget has room again, requests are rejected instead. */
   #impatient = false
 
-  constructor(options: IncomingOptions, port: PeerPort) {
+  constructor(options: IncomingOptions, port: PeerPort, pending: Budget) {
     this.#options = options
     this.#port = port
+    this.#pending = pending
   }
 
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
@@ -90,7 +90,7 @@ export class IncomingCalls implements CallHost {
    * is short unless calls end, and there is none while a request of our own is pending, whose response may be next.
    */
   ready(): Promise<void> | undefined {
-    if (!this.#port.pending.full) this.#impatient = false
+    if (!this.#pending.full) this.#impatient = false
     else if (!this.#impatient && !this.#port.asking) return this.#pause()
     return undefined
   }
@@ -115,15 +115,15 @@ export class IncomingCalls implements CallHost {
   #charge(call: Incoming): void {
     if (call.bytes > 0) return
     call.bytes = weightOf(call.request.frame)
-    this.#port.pending.charge(call.bytes)
+    this.#pending.charge(call.bytes)
     call.request.frame = detached(call.request.frame)
   }
 
   #release(call: Incoming): void {
     if (call.bytes === 0) return
-    this.#port.pending.give(call.bytes)
+    this.#pending.give(call.bytes)
     call.bytes = 0
-    if (this.#port.pending.full) this.#paused?.extend()
+    if (this.#pending.full) this.#paused?.extend()
     else this.#paused?.resume()
   }
 
@@ -144,9 +144,12 @@ export class IncomingCalls implements CallHost {
   }
 
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
-    const answer = this.#port.request(method, params, options)
+    return this.#port.request(method, params, options)
+  }
+
+  /** Ends a pause of `ready`. */
+  resume(): void {
     this.#paused?.resume()
-    return answer
   }
 
   park(call: Incoming): void {
@@ -217,7 +220,7 @@ export class IncomingCalls implements CallHost {
         INTERNAL_ERROR,
         `Too many requests: ${maxInFlight} are in progress. Try again later`,
       )
-    if (!this.#port.pending.full || this.#isUrgent(request)) return undefined
+    if (!this.#pending.full || this.#isUrgent(request)) return undefined
     return new RpcError(
       INTERNAL_ERROR,
       'Too many requests: those in progress use up the memory limit. Try again later',

@@ -1,5 +1,5 @@
 import { type Id, type Notification, exactInteger } from '../jsonrpc/message.js'
-import { detached } from '../jsonrpc/weight.js'
+import { detached } from '../jsonrpc/budget.js'
 
 /** Maximum length of a cancellation reason: a handler may hold it for long. */
 const MAX_REASON = 1024

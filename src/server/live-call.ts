@@ -5,7 +5,6 @@ import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonr
 import type { ProgressParams } from '../protocol/model.js'
 import { projectProgress } from '../protocol/revisions/project.js'
 import type { Asking } from './ask.js'
-import { askContextOf } from './ask-context.js'
 import type { AskingCall, CallEnvironment, Caller, Connection } from './call.js'
 import type { InternalServer } from './context.js'
 import { isWanted, logEntryOf, sendLog } from './log.js'
@@ -91,12 +90,12 @@ export class LiveCall implements CallEnvironment {
   /** Loaded when it is first needed: few calls ask. */
   async asking(call: AskingCall): Promise<Asking> {
     const { askingOf } = await import('./asking/asking.js')
-    return askingOf(askContextOf(this.#server, this.#incoming, this.#connection, call))
+    return askingOf(this.#server, this.#incoming, this.#connection, call)
   }
 
   async resume(call: AskingCall, params: Params): Promise<Asking> {
     const { resume } = await import('./asking/asking.js')
-    return resume(askContextOf(this.#server, this.#incoming, this.#connection, call), params)
+    return resume(this.#server, this.#incoming, this.#connection, call, params)
   }
 
   #sendProgress(): void {

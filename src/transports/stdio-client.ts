@@ -4,7 +4,7 @@ import type { Channel, Receiver } from '../jsonrpc/channel.js'
 import { withCode } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import { truncate } from '../jsonrpc/truncate.js'
-import { detached } from '../jsonrpc/weight.js'
+import { detached } from '../jsonrpc/budget.js'
 import { type Ending, explain } from './stdio-diagnosis.js'
 import { StreamChannel } from './streams.js'
 

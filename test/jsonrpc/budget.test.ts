@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Budget } from '../../src/jsonrpc/budget.js'
-import { detached, weightOf } from '../../src/jsonrpc/weight.js'
+import { detached, weightOf } from '../../src/jsonrpc/budget.js'
 import { Peer } from '../../src/jsonrpc/peer.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 
