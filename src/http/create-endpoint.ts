@@ -38,14 +38,14 @@ export function createEndpoint(
   const { tap: onMessage } = options
   const endpoint = new Endpoint({
     closed: () => release?.(report),
-    methodFacts: (method) => server.methods.get(method),
+    methods: server.methods,
     path,
     twoEndpoint,
     addresses,
     hosts: options.hosts,
     origins: options.origins,
     report,
-    open: (channel) =>
+    openSession: (channel) =>
       new ServerSession(
         server,
         onMessage === undefined ? channel : tap(channel, onMessage, tapFailed),

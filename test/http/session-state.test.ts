@@ -8,7 +8,7 @@ import { SessionState, stateChangesOf } from '../../src/transports/http/session-
 import { Handshaken, message, serving } from './caller.js'
 
 const changes = (method: string, uri: string) =>
-  stateChangesOf(read(message(method, { uri }, 1)), (name) => METHODS.get(name))
+  stateChangesOf(read(message(method, { uri }, 1)), METHODS)
 
 it('keeps the state where a client unsubscribes beyond the memory limit', () => {
   const budget = new Budget(1000)

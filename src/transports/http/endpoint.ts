@@ -1,22 +1,34 @@
 import { Budget } from '../../jsonrpc/budget.js'
 import type { Principal } from '../../jsonrpc/channel.js'
-import { RpcError } from '../../jsonrpc/errors.js'
+import { PARSE_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
-import type { Id, Message, Request, UnreadableId } from '../../jsonrpc/message.js'
+import {
+  type Id,
+  type Message,
+  type Request,
+  type UnreadableId,
+  read,
+} from '../../jsonrpc/message.js'
 import { reference } from '../../jsonrpc/reference.js'
 import { truncate } from '../../jsonrpc/truncate.js'
-import type { AdmittedRequest } from './admitted-request.js'
+import type { MethodFacts } from '../../protocol/methods.js'
+import { statelessRevision } from '../../protocol/revisions/index.js'
+import type { AdmittedRequest, MessageHandler } from './admitted-request.js'
 import type { Authenticator } from './authenticator.js'
-import { readBody } from './body.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
-import { checkRequestMeta, hasRequestMeta, isStatelessVersion } from './detect-opening.js'
 import { type GuardOptions, Guards, checkAccept, checkBody, tooLarge } from './guards.js'
 import type { HeaderList, HttpContext, UnreadBody } from './http-context.js'
 import { HttpError, JSON_TYPE, methodNotAllowed, refuse, unavailable } from './http-error.js'
 import { OpenResponses, type OpenResponsesOptions } from './open-responses.js'
-import { type HeaderParameter, checkRoutingHeaders } from './routing-headers.js'
 import { SessionRouter, type SessionRouterOptions } from './session-router.js'
 import { StatelessExchange } from './stateless-exchange.js'
+import {
+  type RepeatedParameter,
+  checkParameterHeaders,
+  checkRequestMeta,
+  checkRoutingHeaders,
+  hasRequestMeta,
+} from './stateless-request.js'
 import { type TwoEndpointPaths, TwoEndpointRouter } from './two-endpoint/router.js'
 
 export interface EndpointOptions extends GuardOptions, SessionRouterOptions, OpenResponsesOptions {
@@ -29,7 +41,7 @@ export interface EndpointOptions extends GuardOptions, SessionRouterOptions, Ope
     tool: string,
     request: Request,
     principal: Principal | undefined,
-  ): readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>
+  ): readonly RepeatedParameter[] | Promise<readonly RepeatedParameter[]>
   authenticator?: Authenticator | undefined
   /** Called when the endpoint is closed. */
   closed?(): Promise<void> | undefined
@@ -220,14 +232,11 @@ export class Endpoint {
   #post(request: AdmittedRequest): void {
     const error = checkAccept(request.context)
     if (error !== undefined) return this.#refuse(request.context, error.with(request.headers))
-    this.#read(request, (text, message) => this.#route(request, text, message))
+    this.#read(request, this.#route)
   }
 
   /** Reads and parses the body of a POST, or refuses it. */
-  readonly #read = (
-    request: AdmittedRequest,
-    next: (text: string, message: Message) => void,
-  ): void => {
+  readonly #read = (request: AdmittedRequest, next: MessageHandler): void => {
     const { context, headers } = request
     const { maxBodyBytes, maxDepth } = this.#options
     const error = checkBody(context, maxBodyBytes)
@@ -237,8 +246,8 @@ export class Endpoint {
         if ('problem' in body) return this.#refuseBody(request, body)
         // `close` has been called while the body was read.
         if (this.#closing) return this.#refuseClosing(request)
-        const { text, message } = readBody(body, maxDepth)
-        next(text, message)
+        const text = decode(body)
+        next(request, text ?? '', text === undefined ? NOT_UTF8 : read(text, maxDepth))
       } catch (failure) {
         this.#fail(context, failure)
       }
@@ -260,42 +269,70 @@ export class Endpoint {
   }
 
   /** Stateless requests are recognized by the version header or `_meta`; all others belong to sessions. */
-  #route(request: AdmittedRequest, text: string, message: Message): void {
+  readonly #route: MessageHandler = (request, text, message) => {
     const version = request.context.header('mcp-protocol-version')
-    if (isStatelessVersion(version) || hasRequestMeta(message))
+    if (statelessRevision(version) !== undefined || hasRequestMeta(message))
       return this.#checkStateless(request, message, version)
     this.#sessionRouter.post(request, text, message)
   }
 
   #checkStateless(request: AdmittedRequest, message: Message, version: string | undefined): void {
-    const { context, principal, headers } = request
+    const { context, headers } = request
     // https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#sending-messages
     if (message.kind === 'notification') return context.respond(202, headers)
     if (message.kind === 'invalid')
       return this.#refuse(context, new HttpError(400, message.error, headers), message.id)
     if (message.kind !== 'request')
       return this.#refuse(context, new HttpError(400, NOT_A_REQUEST, headers))
-    const refuseError = (error: unknown) => {
-      if (!(error instanceof RpcError)) throw error
-      this.#refuse(context, new HttpError(400, error, headers), message.id)
-    }
-    let checked: void | Promise<void>
+    const facts = this.#options.methods.get(message.method)
     try {
       checkRequestMeta(message, version)
-      const facts = this.#options.methodFacts(message.method)
-      checked = checkRoutingHeaders(context, message, facts, (tool) =>
-        this.#options.headerParameters(tool, message, principal),
-      )
+      checkRoutingHeaders(context, message, facts)
+      const parameters = this.#headerParameters(message, facts, request.principal)
+      if (parameters instanceof Promise)
+        return this.#serveLater(request, message, facts, parameters)
+      checkParameterHeaders(context, message.params, parameters)
     } catch (error) {
-      return refuseError(error)
+      return this.#refuseMismatch(request, message.id, error)
     }
-    if (checked === undefined) return this.#serveStateless(request, message)
-    checked
-      .then(() => this.#serveStateless(request, message), refuseError)
-      .catch((error: unknown) => this.#fail(context, error))
+    this.#serveStateless(request, message, facts)
   }
 
-  #serveStateless(request: AdmittedRequest, message: Request): void {
+  #headerParameters(
+    message: Request,
+    facts: MethodFacts | undefined,
+    principal: Principal | undefined,
+  ): readonly RepeatedParameter[] | Promise<readonly RepeatedParameter[]> {
+    if (facts?.paramHeaders !== true || facts.nameParam === undefined) return []
+    const name = message.params?.[facts.nameParam]
+    return typeof name === 'string' ? this.#options.headerParameters(name, message, principal) : []
+  }
+
+  #serveLater(
+    request: AdmittedRequest,
+    message: Request,
+    facts: MethodFacts | undefined,
+    parameters: Promise<readonly RepeatedParameter[]>,
+  ): void {
+    parameters
+      .then((known) => checkParameterHeaders(request.context, message.params, known))
+      .then(
+        () => this.#serveStateless(request, message, facts),
+        (error: unknown) => this.#refuseMismatch(request, message.id, error),
+      )
+      .catch((error: unknown) => this.#fail(request.context, error))
+  }
+
+  #refuseMismatch({ context, headers }: AdmittedRequest, id: Id, error: unknown): void {
+    if (!(error instanceof RpcError)) throw error
+    this.#refuse(context, new HttpError(400, error, headers), id)
+  }
+
+  #serveStateless(
+    request: AdmittedRequest,
+    message: Request,
+    facts: MethodFacts | undefined,
+  ): void {
     const { context, principal, headers } = request
     if (this.#closing) return this.#refuseClosing(request, message.id)
     if (this.#full(principal))
@@ -309,9 +346,10 @@ export class Endpoint {
       challenge: this.#challenge,
       ended: this.#ended,
       budgets: this.#options.budgets,
-      stream: this.#options.methodFacts(message.method)?.stream === true,
+      stream: facts?.stream === true,
     })
-    if (exchange.serve(message, this.#options.open)) this.#stateless.add(exchange)
+    const session = this.#options.openSession(exchange)
+    if (exchange.serve(message, session)) this.#stateless.add(exchange)
   }
 
   readonly #full = (principal: Principal | undefined): boolean =>
@@ -327,3 +365,19 @@ export class Endpoint {
 const NEED_SESSION_ID = '; GET and DELETE need the header Mcp-Session-Id'
 const NOT_A_REQUEST =
   'Bad Request: in this revision a POST carries one JSON-RPC request or notification'
+const NOT_UTF8: Message = {
+  kind: 'invalid',
+  id: undefined,
+  error: new RpcError(PARSE_ERROR, 'Parse error: the body is not valid UTF-8'),
+  mute: false,
+}
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The text of a body; undefined where it is not valid UTF-8. */
+function decode(body: Uint8Array): string | undefined {
+  try {
+    return utf8.decode(body)
+  } catch {
+    return undefined
+  }
+}

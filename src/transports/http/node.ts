@@ -8,9 +8,7 @@ import {
 } from 'node:http'
 import { type ServerOptions, createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import { inTurn } from './node-turns.js'
-import { NodeContext } from './node-context.js'
-import { UnsentResponses } from './unsent-responses.js'
+import { NodeContext, UnsentResponses, inTurn } from './node-context.js'
 import type { HttpContext } from './http-context.js'
 
 export interface NodeOptions {
@@ -79,7 +77,7 @@ export class NodeServer {
     }
     const unsentResponses = new UnsentResponses(maxUnsentBytes)
     const listener = inTurn((request: IncomingMessage, response: ServerResponse) =>
-      endpoint.handle(new ListenContext(request, response, unsentResponses)),
+      endpoint.handle(new NodeContext(request, response, unsentResponses, false)),
     )
     const server =
       tls === undefined
@@ -134,24 +132,6 @@ export class NodeServer {
   #closeSilentConnections(): void {
     if ('bun' in process.versions) return
     for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
-  }
-}
-
-/** A request to our own server, where no other code sets headers: they are written in one call, which is faster. */
-class ListenContext extends NodeContext {
-  readonly #response: ServerResponse
-
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    unsentResponses: UnsentResponses,
-  ) {
-    super(request, response, unsentResponses)
-    this.#response = response
-  }
-
-  protected override writeHead(status: number, headers: string[]): void {
-    this.#response.writeHead(status, headers)
   }
 }
 

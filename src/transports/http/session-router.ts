@@ -3,12 +3,11 @@ import type { Channel } from '../../jsonrpc/channel.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Id, Message, Request } from '../../jsonrpc/message.js'
 import { weightOf } from '../../jsonrpc/budget.js'
-import { defaultHttpRevision } from '../../protocol/revisions/index.js'
+import { defaultHttpRevision, handshakeRevision } from '../../protocol/revisions/index.js'
 import type { EventStore } from '../../stores/event-store.js'
 import type { SessionStore } from '../../stores/session-store.js'
 import type { AdmittedRequest, Responder } from './admitted-request.js'
 import type { Budgets } from './budgets.js'
-import { handshakeRevision } from './detect-opening.js'
 import { parseEventId } from './event-log.js'
 import { accepts } from './guards.js'
 import type { HeaderList, HttpContext } from './http-context.js'
@@ -20,17 +19,17 @@ import {
   unsupportedVersion,
 } from './http-error.js'
 import type { OpenResponses } from './open-responses.js'
-import type { ServedChannel } from './served-channel.js'
+import type { ServedSession } from './served-session.js'
 import { newId } from './session-id.js'
 import { initializeOf } from './session-state.js'
 import { HttpSession, type SessionFacts, initializeBytes } from './session.js'
 import { Sessions } from './sessions.js'
 
 export interface SessionRouterOptions {
-  /** What is known of a method, including those of extensions. */
-  methodFacts(method: string): MethodFacts | undefined
+  /** What is known of each method, including those of extensions. */
+  methods: ReadonlyMap<string, MethodFacts>
   /** Serves a client over a channel. */
-  open(channel: Channel): ServedChannel
+  openSession(channel: Channel): ServedSession
   report(entry: LogEntry): void
   eventStore: EventStore
   /** `idleTimeout` in milliseconds. */
@@ -130,9 +129,9 @@ export class SessionRouter {
       maxUnsentBytes,
       retryInterval,
       report,
-      open,
+      openSession,
       budgets,
-      methodFacts,
+      methods,
     } = this.#options
     const settings = {
       openResponses: this.#openResponses,
@@ -141,11 +140,11 @@ export class SessionRouter {
       maxUnsentBytes,
       retryInterval,
       report,
-      methodFacts,
+      methods,
       stateChanged: (session: HttpSession) => this.#sessions.store(session),
       ...budgets.ofSession(facts.owner),
     }
-    return new HttpSession(facts, settings, open)
+    return new HttpSession(facts, settings, openSession)
   }
 
   /** Finds a session; `text` is the body that is held until then. */

@@ -19,7 +19,7 @@ const MAX_LAST = 16
 export type StateChange =
   | 'initialized'
   | (SessionFact & { readonly id: Id; readonly method: string; readonly value: string })
-type LookUp = (method: string) => MethodFacts | undefined
+type Methods = ReadonlyMap<string, MethodFacts>
 
 const INITIALIZED = encodeNotification('notifications/initialized', undefined)
 /** Of requests that are repeated when a session is restored: their responses are not sent. */
@@ -116,14 +116,14 @@ function sizeOf(value: string): number {
 }
 
 /** How a message changes the state, as far as it succeeds. */
-export function stateChangesOf(message: Message, lookUp: LookUp): StateChange[] {
+export function stateChangesOf(message: Message, methods: Methods): StateChange[] {
   if (message.kind === 'batch')
-    return message.frames.flatMap((frame) => stateChangesOf(read(frame), lookUp))
+    return message.frames.flatMap((frame) => stateChangesOf(read(frame), methods))
   if (message.kind === 'notification')
     return message.method === 'notifications/initialized' ? ['initialized'] : []
   if (message.kind !== 'request') return []
   const { id, method, params } = message
-  const fact = lookUp(method)?.session
+  const fact = methods.get(method)?.session
   const value = params?.[fact?.param ?? '']
   if (fact === undefined || typeof value !== 'string') return []
   return fact.keep === 'last' && value.length > MAX_LAST ? [] : [{ ...fact, id, method, value }]

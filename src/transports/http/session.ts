@@ -4,20 +4,20 @@ import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
 import { type Id, type Message, type SentResponse, read } from '../../jsonrpc/message.js'
 import {
   type Revision,
-  handshakeRevisions,
+  handshakeRevision,
   newestHandshakeRevision,
 } from '../../protocol/revisions/index.js'
 import type { EventId, EventLog } from './event-log.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import type { OpenResponses } from './open-responses.js'
 import { PostExchange, type PostOptions, type SessionPort } from './post-exchange.js'
-import type { ServedChannel } from './served-channel.js'
+import type { ServedSession } from './served-session.js'
 import { nameOf } from './session-id.js'
 import { SessionState, type StateChange, stateChangesOf } from './session-state.js'
 import { SessionStreams, type StreamSettings } from './session-streams.js'
 
 export interface SessionSettings extends StreamSettings {
-  methodFacts(method: string): MethodFacts | undefined
+  methods: ReadonlyMap<string, MethodFacts>
   /** The memory of its requests in progress. */
   pending: Budget
   /** The memory that it holds beyond them. */
@@ -68,7 +68,7 @@ export class HttpSession implements Channel, SessionPort {
   readonly #streams: SessionStreams
   readonly #exchanges = new Set<PostExchange>()
   #receiver: Receiver | undefined
-  #served: ServedChannel | undefined
+  #served: ServedSession | undefined
   #protocolVersion: string | undefined
   #capabilities = ''
   #revision = newestHandshakeRevision
@@ -82,7 +82,7 @@ export class HttpSession implements Channel, SessionPort {
   constructor(
     { id, owner, initialize, generation }: SessionFacts,
     settings: SessionSettings,
-    open: (channel: Channel) => ServedChannel,
+    openSession: (channel: Channel) => ServedSession,
   ) {
     this.id = id
     this.owner = owner
@@ -94,7 +94,7 @@ export class HttpSession implements Channel, SessionPort {
     this.state = new SessionState(initialize, this.retained)
     this.#settings = settings
     this.#streams = new SessionStreams(this.name, generation, settings, this)
-    this.#served = open(this)
+    this.#served = openSession(this)
   }
 
   /** The negotiated revision, as in the result of `initialize`. */
@@ -134,8 +134,7 @@ export class HttpSession implements Channel, SessionPort {
     } // our own result
     this.#protocolVersion = protocolVersion
     this.#capabilities = JSON.stringify(capabilities)
-    this.#revision =
-      handshakeRevisions.find(({ id }) => id === protocolVersion) ?? newestHandshakeRevision
+    this.#revision = handshakeRevision(protocolVersion) ?? newestHandshakeRevision
     return protocolVersion !== undefined
   }
 
@@ -151,7 +150,7 @@ export class HttpSession implements Channel, SessionPort {
       return false
     for (const frame of stored.messages) {
       if (this.#closed) return false
-      this.state.apply(stateChangesOf(read(frame), this.#settings.methodFacts))
+      this.state.apply(stateChangesOf(read(frame), this.#settings.methods))
       await this.#repeat(frame, principal)
     }
     return true
@@ -183,7 +182,7 @@ export class HttpSession implements Channel, SessionPort {
     this.#receiver?.frame(text, exchange, message)
     // Afterwards: the messages of a batch that was refused are not read.
     if (exchange.failed) return
-    const changes = stateChangesOf(message, this.#settings.methodFacts)
+    const changes = stateChangesOf(message, this.#settings.methods)
     if (exchange.responded) return this.#apply(exchange, changes)
     this.#wait(exchange, changes)
   }

@@ -6,7 +6,7 @@ import type { Budgets } from './budgets.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import { JSON_TYPE } from './http-error.js'
 import type { KeptAlive, OpenResponses } from './open-responses.js'
-import type { ServedChannel } from './served-channel.js'
+import type { ServedSession } from './served-session.js'
 import { SseStream, type SseStreamOptions } from './sse-stream.js'
 import { statusOf } from './status.js'
 
@@ -35,7 +35,7 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
   readonly principal?: Principal
   readonly #options: StatelessOptions
   #receiver: Receiver | undefined
-  #served: ServedChannel | undefined
+  #served: ServedSession | undefined
   #sse: SseStream | undefined
   #expiry: SseStreamOptions['expiry']
   #retained: Budget | undefined
@@ -46,13 +46,13 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
     if (options.principal !== undefined) this.principal = options.principal
   }
 
-  /** Serves the request; true where the response follows later. */
-  serve(request: Request, open: (channel: Channel) => ServedChannel): boolean {
+  /** Serves the request in a session that was opened over this channel; true where the response follows later. */
+  serve(request: Request, session: ServedSession): boolean {
     const expires = this.principal?.expires
     // A call may outlast its token; a subscription may not.
     if (expires !== undefined && this.#options.stream)
       this.#expiry = { time: expires, end: () => void this.drain(0) }
-    this.#served = open(this)
+    this.#served = session
     this.#receiver?.frame(request.frame, this, request)
     if (this.#state === 'ended') return false
     this.#state = 'pending'

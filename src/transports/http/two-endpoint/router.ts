@@ -2,8 +2,8 @@ import { RpcError } from '../../../jsonrpc/errors.js'
 import { type Message, read } from '../../../jsonrpc/message.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../../../protocol/errors.js'
 import { handshakeRevisions, newest } from '../../../protocol/revisions/index.js'
-import type { AdmittedRequest, Responder } from '../admitted-request.js'
-import { hasRequestMeta } from '../detect-opening.js'
+import type { AdmittedRequest, MessageHandler, Responder } from '../admitted-request.js'
+import { hasRequestMeta } from '../stateless-request.js'
 import { accepts } from '../guards.js'
 import type { HttpContext } from '../http-context.js'
 import { HttpError, methodNotAllowed, notAcceptable, unavailable } from '../http-error.js'
@@ -23,14 +23,14 @@ export interface TwoEndpointPaths {
 
 export interface TwoEndpointOptions extends Pick<
   SessionRouterOptions,
-  'open' | 'budgets' | 'sessions' | 'sessionIdPrefix' | 'maxUnsentBytes'
+  'openSession' | 'budgets' | 'sessions' | 'sessionIdPrefix' | 'maxUnsentBytes'
 > {
   openResponses: OpenResponses
   responder: Responder
   /** Makes room for one more session of either transport. */
   makeRoom: SessionRouter['makeRoom']
   /** Reads and parses the body of a POST, or refuses it. */
-  readMessage(request: AdmittedRequest, next: (text: string, message: Message) => void): void
+  readMessage(request: AdmittedRequest, next: MessageHandler): void
 }
 
 /** The query parameter of a POST. */
@@ -81,7 +81,7 @@ export class TwoEndpointRouter {
 
   #open(request: AdmittedRequest): void {
     const { context, principal, headers } = request
-    const { responder, makeRoom, budgets, sessions, open, sessionIdPrefix } = this.#options
+    const { responder, makeRoom, budgets, sessions, openSession, sessionIdPrefix } = this.#options
     if (!accepts(context, 'text/event-stream'))
       return this.#refuse(request, notAcceptable('text/event-stream', headers))
     if (responder.full(principal))
@@ -96,7 +96,7 @@ export class TwoEndpointRouter {
       ...budgets.ofSession(principal?.id),
       ended: this.#ended,
     }
-    const session = new TwoEndpointSession(newId(sessionIdPrefix), request, settings, open)
+    const session = new TwoEndpointSession(newId(sessionIdPrefix), request, settings, openSession)
     this.#sessions.set(session.id, session)
     session.sendEndpoint(`${this.#reference(context)}?${SESSION_ID}=${session.id}`)
   }
@@ -121,7 +121,9 @@ export class TwoEndpointRouter {
       return this.#refuse(request, new HttpError(400, NO_SESSION_ID, headers))
     if (this.#find(request, id) === undefined)
       return this.#refuse(request, new HttpError(404, UNKNOWN_SESSION, headers))
-    this.#options.readMessage(request, (text, message) => this.#deliver(request, id, text, message))
+    this.#options.readMessage(request, (_, text, message) =>
+      this.#deliver(request, id, text, message),
+    )
   }
 
   /** The session with this id, where it belongs to the principal. */

@@ -2,7 +2,7 @@ import type { Budget } from '../../../jsonrpc/budget.js'
 import type { Channel, Principal, Receiver } from '../../../jsonrpc/channel.js'
 import type { AdmittedRequest } from '../admitted-request.js'
 import type { OpenResponses } from '../open-responses.js'
-import type { ServedChannel } from '../served-channel.js'
+import type { ServedSession } from '../served-session.js'
 import { initializeOf } from '../session-state.js'
 import { initializeBytes } from '../session.js'
 import { SseStream } from '../sse-stream.js'
@@ -37,7 +37,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
   readonly retained: Budget
   readonly #settings: TwoEndpointSettings
   readonly #stream: SseStream
-  readonly #served: ServedChannel
+  readonly #served: ServedSession
   /** The calls in progress. */
   readonly #calls = new Set<TwoEndpointExchange>()
   /** When the newest token of the client expires. */
@@ -55,7 +55,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
     id: string,
     { context, principal, headers }: AdmittedRequest,
     settings: TwoEndpointSettings,
-    open: (channel: Channel) => ServedChannel,
+    openSession: (channel: Channel) => ServedSession,
   ) {
     this.id = id
     this.owner = principal?.id
@@ -65,7 +65,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
     this.#settings = settings
     this.#expiry.time = principal?.expires ?? Infinity
     const { openResponses, maxUnsentBytes, initializeTimeout } = settings
-    this.#served = open(this)
+    this.#served = openSession(this)
     this.#stream = new SseStream(context, {
       openResponses,
       maxUnsentBytes,
