@@ -12,7 +12,13 @@ import { Budgets } from '../transports/http/budgets.js'
 import { Endpoint } from '../transports/http/endpoint.js'
 import { logTo } from '../transports/stdio-log.js'
 import { legacySsePaths } from './legacy-sse.js'
-import { type HttpLimits, type HttpOptions, LIMIT_NAMES, UNSENT_BYTES } from './options.js'
+import {
+  type HttpLimits,
+  type HttpOptions,
+  KEEP_ALIVE,
+  LIMIT_NAMES,
+  UNSENT_BYTES,
+} from './options.js'
 
 const MIB = 1024 * 1024
 
@@ -23,7 +29,7 @@ export function createEndpoint(
   { path, addresses }: { path?: string | undefined; addresses?: boolean },
 ): Endpoint {
   const server = checkServer(defined)
-  const { auth, keepAlive = 15_000, retryInterval = 1000, sessionIdPrefix, log } = options
+  const { auth, keepAlive = KEEP_ALIVE, retryInterval = 1000, sessionIdPrefix, log } = options
   const limits = withDefaults(options.limits ?? {})
   const twoEndpoint = legacySsePaths(options.legacySse, path)
   checkAuthorization(auth)

@@ -9,6 +9,7 @@ import { standardError } from '../transports/stdio-log.js'
 import { createEndpoint } from './create-endpoint.js'
 import {
   DRAIN_TIMEOUT,
+  KEEP_ALIVE,
   LISTEN_NAMES,
   type ListenOptions,
   UNSENT_BYTES,
@@ -87,7 +88,7 @@ async function start(
 }
 
 function timeoutsOf({
-  keepAlive = 15_000,
+  keepAlive = KEEP_ALIVE,
   requestTimeout = 30_000,
   headersTimeout = requestTimeout === 0 ? 10_000 : Math.min(10_000, requestTimeout),
   inactivityTimeout = keepAlive === 0 ? 0 : Math.max(45_000, 3 * keepAlive),

@@ -114,6 +114,8 @@ export const LISTEN_NAMES = namesOf<ListenOptions>()(
   `${COMMON_NAMES} port host path tls allowUnauthenticated headersTimeout requestTimeout inactivityTimeout signal`,
 )
 
+/** Default of `keepAlive`. */
+export const KEEP_ALIVE = 15_000
 /** Default of `limits.unsentBytes`. */
 export const UNSENT_BYTES = 256 * 1024 * 1024
 /** Milliseconds that `close` gives requests in progress by default. */

@@ -5,25 +5,22 @@ import type { Revision } from '../../protocol/revisions/index.js'
 import type { EventLog } from './event-log.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import { HttpError, JSON_TYPE, refuse } from './http-error.js'
-import type { KeptAlive, OpenResponses } from './open-responses.js'
+import type { KeptAlive } from './open-responses.js'
 import type { StateChange } from './session-state.js'
+import type { SessionStreams } from './session-streams.js'
 import { STREAM_HEADERS } from './sse-stream.js'
 import { statusInSession } from './status.js'
 
 /** What an exchange needs of its session. */
 export interface SessionPort {
-  readonly openResponses: OpenResponses
   readonly revision: Revision
-  stream(context: HttpContext, headers: HeaderList): EventLog
-  finish(log: EventLog): void
-  /** Sends a request on the standalone stream; false where that is not open. */
-  sendStandalone(frame: string): boolean
   /** Rejects a sent request, to which no response can arrive. */
   failed(id: Id, error: Error): void
 }
 
 export interface PostOptions {
   session: SessionPort
+  streams: SessionStreams
   context: HttpContext
   principal: Principal | undefined
   /** Headers of every response. */
@@ -95,19 +92,19 @@ export class PostExchange implements Exchange, KeptAlive {
   wait(done: () => void): void {
     this.#done = done
     if (this.#log !== undefined) return
-    const { context, session } = this.#options
-    session.openResponses.add(context, this)
+    const { context, streams } = this.#options
+    streams.openResponses.add(context, this)
     context.onDisconnect(() => this.#onDisconnect())
   }
 
   send(frame: string, message?: SentMessage): void {
-    const { session } = this.#options
     if (this.#responded) return
     if (this.#mustBeJson) return this.#drop(message, 'The response to initialize is not a stream')
     const streamLost = this.#log !== undefined && !this.#log.connected && !this.#released
     const disconnected = this.#disconnected || streamLost
     // A call waits for the response to this request, and the client may never resume its stream.
-    if (disconnected && message?.kind === 'request' && session.sendStandalone(frame)) return
+    if (disconnected && message?.kind === 'request' && this.#options.streams.sendStandalone(frame))
+      return
     if (this.#disconnected) this.#drop(message, 'The client has disconnected')
     else this.#stream().push(frame)
   }
@@ -129,13 +126,13 @@ export class PostExchange implements Exchange, KeptAlive {
   reply(frame?: string, response?: SentResponse): void {
     if (this.#responded) return
     this.#responded = true
-    const { session, received } = this.#options
+    const { streams, received } = this.#options
     const isCancelled = received.kind === 'request' && frame === undefined
     this.#failed = response?.error !== undefined || isCancelled
     if (received.kind === 'batch') this.#batch = frame
     if (this.#log !== undefined) {
       if (frame !== undefined) this.#log.push(frame)
-      session.finish(this.#log)
+      streams.finish(this.#log)
     } else if (this.#disconnected) void this.#options.initialized?.(undefined)
     else this.#respond(frame, response)
     if (this.#done === undefined) return
@@ -186,8 +183,8 @@ export class PostExchange implements Exchange, KeptAlive {
 
   #stream(): EventLog {
     if (this.#log !== undefined) return this.#log
-    const { session, context, headers } = this.#options
-    this.#log = session.stream(context, headers)
+    const { streams, context, headers } = this.#options
+    this.#log = streams.openStream(context, headers)
     return this.#log
   }
 
@@ -198,7 +195,7 @@ export class PostExchange implements Exchange, KeptAlive {
   }
 
   #close(): void {
-    const { session, context } = this.#options
-    session.openResponses.remove(context)
+    const { streams, context } = this.#options
+    streams.openResponses.remove(context)
   }
 }

@@ -240,7 +240,6 @@ export class SessionRouter {
   #listen({ context, headers, principal }: AdmittedRequest, session: HttpSession): void {
     const refuse = (status: number, problem: string) =>
       this.#responder.refuse(context, new HttpError(status, problem, headers))
-    session.lastUsed = Date.now()
     const lastEventId = context.header('last-event-id')
     if (lastEventId === undefined) {
       if (!session.listen(context, headers, principal?.expires))

@@ -13,7 +13,8 @@ export interface StreamSettings extends EventLogOptions {
 /** The session of the streams. */
 interface Owner {
   readonly revision: Revision
-  lastUsed: number
+  /** The client has used it now. */
+  used(): void
 }
 
 /** The prefix of the standalone stream; the suffix of the streams of requests. The generation of the session follows. */
@@ -44,6 +45,10 @@ export class SessionStreams {
     this.standalone = this.#make(STANDALONE)
   }
 
+  get openResponses(): OpenResponses {
+    return this.#settings.openResponses
+  }
+
   /** Whether the client has ever opened the standalone stream. */
   get listened(): boolean {
     return this.#listened
@@ -55,6 +60,13 @@ export class SessionStreams {
     return false
   }
 
+  /** Sends a request on the standalone stream, when that of its call is disconnected; false where it is not open. */
+  sendStandalone(frame: string): boolean {
+    if (!this.standalone.connected) return false
+    this.standalone.push(frame)
+    return true
+  }
+
   /** Opens the standalone stream until the token expires; false where it is open already. */
   listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
     if (this.standalone.connected) return false
@@ -64,7 +76,7 @@ export class SessionStreams {
   }
 
   /** Opens a stream for the response to a request. */
-  open(context: HttpContext, headers: HeaderList): EventLog {
+  openStream(context: HttpContext, headers: HeaderList): EventLog {
     const log = this.#make((this.#count++).toString(36) + OF_REQUEST)
     this.#connect(log, context, headers)
     return log
@@ -125,7 +137,7 @@ export class SessionStreams {
     const { openResponses, maxUnsentBytes } = this.#settings
     const disconnected = () => {
       log.disconnect(sse)
-      this.#owner.lastUsed = Date.now()
+      this.#owner.used()
     }
     const end = () => {
       sse.end()

@@ -7,9 +7,8 @@ import {
   handshakeRevision,
   newestHandshakeRevision,
 } from '../../protocol/revisions/index.js'
-import type { EventId, EventLog } from './event-log.js'
+import type { EventId } from './event-log.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import type { OpenResponses } from './open-responses.js'
 import { PostExchange, type PostOptions, type SessionPort } from './post-exchange.js'
 import type { ServedSession } from './served-session.js'
 import { nameOf } from './session-id.js'
@@ -73,7 +72,7 @@ export class HttpSession implements Channel, SessionPort {
   #capabilities = ''
   #revision = newestHandshakeRevision
   #closed = false
-  lastUsed = Date.now()
+  #lastUsed = Date.now()
   /** When it was last stored; 0 for never. */
   storedAt = 0
   /** Whether another process has restored or ended it: this process stores it no more. */
@@ -117,8 +116,12 @@ export class HttpSession implements Channel, SessionPort {
     return this.#streams.connected
   }
 
-  get openResponses(): OpenResponses {
-    return this.#settings.openResponses
+  get lastUsed(): number {
+    return this.#lastUsed
+  }
+
+  used(): void {
+    this.#lastUsed = Date.now()
   }
 
   /** Whether it has ended in this process. */
@@ -175,10 +178,19 @@ export class HttpSession implements Channel, SessionPort {
   }
 
   /** Serves the message of a POST. */
-  post(text: string, message: Message, options: Omit<PostOptions, 'session' | 'received'>): void {
+  post(
+    text: string,
+    message: Message,
+    options: Omit<PostOptions, 'session' | 'streams' | 'received'>,
+  ): void {
     const received = message.kind === 'invalid' ? message : { kind: message.kind }
-    const exchange = new PostExchange({ ...options, session: this, received })
-    this.lastUsed = Date.now()
+    const exchange = new PostExchange({
+      ...options,
+      session: this,
+      streams: this.#streams,
+      received,
+    })
+    this.used()
     this.#receiver?.frame(text, exchange, message)
     // Afterwards: the messages of a batch that was refused are not read.
     if (exchange.failed) return
@@ -192,7 +204,7 @@ export class HttpSession implements Channel, SessionPort {
     this.#exchanges.add(exchange)
     exchange.wait(() => {
       this.#exchanges.delete(exchange)
-      this.lastUsed = Date.now()
+      this.used()
       this.#apply(exchange, changes)
     })
   }
@@ -205,6 +217,7 @@ export class HttpSession implements Channel, SessionPort {
 
   /** Opens the standalone stream; false where it is open already. */
   listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
+    this.used()
     return this.#streams.listen(context, headers, expires)
   }
 
@@ -215,16 +228,8 @@ export class HttpSession implements Channel, SessionPort {
     headers: HeaderList,
     expires: number | undefined,
   ): boolean | Promise<boolean> {
+    this.used()
     return this.#streams.resume(context, event, headers, expires)
-  }
-
-  /** Opens a stream for the response to a request. */
-  stream(context: HttpContext, headers: HeaderList): EventLog {
-    return this.#streams.open(context, headers)
-  }
-
-  finish(log: EventLog): void {
-    this.#streams.finish(log)
   }
 
   /** Whether the client does not read the standalone stream. */
@@ -239,13 +244,6 @@ export class HttpSession implements Channel, SessionPort {
   /** Sends a message that belongs to no request. Dropped where the client has never opened the standalone stream. */
   send(frame: string): void {
     if (this.#streams.listened && !this.#closed) this.#streams.standalone.push(frame)
-  }
-
-  /** Sends a request on the standalone stream, when that of its call is disconnected; false where it is not open. */
-  sendStandalone(frame: string): boolean {
-    if (!this.#streams.standalone.connected) return false
-    this.#streams.standalone.push(frame)
-    return true
   }
 
   failed(id: Id, error: Error): void {

@@ -36,7 +36,8 @@ const INITIALIZE_TIMEOUT = 2000
 /** The sessions of an endpoint. Ends idle ones: most clients never send DELETE. */
 export class Sessions {
   readonly #options: SessionsOptions
-  readonly #persistence: SessionPersistence
+  /** Undefined without a store. */
+  readonly #persistence: SessionPersistence | undefined
   readonly #all = new Map<string, HttpSession>()
   /** By id and principal, the sessions that are being restored. */
   readonly #restoring = new Map<string, Promise<Found>>()
@@ -47,7 +48,8 @@ export class Sessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options
-    this.#persistence = new SessionPersistence(options.store, options.idleTimeout, options.report)
+    const { store, idleTimeout, report } = options
+    if (store !== undefined) this.#persistence = new SessionPersistence(store, idleTimeout, report)
   }
 
   get size(): number {
@@ -68,9 +70,12 @@ export class Sessions {
       return this.#findStored(id, principal)
     }
     // Renews its time to live in the store.
-    if (Date.now() - session.storedAt > this.#options.idleTimeout / 4)
-      void this.#persistence.set(session)
+    if (this.#persistence !== undefined && this.#isDue(session)) void this.#persistence.set(session)
     return session
+  }
+
+  #isDue({ storedAt }: HttpSession): boolean {
+    return Date.now() - storedAt > this.#options.idleTimeout / 4
   }
 
   /** Whether one more session with this memory fits, after evicting an idle one where necessary. */
@@ -116,20 +121,20 @@ export class Sessions {
 
   /** Stores a new session, so that any process can serve its client. Resolves in time also where the store does not. */
   begin(session: HttpSession): Promise<unknown> | undefined {
-    const stored = this.#persistence.set(session)
+    const stored = this.#persistence?.set(session)
     return stored === undefined ? undefined : within(INITIALIZE_TIMEOUT, stored)
   }
 
   /** Stores a session whose state has changed. */
   store(session: HttpSession): void {
-    if (this.#all.get(session.id) === session) void this.#persistence.set(session)
+    if (this.#all.get(session.id) === session) void this.#persistence?.set(session)
   }
 
   /** Ends a session; resolves with whether it was deleted from the store. */
   end(session: HttpSession): Promise<boolean> {
     this.#remove(session)
     session.end()
-    return this.#persistence.delete(session)
+    return this.#persistence?.delete(session) ?? Promise.resolve(true)
   }
 
   /** Ends a session; resolves in time also where the store does not. */
@@ -147,7 +152,7 @@ export class Sessions {
   async close(deadline: number): Promise<void> {
     this.#closed = true
     for (const session of this.#all.values()) this.#leave(session)
-    await within(deadline, this.#persistence.settled())
+    if (this.#persistence !== undefined) await within(deadline, this.#persistence.settled())
   }
 
   #leave(session: HttpSession): void {
@@ -156,7 +161,8 @@ export class Sessions {
   }
 
   #remove(session: HttpSession): void {
-    this.#all.delete(session.id)
+    // Another one may have the same id: restored at the same time.
+    if (this.#all.get(session.id) === session) this.#all.delete(session.id)
     if (this.#all.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
@@ -173,17 +179,21 @@ export class Sessions {
 
   /** Looks for a session of another process in the store. */
   #findStored(id: string, principal: Principal | undefined): Found | Promise<Found> {
+    const persistence = this.#persistence
+    if (persistence === undefined) return undefined
     // By principal too: one caller must not get the result of another.
     const key = JSON.stringify([id, principal?.id])
     const restoring = this.#restoring.get(key)
     if (restoring !== undefined) return restoring
-    const stored = this.#persistence.get(id)
+    const stored = persistence.get(id)
     if (stored === undefined) return undefined
     if (this.#restoring.size >= this.#options.max) {
       if (stored instanceof Promise) void handled(stored)
       return 'unavailable'
     }
-    const restored = this.#restore(id, stored, principal).finally(() => this.#restoring.delete(key))
+    const restored = this.#restore(persistence, id, stored, principal).finally(() =>
+      this.#restoring.delete(key),
+    )
     // Until then, no other request restores it as well.
     const found = this.#inTime(restored)
     this.#restoring.set(key, found)
@@ -204,6 +214,7 @@ export class Sessions {
   }
 
   async #restore(
+    persistence: SessionPersistence,
     id: string,
     reading: StoredSession | Promise<StoredSession | undefined>,
     principal: Principal | undefined,
@@ -212,7 +223,7 @@ export class Sessions {
     const stored = reading instanceof Promise ? await within(STORE_TIMEOUT, reading) : reading
     if (stored === 'late') throw new Error(`"get" did not resolve within ${STORE_TIMEOUT} ms`)
     if (stored === undefined || stored.owner !== principal?.id) return undefined
-    if (!(await this.#persistence.matches(id, stored))) return undefined
+    if (!(await persistence.matches(id, stored))) return undefined
     const { owner, initialize } = stored
     if (!this.makeRoom(owner, initializeBytes(initialize))) return 'unavailable'
     const generation = nextGeneration(stored.generation)
