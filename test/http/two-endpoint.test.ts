@@ -16,7 +16,7 @@ import { createServer, tool } from '../../src/index.js'
 import { proves } from '../requirements/proves.js'
 import { Handshaken, META, POST, message, open, send, serving } from './caller.js'
 import { onNode } from './embedding.js'
-import { type Gate, servedOverHttp } from './served.js'
+import { Gate, servedOverHttp } from './served.js'
 import { SseCaller } from './sse-caller.js'
 
 /* HTTP+SSE, the transport of 2024-11-05, on a real port. */
@@ -151,18 +151,22 @@ describe('an HTTP+SSE stream', () => {
   })
 
   it('has many large responses at once, for a client that reads', async () => {
-    await servingSse(
-      async ({ sse }) => {
-        const caller = await SseCaller.initialized(sse)
-        const ids = Array.from({ length: 20 }, (_, index) => index)
-        await Promise.all(ids.map((id) => caller.call('big', { size: 500_000 }, id)))
-        const came = new Set<unknown>()
-        for (const _ of ids) came.add(((await caller.stream.message()) as { id?: number })?.id)
-        expect(came.size).toBe(20)
-        caller.stream.cut()
+    const gate = new Gate()
+    const large = tool({
+      name: 'large',
+      async run() {
+        await gate.wait('g')
+        return 'x'.repeat(500_000)
       },
-      { limits: { unsentBytesPerStream: 1000 } },
-    )
+    })
+    const server = createServer({ name: 'x', version: '1', tools: [large] })
+    await serving(server, { legacySse: true }, async ({ url }) => {
+      const caller = await SseCaller.initialized(new URL('/sse', url).href)
+      for (let id = 0; id < 20; id++) await caller.call('large', {}, id)
+      gate.open('g')
+      for (let id = 0; id < 20; id++) expect(await caller.stream.message()).toMatchObject({ id })
+      caller.stream.cut()
+    })
   })
 
   it('has the responses to queued calls when a slow client reads again', async () => {
