@@ -22,7 +22,7 @@ export interface IncomingOptions {
   urgent?(request: Request): boolean
   /** Maximum calls in progress or queued; more get an error (default 10,000). */
   maxInFlight?: number
-  /** Creates the reference that an internal error and its log line share, where callers must not see the reason. */
+  /** Creates the reference that an internal error and its log line share, if callers must not see the reason. */
   reference?(): string
 }
 
@@ -223,7 +223,7 @@ export class IncomingCalls implements CallHost {
     if (!this.#pending.full || this.#isUrgent(request)) return undefined
     return new RpcError(
       INTERNAL_ERROR,
-      'Too many requests: those in progress use up the memory limit. Try again later',
+      'Too many requests: requests in progress have reached the memory limit. Try again later',
     )
   }
 

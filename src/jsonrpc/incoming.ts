@@ -92,7 +92,7 @@ export class Incoming implements SentResponse {
   ask(method: string, params: unknown, options: RequestOptions = {}): Promise<unknown> {
     if (this.#state === 'responded')
       return Promise.reject(
-        withCode('CALL_ENDED', new Error('The request has ended: it can send no more requests')),
+        withCode('CALL_ENDED', new Error('The call has ended and cannot send requests')),
       )
     this.#questions ??= new AbortController()
     const signals = [this.signal, this.#questions.signal]

@@ -240,8 +240,8 @@ export class Peer implements Receiver, PeerPort {
   #batch({ frames }: Batch, exchange: Exchange, inBatch: boolean): void {
     const limit = this.#options.batchLimit?.() ?? 0
     let problem: string | undefined
-    if (frames.length === 0) problem = 'an empty batch'
-    else if (inBatch) problem = 'a batch within a batch'
+    if (frames.length === 0) problem = 'a batch must not be empty'
+    else if (inBatch) problem = 'a batch must not contain a batch'
     else if (limit === 0)
       problem = 'batches are not part of this protocol revision; send one message at a time'
     else if (frames.length > limit) {

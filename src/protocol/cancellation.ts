@@ -4,7 +4,7 @@ import { detached } from '../jsonrpc/budget.js'
 /** Maximum length of a cancellation reason: a handler may hold it for long. */
 const MAX_REASON = 1024
 
-/** The request that a `notifications/cancelled` names; undefined where it names none. */
+/** The request that a `notifications/cancelled` names; undefined if it names none. */
 export function cancelled({
   params,
   frame,

@@ -193,7 +193,7 @@ function finish(result: object, method: ServedMethod, context: Context, retried:
   const { server, connection, call, incoming } = context
   const { revision } = connection
   if (call.suspended) {
-    const message = `${incoming.request.method} returned a result after it had asked, which is discarded: do not catch Suspended`
+    const message = `${incoming.request.method} returned a result after call.ask suspended it; the result is discarded. Do not catch Suspended`
     context.report({ level: 'warning', message, id: call.id })
   }
   const extended = server.extensions?.owns(result, connection) === true

@@ -227,7 +227,7 @@ function negotiate(
     const supported = handshakeRevisions.map(({ id }) => id)
     throw new RpcError(
       INVALID_PARAMS,
-      `Unsupported protocol version: ${truncate(proposed)}; supported are ${supported.join(', ')}`,
+      `Unsupported protocol version: ${truncate(proposed)}; supported: ${supported.join(', ')}`,
       {
         supported,
         requested: truncate(proposed),

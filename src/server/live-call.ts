@@ -13,7 +13,7 @@ import type { LogMessage } from './registry.js'
 /** The longest progress token, in characters: as long as an id may be. */
 const MAX_TOKEN = 1024
 
-/** The surroundings of a call whose request is live: the client waits for the response on its connection. */
+/** The environment of a call whose request is live: the client waits for the response on its connection. */
 export class LiveCall implements CallEnvironment {
   readonly #server: InternalServer
   readonly #incoming: Incoming

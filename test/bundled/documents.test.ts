@@ -15,7 +15,7 @@ it('serves a request before notifications/initialized with a warning', async () 
   expect(output).toContain('"text":"ate"')
   expect(JSON.parse(log)).toMatchObject({
     level: 'warning',
-    message: 'tools/call was received before notifications/initialized; it is served all the same',
+    message: 'tools/call was received before notifications/initialized; it is served anyway',
     requestId: 1,
   })
 })

@@ -390,7 +390,7 @@ describe('zod', () => {
     ['an optional object', z.object({}).nullable()],
   ])('rejects %s as input', (_, input) => {
     expect(make(tool({ name: 't', input, run: () => '' }))).toThrow(
-      'Tool "t": its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise',
+      'Tool "t": its input schema must have "type": "object" at the top; otherwise hosts drop the whole list',
     )
   })
 

@@ -704,7 +704,7 @@ describe('for the compiler', { timeout: 60_000 }, () => {
       import { z } from ${JSON.stringify(join(ROOT, 'node_modules/zod/index.js'))}
       tool({ name: 't', input: { city: z.string() }, run: () => '' })`,
     })
-    expect(output).toContain('This is a raw shape, and no schema. Wrap it: z.object({ … })')
+    expect(output).toContain('This is a raw shape, not a schema. Wrap it: z.object({ … })')
   })
 
   it('a handler can return a literal without `as const`', () => {

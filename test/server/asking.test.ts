@@ -286,7 +286,7 @@ describe.each(FORMS)('a form in %s', (revision) => {
         isError: true,
         content: [
           {
-            text: '"who" cannot be asked: the client has not declared the capability elicitation that elicitation/create needs',
+            text: 'Question "who" cannot be sent: the client has not declared the capability elicitation that elicitation/create needs',
           },
         ],
       })
@@ -360,7 +360,7 @@ describe('several choices', () => {
       elicit: () => accept({ plain: ['a'] }),
     })
     expect(text(result)).toBe(
-      `"it" cannot be asked: protocol ${BY_REQUEST[0]} cannot show this form`,
+      `Question "it" cannot be sent: revision ${BY_REQUEST[0]} does not support this form`,
     )
   })
 })
@@ -371,7 +371,9 @@ describe.each(without(FORMS))('a form in %s', (revision) => {
     const result = await callIt(server, revision, { elicit: () => accept({ name: 'Ada' }) })
     expect(result).toMatchObject({
       isError: true,
-      content: [{ text: `"who" cannot be asked: protocol ${revision} cannot show this form` }],
+      content: [
+        { text: `Question "who" cannot be sent: revision ${revision} does not support this form` },
+      ],
     })
   })
 })
@@ -463,7 +465,7 @@ describe.each(ALL)('in %s', (revision) => {
         stopReason: 'toolUse',
       }),
     })
-    const missing = `"it" cannot be asked: protocol ${revision} cannot give tools to its model`
+    const missing = `Question "it" cannot be sent: revision ${revision} has no tools in sampling`
     expect(text(result)).toBe(WITH_TOOLS.has(revision) ? 'toolUse' : missing)
   })
 
@@ -716,7 +718,7 @@ describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
     let asked = 0
     const server = serverOf((call) => call.ask({ who: name() }))
     const result = await callIt(server, revision, { elicit: () => (asked++, accept({ name: '' })) })
-    expect(text(result)).toContain('The client did not answer "who" as asked: name')
+    expect(text(result)).toContain('The client\'s answer to "who" is invalid: name')
     expect(asked).toBe(3)
   })
 })
@@ -773,7 +775,7 @@ describe('a state', () => {
       `A${state.slice(1)}B`,
     ])
       expect(await send(it, { inputResponses: yes, requestState: changed })).toMatchObject(
-        refused('it was not made by this server'),
+        refused('it was not created by this server'),
       )
     expect(await send(it, { inputResponses: yes, requestState: 5 })).toMatchObject(
       refused('it must be a string'),
@@ -837,10 +839,10 @@ describe('a state', () => {
     ]
     const first = await send(server({ keys: [old] }))
     expect(await send(server(), retry(first, yes))).toMatchObject(
-      refused('it was not made by this server'),
+      refused('it was not created by this server'),
     )
     expect(await send(server({ keys: [young] }), retry(first, yes))).toMatchObject(
-      refused('it was not made by this server'),
+      refused('it was not created by this server'),
     )
     expect((await send(server({ keys: [old] }), retry(first, yes))).result?.content?.[0].text).toBe(
       'deleted job 1',
@@ -1008,7 +1010,7 @@ describe('a call that is suspended', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(later).toEqual([expect.any(Suspended), expect.any(Suspended)])
     expect(reports).toEqual([
-      'tools/call returned a result after it had asked, which is discarded: do not catch Suspended',
+      'tools/call returned a result after call.ask suspended it; the result is discarded. Do not catch Suspended',
     ])
   })
 

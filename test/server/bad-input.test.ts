@@ -386,7 +386,7 @@ const answersToNothing: Record<string, Case> = {
 }
 
 const batches: Record<string, Case> = {
-  'an empty batch': ['[]', refuse('an empty batch')],
+  'an empty batch': ['[]', refuse('a batch must not be empty')],
   'a batch where there are none': [
     '[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
     refuse('batches are not part of this protocol revision; send one message at a time'),
@@ -663,7 +663,7 @@ describe('batches in 2025-03-26', () => {
     ))
   it('answers a batch of notifications with nothing', () =>
     batch('[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","method":"y"}]'))
-  it('refuses an empty one', () => batch('[]', refuse('an empty batch')))
+  it('refuses an empty one', () => batch('[]', refuse('a batch must not be empty')))
   it('answers each invalid entry', () =>
     batch('[1,{}]', [
       {
@@ -682,7 +682,7 @@ describe('batches in 2025-03-26', () => {
       {
         jsonrpc: '2.0',
         id: null,
-        error: { code: -32600, message: 'Invalid Request: a batch within a batch' },
+        error: { code: -32600, message: 'Invalid Request: a batch must not contain a batch' },
       },
     ]))
   it('refuses more than 100', () =>

@@ -208,7 +208,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     [{ name: 'greet' }, 'Invalid arguments for prompt greet: name is required'],
     [
       { name: 'greet', arguments: { name: 5, tone: 'loud', more: '1' } },
-      'Invalid arguments for prompt greet: name must be a string; tone must be one of warm, cool; more is not known here',
+      'Invalid arguments for prompt greet: name must be a string; tone must be one of warm, cool; more is an unknown argument',
     ],
     [{ name: 'greet', arguments: [] }, 'Invalid params: "arguments" must be an object'],
   ])('a prompt that cannot be built: %j', async (params, message) => {

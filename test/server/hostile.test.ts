@@ -145,7 +145,7 @@ describe('a handler', () => {
       { content: [{ type: 'text', text: 'x' }], isError: false },
       {
         content: [
-          { type: 'text', text: 'Tool meta failed: its result has a `meta` that is no object' },
+          { type: 'text', text: 'Tool meta failed: its result has a `meta` that is not an object' },
         ],
         isError: true,
       },
@@ -390,12 +390,12 @@ describe('a definition', () => {
     [
       'a parameter that may be anything',
       { input: { type: 'object', properties: { a: true } } },
-      'its input schema has "a": true; write {}, since hosts refuse the whole list otherwise',
+      'its input schema has "a": true; write {}, otherwise hosts drop the whole list',
     ],
     [
       'a member of its result that may not be',
       { output: { type: 'object', properties: { a: {}, b: false } } },
-      'its output schema has "b": false; write { "not": {} }, since hosts refuse the whole list otherwise',
+      'its output schema has "b": false; write { "not": {} }, otherwise hosts drop the whole list',
     ],
     [
       'meta that is no JSON',

@@ -52,7 +52,7 @@ describe('a bounded queue', () => {
 
   it.each([-1, 1.5, Number.NaN])('cannot be %s long', (queue) => {
     expect(() => serverOf(tool({ name: 'x', concurrency: 1, queue, run: () => '' }))).toThrow(
-      '"queue" must be a whole number',
+      '"queue" must be a non-negative integer',
     )
   })
 })
@@ -91,7 +91,7 @@ describe.each(ALL)('a result that is too large, in %s', (revision) => {
     const given = await client.callTool('text')
     expect(given.isError).toBe(false)
     expect(text(given)).toMatch(
-      /^(ä😀)+ä?\n\[The result has 6000 bytes, more than the 1000 that are sent\. The whole of it is at overflow:/,
+      /^(ä😀)+ä?\n\[The result has 6000 bytes, more than the 1000 that are sent\. Read the complete result at overflow:/,
     )
     expect(new TextEncoder().encode(text(given)).length).toBeLessThanOrEqual(1000)
     const read = await client.request('resources/read', { uri: linkOf(given) })
@@ -137,7 +137,7 @@ describe.each(ALL)('a result that is too large, in %s', (revision) => {
 describe('maxResult', () => {
   it('is checked', () => {
     expect(() => serverOf(tool({ name: 'x', maxResult: 0, run: () => '' }))).toThrow(
-      '"maxResult" must be a number of bytes above 0',
+      '"maxResult" must be a number of bytes greater than 0',
     )
   })
   it('counts characters as they are sent', async () => {
@@ -222,8 +222,8 @@ describe.each(DESCRIBED)('caching hints in %s', (revision) => {
     expect(read).toEqual({ ttlMs: 0, cacheScope: 'private' })
   })
   it.each([
-    [{ ttlMs: -1 }, '"cache.ttlMs" must be a whole number of milliseconds'],
-    [{ ttlMs: 0.5 }, '"cache.ttlMs" must be a whole number of milliseconds'],
+    [{ ttlMs: -1 }, '"cache.ttlMs" must be a non-negative integer, in milliseconds'],
+    [{ ttlMs: 0.5 }, '"cache.ttlMs" must be a non-negative integer, in milliseconds'],
     [{ cacheScope: 'shared' }, '"cache.cacheScope" must be "public" or "private"'],
     [5, '"cache" must be an object'],
   ])('cannot be %j', (cache, problem) => {

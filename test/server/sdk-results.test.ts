@@ -287,7 +287,7 @@ describe('what looks like a result and is none', () => {
     [
       'read',
       { contents: [], text: 'a' },
-      'its result has "contents" and "text", which is no member of a ReadResourceResult',
+      'its result has "contents" and "text", which is not a member of a ReadResourceResult',
     ],
     ['read', { contents: [], _meta: 1 }, 'its result has a "_meta" that is not an object'],
     ['read', 5, 'contents[0] must be a string, bytes'],
@@ -307,7 +307,7 @@ describe('what looks like a result and is none', () => {
       { messages: [], description: 5 },
       'its result has a "description" that is not a string',
     ],
-    ['build', { messages: [], other: 5 }, 'which is no member of a GetPromptResult'],
+    ['build', { messages: [], other: 5 }, 'which is not a member of a GetPromptResult'],
     ['build', ['a'], 'messages[0] must have a "role"'],
   ])('of %s is an error that says so in the log: %j', async (kind, value, problem) => {
     const server = make({

@@ -78,14 +78,14 @@ describe('the definition of a tool', () => {
   it.each([0, -1, Number.NaN, -Infinity])('is rejected with timeout %d', (timeout) => {
     rejects(
       () => serve([tool({ name: 't', timeout, run })]),
-      'Tool "t": "timeout" must be a number of milliseconds above 0 and below 2147483648',
+      'Tool "t": "timeout" must be a number of milliseconds greater than 0 and less than 2147483648',
     )
   })
 
   it.each([0, -1, 1.5, Number.NaN, Infinity])('is rejected with concurrency %d', (concurrency) => {
     rejects(
       () => serve([tool({ name: 't', concurrency, run })]),
-      'Tool "t": "concurrency" must be a whole number above 0',
+      'Tool "t": "concurrency" must be an integer greater than 0',
     )
   })
 
@@ -119,7 +119,7 @@ describe('the definition of a tool', () => {
 
 describe('the top level of a tool schema', () => {
   const NOT_OBJECT =
-    'Tool "t": its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise'
+    'Tool "t": its input schema must have "type": "object" at the top; otherwise hosts drop the whole list'
   it.each<[string, JsonSchema]>([
     ['no type', {}],
     ['another type', { type: 'string' }],

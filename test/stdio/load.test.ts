@@ -180,7 +180,7 @@ describe('a host that does not read stderr', () => {
         server.stderr.on('data', (chunk: Buffer) => {
           if (found) return // the server may have been killed
           logged += chunk.length
-          found = chunk.includes('an empty batch')
+          found = chunk.includes('a batch must not be empty')
           if (found) resolve()
           else server.stdin.write('[]\n') // its line comes after those that are buffered
         })

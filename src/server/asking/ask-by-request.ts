@@ -57,10 +57,10 @@ export class AskByRequest implements Asking {
     const { revision, capabilities } = this.#context
     const request = toRequest(question, revision, capabilities)
     if (typeof request === 'string')
-      throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
+      throw new ToolError(`Question "${key}" cannot be sent: revision ${revision.id} ${request}`)
     if (lacking(capabilities, request) === undefined) return request
     throw new ToolError(
-      `"${key}" cannot be asked: the client has not declared the capability ${Object.keys(request.requires).join(', ')} that ${request.method} needs`,
+      `Question "${key}" cannot be sent: the client has not declared the capability ${Object.keys(request.requires).join(', ')} that ${request.method} needs`,
     )
   }
 
@@ -89,7 +89,7 @@ export class AskByRequest implements Asking {
       }
       problem = reading.wrong
     }
-    throw new ToolError(`The client did not answer "${key}" as asked: ${truncate(problem)}`)
+    throw new ToolError(`The client's answer to "${key}" is invalid: ${truncate(problem)}`)
   }
 }
 

@@ -51,7 +51,7 @@ export class AskByResult implements Asking {
       this.#answers.set(key, answers)
   }
 
-  /** Resumes a call from its state; throws where the state is invalid. */
+  /** Resumes a call from its state; throws if the state is invalid. */
   static async resume(
     context: AskContext,
     { requestState, inputResponses = {} }: Params,
@@ -119,7 +119,7 @@ export class AskByResult implements Asking {
       ? toRequest(question, revision, capabilities)
       : `does not allow questions in ${binding.method}`
     if (typeof request !== 'string') return request
-    throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
+    throw new ToolError(`Question "${key}" cannot be sent: revision ${revision.id} ${request}`)
   }
 
   /**
