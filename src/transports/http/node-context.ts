@@ -268,7 +268,7 @@ interface WrittenResponse {
 }
 
 /** Responses with fewer unsent bytes are not counted. */
-export const MIN_COUNTED_BYTES = 64 * 1024
+const MIN_COUNTED_BYTES = 64 * 1024
 
 /**
  * Bounds the unsent bytes of all responses and streams: beyond the limit the oldest responses are destroyed. Never the
