@@ -333,6 +333,27 @@ describe('other middleware', () => {
     },
   )
 
+  it('may throw while a response is written: the connection is closed, and the error logged', async () => {
+    const { mcp, log } = embedded()
+    let broken = true
+    const listener: Parameters<typeof onNode>[0] = (request, response) => {
+      if (broken)
+        response.setHeader = () => {
+          throw new Error('headers are closed')
+        }
+      mcp(request, response)
+    }
+    await onNode(listener, async (origin) => {
+      // Refused before its body is read, and served.
+      await expect(send(origin, { method: 'PUT', headers: {} })).rejects.toThrow('socket hang up')
+      await expect(send(origin, call('echo', { text: 'x' }))).rejects.toThrow('socket hang up')
+      expect(log()).toContain('headers are closed')
+      broken = false
+      expect((await send(origin, call('echo', { text: 'x' }))).status).toBe(200)
+      expect(mcp.openResponses).toBe(0)
+    })
+  })
+
   it('that has discarded the body is reported in the log', async () => {
     const { mcp, log } = embedded()
     const swallowed = express()

@@ -143,6 +143,17 @@ export class NodeContext implements HttpContext {
     if (response.headersSent) return void response.destroy()
     this.#started = true
     this.#ended = true
+    try {
+      this.#respond(status, headers, body)
+    } catch (error) {
+      // Other code has wrapped the response, and throws. Nothing more can be sent.
+      response.destroy()
+      throw error
+    }
+  }
+
+  #respond(status: number, headers: HeaderList, body: string | undefined): void {
+    const response = this.#response
     if (body === undefined) {
       this.#writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0'])
       response.end()
