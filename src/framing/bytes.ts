@@ -14,7 +14,7 @@ export function decode(bytes: Uint8Array): string | undefined {
 }
 
 /** Decodes leniently, for diagnosis and ASCII headers: invalid bytes become U+FFFD. */
-export function decodeHead(bytes: Uint8Array): string {
+export function decodeLossy(bytes: Uint8Array): string {
   return lenient.decode(bytes)
 }
 

@@ -1,4 +1,4 @@
-/** What a frame reader returns: the text of one message, or why some bytes are not one. Readers know bytes and UTF-8, not JSON. */
+/** What a frame reader returns: the text of one message, or the reason why bytes are not one. Readers decode UTF-8, not JSON. */
 export type Frame = string | Fault
 
 export type Fault =
@@ -7,7 +7,7 @@ export type Fault =
   /** A message with a byte that is not UTF-8, at `offset` within the message. */
   | { kind: 'not-utf8'; offset: number }
   /** A header block without a valid Content-Length. */
-  | { kind: 'bad-header'; reason: string }
+  | { kind: 'invalid-header'; reason: string }
   /** Content-Length framing where one message per line is expected; `head` is the first header. */
   | { kind: 'wrong-framing'; head: string }
   /** The input ended in the middle of a message. */

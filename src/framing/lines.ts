@@ -4,7 +4,7 @@ import {
   HEAD_BYTES,
   Tail,
   decode,
-  decodeHead,
+  decodeLossy,
   invalidOffset,
 } from './bytes.js'
 import type { Encoder, Frame, FrameLimits, FrameReader } from './frame.js'
@@ -43,16 +43,16 @@ export class LineReader implements FrameReader {
     if (this.#partial.length > 0 || this.#skipped !== undefined) {
       const end = chunk.indexOf(NEWLINE)
       if (end === -1) {
-        this.#wait(chunk)
+        this.#buffer(chunk)
         return
       }
-      this.#wait(chunk.subarray(0, end))
+      this.#buffer(chunk.subarray(0, end))
       this.#endLine()
       start = end + 1
     }
     const last = chunk.lastIndexOf(NEWLINE)
     if (last >= start) this.#wholeLines(chunk.subarray(start, last))
-    this.#wait(chunk.subarray(Math.max(start, last + 1)))
+    this.#buffer(chunk.subarray(Math.max(start, last + 1)))
   }
 
   end(): void {
@@ -81,7 +81,7 @@ export class LineReader implements FrameReader {
     this.#text(start === 0 ? text : text.slice(start))
   }
 
-  #wait(bytes: Uint8Array): void {
+  #buffer(bytes: Uint8Array): void {
     if (this.#skipped === undefined) {
       if (this.#partial.length + bytes.length <= this.#maxBytes) {
         if (bytes.length > 0) this.#partial.add(bytes)
@@ -121,8 +121,8 @@ export class LineReader implements FrameReader {
       kind: 'too-long',
       size,
       limit: this.#maxBytes,
-      head: decodeHead(head),
-      tail: decodeHead(tail),
+      head: decodeLossy(head),
+      tail: decodeLossy(tail),
     }
   }
 

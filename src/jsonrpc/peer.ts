@@ -93,11 +93,10 @@ export class Peer implements Receiver, PeerPort {
 
   closed(error?: Error): void {
     if (this.#closed !== undefined) return
-    this.#closed =
-      error === undefined
-        ? new ChannelClosed('The connection is closed')
-        : new ChannelClosed(`The connection broke: ${error.message}`, { cause: error })
-    this.#outgoing?.drop(this.#closed)
+    const message =
+      error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`
+    this.#closed = new ChannelClosed(message, { cause: error })
+    this.#outgoing?.drop(new ChannelClosed(message, { executed: 'maybe', cause: error }))
     this.#incoming.drop(this.#closed)
     this.#options.onClosed?.(error)
   }
@@ -164,8 +163,9 @@ export class Peer implements Receiver, PeerPort {
 
   /** The input has ended: pending and later requests of ours are rejected, while calls in progress still get their responses. */
   stopListening(): void {
-    this.#deaf ??= new ChannelClosed('The connection is closing: no response can arrive any more')
-    this.#outgoing?.drop(this.#deaf)
+    const message = 'The connection is closing: no response can arrive any more'
+    this.#deaf ??= new ChannelClosed(message)
+    this.#outgoing?.drop(new ChannelClosed(message, { executed: 'maybe' }))
   }
 
   /** Resolves when no call is in progress. */

@@ -7,12 +7,12 @@ import {
   tool,
 } from '../../src/index.js'
 
-/* What `createServer` rejects in the definition of a tool. Faults of its schemas: test/schema/lint.test.ts. */
+/* What `createServer` rejects in the definition of a tool. For errors in schemas see test/schema/lint.test.ts. */
 
 const run = () => 'ok'
 const serve = (tools: readonly Tool[], more: Partial<ServerOptions> = {}) =>
   createServer({ name: 'x', version: '1', tools, ...more })
-/** A tool as a program without types would write it. */
+/** A tool as written in JavaScript, without types. */
 const untyped = (definition: object) => serve([definition as Tool])
 
 /** An input schema with one property of the given schema. */
@@ -29,7 +29,7 @@ function serves(make: () => unknown): boolean {
   }
 }
 
-/** Throws exactly this. */
+/** Expects exactly this message. */
 function rejects(make: () => unknown, message: string): void {
   expect(make).toThrow(new TypeError(message))
 }
@@ -108,7 +108,7 @@ describe('the definition of a tool', () => {
     expect(taken).toEqual([])
   })
 
-  it('needs a `run`, or a `handle` of the server', () => {
+  it('needs `run`, or `handle` of the server', () => {
     rejects(
       () => untyped({ name: 't', input: { type: 'object' } }),
       'Tool "t": it has no "run", and the server has no "handle" for it',

@@ -96,7 +96,7 @@ describe.runIf(linux)('a client that does not read', () => {
         (name === 'bigLate' ? 180 : 100) * MB,
       )
       server.read(meter.add)
-      await server.until(() => meter.lines >= CALLS + 2, 'all answers')
+      await server.until(() => meter.lines >= CALLS + 2, 'all responses')
       expect(meter.lines).toBe(CALLS + 2)
       expect(meter.ids).toEqual(
         new Set(Array.from({ length: CALLS + 2 }, (_unused, index) => String(index - 1))),

@@ -1,5 +1,11 @@
 import { RpcError } from '../../jsonrpc/errors.js'
-import { type Message, type Params, type Request, isObject } from '../../jsonrpc/message.js'
+import {
+  type Message,
+  type Params,
+  type Request,
+  isObject,
+  memberAt,
+} from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import { HEADER_MISMATCH } from '../../protocol/errors.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from '../../protocol/meta.js'
@@ -76,7 +82,7 @@ export function routingHeadersOf(
   if (typeof name !== 'string') return headers
   headers['Mcp-Name'] = encodeHeaderValue(name)
   for (const parameter of paramHeaders ? parametersOf(name) : []) {
-    const value = valueAt(params['arguments'], parameter.path)
+    const value = memberAt(params['arguments'], parameter.path)
     if (value === undefined || value === null || typeof value === 'object') continue
     headers[`Mcp-Param-${parameter.name}`] = encodeHeaderValue(value as string | number | boolean) // not an object
   }
@@ -91,7 +97,7 @@ export function checkParameterHeaders(
 ): void {
   for (const { name, path } of parameters) {
     const header = context.header(`mcp-param-${name.toLowerCase()}`)
-    const value = valueAt(params?.['arguments'], path)
+    const value = memberAt(params?.['arguments'], path)
     if (value === undefined || value === null) {
       if (header !== undefined)
         throw mismatch(
@@ -100,15 +106,6 @@ export function checkParameterHeaders(
     } else if (typeof value !== 'object')
       checkValue(`Mcp-Param-${name}`, header, value as string | number | boolean)
   }
-}
-
-function valueAt(value: unknown, path: readonly string[]): unknown {
-  let found = value
-  for (const key of path) {
-    if (!isObject(found) || !Object.hasOwn(found, key)) return undefined
-    found = found[key]
-  }
-  return found
 }
 
 function checkValue(
