@@ -6,7 +6,7 @@ import type { Implementation } from '../protocol/model.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../schema/names.js'
 import { VERSION } from '../version.js'
-import { type InputHandlers, capabilitiesOf } from './input-handlers.js'
+import { type InputHandlers, capabilitiesOf, declaredHandlers } from './input-handlers.js'
 import { Attempt } from './attempt.js'
 import type { CacheOptions } from './cache.js'
 import { Client } from './client.js'
@@ -101,10 +101,11 @@ function opener(target: Target, options: ConnectOptions): ConnectionOptions['ope
     ...(elicit && { elicit }),
     ...(roots && { roots }),
   }
+  const declared = { ...capabilitiesOf(inputHandlers), ...capabilities }
   const shared = {
     info,
-    capabilities: { ...capabilitiesOf(inputHandlers), ...capabilities },
-    inputHandlers,
+    capabilities: declared,
+    inputHandlers: declaredHandlers(inputHandlers, declared),
     extensions: new ClientExtensions(options.extensions),
     report,
     ...(tap === undefined ? {} : { tap }),

@@ -2,6 +2,7 @@ import { type Tapped, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
 import { RequestFailed, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
+import type { Incoming } from '../jsonrpc/incoming.js'
 import { type Id, type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
@@ -108,10 +109,12 @@ export class ClientSession {
     this.peer = new Peer(
       options.tap === undefined ? channel : tap(channel, options.tap, tapFailed),
       {
-        onRequest: ({ request, signal }) => {
+        onRequest: (call) => {
+          const { request, signal } = call
           const { method, params = {} } = request
-          if (method === 'ping') return {}
           const { revision } = this
+          if (revision !== undefined && isStateless(revision)) return this.#ignoreRequest(call)
+          if (method === 'ping') return {}
           if (revision?.methods.serverRequests.includes(method) === false)
             throw unknownMethod(method)
           this.#answering.add(signal)
@@ -306,6 +309,13 @@ export class ClientSession {
         ? `${method} must not need input, but its response does`
         : `The response to ${method} needs input, but has neither "inputRequests" nor "requestState"`,
     )
+  }
+
+  /** Clients send no responses: https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#sending-messages */
+  #ignoreRequest(call: Incoming): undefined {
+    const message = `The server sent the request ${truncate(call.request.method)}, which this protocol revision does not allow`
+    this.peer.log({ level: 'warning', message })
+    call.cancel(new Error(message))
   }
 
   #notified(notification: Notification): void {

@@ -14,6 +14,7 @@ const branded = Symbol.for('ccmcp.RpcError')
 
 /** Why a request got no response, though its channel is still open. */
 export type RequestFailure =
+  | 'AUTHORIZATION_FAILED'
   | 'HTTP_STATUS'
   | 'NETWORK'
   | 'TOO_LARGE'
