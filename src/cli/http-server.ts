@@ -1,7 +1,7 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { type Authorizer, http } from '../client.js'
 import { proxyOf } from '../transports/http/client/node-proxy.js'
-import { type Credentials, explainFailure } from './http-tool-error.js'
+import { type Credentials, explainFailure } from './http-failure.js'
 import { UsageError, valuesOfRepeated } from './options.js'
 import { warn } from './print.js'
 import type { ServerTarget } from './server-target.js'
