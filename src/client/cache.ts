@@ -1,5 +1,6 @@
 import { RpcError } from '../jsonrpc/errors.js'
 import type { Params } from '../jsonrpc/message.js'
+import { METHODS } from '../protocol/methods.js'
 import { listOf } from './pages.js'
 import { concerns } from './resource-uri.js'
 import type { CallOptions, SessionCallOptions } from './session.js'
@@ -24,7 +25,7 @@ type Send = (
 
 interface Entry {
   method: string
-  /** The cursor of a page or the URI of a resource; empty for the first page. */
+  /** The cursor of a page or what the request names, such as the URI of a resource; empty for the first page. */
   detail: string
   /** A copy: callers may change the result they got. */
   text: string
@@ -39,12 +40,8 @@ const MAX_BYTES = 16 * 1024 * 1024
 const ENTRY = 300
 
 const READ = 'resources/read'
-/** What a notification makes stale. */
-const STALE: Readonly<Record<string, readonly string[]>> = {
-  'notifications/tools/list_changed': ['tools/list'],
-  'notifications/prompts/list_changed': ['prompts/list'],
-  'notifications/resources/list_changed': ['resources/list', 'resources/templates/list', READ],
-}
+/** The methods whose results may be cached. */
+const CACHEABLE = [...METHODS].filter(([, { cache }]) => cache !== undefined)
 
 /**
  * The results that a server has allowed this client to reuse. They are never shared with another client, so that a
@@ -75,7 +72,7 @@ export class ResultCache {
     { fresh, ...options }: CachedCallOptions = {},
   ): Promise<{ result: Params; cached: boolean }> {
     if (!this.enabled) return { result: await send(method, params, options), cached: false }
-    const detail = detailOf(params)
+    const detail = detailOf(method, params)
     const found = fresh === true ? undefined : this.#find(method, detail)
     if (found !== undefined) return { result: found, cached: true }
     const before = this.#changes.get(method)
@@ -88,14 +85,15 @@ export class ResultCache {
 
   /** Drops what a notification makes stale. */
   notified(method: string, params: Params): void {
-    for (const stale of STALE[method] ?? []) this.drop(stale)
+    for (const [stale, { capability }] of CACHEABLE)
+      if (method === `notifications/${capability}/list_changed`) this.drop(stale)
     const { uri } = params
     if (method === 'notifications/resources/updated' && typeof uri === 'string')
       this.drop(READ, (read) => concerns(uri, read))
   }
 
   clear(): void {
-    for (const methods of Object.values(STALE)) for (const method of methods) this.drop(method)
+    for (const [method] of CACHEABLE) this.drop(method)
   }
 
   drop(method: string, isStale: (detail: string) => boolean = () => true): void {
@@ -142,10 +140,9 @@ export class ResultCache {
   }
 }
 
-function detailOf(params: Params | undefined): string {
-  const { cursor, uri } = params ?? {}
-  if (typeof cursor === 'string') return cursor
-  return typeof uri === 'string' ? uri : ''
+function detailOf(method: string, params: Params = {}): string {
+  const detail = params[METHODS.get(method)?.nameParam ?? 'cursor']
+  return typeof detail === 'string' ? detail : ''
 }
 
 function keyOf(method: string, detail: string): string {

@@ -1,4 +1,4 @@
-/** Session state that a request sets: a session that is restored is sent the request again. */
+/** Session state that a request sets: the request is repeated when a session is restored. */
 export interface SessionEffect {
   /** The parameter that is stored; its value is a string. */
   readonly param: string
@@ -6,15 +6,15 @@ export interface SessionEffect {
   readonly keep: 'last' | 'each' | { readonly undoes: string }
 }
 
-/** What the protocol says of a request method, whoever serves it. Extensions add rows of their own. */
+/** The properties of a request method. Extensions add rows of their own. */
 export interface MethodDescriptor {
   /** The parameter that names the target of the request; over HTTP it is repeated in `Mcp-Name`. */
   readonly nameParam?: string
   /** Whether its arguments may be repeated in `Mcp-Param-…` headers. */
   readonly paramHeaders?: boolean
-  /** Whether a server may answer with `input_required`. */
+  /** Whether a server may respond with `input_required`. */
   readonly mayRequireInput?: boolean
-  /** Whether it is served immediately, also while other requests wait: hosts end a server that does not answer a ping. */
+  /** Whether it is served immediately, also while other requests wait: hosts end a server that does not respond to a ping. */
   readonly urgent?: boolean
   /** The server capability that it belongs to. */
   readonly capability?: string
@@ -28,7 +28,7 @@ export interface MethodDescriptor {
 
 const list = (capability: string): MethodDescriptor => ({ capability, cache: 'list' })
 
-/** The methods of the core protocol. Which of them a revision has is a fact of the revision. */
+/** The methods of the core protocol. Which of them a revision has is data of the revision. */
 export const METHODS: ReadonlyMap<string, MethodDescriptor> = new Map<string, MethodDescriptor>([
   ['initialize', {}],
   ['ping', { urgent: true }],

@@ -101,10 +101,13 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
     const schema = officialSchemas[id] as OfficialSchema
 
     it.each(Object.entries(UNIONS))('%s', (list, union) => {
-      const official = members(schema, union).map((name) => methodOf(schema, name))
-      expect(sorted(official.filter((method) => !(method in revision.unsupportedMethods)))).toEqual(
+      const official = members(schema, union)
+        .map((name) => methodOf(schema, name))
+        .filter((method) => !(method in revision.unsupportedMethods))
+      expect(
         sorted(revision.methods[list as keyof typeof UNIONS]),
-      )
+        `the methods in protocol/revisions/${id}.ts (received) must be those of the official schema (expected); a method that is not served goes into unsupportedMethods, one that is not official is an extension`,
+      ).toEqual(sorted(official))
     })
 
     it('excludes only methods that exist', () => {

@@ -25,7 +25,8 @@ export const EXEMPTIONS = {
 /** Notifications and result types of extensions, which are not in the official schemas. Tests add theirs. */
 export const extensionNames = new Set<string>()
 
-const RESULTS: Readonly<Record<string, string>> = {
+/** The definition of each request's result. */
+export const RESULTS: Readonly<Record<string, string>> = {
   initialize: 'InitializeResult',
   ping: 'EmptyResult',
   'server/discover': 'DiscoverResult',

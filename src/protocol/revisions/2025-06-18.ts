@@ -7,7 +7,7 @@ export const revision20250618 = revise(revision20250326, {
   batches: false,
   versionHeader: true,
   methods: { serverRequests: ['elicitation/create'] },
-  contentKinds: ['resource_link'],
+  contentTypes: ['resource_link'],
   structuredContent: 'object',
   fields: {
     tool: ['title', 'outputSchema', '_meta'],

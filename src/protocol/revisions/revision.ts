@@ -76,26 +76,26 @@ export interface Revision {
 
 /** What a revision changed: new values for plain facts, additions to lists, and what was removed from them. */
 export interface RevisionChanges extends Partial<
-  Omit<Revision, 'id' | 'methods' | 'fields' | 'contentKinds'>
+  Omit<Revision, 'id' | 'methods' | 'fields' | 'contentTypes'>
 > {
   id: string
   methods?: Partial<Methods>
   fields?: Partial<Fields>
-  contentKinds?: readonly ContentType[]
+  contentTypes?: readonly ContentType[]
   removed?: { methods?: Partial<Methods>; fields?: Partial<Fields> }
 }
 
 /** A revision, written as its changelog on the one before. Throws if something is removed that is not there. */
 export function revise(
   before: Revision,
-  { methods, fields, contentKinds, removed, ...facts }: RevisionChanges,
+  { methods, fields, contentTypes, removed, ...properties }: RevisionChanges,
 ): Revision {
   return {
     ...before,
-    ...facts,
+    ...properties,
     methods: change(before.methods, methods, removed?.methods),
     fields: change(before.fields, fields, removed?.fields),
-    contentTypes: [...before.contentTypes, ...(contentKinds ?? [])],
+    contentTypes: [...before.contentTypes, ...(contentTypes ?? [])],
   }
 }
 
