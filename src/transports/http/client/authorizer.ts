@@ -9,6 +9,8 @@ interface Challenge {
   readonly header: string | undefined
   /** The value of `DPoP-Nonce`. */
   readonly nonce: string | undefined
+  /** The headers that the authorizer gave the request. */
+  readonly sent: Readonly<Record<string, string>>
 }
 
 /** Gets and renews the authorization of requests. */
@@ -36,7 +38,13 @@ export function withAuthorization(send: SendRequest, authorizer: Authorizer): Se
       const header = response.header('www-authenticate')
       const challenged = status === 401 || (status === 403 && header !== undefined)
       if (!challenged || challenges >= MAX_CHALLENGES) return response
-      const challenge = { status, url, header, nonce: response.header('dpop-nonce') }
+      const challenge = {
+        status,
+        url,
+        header,
+        nonce: response.header('dpop-nonce'),
+        sent: authorization,
+      }
       if (!(await authorizer.challenged(challenge, signal))) return response
       response.cancel()
     }
