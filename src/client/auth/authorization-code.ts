@@ -134,8 +134,10 @@ function codeOf({ metadata, client, state }: PendingAuthorization, callback: URL
   } catch (error) {
     throw invalidCallback(error, callback.searchParams, issuer)
   }
-  const code = parameters.get('code')
-  if (code !== null && code !== '') return code
+  const [code = '', ...others] = parameters.getAll('code')
+  if (others.length > 0)
+    throw new AuthorizationError('AUTHORIZATION_FAILED', 'The callback has more than one code')
+  if (code !== '') return code
   throw new AuthorizationError(
     'AUTHORIZATION_FAILED',
     'The callback has neither a code nor an error',

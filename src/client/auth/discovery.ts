@@ -149,16 +149,18 @@ async function serverMetadata(
   issuer: string,
   isExpected: (issuer: string) => boolean,
 ): Promise<ServerMetadata | undefined> {
-  const { search, hash } = urlOf(issuer, 'The issuer')
+  const url = urlOf(issuer, 'The issuer')
+  checkUrl(url, 'The authorization server')
+  const { search, hash } = url
   if (search !== '' || hash !== '')
     throw new AuthorizationError(
       'DISCOVERY_FAILED',
       `The issuer ${shown(issuer)} must not have a query or a fragment`,
     )
-  for (const url of metadataUrls(issuer)) {
-    const fetched = await http.json(url, 'The authorization server metadata')
+  for (const each of metadataUrls(issuer)) {
+    const fetched = await http.json(each, 'The authorization server metadata')
     if (fetched.kind === 'missing') continue
-    const document = objectOf(fetched.value, url)
+    const document = objectOf(fetched.value, each)
     const found = document['issuer']
     if (typeof found !== 'string' || !isExpected(found)) throw wrongIssuer(found, issuer)
     return await checkMetadata(http, found, document)

@@ -14,8 +14,6 @@ export type Grounds = Pick<
   'issuer' | 'resource' | 'client' | 'metadata' | 'requested' | 'dpopKey'
 >
 
-/** Milliseconds before its end that a token is renewed. */
-export const EARLY = 30_000
 /** Milliseconds during which a token counts as new: if it is refused, another one will be too. */
 const NEW = 60_000
 
@@ -80,7 +78,7 @@ export class HeldTokens {
 
   async save(tokens: Tokens, grounds: Grounds, kind: Source): Promise<void> {
     const { issuer, resource, client, metadata, requested, dpopKey } = grounds
-    const { accessToken, refreshToken, expires, scopes = requested, bound } = tokens
+    const { accessToken, refreshToken, expires, renewal, scopes = requested, bound } = tokens
     const authorization: Authorization = {
       issuer,
       resource,
@@ -91,6 +89,7 @@ export class HeldTokens {
       accessToken,
       ...(refreshToken === undefined ? {} : { refreshToken }),
       ...(expires === undefined ? {} : { expires }),
+      ...(renewal === undefined ? {} : { renewal }),
       ...(bound && dpopKey !== undefined ? { dpopKey } : {}),
     }
     await this.records.saveAuthorization(this.key, authorization)
@@ -104,7 +103,7 @@ export class HeldTokens {
     const lock = `refresh ${issuer} ${resource} ${client.id}`
     return await this.records.exclusively(lock, async () => {
       const latest = await this.records.authorization(this.key)
-      if (isOther(latest, before) && !isExpiring(latest, EARLY)) {
+      if (isOther(latest, before) && !isDue(latest)) {
         this.adopt(latest)
         return true
       }
@@ -174,8 +173,13 @@ export class HeldTokens {
   }
 }
 
-export function isExpiring({ expires }: Authorization, early: number): boolean {
-  return expires !== undefined && expires - early <= Date.now()
+/** Whether a token should be renewed. */
+export function isDue({ renewal = Infinity }: Authorization): boolean {
+  return renewal <= Date.now()
+}
+
+export function isExpired({ expires = Infinity }: Authorization): boolean {
+  return expires <= Date.now()
 }
 
 export function isTemporary(error: unknown): boolean {

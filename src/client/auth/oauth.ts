@@ -3,7 +3,7 @@ import { callbackOf } from './authorization-code.js'
 import { type ParsedChallenge, parseChallenge } from './challenge.js'
 import { type Discovered, discover } from './discovery.js'
 import { AuthorizationError, shown } from './errors.js'
-import { EARLY, HeldTokens, isExpiring, isTemporary } from './held-tokens.js'
+import { HeldTokens, isDue, isExpired, isTemporary } from './held-tokens.js'
 import { checkUrl } from './http.js'
 import { begin, finish, login, requestByGrant } from './login.js'
 import { type OAuthOptions, checkOptions } from './options.js'
@@ -45,8 +45,7 @@ class OAuthAuthorizer implements OAuth {
   }: Parameters<Authorizer['headers']>[0]): Promise<Record<string, string>> {
     const held = this.#tokensFor(url)
     await held.load()
-    if (held.current !== undefined && isExpiring(held.current, EARLY))
-      await this.#renew(held, held.current)
+    if (held.current !== undefined && isDue(held.current)) await this.#renew(held, held.current)
     const { current } = held
     if (current === undefined) return {}
     checkUrl(url, 'The MCP server')
@@ -125,7 +124,7 @@ class OAuthAuthorizer implements OAuth {
       })
     } catch (error) {
       // The token still works.
-      if (!isTemporary(error) || isExpiring(current, 0)) throw error
+      if (!isTemporary(error) || isExpired(current)) throw error
     }
   }
 

@@ -59,6 +59,8 @@ export interface Authorization {
   readonly refreshToken?: string
   /** When the access token expires, in milliseconds since 1970. */
   readonly expires?: number
+  /** When to renew it: some time before. */
+  readonly renewal?: number
   /** The scopes that were requested, which may be more than were granted. */
   readonly requested: readonly string[]
   /** The scopes that the token has, as the authorization server says. */

@@ -30,6 +30,7 @@ export interface Tokens {
   readonly accessToken: string
   readonly refreshToken?: string
   readonly expires?: number
+  readonly renewal?: number
   /** Undefined if the response has none: those that were requested. */
   readonly scopes: readonly string[] | undefined
   readonly bound: boolean
@@ -37,6 +38,8 @@ export interface Tokens {
 
 /** Maximum characters of a token, which is sent in a header. */
 const MAX_TOKEN = 65_536
+/** Maximum milliseconds before its end that a token is renewed. */
+const EARLY = 30_000
 /** Maximum seconds that are believed of `expires_in`: a year. */
 const MAX_LIFETIME = 366 * 24 * 3600
 
@@ -93,12 +96,18 @@ function tokensOf(answer: TokenAnswer, dpop: DpopKey | undefined): Tokens {
   return {
     accessToken,
     ...(refreshToken === undefined || refreshToken === '' ? {} : { refreshToken }),
-    ...(lifetime === undefined
-      ? {}
-      : { expires: Date.now() + Math.min(lifetime, MAX_LIFETIME) * 1000 }),
+    ...timesOf(lifetime),
     scopes: answer.scope === undefined ? undefined : scopesOf(answer.scope),
     bound,
   }
+}
+
+/** A tenth of its lifetime before its end, but at most half a minute, a token is renewed. */
+function timesOf(lifetime: number | undefined): { expires?: number; renewal?: number } {
+  if (lifetime === undefined) return {}
+  const milliseconds = Math.min(lifetime, MAX_LIFETIME) * 1000
+  const expires = Date.now() + milliseconds
+  return { expires, renewal: expires - Math.min(EARLY, milliseconds / 10) }
 }
 
 function invalid(what: string): AuthorizationError {
