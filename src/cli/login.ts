@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline'
+import { isLoopback } from '../auth/loopback.js'
 import { type Client, RpcError, connect, http } from '../client.js'
 import { AuthorizationError, type OAuth, type OAuthOptions, oauth } from '../oauth.js'
 import { VERSION } from '../version.js'
@@ -82,17 +83,19 @@ class LoginSession {
   readonly #values: ReadonlyMap<string, string>
   readonly #signal: AbortSignal
   readonly #authorizer: OAuth
+  /** Undefined until the browser is needed. */
   #callback: LoginCallback | undefined
 
   constructor(values: ReadonlyMap<string, string>, signal: AbortSignal) {
     this.#values = values
     this.#signal = signal
     const scope = values.get('scope')
+    const given = redirectOf(values.get('redirect-uri'))
     this.#authorizer = asUsage(() =>
       oauth({
         authorize: (url) => this.#authorize(url),
         redirectUri: async (registered) => {
-          this.#callback ??= await LoginCallback.listen(values.get('redirect-uri'), registered)
+          this.#callback ??= await LoginCallback.listen(given, registered)
           return this.#callback.redirectUri
         },
         client: clientOf(values),
@@ -192,6 +195,15 @@ function secondsOf(text: string | undefined): number {
   const seconds = Number(text)
   if (text.trim() !== '' && seconds > 0 && seconds <= 2_000_000) return seconds
   throw new UsageError(`--timeout must be a number of seconds, not ${JSON.stringify(text)}`)
+}
+
+function redirectOf(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const { protocol = '', hostname = '', hash = '' } = URL.canParse(text) ? new URL(text) : {}
+  if (protocol === 'http:' && isLoopback(hostname) && hash === '') return text
+  throw new UsageError(
+    `--redirect-uri must be on this computer, such as http://localhost:8123/callback, not ${JSON.stringify(text)}`,
+  )
 }
 
 function clientOf(values: ReadonlyMap<string, string>): NonNullable<OAuthOptions['client']> {
