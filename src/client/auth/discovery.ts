@@ -241,7 +241,8 @@ function strings(
 }
 
 /**
- * A server of 2025-03-26 is its own authorization server, with metadata at its root or with the default endpoints.
+ * In the first revision with authorization, a server is its own authorization server, with metadata at its root or with
+ * the default endpoints.
  * https://modelcontextprotocol.io/specification/2025-03-26/basic/authorization#server-metadata-discovery
  */
 async function withoutResourceMetadata(http: OAuthHttp, server: URL): Promise<Discovered> {
