@@ -58,6 +58,7 @@ export interface EnterpriseOptions {
   tokenEndpoint: string
   /** The client id at the identity provider. */
   clientId: string
+  /** Its secret there. */
   clientSecret?: string
 }
 
