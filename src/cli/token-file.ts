@@ -65,15 +65,17 @@ export class TokenFile implements TokenStore {
     const name = createHash('sha256').update(key).digest('hex').slice(0, 32)
     const path = join(this.#directory, `${name}.lock`)
     const lock = await this.#acquire(path, Infinity)
-    const touch = () => {
+    let touching = Promise.resolve()
+    const timer = setInterval(() => {
       const now = new Date()
-      utimes(path, now, now).catch(() => {})
-    }
-    const timer = setInterval(touch, this.#stale / 5)
+      touching = utimes(path, now, now).catch(() => {})
+    }, this.#stale / 5)
     try {
       return await run()
     } finally {
       clearInterval(timer)
+      // The lock is only released if it is unchanged.
+      await touching
       await lock.release()
     }
   }

@@ -25,20 +25,16 @@ const TOKEN = `${ISSUER}/token`
 const grants = (world: World) =>
   world.to(TOKEN).map(({ body }) => new URLSearchParams(body).get('grant_type'))
 
-/** A store that several authorizers share, as processes do. */
+/** A store that several authorizers share, as processes do, whose values can be seen. */
 function sharedStore(): TokenStore & { values: Map<string, string> } {
+  const store = memoryTokenStore()
   const values = new Map<string, string>()
-  const queues = new Map<string, Promise<unknown>>()
   return {
+    ...store,
     values,
     get: (key) => values.get(key),
     set: (key, value) => void values.set(key, value),
     delete: (key) => void values.delete(key),
-    exclusively(key, run) {
-      const next = (queues.get(key) ?? Promise.resolve()).then(run, run)
-      queues.set(key, next)
-      return next
-    },
   }
 }
 
@@ -489,6 +485,22 @@ describe('logout', () => {
     expect(new URLSearchParams(world.to(`${ISSUER}/revoke`)[0]?.body).get('token')).toBe(
       `${SECRET}-refresh`,
     )
+  })
+})
+
+describe('a store that fails', () => {
+  it('fails the request, and not the next one', async () => {
+    const world = new World()
+    const store = memoryTokenStore()
+    let fails = true
+    const get = (key: string) => {
+      if (fails) throw new Error('disk')
+      return store.get(key)
+    }
+    const authorizer = world.authorizer({ store: { ...store, get } })
+    await expect(world.request(authorizer)).rejects.toThrow('disk')
+    fails = false
+    expect(await world.request(authorizer)).toBe(200)
   })
 })
 

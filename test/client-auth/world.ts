@@ -59,7 +59,7 @@ export class World {
   /** The parameters of the callback, from those of the authorization URL. */
   callback = (asked: URLSearchParams): string => {
     const answer = { code: `${SECRET}-code`, state: asked.get('state') ?? '', iss: ISSUER }
-    return `${asked.get('redirect_uri')}?${new URLSearchParams(answer)}`
+    return `${asked.get('redirect_uri')}?${new URLSearchParams(answer).toString()}`
   }
   readonly authorizations: URLSearchParams[] = []
   readonly valid = new Set<string>()

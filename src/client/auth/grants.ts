@@ -5,7 +5,7 @@ import { type TokenContext, type Tokens, requestTokens } from './token-endpoint.
 import { chooseMethod } from './client-authentication.js'
 
 /** What a grant without a user knows about the server. */
-export interface GrantContext extends TokenContext {
+interface GrantContext extends TokenContext {
   readonly metadata: ServerMetadata
   readonly resource: string
   readonly scopes: readonly string[]

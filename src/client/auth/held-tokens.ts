@@ -60,7 +60,10 @@ export class HeldTokens {
 
   /** Reads the store, once. */
   load(): Promise<void> {
-    return (this.#loading ??= this.#load())
+    return (this.#loading ??= this.#load().catch((error: unknown) => {
+      this.#loading = undefined
+      throw error
+    }))
   }
 
   async #load(): Promise<void> {

@@ -15,17 +15,25 @@ export interface TokenStore {
   get(key: string): Promise<string | undefined> | string | undefined
   set(key: string, value: string): Promise<void> | void
   delete(key: string): Promise<void> | void
-  /** Runs one function at a time for a key, also between processes. Without it, only within this process. */
+  /** Runs one function at a time for a key, also between processes. Without it, each authorizer is on its own. */
   exclusively?<Result>(key: string, run: () => Promise<Result>): Promise<Result>
 }
 
 /** A store that ends with the process. */
 export function memoryTokenStore(): TokenStore {
   const values = new Map<string, string>()
+  const last = new Map<string, Promise<unknown>>()
   return {
     get: (key) => values.get(key),
     set: (key, value) => void values.set(key, value),
     delete: (key) => void values.delete(key),
+    exclusively(key, run) {
+      const running = (last.get(key) ?? Promise.resolve()).then(run, run)
+      last.set(key, running)
+      const end = () => last.get(key) === running && last.delete(key)
+      running.then(end, end)
+      return running
+    },
   }
 }
 
