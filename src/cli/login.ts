@@ -7,6 +7,7 @@ import { type Command, HELP } from './command.js'
 import { LoginCallback } from './login-callback.js'
 import { type Arguments, CommandError, type Options, UsageError } from './options.js'
 import { print, printError, styled } from './print.js'
+import { proxyFetch } from './proxy-fetch.js'
 import { TokenFile } from './token-file.js'
 import { abortOnSignal } from './target.js'
 
@@ -99,6 +100,7 @@ class LoginSession {
           return this.#callback.redirectUri
         },
         client: clientOf(values),
+        fetch: proxyFetch(),
         store: new TokenFile(undefined, { signal }),
         issuerTrailingSlash: values.has('issuer-trailing-slash'),
         assumePkce: values.has('assume-pkce'),

@@ -3,6 +3,7 @@ import { type Command, HELP } from './command.js'
 import { urlArgument } from './login.js'
 import { type Options, UsageError } from './options.js'
 import { print, warn } from './print.js'
+import { proxyFetch } from './proxy-fetch.js'
 import { TokenFile } from './token-file.js'
 
 const OPTIONS = {
@@ -39,7 +40,7 @@ async function serversOf(store: TokenFile): Promise<string[]> {
 
 async function logOut(store: TokenFile, server: string): Promise<void> {
   try {
-    await oauth({ store }).logout(server)
+    await oauth({ store, fetch: proxyFetch() }).logout(server)
   } catch (error) {
     if (!(error instanceof AuthorizationError)) throw error
     // The tokens are forgotten already.

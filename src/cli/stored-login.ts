@@ -33,5 +33,6 @@ async function authorizerOf(server: URL): Promise<Authorizer | undefined> {
   const store = new TokenFile()
   if ((await store.get(`server ${url.href}`)) === undefined) return undefined
   const { oauth } = await import('../oauth.js')
-  return oauth({ store })
+  const { proxyFetch } = await import('./proxy-fetch.js')
+  return oauth({ store, fetch: proxyFetch() })
 }
