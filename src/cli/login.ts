@@ -7,7 +7,8 @@ import { type Command, HELP } from './command.js'
 import { LoginCallback } from './login-callback.js'
 import { type Arguments, CommandError, type Options, UsageError } from './options.js'
 import { print, printError, styled } from './print.js'
-import { proxyFetch } from './proxy-fetch.js'
+import { isExposed, proxyFetch } from './proxy-fetch.js'
+import { EXPOSED } from './stored-login.js'
 import { TokenFile } from './token-file.js'
 import { abortOnSignal } from './target.js'
 
@@ -57,6 +58,7 @@ Exit codes: 0 success, 1 the login failed, 2 an invalid command line, 3 no conne
 async function logIn(args: Arguments, interrupted: AbortSignal): Promise<void> {
   const { values } = args
   const url = urlArgument(args.positionals[0])
+  if (isExposed(url)) throw new UsageError(EXPOSED)
   const late = AbortSignal.timeout(secondsOf(values.get('timeout')) * 1000)
   const signal = AbortSignal.any([interrupted, late])
   const session = new LoginSession(values, signal)

@@ -1,16 +1,26 @@
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
+import { proxyOf } from '../transports/http/client/node-proxy.js'
 import { nodeRequest } from '../transports/http/client/node-request.js'
 
 /** The headers of a response that OAuth uses. */
 const HEADERS = ['content-type', 'location', 'www-authenticate', 'dpop-nonce'] as const
 
-/** A `fetch` for OAuth that uses the proxies of the environment, as the requests of MCP do. Node's own may ignore them. */
+/** Whether a token for the URL would go to a proxy unencrypted. */
+export function isExposed(url: URL, env: NodeJS.ProcessEnv = process.env): boolean {
+  return url.protocol === 'http:' && proxyOf(url, env) !== undefined
+}
+
+/**
+ * A `fetch` for OAuth that uses the proxies of the environment, as the requests of MCP do. Node's own may ignore them.
+ * Only https goes through a proxy: OAuth has http on this computer only.
+ */
 export function proxyFetch(env: NodeJS.ProcessEnv = process.env): typeof globalThis.fetch {
-  const send = nodeRequest(env)
+  const [proxied, direct] = [nodeRequest(env), nodeRequest({})]
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input)
     const { body } = init
+    const send = url.protocol === 'https:' ? proxied : direct
     const response = await send({
       method: init.method === 'POST' ? 'POST' : 'GET',
       url,

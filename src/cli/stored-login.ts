@@ -1,6 +1,10 @@
 import { existsSync } from 'node:fs'
 import type { Authorizer } from '../client.js'
+import { CommandError } from './options.js'
 import { TokenFile, tokenDirectory } from './token-file.js'
+
+export const EXPOSED =
+  'The tokens would go to the proxy of HTTP_PROXY unencrypted; add the host to NO_PROXY'
 
 /** Uses the tokens of `ccmcp login`, if there are any for the URL. Never asks the user. */
 export function storedLogin(server: URL): Authorizer {
@@ -32,7 +36,8 @@ async function authorizerOf(server: URL): Promise<Authorizer | undefined> {
   if (!existsSync(tokenDirectory())) return undefined
   const store = new TokenFile()
   if ((await store.get(`server ${url.href}`)) === undefined) return undefined
+  const { isExposed, proxyFetch } = await import('./proxy-fetch.js')
+  if (isExposed(url)) throw new CommandError(2, EXPOSED)
   const { oauth } = await import('../oauth.js')
-  const { proxyFetch } = await import('./proxy-fetch.js')
   return oauth({ store, fetch: proxyFetch() })
 }
