@@ -17,7 +17,7 @@ async function charge(what, key) {
 
 const archive = tool({
   name: 'archive',
-  description: 'Archives the folders that the user works in.',
+  description: 'Archives the directories that the user works in.',
   input: { type: 'object', properties: { label: { type: 'string' } }, required: ['label'] },
   async run({ label }, call) {
     const ticket = await call.step('ticket', async () => {

@@ -113,6 +113,12 @@ const SECTIONS = [
     ],
   ],
   [
+    'reconnect of connect',
+    'See [client](client.md#reconnecting).',
+    [['client/reconnect.ts', 'ReconnectOptions']],
+  ],
+  ['cache of connect', 'See [client](client.md#caching).', [['client/cache.ts', 'CacheOptions']]],
+  [
     'extensions of connect',
     'Each is an object. See [client](client.md#extensions).',
     [['client/extension.ts', 'ClientExtension']],
@@ -146,8 +152,16 @@ const SECTIONS = [
   ],
   [
     'callTool(name, args, options)',
-    'These options apply to every request of a client.',
-    [['client/session.ts', 'CallOptions']],
+    'These options apply to every request of a client; `output` to tools only.',
+    [
+      ['client/session.ts', 'CallOptions'],
+      ['client/client.ts', 'ToolCallOptions'],
+    ],
+  ],
+  [
+    'tools(options), prompts(options), resources(options), readResource(uri, options)',
+    'They also take the options of every request.',
+    [['client/cache.ts', 'CachedCallOptions']],
   ],
 ]
 

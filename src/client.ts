@@ -57,8 +57,19 @@ export type { ClientExtension, ResultContext } from './client/extension.js'
 export type { InputHandlers } from './client/input-handlers.js'
 export { type ConnectOptions, connect } from './client/connect.js'
 export type { ClientNotifications, Requests, ServerNotifications } from './client/methods.js'
-export { Client } from './client/client.js'
+export { Client, type ToolCallOptions } from './client/client.js'
+export type { CachedCallOptions, CacheOptions } from './client/cache.js'
+export type { ClientEvents } from './client/events.js'
+export type { Prior } from './client/prior.js'
+export type { ReconnectOptions } from './client/reconnect.js'
 export type { CallOptions, Progress } from './client/session.js'
+export type {
+  ListChange,
+  ResourceChange,
+  Subscription,
+  SubscriptionEnded,
+} from './client/subscriptions.js'
+export { InvalidResult, type TypedToolResult } from './client/tool-results.js'
 export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
 export { Timeout } from './jsonrpc/deadline.js'
 export { ChannelClosed, type ErrorCode, RequestFailed, RpcError } from './jsonrpc/errors.js'

@@ -1,6 +1,6 @@
 /*
  * What Node has and other runtimes may lack. The layers that run anywhere (server/ and below) ask for it here, and have
- * a fallback where it is missing.
+ * a fallback if it is missing.
  */
 
 /** Runs something in the next turn of the event loop, after the I/O that is ready now. */

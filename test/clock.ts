@@ -1,9 +1,9 @@
 import { vi } from 'vitest'
 
 /**
- * Runs a test on a clock that only the test moves, so that a slow machine makes
- * no difference. `pass` lets milliseconds pass, with the timers that are due in
- * them; sockets and immediates work as ever.
+ * Runs a test with fake timers, so that it does not depend on the speed of the
+ * machine. `pass` advances the clock by milliseconds and runs the timers that are
+ * due; sockets and immediates are real.
  */
 export async function onStillClock(
   test: (pass: (milliseconds: number) => Promise<unknown>) => Promise<void>,

@@ -2,7 +2,7 @@ import { PassThrough, Writable } from 'node:stream'
 import type { Server } from '../src/index.js'
 import { type ServeOptions, serve } from '../src/stdio.js'
 
-/** Feeds bytes to a server over injected streams and gives all that it wrote, once it has ended. */
+/** Serves input bytes over streams and returns all output when the server has ended. */
 export async function drive(
   server: Server,
   input: string | Uint8Array,
@@ -27,7 +27,7 @@ export async function drive(
   return { output, log }
 }
 
-/** The answers to some lines, parsed. */
+/** The parsed responses to input lines. */
 export async function answers(
   server: Server,
   lines: readonly string[],

@@ -1,9 +1,9 @@
 /*
- * What is written to stderr during a test, by the logs of servers above all, is
- * handed to the console of vitest, which shows it only if that test fails.
+ * Text written to stderr during a test, mostly by the logs of servers, goes to the
+ * console of vitest, which shows it only if that test fails.
  */
 
-/** More of one line is not shown. */
+/** Maximum length of a line. */
 const MAX_LINE = 2_000
 
 process.stderr.write = (

@@ -4,14 +4,14 @@ import { isObject } from '../jsonrpc/message.js'
 /** Authenticates callers by bearer tokens, which it verifies and never issues. */
 export interface Authorization {
   /**
-   * The principal of a token; undefined where the token is invalid. Throws where it cannot be verified at the moment.
+   * The principal of a token; undefined if the token is invalid. Throws if it cannot be verified at the moment.
    * `request` has the headers of the HTTP request, without credentials.
    */
   verify(
     token: string,
     request: HttpRequest,
   ): Principal | undefined | Promise<Principal | undefined>
-  /** Called before the server listens; throws where tokens cannot be verified at all. */
+  /** Called before the server listens; throws if tokens cannot be verified at all. */
   prepare?(): Promise<void>
   /** The scopes that every request requires. */
   readonly scopes?: readonly string[]
@@ -23,7 +23,7 @@ export interface Authorization {
   readonly scopesSupported?: readonly string[]
 }
 
-/** Throws where the option `auth` is not an `Authorization`. */
+/** Throws if the option `auth` is not an `Authorization`. */
 export function checkAuthorization(auth: unknown): asserts auth is Authorization | undefined {
   if (auth === undefined) return
   const expected =

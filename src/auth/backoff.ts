@@ -1,7 +1,7 @@
 const FIRST_DELAY = 1000
 const MAX_DELAY = 60_000
 
-/** Exponential backoff: after each failure in a row, the action is not tried again for twice as long, up to a minute. */
+/** Exponential backoff: the delay before the next attempt doubles with each consecutive failure, up to one minute. */
 export class Backoff {
   #failures = 0
   #until = 0

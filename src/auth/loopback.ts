@@ -21,7 +21,7 @@ function octetsOf(host: string): string[] | undefined {
     : undefined
 }
 
-/** The shortest form of an IPv6 address; undefined where it is not one. */
+/** The shortest form of an IPv6 address; undefined if it is not one. */
 function ipv6Of(host: string): string | undefined {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
   const url = `http://[${bare}]/`

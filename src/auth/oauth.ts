@@ -17,7 +17,7 @@ export interface OAuthOptions {
   /** The scopes in the protected resource metadata (default: `scopes`). */
   scopesSupported?: readonly string[]
   /** Scopes that a scope includes. */
-  implied?: Readonly<Record<string, readonly string[]>>
+  impliedScopes?: Readonly<Record<string, readonly string[]>>
   /** Allowed clock difference in seconds (default 5). */
   clockTolerance?: number
 }
@@ -53,8 +53,8 @@ export function oauth(options: OAuthOptions): Authorization {
     if (typeof url !== 'string' || !URL.canParse(url))
       throw new TypeError(`oauth: "${name}" must be a URL, not ${JSON.stringify(url)}`)
   }
-  checkSafe('issuer', issuer)
-  if (options.jwksUri !== undefined) checkSafe('jwksUri', options.jwksUri)
+  checkHttps('issuer', issuer)
+  if (options.jwksUri !== undefined) checkHttps('jwksUri', options.jwksUri)
   let keys: Promise<JWTVerifyGetKey> | undefined
   const backoff = new Backoff()
   const getKeys = () => {
@@ -85,7 +85,7 @@ export function oauth(options: OAuthOptions): Authorization {
           clockTolerance,
         }
         const claims = await claimsOf(token, key, checks)
-        return principalOf(claims, issuer, options.implied ?? {})
+        return principalOf(claims, issuer, options.impliedScopes ?? {})
       } catch (error) {
         // An invalid token is undefined; keys that could not be fetched are an error.
         const notFetched = [errors.JWKSTimeout.code, errors.JWKSInvalid.code, errors.JOSEError.code]
@@ -97,7 +97,7 @@ export function oauth(options: OAuthOptions): Authorization {
 }
 
 /** https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/security-considerations#communication-security */
-function checkSafe(name: string, url: string): void {
+function checkHttps(name: string, url: string): void {
   const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
     throw new TypeError(
@@ -161,33 +161,33 @@ async function claimsOf(
 async function jwksUriOf(issuer: string): Promise<string> {
   const { origin, pathname } = new URL(issuer)
   const path = pathname === '/' ? '' : pathname.replace(/\/$/, '')
-  const places = [
+  const urls = [
     `${origin}/.well-known/oauth-authorization-server${path}`,
     `${origin}/.well-known/openid-configuration${path}`,
     `${origin}${path}/.well-known/openid-configuration`,
   ]
   let cause: unknown
-  for (const place of new Set(places)) {
-    const metadata = await metadataAt(place).catch((error: unknown) => void (cause ??= error))
+  for (const url of new Set(urls)) {
+    const metadata = await metadataAt(url).catch((error: unknown) => void (cause ??= error))
     if (metadata === undefined) continue
-    const { issuer: named, jwks_uri: found } = metadata
-    if (named !== issuer)
+    const { issuer: statedIssuer, jwks_uri: found } = metadata
+    if (statedIssuer !== issuer)
       throw new Error(
-        `The metadata at ${place} has the issuer ${truncateJson(named)}, not ${issuer}`,
+        `The metadata at ${url} has the issuer ${truncateJson(statedIssuer)}, not ${issuer}`,
       )
     if (typeof found !== 'string') continue
-    checkSafe('jwks_uri', found)
+    checkHttps('jwks_uri', found)
     return found
   }
   const message = `No metadata of the authorization server ${issuer} with a "jwks_uri" was found; set the option "jwksUri"`
   throw cause === undefined ? new Error(message) : new Error(message, { cause })
 }
 
-/** The metadata at a URL; undefined where there is none. Some servers respond with an HTML page or a redirect to any path. */
+/** The metadata at a URL; undefined if there is none. Some servers respond to every path with an HTML page or a redirect. */
 async function metadataAt(
-  place: string,
+  url: string,
 ): Promise<{ issuer?: unknown; jwks_uri?: unknown } | undefined> {
-  const response = await fetch(place, {
+  const response = await fetch(url, {
     redirect: 'error',
     signal: AbortSignal.timeout(METADATA_TIMEOUT),
   })
@@ -202,15 +202,15 @@ async function metadataAt(
 function principalOf(
   claims: JWTPayload,
   issuer: string,
-  implied: Readonly<Record<string, readonly string[]>>,
+  impliedScopes: Readonly<Record<string, readonly string[]>>,
 ): Principal | undefined {
   const { scope, scp, exp } = claims
   const id = identityOf(claims, issuer)
   if (id === undefined) return undefined
   // The standard is a string in `scope`; several authorization servers send `scp`, or an array.
-  const granted = new Set([scope, scp].flatMap(words))
+  const granted = new Set([scope, scp].flatMap(scopesOf))
   for (const each of granted)
-    for (const more of (Object.hasOwn(implied, each) ? implied[each] : undefined) ?? [])
+    for (const more of (Object.hasOwn(impliedScopes, each) ? impliedScopes[each] : undefined) ?? [])
       granted.add(more)
   return { id, scopes: [...granted], claims, ...(exp === undefined ? {} : { expires: exp * 1000 }) }
 }
@@ -227,7 +227,7 @@ function identityOf({ sub, client_id: client }: JWTPayload, issuer: string): str
   return `${issuer}${isClient ? '#client' : ''} ${subject}`
 }
 
-function words(scope: unknown): string[] {
+function scopesOf(scope: unknown): string[] {
   if (Array.isArray(scope)) return scope.filter((each) => typeof each === 'string')
   return typeof scope === 'string' ? scope.split(' ').filter(Boolean) : []
 }

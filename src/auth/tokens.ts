@@ -32,7 +32,9 @@ export function tokens(
     const { token, id, scopes = [], ...others } = each
     const [other] = Object.keys(others)
     if (other !== undefined)
-      throw new TypeError(`tokens: there is no "${other}"; an entry has "token", "id" and "scopes"`)
+      throw new TypeError(
+        `tokens: unknown member "${other}"; an entry has "token", "id" and "scopes"`,
+      )
     if (
       typeof token !== 'string' ||
       token.length < MIN_LENGTH ||
@@ -62,13 +64,13 @@ export function tokens(
     verify(token) {
       let found: Principal | undefined
       // Compares all, in constant time: the duration must not reveal how close a guess was.
-      for (const each of known) if (isSame(each.token, token)) found = each.principal
+      for (const each of known) if (equalsInConstantTime(each.token, token)) found = each.principal
       return found
     },
   }
 }
 
-function isSame(known: string, given: string): boolean {
+function equalsInConstantTime(known: string, given: string): boolean {
   let difference = known.length ^ given.length
   for (let i = 0; i < known.length; i++)
     difference |= known.charCodeAt(i) ^ given.charCodeAt(i % Math.max(given.length, 1))

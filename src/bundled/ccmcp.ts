@@ -19,7 +19,7 @@ export interface CcmcpOptions extends Pick<
   ServerOptions,
   'unsupportedRevision' | 'invalidArguments' | 'unexpectedErrors'
 > {
-  /** Directories the file tools may access (default: the working directory and the one for temporary files). Relative paths start at the first. */
+  /** Directories the file tools may access (default: the working directory and the system's temporary directory). Relative paths start at the first. */
   roots?: readonly string[]
   /** Omits `write_file`. */
   readOnly?: boolean
@@ -36,7 +36,7 @@ export interface CcmcpOptions extends Pick<
   warn?: (message: string) => void
 }
 
-const greetings: readonly Tool[] = [
+const basicTools: readonly Tool[] = [
   tool({
     name: 'hello',
     description: 'Say hello to someone',
@@ -87,8 +87,8 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
   const builtIn = new Set<string>()
   const registered = new RegisteredTools({ builtIn, file })
   const ownFiles = file === undefined ? [] : [file.path]
-  const all = [
-    ...greetings,
+  const allTools = [
+    ...basicTools,
     ...fileTools({
       roots: rootsAt(roots, warn),
       protectedFiles: [...ownFiles, ...protectedFiles],
@@ -96,14 +96,14 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
     }),
     ...registered.definitions,
   ]
-  for (const { name } of all) builtIn.add(name)
+  for (const { name } of allTools) builtIn.add(name)
   const descriptionOf = (tool: string) =>
-    all.find(({ name }) => name === tool)?.description ?? registered.descriptionOf(tool)
+    allTools.find(({ name }) => name === tool)?.description ?? registered.descriptionOf(tool)
   const server = createServer({
     name: 'ccmcp',
     version: VERSION,
-    tools: selectTools(all, options),
-    resources: about(() => server, descriptionOf, requestLog, readOnly),
+    tools: selectTools(allTools, options),
+    resources: serverResources(() => server, descriptionOf, requestLog, readOnly),
     prompts,
     logLevel,
     onInitialized: ({ log }) => log.info('Server initialized', LOGGER),
@@ -117,10 +117,10 @@ export function ccmcpServer(options: CcmcpOptions = {}): Server {
 }
 
 function selectTools(
-  all: readonly Tool[],
+  allTools: readonly Tool[],
   { tools, excludeTools = [], readOnly = false }: CcmcpOptions,
 ): Tool[] {
-  const known = all.map(({ name }) => name)
+  const known = allTools.map(({ name }) => name)
   for (const [option, names] of Object.entries({ tools: tools ?? [], excludeTools })) {
     const unknown = names.find((name) => !known.includes(name))
     if (unknown !== undefined)
@@ -129,13 +129,13 @@ function selectTools(
       )
   }
   const omitted = readOnly ? [...excludeTools, 'write_file'] : excludeTools
-  return all.filter(
+  return allTools.filter(
     ({ name }) => (tools === undefined || tools.includes(name)) && !omitted.includes(name),
   )
 }
 
 /** Resources that describe the server. */
-function about(
+function serverResources(
   server: () => Server,
   descriptionOf: (tool: string) => string | undefined,
   requestLog: RequestLog,

@@ -43,7 +43,7 @@ class FdDirectory implements Directory {
     }
   }
 
-  async look(name: string): Promise<Stats | undefined> {
+  async lstatOrUndefined(name: string): Promise<Stats | undefined> {
     try {
       return await lstat(this.at(name))
     } catch (error) {
@@ -57,7 +57,7 @@ class FdDirectory implements Directory {
   }
 
   /** Like fs.protected_symlinks of Linux: in a sticky world-writable directory such as /tmp, links of other users are not followed. */
-  async trusts(link: Stats): Promise<boolean> {
+  async isTrustedLink(link: Stats): Promise<boolean> {
     if (link.uid === process.geteuid?.()) return true
     const { mode, uid } = await this.stat()
     return (mode & STICKY_AND_WRITABLE) !== STICKY_AND_WRITABLE || link.uid === uid
@@ -103,7 +103,7 @@ class PathWalk {
   /** The segments that are still to be resolved. */
   #pending: string[]
   /** The directories that were entered since the root. */
-  #passed: string[] = []
+  #entered: string[] = []
   #directory: FdDirectory | undefined
   #steps = 0
   #links = 0
@@ -115,14 +115,15 @@ class PathWalk {
     this.#pending = [...segments]
   }
 
-  async go(): Promise<ResolvedPath> {
+  async resolve(): Promise<ResolvedPath> {
     try {
       for (;;) {
         const directory = (this.#directory ??= await FdDirectory.open(this.#root))
         if (++this.#steps > MAX_STEPS) throw new PathError('ELOOP')
         const name = this.#pending.shift()
         if (name === undefined) return { directory, name, stat: undefined }
-        const resolved = name === '..' ? await this.#up() : await this.#step(directory, name)
+        const resolved =
+          name === '..' ? await this.#enterParent() : await this.#step(directory, name)
         if (resolved !== undefined) return resolved
       }
     } catch (error) {
@@ -138,14 +139,14 @@ class PathWalk {
     const next = await directory.enter(name)
     if (next !== undefined) {
       this.#directory = next
-      this.#passed.push(name)
+      this.#entered.push(name)
       await directory.close()
       return undefined
     }
-    const stat = await directory.look(name)
+    const stat = await directory.lstatOrUndefined(name)
     const target = stat?.isSymbolicLink() === true ? await directory.target(name) : undefined
     if (stat !== undefined && target !== undefined) {
-      if (!(await directory.trusts(stat))) throw new PathError('FOREIGN_LINK')
+      if (!(await directory.isTrustedLink(stat))) throw new PathError('FOREIGN_LINK')
       await this.#follow(target)
       return undefined
     }
@@ -166,9 +167,9 @@ class PathWalk {
   }
 
   /** Handles a `..`, which only link targets contain: resolves the parent again from the root. */
-  async #up(): Promise<undefined> {
-    if (this.#passed.length > 0)
-      return this.#restart([...this.#passed.slice(0, -1), ...this.#pending])
+  async #enterParent(): Promise<undefined> {
+    if (this.#entered.length > 0)
+      return this.#restart([...this.#entered.slice(0, -1), ...this.#pending])
     // Nothing above a root is accessed: the path must enter a root by its real path, which contains no links.
     const above = segmentsOf(this.#root).slice(0, -1)
     while (this.#pending[0] === '..') {
@@ -188,7 +189,7 @@ class PathWalk {
 
   async #restart(segments: readonly string[]): Promise<undefined> {
     this.#pending = [...segments]
-    this.#passed = []
+    this.#entered = []
     const directory = this.#directory
     this.#directory = undefined
     await directory?.close()
@@ -196,7 +197,7 @@ class PathWalk {
 }
 
 export function resolveByFd(roots: Roots, protectedFiles: ProtectedFiles): Resolve {
-  return (location) => new PathWalk(location, roots, protectedFiles).go()
+  return (location) => new PathWalk(location, roots, protectedFiles).resolve()
 }
 
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {

@@ -23,7 +23,7 @@ export function fileTools({ roots, protectedFiles, warn }: FileToolsOptions): To
   const path = (what: string) =>
     ({
       type: 'string',
-      description: `${what}, from the top directory of this server, such as "notes/today.txt", or an absolute path`,
+      description: `${what}, relative to the root directory of this server, such as "notes/today.txt", or an absolute path`,
     }) as const
   return [
     tool({
@@ -36,12 +36,12 @@ export function fileTools({ roots, protectedFiles, warn }: FileToolsOptions): To
     }),
     tool({
       name: 'write_file',
-      description: 'Write a text file, new or in place of an old one. Its directory must exist.',
+      description: 'Create or replace a text file. Its directory must exist.',
       input: {
         type: 'object',
         properties: {
           path: path('The file'),
-          content: { type: 'string', description: 'All that is to be in it' },
+          content: { type: 'string', description: 'The complete content of the file' },
         },
         required: ['path', 'content'],
       },
@@ -58,10 +58,10 @@ export function fileTools({ roots, protectedFiles, warn }: FileToolsOptions): To
     tool({
       name: 'list_directory',
       description:
-        'List a directory: one entry a line, "F name" for a file and "D name" for a directory.',
+        'List a directory: one entry per line, "F name" for a file and "D name" for a directory.',
       input: {
         type: 'object',
-        properties: { path: path('The directory, "." for the top one') },
+        properties: { path: path('The directory, "." for the root') },
         required: ['path'],
       },
       output: {
@@ -75,7 +75,7 @@ export function fileTools({ roots, protectedFiles, warn }: FileToolsOptions): To
               required: ['type', 'name'],
             },
           },
-          more: { type: 'boolean', description: 'Whether there are more entries than are listed' },
+          more: { type: 'boolean', description: 'Whether the list is truncated' },
         },
         required: ['entries', 'more'],
       },
@@ -83,7 +83,7 @@ export function fileTools({ roots, protectedFiles, warn }: FileToolsOptions): To
       concurrency: CONCURRENCY,
       async run({ path }) {
         const { entries, more } = await (await load()).list(path)
-        const lines = entries.map(({ type, shown }) => `${type} ${shown}`).join('\n')
+        const lines = entries.map(({ type, displayName }) => `${type} ${displayName}`).join('\n')
         return result({
           value: { entries: entries.map(({ type, name }) => ({ type, name })), more },
           content: more
@@ -95,7 +95,7 @@ export function fileTools({ roots, protectedFiles, warn }: FileToolsOptions): To
   ]
 }
 
-/** Resolves the roots, by default the working directory and the one for temporary files. Throws a TypeError if one is not a directory. */
+/** Resolves the roots, by default the working directory and the system's temporary directory. Throws a TypeError if one is not a directory. */
 export function rootsAt(
   paths: readonly string[] | undefined,
   warn: (message: string) => void,
@@ -107,7 +107,7 @@ export function rootsAt(
     return [working, rootAt(tmpdir())]
   } catch {
     warn(
-      `The directory for temporary files, ${JSON.stringify(tmpdir())}, cannot be accessed; the file tools are limited to the working directory`,
+      `The system's temporary directory, ${JSON.stringify(tmpdir())}, cannot be accessed; the file tools are limited to the working directory`,
     )
     return [working]
   }

@@ -26,7 +26,7 @@ export const MAX_ENTRIES = 10_000
 const MAX_LINKS_RESOLVED = 256
 
 /** Linux's magic numbers of pseudo file systems: proc, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs, bpf. */
-const PSEUDO: ReadonlySet<number> = new Set([
+const PSEUDO_FILE_SYSTEMS: ReadonlySet<number> = new Set([
   0x9fa0, 0x62656572, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0xcafe4a11,
 ])
 
@@ -35,7 +35,7 @@ export interface Entry {
   readonly type: 'F' | 'D'
   readonly name: string
   /** The name with unsafe characters escaped, for one line of text. */
-  readonly shown: string
+  readonly displayName: string
 }
 
 export interface Listing {
@@ -44,7 +44,7 @@ export interface Listing {
   readonly more: boolean
 }
 
-const BY_NAME =
+const REALPATH_WARNING =
   'This system has no /proc/self/fd: paths are resolved by name and checked again after opening. A process that renames files under a root at the same time may redirect access outside of it'
 
 export interface FilesOptions {
@@ -72,7 +72,7 @@ export class Files {
       warn,
     }: FilesOptions = {},
   ) {
-    if (resolution === 'realpath') warn?.(BY_NAME)
+    if (resolution === 'realpath') warn?.(REALPATH_WARNING)
     this.#roots = new Roots(roots)
     this.#protected = new ProtectedFiles(protectedFiles)
     this.#resolve = (resolution === 'descriptors' ? resolveByFd : resolveByRealpath)(
@@ -90,7 +90,7 @@ export class Files {
         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
       )
       try {
-        await this.#check(handle, resolved.directory, name, path)
+        await this.#checkOpened(handle, resolved.directory, name, path)
         return decode(await readLimited(handle, path), path)
       } finally {
         await handle.close()
@@ -152,7 +152,7 @@ export class Files {
       const entries = found.slice(0, MAX_ENTRIES).map(entryOf)
       await this.#resolveLinks(location, entries)
       return {
-        entries: entries.toSorted((one, other) => (one.shown < other.shown ? -1 : 1)),
+        entries: entries.toSorted((one, other) => (one.displayName < other.displayName ? -1 : 1)),
         more: found.length > MAX_ENTRIES,
       }
     })
@@ -190,7 +190,7 @@ export class Files {
     } catch (error) {
       throw error instanceof ToolError
         ? error
-        : new ToolError(`${quoted(path)} ${explain(error, action)}`)
+        : new ToolError(`${quoted(path)} ${reasonOf(error, action)}`)
     } finally {
       await resolved?.directory.close()
     }
@@ -200,14 +200,14 @@ export class Files {
   async #modeOf(directory: Directory, name: string, path: string): Promise<number> {
     const handle = await open(directory.at(name), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     try {
-      return (await this.#check(handle, directory, name, path)).mode & 0o777
+      return (await this.#checkOpened(handle, directory, name, path)).mode & 0o777
     } finally {
       await handle.close()
     }
   }
 
   /** Checks the opened file: the name may refer to another file by now. */
-  async #check(
+  async #checkOpened(
     handle: FileHandle,
     directory: Directory,
     name: string,
@@ -224,17 +224,19 @@ export class Files {
     if (process.platform !== 'linux') return false
     const known = this.#pseudo.get(dev)
     if (known !== undefined) return known
-    const pseudo = PSEUDO.has((await statfs(`/proc/self/fd/${fd}`)).type)
+    const pseudo = PSEUDO_FILE_SYSTEMS.has((await statfs(`/proc/self/fd/${fd}`)).type)
     this.#pseudo.set(dev, pseudo)
     return pseudo
   }
 }
 
-/** The file name of a resolved path. Refuses pipes and devices, since opening one can have side effects. */
+/** The file name of a resolved path. Rejects pipes and devices, because opening one can have side effects. */
 function fileAt({ name, stat }: ResolvedPath, path: string): string {
   if (name === undefined) throw new ToolError(`${quoted(path)} is a directory, not a file`)
   if (/\/\.?$/.test(path))
-    throw new ToolError(`${quoted(path)} ends like the name of a directory; name a file`)
+    throw new ToolError(
+      `${quoted(path)} ends with a slash, like a directory; pass the path of a file`,
+    )
   if (stat !== undefined && !stat.isFile()) throw notRegular(path)
   return name
 }
@@ -279,18 +281,23 @@ function decode(bytes: Buffer, path: string): string {
 function entryOf(entry: Dirent<Buffer>): {
   type: 'F' | 'D'
   name: string
-  shown: string
+  displayName: string
   link: boolean
 } {
   const type = entry.isDirectory() ? 'D' : 'F'
   const name = entry.name.toString()
   const exact = Buffer.from(name).equals(entry.name)
-  const shown = exact ? visible(name) : visible(entry.name.toString('latin1'), 'x')
-  return { type, name: exact ? name : shown, shown, link: exact && entry.isSymbolicLink() }
+  const displayName = exact ? escapeUnsafe(name) : escapeUnsafe(entry.name.toString('latin1'), 'x')
+  return {
+    type,
+    name: exact ? name : displayName,
+    displayName,
+    link: exact && entry.isSymbolicLink(),
+  }
 }
 
 /** Escapes control, bidirectional and invisible characters, so that a name cannot imitate another line. Names that are not UTF-8 are shown with `\xNN`. */
-function visible(name: string, bytes?: 'x'): string {
+function escapeUnsafe(name: string, bytes?: 'x'): string {
   const unsafe =
     bytes === 'x'
       ? /[^\u0020-\u007e]|\\/g
@@ -304,15 +311,15 @@ function visible(name: string, bytes?: 'x'): string {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  OUTSIDE: 'leads outside of the directories of this server (its --root)',
-  PROTECTED_FILE: 'belongs to the server itself; name another file',
+  OUTSIDE: 'is outside of the allowed directories (--root)',
+  PROTECTED_FILE: 'belongs to the server itself; use another file',
   FOREIGN_LINK: 'goes through a symbolic link that another user created in a shared directory',
-  SWAPPED: 'was replaced while it was being opened; try again',
+  REPLACED: 'was replaced while it was being opened; try again',
   UNREADABLE_LINK: 'goes through a symbolic link whose target is not valid UTF-8',
   ENOENT: 'does not exist',
-  ENOTDIR: 'goes through something that is not a directory',
+  ENOTDIR: 'has a part that is not a directory',
   EISDIR: 'is a directory, not a file',
-  ELOOP: 'has too many parts or links',
+  ELOOP: 'has too many segments or symbolic links',
   ENXIO: 'is not a regular file',
   ENAMETOOLONG: 'has a name that is too long',
   EROFS: 'is on a read-only file system',
@@ -323,10 +330,10 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 /** Explains an error without the system's message, which contains the absolute path. */
-function explain(error: unknown, action: string): string {
+function reasonOf(error: unknown, action: string): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   if (action === 'written' && code === 'ENOENT')
     return 'cannot be written: its directory does not exist'
-  if (hasCode(error, 'EACCES', 'EPERM')) return `may not be ${action}: permission denied`
+  if (hasCode(error, 'EACCES', 'EPERM')) return `cannot be ${action}: permission denied`
   return REASONS[code] ?? `cannot be ${action} (${code})`
 }

@@ -121,8 +121,7 @@ export function grammarServer(options: GrammarOptions = {}): Server {
 
 function find(base: string): Verb {
   const found = verbs.find((each) => each.base === base)
-  if (found === undefined)
-    throw new ToolError(`There is no verb ${JSON.stringify(base.slice(0, 100))}`)
+  if (found === undefined) throw new ToolError(`Unknown verb ${JSON.stringify(base.slice(0, 100))}`)
   return found
 }
 

@@ -37,7 +37,7 @@ export class LockFile {
       } catch (error) {
         if (codeOf(error) !== 'EEXIST') throw error
       }
-      const there = await look(path)
+      const there = await lstatOrUndefined(path)
       if (there !== undefined && !there.isFile())
         throw lockError('the path of its lock file is not a regular file')
       if (!isSame(seen, there)) {
@@ -58,14 +58,14 @@ export class LockFile {
     await this.#handle.sync()
     const own = await this.#close()
     // If this process was suspended, another one may have removed the lock as stale.
-    if (!isSame(own, await look(this.#path))) throw new LockLost()
+    if (!isSame(own, await lstatOrUndefined(this.#path))) throw new LockLost()
     await rename(this.#path, file)
   }
 
   /** Releases the lock without a change. */
   async release(): Promise<void> {
     const own = await this.#close()
-    if (isSame(own, await look(this.#path))) await unlink(this.#path)
+    if (isSame(own, await lstatOrUndefined(this.#path))) await unlink(this.#path)
   }
 
   /** Closes the lock file and returns its final stat. */
@@ -85,7 +85,7 @@ export class LockLost extends ToolError {
 
 /** Removes a stale lock, unless another process has replaced it in the meantime. */
 async function removeStale(path: string, stale: BigIntStats): Promise<void> {
-  if (!isSame(stale, await look(path))) return
+  if (!isSame(stale, await lstatOrUndefined(path))) return
   const aside = `${path}.${randomBytes(8).toString('hex')}`
   try {
     await rename(path, aside)
@@ -93,11 +93,11 @@ async function removeStale(path: string, stale: BigIntStats): Promise<void> {
     if (codeOf(error) === 'ENOENT') return
     throw error
   }
-  if (!isSame(stale, await look(aside))) await link(aside, path).catch(() => {})
+  if (!isSame(stale, await lstatOrUndefined(aside))) await link(aside, path).catch(() => {})
   await unlink(aside)
 }
 
-async function look(path: string): Promise<BigIntStats | undefined> {
+async function lstatOrUndefined(path: string): Promise<BigIntStats | undefined> {
   try {
     return await lstat(path, { bigint: true })
   } catch (error) {

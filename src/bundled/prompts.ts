@@ -37,7 +37,7 @@ export const prompts: readonly Prompt[] = [
   prompt({
     name: 'greet',
     description: 'Greet someone warmly',
-    arguments: { name: { description: 'Who is to be greeted' } },
+    arguments: { name: { description: 'The person to greet' } },
     build: ({ name }) => `Please greet ${name} warmly`,
   }),
   prompt({

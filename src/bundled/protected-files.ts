@@ -27,7 +27,7 @@ export class ProtectedFiles {
     const entry = folded(name)
     for (const file of this.#files) {
       const named = entry === file.name || entry.startsWith(`${file.name}.`)
-      if (named && isSame(await directory(), await look(file.directory))) return true
+      if (named && isSame(await directory(), await statOrUndefined(file.directory))) return true
     }
     return false
   }
@@ -35,7 +35,10 @@ export class ProtectedFiles {
   /** Whether an opened file is a protected one, under any name: it may be a hard link. */
   async includes(opened: Stats): Promise<boolean> {
     for (const { path } of this.#files)
-      if (isSame(opened, await look(path)) || isSame(opened, await look(`${path}.lock`)))
+      if (
+        isSame(opened, await statOrUndefined(path)) ||
+        isSame(opened, await statOrUndefined(`${path}.lock`))
+      )
         return true
     return false
   }
@@ -52,7 +55,7 @@ function folded(name: string): string {
   return (process.platform === 'win32' ? plain.split(':', 1).join() : plain).replace(/[. ]+$/, '')
 }
 
-function look(path: string): Promise<Stats | undefined> {
+function statOrUndefined(path: string): Promise<Stats | undefined> {
   return stat(path).catch(() => undefined)
 }
 

@@ -44,7 +44,7 @@ class RealpathDirectory implements Directory {
       there.ino !== ino ||
       there.dev !== dev
     )
-      throw new PathError('SWAPPED')
+      throw new PathError('REPLACED')
   }
 
   sync(): Promise<void> {
@@ -60,8 +60,8 @@ export function resolveByRealpath(roots: Roots, protectedFiles: ProtectedFiles):
   return async ({ root, segments }) => {
     const path = await resolve(join(root, ...segments))
     if (roots.locate(segmentsOf(path)) === undefined) throw new PathError('OUTSIDE')
-    await refuseProtected(path, protectedFiles)
-    const stat = await look(path)
+    await rejectProtected(path, protectedFiles)
+    const stat = await lstatOrUndefined(path)
     if (stat?.isDirectory() === true)
       return {
         directory: new RealpathDirectory(path, roots, stat),
@@ -78,7 +78,7 @@ export function resolveByRealpath(roots: Roots, protectedFiles: ProtectedFiles):
 }
 
 /** Throws if the path, or a directory in it, is a file of the server itself. */
-async function refuseProtected(path: string, protectedFiles: ProtectedFiles): Promise<void> {
+async function rejectProtected(path: string, protectedFiles: ProtectedFiles): Promise<void> {
   for (let at = path; dirname(at) !== at; at = dirname(at))
     if (await protectedFiles.has(basename(at), () => lstat(dirname(at))))
       throw new PathError('PROTECTED_FILE')
@@ -89,12 +89,12 @@ async function resolve(path: string): Promise<string> {
   try {
     return await realpath(path)
   } catch (error) {
-    if (!hasCode(error, 'ENOENT') || (await look(path)) !== undefined) throw error
+    if (!hasCode(error, 'ENOENT') || (await lstatOrUndefined(path)) !== undefined) throw error
     return join(await realpath(dirname(path)), basename(path))
   }
 }
 
-async function look(path: string): Promise<Stats | undefined> {
+async function lstatOrUndefined(path: string): Promise<Stats | undefined> {
   try {
     return await lstat(path)
   } catch (error) {

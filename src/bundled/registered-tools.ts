@@ -90,7 +90,7 @@ export class RegisteredTools {
     const { file } = this.#options
     if (file === undefined) return
     for (const each of file.load(this.#check)) this.#add(each)
-    server.use(this.#inOrder)
+    server.use(this.#waitForChange)
   }
 
   descriptionOf(name: string): string | undefined {
@@ -98,7 +98,7 @@ export class RegisteredTools {
   }
 
   /** Delays a call of a tool that is being registered or removed until the change is written. */
-  readonly #inOrder: Middleware = ({ method, params }, next) => {
+  readonly #waitForChange: Middleware = ({ method, params }, next) => {
     const name = method === 'tools/call' ? params['name'] : undefined
     const writing = typeof name === 'string' ? this.#writing.get(name) : undefined
     if (writing === undefined) return next()
@@ -112,7 +112,7 @@ export class RegisteredTools {
   #register(definition: TemplateTool, signal: AbortSignal): string | Promise<string> {
     checkTemplateTool(definition)
     const { name, template } = definition
-    this.#refuseBuiltIn(name)
+    this.#checkNotBuiltIn(name)
     return this.#apply(
       {
         name,
@@ -121,11 +121,11 @@ export class RegisteredTools {
             throw new ToolError(
               `The tool ${name} is already registered; unregister it first to replace it`,
             )
-          refuseMore(this.#tools.size)
+          checkToolCount(this.#tools.size)
         },
         persist: (saved) => {
           const others = saved.filter((each) => each.name !== name)
-          refuseMore(others.length)
+          checkToolCount(others.length)
           return [...others, definition]
         },
         apply: () => {
@@ -184,10 +184,10 @@ export class RegisteredTools {
     change: Change,
     signal: AbortSignal,
   ): Promise<string> {
-    const since = performance.now()
+    const requestedAt = performance.now()
     await last
     change.check()
-    await this.#save(file, change, signal, since)
+    await this.#save(file, change, signal, requestedAt)
     return change.apply()
   }
 
@@ -196,7 +196,7 @@ export class RegisteredTools {
     file: ToolFile,
     { persist }: Change,
     signal: AbortSignal,
-    since: number,
+    requestedAt: number,
   ): Promise<void> {
     try {
       await file.update({
@@ -204,7 +204,7 @@ export class RegisteredTools {
         ifDamaged: () => [...this.#tools.values()],
         check: this.#check,
         signal,
-        since,
+        requestedAt,
       })
     } catch (error) {
       if (error instanceof ToolError) throw error
@@ -214,11 +214,11 @@ export class RegisteredTools {
   }
 
   readonly #check = ({ name }: TemplateTool, index: number): void => {
-    this.#refuseBuiltIn(name)
+    this.#checkNotBuiltIn(name)
     if (index >= MAX_TOOLS) throw new TypeError(`there are more than ${MAX_TOOLS}`)
   }
 
-  #refuseBuiltIn(name: string): void {
+  #checkNotBuiltIn(name: string): void {
     if (this.#options.builtIn.has(name))
       throw new ToolError(`The tool ${name} is built in and cannot be replaced`)
   }
@@ -239,7 +239,7 @@ export class RegisteredTools {
   }
 }
 
-function refuseMore(count: number): void {
+function checkToolCount(count: number): void {
   if (count >= MAX_TOOLS)
     throw new ToolError(
       `The limit of ${MAX_TOOLS} registered tools is reached; unregister one first`,

@@ -37,7 +37,7 @@ export class PathError extends Error {
       | 'ELOOP'
       | 'ENOENT'
       | 'ENOTDIR'
-      | 'SWAPPED'
+      | 'REPLACED'
       | 'UNREADABLE_LINK',
   ) {
     super(code)
@@ -58,24 +58,26 @@ export function quoted(path: string): string {
 /** Locates a path that a caller passed, by its text alone: an absolute one under its root, a relative one under the first root. */
 export function locationOf(path: string, roots: Roots): Location {
   const invalid = (problem: string) => new ToolError(`${quoted(path)} ${problem}`)
-  if (path === '') throw new ToolError('The path is empty; use "." for the top directory')
+  if (path === '') throw new ToolError('The path is empty; use "." for the root directory')
   if (path.includes('\0')) throw invalid('contains a NUL character')
   if (/\p{Surrogate}/u.test(path)) throw invalid('is not valid Unicode')
   if (Buffer.byteLength(path) > MAX_PATH)
     throw invalid(`is too long; the limit is ${MAX_PATH} bytes`)
   const segments = path.split(/[\\/]/)
   if (segments.includes('..'))
-    throw invalid('contains "..", which is not allowed; use a path from the top directory')
+    throw invalid('contains "..", which is not allowed; use a path relative to the root directory')
   if (segments[0] === '~')
-    throw invalid('begins with "~", which is not expanded; use a path from the top directory')
+    throw invalid(
+      'begins with "~", which is not expanded; use a path relative to the root directory',
+    )
   const location = isAbsolute(path)
     ? roots.locate(segmentsOf(path))
-    : roots.fromFirst(segmentsOf(path))
+    : roots.inFirstRoot(segmentsOf(path))
   if (location === undefined) throw invalid(`is outside of ${described(roots)}`)
   return location
 }
 
-/** Names several roots, since only absolute paths reach all of them; does not disclose a single one. */
+/** Lists several roots, because only absolute paths reach all of them; does not disclose a single one. */
 function described({ given }: Roots): string {
   if (given.length === 1)
     return 'the directory of this server (its --root); use a path from there, such as "notes/today.txt"'

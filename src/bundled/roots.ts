@@ -18,7 +18,7 @@ export interface Location {
 
 /**
  * Finds the root of a path. A root inside another root is reached from the
- * outer one, since a process that may write there can rename the inner one.
+ * outer one, because a process that may write there can rename the inner one.
  */
 export class Roots {
   /** The paths as given, in order. */
@@ -29,14 +29,14 @@ export class Roots {
 
   constructor(roots: RootList) {
     this.given = [...new Set(roots.map(({ given }) => given))]
-    this.#first = underOutermost(roots[0], roots)
+    this.#first = inOutermostRoot(roots[0], roots)
     this.#known = roots.flatMap((root) => {
-      const location = underOutermost(root, roots)
+      const location = inOutermostRoot(root, roots)
       return [root.real, root.given].map((path) => ({ segments: segmentsOf(path), location }))
     })
   }
 
-  fromFirst(segments: readonly string[]): Location {
+  inFirstRoot(segments: readonly string[]): Location {
     return { root: this.#first.root, segments: [...this.#first.segments, ...segments] }
   }
 
@@ -45,7 +45,7 @@ export class Roots {
     let found: Location | undefined
     let longest = -1
     for (const { segments: known, location } of this.#known) {
-      const inside = rest(segments, known)
+      const inside = relativeSegments(segments, known)
       if (inside === undefined || known.length <= longest) continue
       longest = known.length
       found = { root: location.root, segments: [...location.segments, ...inside] }
@@ -54,12 +54,12 @@ export class Roots {
   }
 }
 
-function underOutermost({ real }: Root, roots: readonly Root[]): Location {
+function inOutermostRoot({ real }: Root, roots: readonly Root[]): Location {
   const segments = segmentsOf(real)
-  const around = roots
+  const containing = roots
     .map((each) => each.real)
-    .filter((other) => rest(segments, segmentsOf(other)) !== undefined)
-  const root = around.reduce((one, other) => (other.length < one.length ? other : one))
+    .filter((other) => relativeSegments(segments, segmentsOf(other)) !== undefined)
+  const root = containing.reduce((one, other) => (other.length < one.length ? other : one))
   return { root, segments: segments.slice(segmentsOf(root).length) }
 }
 
@@ -69,7 +69,10 @@ export function segmentsOf(path: string): string[] {
 }
 
 /** The segments after those of a root; undefined if the path is not under it. */
-function rest(segments: readonly string[], root: readonly string[]): readonly string[] | undefined {
+function relativeSegments(
+  segments: readonly string[],
+  root: readonly string[],
+): readonly string[] | undefined {
   const same = (one: string, other = '') =>
     one === other || (sep !== '/' && one.toLowerCase() === other.toLowerCase())
   return root.every((name, index) => same(name, segments[index]))

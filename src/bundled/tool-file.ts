@@ -14,10 +14,10 @@ import { type TemplateTool, checkTemplateTool } from './template.js'
 
 /** The version of the file format. Other versions are not read. */
 const FORMAT = 1
-/** Larger files are not ours. */
+/** Larger files were not written by ccmcp. */
 const MAX_BYTES = 16 * 1024 * 1024
 /** Non-blocking, so that a pipe in place of the file is not waited for. */
-const READING = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
+const READ_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
 export interface ToolFileOptions {
   /** Receives warnings for the operator. */
@@ -38,7 +38,7 @@ export interface Update {
   check: (tool: TemplateTool, index: number) => void
   signal?: AbortSignal | undefined
   /** When the change was requested, as a `performance.now()` time. */
-  since: number
+  requestedAt: number
 }
 
 interface Content {
@@ -89,17 +89,17 @@ export class ToolFile {
         return await this.#update(update)
       } catch (error) {
         // Two processes that remove a stale lock at the same moment may remove the next one as well, and put it back.
-        const late = performance.now() > update.since + this.#options.lockTimeout
+        const late = performance.now() > update.requestedAt + this.#options.lockTimeout
         if (!(error instanceof LockLost) || late) throw error
       }
     }
   }
 
-  async #update({ change, ifDamaged, check, signal, since }: Update): Promise<void> {
+  async #update({ change, ifDamaged, check, signal, requestedAt }: Update): Promise<void> {
     const { lockTimeout, stale } = this.#options
     const lock = await LockFile.acquire(`${this.path}.lock`, {
       stale,
-      deadline: since + lockTimeout,
+      deadline: requestedAt + lockTimeout,
       signal,
     })
     try {
@@ -120,7 +120,7 @@ export class ToolFile {
   }
 
   async #read(): Promise<string | undefined> {
-    const handle = await open(this.path, READING).catch(missing)
+    const handle = await open(this.path, READ_FLAGS).catch(undefinedIfMissing)
     if (handle === undefined) return undefined
     try {
       const stat = await handle.stat()
@@ -134,9 +134,9 @@ export class ToolFile {
   #readSync(): string | undefined {
     let descriptor: number
     try {
-      descriptor = openSync(this.path, READING)
+      descriptor = openSync(this.path, READ_FLAGS)
     } catch (error) {
-      return missing(error)
+      return undefinedIfMissing(error)
     }
     try {
       const stat = fstatSync(descriptor)
@@ -167,7 +167,7 @@ function contentOf(text: string, check: Update['check']): Content {
   let problem: unknown
   for (const each of found) {
     try {
-      const checked = textTool(each)
+      const checked = parseTemplateTool(each)
       checkTemplateTool(checked)
       if (tools.some(({ name }) => name === checked.name))
         throw new TypeError(`duplicate tool ${checked.name}`)
@@ -180,7 +180,7 @@ function contentOf(text: string, check: Update['check']): Content {
   return { tools, problem }
 }
 
-function missing(error: unknown): undefined {
+function undefinedIfMissing(error: unknown): undefined {
   if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
 }
 
@@ -207,7 +207,7 @@ function toolsIn(text: string): unknown[] {
   return content.tools
 }
 
-function textTool(value: unknown): TemplateTool {
+function parseTemplateTool(value: unknown): TemplateTool {
   const { name, description, template } = Object(value) as Record<string, unknown> // Object() makes property access safe for any value
   if (typeof name !== 'string' || typeof description !== 'string' || typeof template !== 'string')
     throw new TypeError('a tool lacks a "name", "description" or "template"')

@@ -18,7 +18,7 @@ interface Spanish {
   readonly future: string
 }
 
-/** The 20 verbs of the course. */
+/** The 20 verbs of documents 000 and 001 (docs/seed-documents.md). */
 export const verbs: readonly Verb[] = [
   regular('work', 'works', 'worked', 'trabajar trabaja trabajó trabajado trabajará'),
   regular('play', 'plays', 'played', 'jugar juega jugó jugado jugará'),

@@ -111,7 +111,9 @@ function explain(error: unknown, first: string | undefined): string {
 
 /** Reports a failed command line on stderr and in the exit code. */
 export async function reportError(error: unknown, name: string | undefined): Promise<void> {
-  const { printError, styled } = await import('./print.js')
-  printError(styled('error', 'ccmcp:'), ` ${explain(error, name)}\n`)
   process.exitCode = error instanceof CommandError ? error.exitCode : 1
+  const { flushError, styled } = await import('./print.js')
+  await flushError(styled('error', 'ccmcp:'), ` ${explain(error, name)}\n`)
+  // Timers that a served module has started must not keep the process alive without a server.
+  if (name === undefined || commandName(name) === 'serve ') process.exit()
 }

@@ -91,6 +91,17 @@ export function printError(...pieces: readonly Piece[]): void {
   standardError.write(render(pieces, standardError))
 }
 
+/** Milliseconds for a reader of stderr to read the last message. */
+const FLUSH_TIMEOUT = 1000
+
+/** Writes to stderr; resolves when the text is written, or nobody reads it. */
+export function flushError(...pieces: readonly Piece[]): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, FLUSH_TIMEOUT).unref()
+    standardError.write(render(pieces, standardError), resolve)
+  })
+}
+
 /** Writes a warning to stderr. */
 export function warn(text: string): void {
   printError(styled('warning', 'ccmcp:'), ` ${text}\n`)

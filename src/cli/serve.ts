@@ -129,17 +129,11 @@ async function serverOf(
   settings: Settings,
   values: ReadonlyMap<string, string>,
 ): Promise<Server> {
-  try {
-    const server = isFile
-      ? await (await import('./module.js')).loadServer(name, settings, values.has('http'))
-      : await bundled(name, settings)
-    selectTools(server, values)
-    return server
-  } catch (error) {
-    // Timers that a module started must not keep the process alive without a server.
-    setTimeout(() => process.exit(), 100).unref()
-    throw error
-  }
+  const server = isFile
+    ? await (await import('./module.js')).loadServer(name, settings, values.has('http'))
+    : await bundled(name, settings)
+  selectTools(server, values)
+  return server
 }
 
 /** A typo in the name of a variable would otherwise go unnoticed. */

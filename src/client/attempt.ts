@@ -6,13 +6,14 @@ import { isThenable } from '../jsonrpc/message.js'
 import { type Revision, newest } from '../protocol/revisions/index.js'
 import {
   type ProbeOutcome,
-  type Opening,
   initialize,
+  isInconclusive,
   isModern,
   lacksStreamableHttp,
   probe,
   refusalOf,
 } from './opening.js'
+import type { Known } from './prior.js'
 import {
   type CallOptions,
   ClientSession,
@@ -37,6 +38,8 @@ export class Attempt {
   #channel: TargetChannel
   readonly #report = (entry: LogEntry) => callHook(() => this.#options.report(entry), ignore)
   session: ClientSession
+  /** Whether the transport is HTTP+SSE. */
+  httpSse = false
 
   constructor(target: Target, options: ClientSessionOptions) {
     this.#target = target
@@ -45,19 +48,48 @@ export class Attempt {
     this.session = new ClientSession(this.#channel, options)
   }
 
+  /** Opens as it is known to work, if it is known; otherwise, or if that fails, finds out what the server has. */
   async open(
     requested: Revision | undefined,
-    known: Opening | undefined,
+    known: Known | undefined,
     times: Times,
   ): Promise<ServerDetails> {
-    if ((requested?.opening ?? known) === 'handshake')
-      return await this.#initialize(requested, times)
+    if (known?.opening === 'handshake' && requested?.opening !== 'stateless') {
+      try {
+        return await this.#openAsKnown(requested, known, times)
+      } catch (error) {
+        if (times.signal?.aborted === true || saysNothing(error)) throw error
+        await this.#reopen()
+      }
+    }
+    if (requested?.opening === 'handshake') return await this.#initialize(requested, times)
     const details =
       requested === undefined
-        ? await this.#negotiate(known, times)
+        ? await this.#negotiate(known?.opening === 'stateless', times)
         : await this.#discover(requested, times)
     this.session.revision = details.revision
     return details
+  }
+
+  async #openAsKnown(
+    requested: Revision | undefined,
+    { httpSse }: Known,
+    times: Times,
+  ): Promise<ServerDetails> {
+    const open = this.#target.openHttpSse?.bind(this.#target)
+    if (httpSse && open !== undefined) {
+      await this.#reopen(open)
+      this.httpSse = true
+    }
+    const timeout = Math.min(STARTING * times.probeTimeout, times.timeout)
+    return await this.#handshake(requested, { ...times, timeout })
+  }
+
+  /** Opens without asking, by what the server has allowed to reuse. False if the transport does not answer every request. */
+  reuse(details: ServerDetails): boolean {
+    if (this.#channel.http !== true) return false
+    this.session.revision = details.revision
+    return true
   }
 
   /** Closes the connection, and returns the error for the caller. */
@@ -95,11 +127,11 @@ export class Attempt {
    * of that: a modern server would refuse it, or take it as the choice of a legacy
    * revision. A server is legacy if it responds to `ping` but not to `server/discover`.
    */
-  async #negotiate(known: Opening | undefined, times: Times): Promise<ServerDetails> {
+  async #negotiate(isKnown: boolean, times: Times): Promise<ServerDetails> {
     if (this.#channel.http === true) return await this.#negotiateOverHttp(times)
     const { timeout, signal } = times
     // A server that is known to be modern has the whole timeout.
-    const probeTimeout = known === undefined ? Math.min(times.probeTimeout, timeout) : timeout
+    const probeTimeout = isKnown ? timeout : Math.min(times.probeTimeout, timeout)
     const opened = new AbortController()
     const pending: CallOptions = {
       timeout: Infinity,
@@ -180,6 +212,7 @@ export class Attempt {
       const open = this.#target.openHttpSse?.bind(this.#target)
       if (open === undefined || !lacksStreamableHttp(error)) throw error
       await this.#reopen(open)
+      this.httpSse = true
       try {
         return await this.#handshake(requested, times)
       } catch (second) {
@@ -205,9 +238,15 @@ export class Attempt {
   /** Opens the target again, after the first process has exited: two at a time could conflict. */
   async #reopen(open = this.#target.open.bind(this.#target)): Promise<void> {
     await this.session.peer.close()
+    this.httpSse = false
     this.#channel = openChannel(() => open(this.#report))
     this.session = new ClientSession(this.#channel, this.#options)
   }
+}
+
+/** Whether the failure to open as before does not mean that the server has changed: it is not there, or refuses everyone. */
+function saysNothing(error: unknown): boolean {
+  return error instanceof RequestFailed && (error.code === 'NETWORK' || isInconclusive(error))
 }
 
 /** Whether the error is that the server's process ended: its message has the diagnosis. */

@@ -1,6 +1,6 @@
 import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
-import { truncate } from '../jsonrpc/truncate.js'
+import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import type {
   CreateMessageParams,
   CreateMessageResult,
@@ -43,6 +43,21 @@ export function capabilitiesOf({ sample, elicit, roots }: InputHandlers): Params
   }
 }
 
+/** The handlers, with an elicitation refused where its mode is not one of the declared. */
+export function declaredHandlers(handlers: InputHandlers, { elicitation }: Params): InputHandlers {
+  const { elicit } = handlers
+  // Without a mode, an empty capability means forms.
+  const declared = isObject(elicitation) ? { form: {}, ...elicitation } : {}
+  if (elicit === undefined || ('form' in declared && 'url' in declared)) return handlers
+  return {
+    ...handlers,
+    elicit(params, context) {
+      if (params.mode in declared) return elicit(params, context)
+      throw invalidParams(`this client has not declared elicitation in "mode" ${params.mode}`)
+    },
+  }
+}
+
 /** Answers one request of a server. An error goes to the server. */
 export async function answer(
   { sample, elicit, roots }: InputHandlers,
@@ -57,9 +72,17 @@ export async function answer(
     return projectElicitation(revision, await elicit(elicitParams(revision, params), { signal }))
   if (method === 'roots/list' && roots !== undefined) {
     const found = await roots({ signal })
-    return { roots: found.map((root) => projectRoot(revision, root)) }
+    return { roots: found.map((root) => projectRoot(revision, checkRoot(root))) }
   }
   throw unknownMethod(method)
+}
+
+/** https://modelcontextprotocol.io/specification/2026-07-28/client/roots#root */
+function checkRoot(root: Root): Root {
+  if (root.uri.startsWith('file://')) return root
+  throw new TypeError(
+    `roots: the URI of a root must begin with file://, not ${truncateJson(root.uri)}`,
+  )
 }
 
 function samplingParams(params: Params): CreateMessageParams {

@@ -54,7 +54,9 @@ export async function probe(
   try {
     return {
       kind: 'modern',
-      details: discovered(await session.request('server/discover', undefined, options, revision)),
+      details: discoveredDetails(
+        await session.request('server/discover', undefined, options, revision),
+      ),
     }
   } catch (error) {
     if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION) {
@@ -79,12 +81,17 @@ export async function probe(
  * Whether the failure of an HTTP request leads to `initialize`: a client error that says something of the request, or a
  * body that is no response. In a browser, also a network error without a reason: CORS may not allow the headers.
  */
-function isLegacyFailure(error: unknown): error is RequestFailed {
+export function isLegacyFailure(error: unknown): error is RequestFailed {
   if (!(error instanceof RequestFailed)) return false
   const { code, status = 0, cause } = error
   if (code === 'INVALID_RESPONSE') return true
-  if (code === 'HTTP_STATUS') return status >= 400 && status < 500 && !INCONCLUSIVE.has(status)
+  if (code === 'HTTP_STATUS') return status >= 400 && !isInconclusive(error)
   return code === 'NETWORK' && cause instanceof TypeError && cause.cause === undefined
+}
+
+/** Whether the HTTP status does not say which protocol the server speaks. */
+export function isInconclusive({ status = 0 }: RequestFailed): boolean {
+  return status >= 500 || INCONCLUSIVE.has(status)
 }
 
 /** Whether `initialize` was refused as by a server that has no Streamable HTTP at this URL. */
@@ -107,12 +114,9 @@ export function refusalOf(method: string, { code, message, data }: RpcError): st
   return `The server answered ${method} with error ${code}: ${truncate(`${message}${detail}`, MAX_SHOWN)}`
 }
 
-function discovered({
-  supportedVersions,
-  capabilities,
-  instructions,
-  _meta: meta,
-}: Params): ServerDetails {
+/** What the result of `server/discover` says. */
+export function discoveredDetails(result: Params): ServerDetails {
+  const { supportedVersions, capabilities, instructions, _meta: meta } = result
   const revision = newestOf(supportedVersions)
   if (revision === undefined) {
     const legacy = !Array.isArray(supportedVersions) || hasHandshake(supportedVersions)
@@ -125,6 +129,7 @@ function discovered({
     server: infoOf(isObject(meta) ? meta[SERVER_INFO] : undefined),
     capabilities: isObject(capabilities) ? capabilities : {},
     instructions: typeof instructions === 'string' ? instructions : undefined,
+    discovered: result,
   }
 }
 

@@ -1,3 +1,5 @@
+import type { Frame } from './frame.js'
+
 // `ignoreBOM: true` keeps a byte order mark in the text: it is dropped only at the start of the stream, by the reader.
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const lenient = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -12,7 +14,7 @@ export function decode(bytes: Uint8Array): string | undefined {
 }
 
 /** Decodes leniently, for diagnosis and ASCII headers: invalid bytes become U+FFFD. */
-export function decodeHead(bytes: Uint8Array): string {
+export function decodeLossy(bytes: Uint8Array): string {
   return lenient.decode(bytes)
 }
 
@@ -141,5 +143,29 @@ export class Tail {
     const bytes = this.#bytes.subarray(0, this.#length)
     this.#length = 0
     return bytes
+  }
+}
+
+/** Bytes kept of the start and of the end of a message beyond the limit: the request id is probably among them. */
+export const HEAD_BYTES = 4096
+
+/** Frames that were read and not yet returned. */
+export class FrameQueue {
+  #frames: Frame[] = []
+  #taken = 0
+
+  push(frame: Frame): void {
+    this.#frames.push(frame)
+  }
+
+  next(): Frame | undefined {
+    const frame = this.#frames[this.#taken]
+    if (frame === undefined) {
+      if (this.#taken > 0) this.#frames = []
+      this.#taken = 0
+    } else {
+      this.#taken++
+    }
+    return frame
   }
 }

@@ -5,7 +5,7 @@ import { LineReader, encodeLine } from './lines.js'
 export type Framing = 'auto' | 'lines' | 'content-length'
 
 const HEADER_STARTS = ['content-length', 'content-type']
-const ENOUGH = 64
+const MAX_DETECTION_BYTES = 64
 const BRACE = 0x7b
 const WHITE_SPACE = new Set([0x20, 0x09, 0x0a, 0x0d])
 
@@ -18,7 +18,7 @@ export class Framer implements FrameReader {
   readonly #limits: FrameLimits
   #reader: FrameReader | undefined
   #seen = ''
-  #held: Uint8Array[] = []
+  #buffered: Uint8Array[] = []
   encode: Encoder = encodeLine
 
   constructor(framing: Framing, limits: FrameLimits) {
@@ -33,24 +33,24 @@ export class Framer implements FrameReader {
       return
     }
     // Fast path: almost every client begins with a brace.
-    if (chunk[0] === BRACE && this.#held.length === 0) {
-      this.#held.push(chunk)
-      this.#settle('lines')
+    if (chunk[0] === BRACE && this.#buffered.length === 0) {
+      this.#buffered.push(chunk)
+      this.#useFraming('lines')
       return
     }
     // Both framings ignore white space at the start.
-    const start = this.#held.length > 0 ? 0 : chunk.findIndex((byte) => !WHITE_SPACE.has(byte))
+    const start = this.#buffered.length > 0 ? 0 : chunk.findIndex((byte) => !WHITE_SPACE.has(byte))
     if (start === -1) return
-    this.#held.push(chunk.subarray(start))
+    this.#buffered.push(chunk.subarray(start))
     // One character per byte: only ASCII matters here.
-    for (const byte of chunk.subarray(start, start + ENOUGH - this.#seen.length))
+    for (const byte of chunk.subarray(start, start + MAX_DETECTION_BYTES - this.#seen.length))
       this.#seen += String.fromCharCode(byte)
-    const framing = recognise(this.#seen)
-    if (framing !== undefined) this.#settle(framing)
+    const framing = detectFraming(this.#seen)
+    if (framing !== undefined) this.#useFraming(framing)
   }
 
   end(): void {
-    if (this.#reader === undefined) this.#settle('lines')
+    if (this.#reader === undefined) this.#useFraming('lines')
     this.#reader?.end()
   }
 
@@ -58,11 +58,11 @@ export class Framer implements FrameReader {
     return this.#reader?.next()
   }
 
-  #settle(framing: 'lines' | 'content-length'): void {
+  #useFraming(framing: 'lines' | 'content-length'): void {
     if (framing === 'lines') this.#reader = new LineReader(this.#limits)
     else this.#useHeaders()
-    for (const chunk of this.#held) this.#reader?.push(chunk)
-    this.#held = []
+    for (const chunk of this.#buffered) this.#reader?.push(chunk)
+    this.#buffered = []
   }
 
   #useHeaders(): void {
@@ -72,11 +72,11 @@ export class Framer implements FrameReader {
 }
 
 /** The framing of a stream that begins with these bytes; undefined while it could be either. */
-function recognise(bytes: string): 'lines' | 'content-length' | undefined {
+function detectFraming(bytes: string): 'lines' | 'content-length' | undefined {
   // Skips a byte order mark (one character per byte) and the white space after it.
   const start = bytes.replace(/^\xef\xbb\xbf[ \t\r\n]*/, '').toLowerCase()
   if (HEADER_STARTS.some((header) => start.startsWith(header))) return 'content-length'
   const open =
     HEADER_STARTS.some((header) => header.startsWith(start)) || '\xef\xbb\xbf'.startsWith(start)
-  return open && bytes.length < ENOUGH ? undefined : 'lines'
+  return open && bytes.length < MAX_DETECTION_BYTES ? undefined : 'lines'
 }

@@ -1,4 +1,4 @@
-/** What a frame reader returns: the text of one message, or why some bytes are not one. Readers know bytes and UTF-8, not JSON. */
+/** What a frame reader returns: the text of one message, or the reason why bytes are not one. Readers decode UTF-8, not JSON. */
 export type Frame = string | Fault
 
 export type Fault =
@@ -7,7 +7,7 @@ export type Fault =
   /** A message with a byte that is not UTF-8, at `offset` within the message. */
   | { kind: 'not-utf8'; offset: number }
   /** A header block without a valid Content-Length. */
-  | { kind: 'bad-header'; reason: string }
+  | { kind: 'invalid-header'; reason: string }
   /** Content-Length framing where one message per line is expected; `head` is the first header. */
   | { kind: 'wrong-framing'; head: string }
   /** The input ended in the middle of a message. */
@@ -29,27 +29,3 @@ export interface FrameLimits {
 
 /** Adds the framing to a message. */
 export type Encoder = (message: string) => string
-
-/** Bytes kept of the start and of the end of a message beyond the limit: the request id is probably among them. */
-export const HEAD_BYTES = 4096
-
-/** Frames that were read and not yet returned. */
-export class FrameQueue {
-  #frames: Frame[] = []
-  #taken = 0
-
-  push(frame: Frame): void {
-    this.#frames.push(frame)
-  }
-
-  next(): Frame | undefined {
-    const frame = this.#frames[this.#taken]
-    if (frame === undefined) {
-      if (this.#taken > 0) this.#frames = []
-      this.#taken = 0
-    } else {
-      this.#taken++
-    }
-    return frame
-  }
-}

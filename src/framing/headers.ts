@@ -1,19 +1,20 @@
-import { ChunkBuffer, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
 import {
+  ChunkBuffer,
   FrameQueue,
   HEAD_BYTES,
-  type Encoder,
-  type Frame,
-  type FrameLimits,
-  type FrameReader,
-} from './frame.js'
+  Tail,
+  decode,
+  decodeLossy,
+  invalidOffset,
+} from './bytes.js'
+import type { Encoder, Frame, FrameLimits, FrameReader } from './frame.js'
 
 const NEWLINE = 0x0a
 const MAX_HEADER_BYTES = 8192
 /** A field name as in HTTP, and a colon. */
 const HEADER = /^[\w!#$%&'*+.^`|~-]+[ \t]*:/
 const LENGTH = /^content-length$/i
-const RESTART = 'content-length:'
+const RESYNC_TOKEN = 'content-length:'
 
 const encoder = new TextEncoder()
 
@@ -27,8 +28,8 @@ type State =
   | { at: 'body'; length: number }
   /** Skipping a message beyond the limit; its head is kept. */
   | { at: 'skip'; length: number; left: number }
-  /** Skipping bytes until the next Content-Length: the framing was lost. */
-  | { at: 'lost'; matched: number }
+  /** Skipping bytes until the next Content-Length: the position of the next message is unknown. */
+  | { at: 'resync'; matched: number }
 
 /** Reads messages with `Content-Length: N` headers, as in the Language Server Protocol. After an invalid header it continues at the next one. */
 export class HeaderReader implements FrameReader {
@@ -58,9 +59,9 @@ export class HeaderReader implements FrameReader {
     if (state.at === 'skip') this.#tooLong(state.length)
     if (
       state.at === 'header' &&
-      (state.lines > 0 || decodeHead(this.#partial.take()).trim() !== '')
+      (state.lines > 0 || decodeLossy(this.#partial.take()).trim() !== '')
     ) {
-      this.#emit({ kind: 'bad-header', reason: 'the input ended inside a header' })
+      this.#emit({ kind: 'invalid-header', reason: 'the input ended inside a header' })
     }
   }
 
@@ -85,7 +86,7 @@ export class HeaderReader implements FrameReader {
         if (state.left === 0) this.#tooLong(state.length)
         return piece.length
       }
-      case 'lost':
+      case 'resync':
         return this.#search(chunk, state)
     }
   }
@@ -95,19 +96,19 @@ export class HeaderReader implements FrameReader {
     const end = newline === -1 ? chunk.length : newline
     const left = MAX_HEADER_BYTES - state.bytes
     if (end > left) {
-      this.#lose(`no message header within ${MAX_HEADER_BYTES} bytes`)
+      this.#startResync(`no message header within ${MAX_HEADER_BYTES} bytes`)
       return left
     }
     state.bytes += end
     this.#partial.add(chunk.subarray(0, end))
     if (newline === -1) return end
-    const line = decodeHead(this.#partial.take())
+    const line = decodeLossy(this.#partial.take())
       .replace(/^\ufeff/, '')
       .trim()
     if (line !== '' && !HEADER.test(line)) {
       // Reported immediately: a client that sends JSON lines never sends the empty line that ends a header. The line may
       // contain the start of the next header, so it is pushed again.
-      this.#lose(`${JSON.stringify(line.slice(0, 60))} is not a header`)
+      this.#startResync(`${JSON.stringify(line.slice(0, 60))} is not a header`)
       this.push(encoder.encode(`${line}\n`))
     } else if (line !== '') this.#headerLine(line, state)
     else if (state.lines > 0) this.#endHeader(state)
@@ -129,10 +130,10 @@ export class HeaderReader implements FrameReader {
 
   #endHeader(state: State & { at: 'header' }): void {
     const { length, fault } = state
-    if (fault !== undefined) this.#lose(fault)
-    else if (length === undefined) this.#lose('the header has no Content-Length')
+    if (fault !== undefined) this.#startResync(fault)
+    else if (length === undefined) this.#startResync('the header has no Content-Length')
     else if (length > this.#maxBytes) this.#state = { at: 'skip', length, left: length }
-    else if (length === 0) this.#lose('Content-Length is 0')
+    else if (length === 0) this.#startResync('Content-Length is 0')
     else this.#state = { at: 'body', length }
   }
 
@@ -143,31 +144,31 @@ export class HeaderReader implements FrameReader {
   }
 
   #tooLong(size: number): void {
-    const head = decodeHead(this.#partial.take())
+    const head = decodeLossy(this.#partial.take())
     this.#emit({
       kind: 'too-long',
       size,
       limit: this.#maxBytes,
       head,
-      tail: decodeHead(this.#tail?.take() ?? new Uint8Array(0)),
+      tail: decodeLossy(this.#tail?.take() ?? new Uint8Array(0)),
     })
   }
 
-  #lose(reason: string): void {
+  #startResync(reason: string): void {
     this.#partial.take()
-    this.#ready.push({ kind: 'bad-header', reason })
-    this.#state = { at: 'lost', matched: 0 }
+    this.#ready.push({ kind: 'invalid-header', reason })
+    this.#state = { at: 'resync', matched: 0 }
   }
 
   /** Finds the next `Content-Length:`. It has only one `c`, its first letter, so after a mismatch no earlier start is missed. */
-  #search(chunk: Uint8Array, state: State & { at: 'lost' }): number {
+  #search(chunk: Uint8Array, state: State & { at: 'resync' }): number {
     for (let i = 0; i < chunk.length; i++) {
       const letter = (chunk[i] ?? 0) | 0x20
-      if (letter === RESTART.charCodeAt(state.matched)) state.matched++
-      else state.matched = letter === RESTART.charCodeAt(0) ? 1 : 0
-      if (state.matched === RESTART.length) {
-        this.#state = { at: 'header', lines: 0, bytes: RESTART.length }
-        this.#partial.add(encoder.encode(RESTART))
+      if (letter === RESYNC_TOKEN.charCodeAt(state.matched)) state.matched++
+      else state.matched = letter === RESYNC_TOKEN.charCodeAt(0) ? 1 : 0
+      if (state.matched === RESYNC_TOKEN.length) {
+        this.#state = { at: 'header', lines: 0, bytes: RESYNC_TOKEN.length }
+        this.#partial.add(encoder.encode(RESYNC_TOKEN))
         return i + 1
       }
     }

@@ -1,12 +1,13 @@
-import { ChunkBuffer, Tail, decode, decodeHead, invalidOffset } from './bytes.js'
 import {
+  ChunkBuffer,
   FrameQueue,
   HEAD_BYTES,
-  type Encoder,
-  type Frame,
-  type FrameLimits,
-  type FrameReader,
-} from './frame.js'
+  Tail,
+  decode,
+  decodeLossy,
+  invalidOffset,
+} from './bytes.js'
+import type { Encoder, Frame, FrameLimits, FrameReader } from './frame.js'
 
 const NEWLINE = 0x0a
 const BRACE = 0x7b
@@ -42,16 +43,16 @@ export class LineReader implements FrameReader {
     if (this.#partial.length > 0 || this.#skipped !== undefined) {
       const end = chunk.indexOf(NEWLINE)
       if (end === -1) {
-        this.#wait(chunk)
+        this.#buffer(chunk)
         return
       }
-      this.#wait(chunk.subarray(0, end))
+      this.#buffer(chunk.subarray(0, end))
       this.#endLine()
       start = end + 1
     }
     const last = chunk.lastIndexOf(NEWLINE)
     if (last >= start) this.#wholeLines(chunk.subarray(start, last))
-    this.#wait(chunk.subarray(Math.max(start, last + 1)))
+    this.#buffer(chunk.subarray(Math.max(start, last + 1)))
   }
 
   end(): void {
@@ -80,7 +81,7 @@ export class LineReader implements FrameReader {
     this.#text(start === 0 ? text : text.slice(start))
   }
 
-  #wait(bytes: Uint8Array): void {
+  #buffer(bytes: Uint8Array): void {
     if (this.#skipped === undefined) {
       if (this.#partial.length + bytes.length <= this.#maxBytes) {
         if (bytes.length > 0) this.#partial.add(bytes)
@@ -120,8 +121,8 @@ export class LineReader implements FrameReader {
       kind: 'too-long',
       size,
       limit: this.#maxBytes,
-      head: decodeHead(head),
-      tail: decodeHead(tail),
+      head: decodeLossy(head),
+      tail: decodeLossy(tail),
     }
   }
 

@@ -45,7 +45,7 @@ export function compareMessages(
   } catch {
     return { differences: ['it is not JSON'], written: actual }
   }
-  const comparison = new Comparing(variables)
+  const comparison = new MessageComparison(variables)
   const root = { '': value }
   comparison.compare(pattern, root, '', '')
   return {
@@ -85,7 +85,7 @@ export function encode(value: unknown): string {
   )
 }
 
-class Comparing {
+class MessageComparison {
   readonly differences: string[] = []
   wildcards = false
   readonly #variables: Variables
@@ -98,7 +98,7 @@ class Comparing {
   compare(expected: unknown, holder: object, key: string, path: string): void {
     const members = holder as Record<string, unknown> // an array has its indices
     const actual = members[key]
-    if (typeof expected === 'string' && this.#fits(expected, actual)) {
+    if (typeof expected === 'string' && this.#matchesWildcard(expected, actual)) {
       this.wildcards = true
       members[key] = expected
     } else if (
@@ -124,7 +124,7 @@ class Comparing {
   }
 
   /** Whether the expected value is a wildcard that matches. */
-  #fits(expected: string, actual: unknown): boolean {
+  #matchesWildcard(expected: string, actual: unknown): boolean {
     if (expected === ANY) return true
     if (expected.startsWith(VARIABLE)) {
       const name = expected.slice(VARIABLE.length)

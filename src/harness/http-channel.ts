@@ -88,8 +88,10 @@ export class HttpChannel implements TargetChannel {
   ): Promise<void> {
     await previous
     if (signal.aborted) return
-    const answered = this.#post(frame, message, signal).catch((error: unknown) => this.#fail(error))
-    if (message.kind !== 'request' || message.method === 'initialize') await answered
+    const responded = this.#post(frame, message, signal).catch((error: unknown) =>
+      this.#fail(error),
+    )
+    if (message.kind !== 'request' || message.method === 'initialize') await responded
   }
 
   async #post(frame: string, message: Message, signal: AbortSignal): Promise<void> {
@@ -158,9 +160,9 @@ export class HttpChannel implements TargetChannel {
       return await this.#stream(response, request, signal)
     const text = await response.text()
     if (text === '') return
-    const answer = response.ok || request === undefined ? text : refused(text, request.id)
-    if (request?.method === 'initialize') this.#version = versionOf(answer)
-    this.#receiver?.frame(answer)
+    const received = response.ok || request === undefined ? text : errorFrame(text, request.id)
+    if (request?.method === 'initialize') this.#version = versionOf(received)
+    this.#receiver?.frame(received)
   }
 
   /** Delivers the events of a stream, and resumes it if it ends before the response. */
@@ -172,16 +174,16 @@ export class HttpChannel implements TargetChannel {
   ): Promise<void> {
     let last = from
     let retry = 0
-    let answered = request === undefined
+    let responded = request === undefined
     for await (const { data, id, retry: time } of eventsOf(response, signal)) {
       last = id ?? last
       retry = time ?? retry
       if (data === undefined || data === '') continue
       const message = read(data)
-      if (message.kind === 'response' && message.id === request?.id) answered = true
+      if (message.kind === 'response' && message.id === request?.id) responded = true
       this.#receiver?.frame(data)
     }
-    if (answered || last === undefined || signal.aborted) return
+    if (responded || last === undefined || signal.aborted) return
     await new Promise((resolve) => setTimeout(resolve, retry))
     const rest = await this.#fetch(
       'GET',
@@ -214,14 +216,14 @@ async function* eventsOf({ body }: Response, signal: AbortSignal): AsyncGenerato
   }
 }
 
-/** The error of a refused request. The server sends it without an id if it did not read the message. */
-function refused(text: string, id: Id): string {
+/** The error response to a rejected request. The server sends it without an id if it did not read the message. */
+function errorFrame(text: string, id: Id): string {
   if (read(text).kind === 'response') return text
   const { error } = JSON.parse(text) as { error: { code: number; message: string; data?: unknown } } // of our own server
   return encodeError(id, new RpcError(error.code, error.message, error.data), 'null')
 }
 
-function versionOf(answer: string): string | undefined {
-  const { result } = JSON.parse(answer) as { result?: { protocolVersion?: string } } // of our own server
+function versionOf(response: string): string | undefined {
+  const { result } = JSON.parse(response) as { result?: { protocolVersion?: string } } // of our own server
   return result?.protocolVersion
 }

@@ -17,7 +17,7 @@ export interface PlayOptions {
   timeout?: number
 }
 
-const LAST = 'end-of-transcript'
+const END_METHOD = 'end-of-transcript'
 
 /** Plays a transcript over a channel to a server, and compares the received messages. */
 export async function play(
@@ -54,7 +54,7 @@ export async function play(
     )
     lines[line - 1] = `< ${written}`
   }
-  const extras = await rest(channel, received, timeout)
+  const extras = await closeAndCollect(channel, received, timeout)
   for (const extra of extras) {
     differences.push(`received after the end: ${extra}`)
     lines.push(`< ${extra}`)
@@ -64,13 +64,17 @@ export async function play(
 }
 
 /** Closes the channel after the server has responded to everything; returns the messages until then. */
-export async function rest(channel: Channel, received: Inbox, timeout: number): Promise<string[]> {
+export async function closeAndCollect(
+  channel: Channel,
+  received: Inbox,
+  timeout: number,
+): Promise<string[]> {
   // An unknown method: its error follows the earlier responses.
-  channel.send(`{"jsonrpc":"2.0","id":"${LAST}","method":"${LAST}"}`)
+  channel.send(`{"jsonrpc":"2.0","id":"${END_METHOD}","method":"${END_METHOD}"}`)
   const extras: string[] = []
   for (
     let came = await received.next(timeout);
-    came !== undefined && !came.includes(LAST);
+    came !== undefined && !came.includes(END_METHOD);
     came = await received.next(timeout)
   )
     extras.push(came)

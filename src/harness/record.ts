@@ -2,7 +2,7 @@ import type { Channel } from '../jsonrpc/channel.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import { type Variables, compareMessages, matches } from './expectation.js'
 import { Inbox } from './inbox.js'
-import { type PlayOptions, rest } from './play.js'
+import { type PlayOptions, closeAndCollect } from './play.js'
 import { type Step, fill, parseTranscript, withoutVariables } from './transcript.js'
 
 export interface Recorded {
@@ -21,34 +21,35 @@ export interface Recorded {
  * Sends the `>` lines of a transcript and records the responses as `<` lines.
  * Without any `<` line, each request waits for its response; otherwise all lines
  * before the next `<` line are sent together. A `<` line that matches is left
- * as it is, with its wildcards; one that does not match keeps its variables.
+ * as it is, with its wildcards; in one that does not match, the variables are kept.
  */
 export async function record(
   transcript: string,
   channel: Channel,
   { timeout = 5000 }: PlayOptions = {},
 ): Promise<Recorded> {
-  const received = new Inbox(channel)
+  const inbox = new Inbox(channel)
   const recording = new Recording(transcript)
   for (const { sends, expects, end } of recording.groups) {
     const messages = recording.fill(sends)
     if (messages === undefined) break
     for (const { text } of messages) channel.send(text)
     recording.wait(messages)
-    const came: string[] = []
+    const received: string[] = []
     while (recording.waiting) {
-      const message = await received.next(timeout)
+      const message = await inbox.next(timeout)
       if (message === undefined) break
-      came.push(message)
-      recording.heard(message)
+      received.push(message)
+      recording.received(message)
     }
-    recording.write(end, came, expects)
+    recording.write(end, received, expects)
     if (recording.garbage !== undefined) break
   }
-  const extras = recording.garbage === undefined ? await rest(channel, received, timeout) : []
+  const extras =
+    recording.garbage === undefined ? await closeAndCollect(channel, inbox, timeout) : []
   await channel.close()
   const written = recording.finish(extras)
-  return received.broken === undefined ? written : { ...written, broken: received.broken }
+  return inbox.broken === undefined ? written : { ...written, broken: inbox.broken }
 }
 
 interface Sent {
@@ -69,11 +70,11 @@ class Recording {
   /** Lines of pending requests, by id. */
   readonly #pending = new Map<string, number>()
   /** Number of invalid messages whose error response has an unknown id. */
-  #unnamed = 0
+  #unmatchedInvalid = 0
   /** Ids of the server's requests that the transcript responds to. */
-  readonly #answered = new Set<string>()
+  readonly #respondedIds = new Set<string>()
   /** Whether the transcript responds to a request whose id is a variable. */
-  #answersAny = false
+  #respondsToVariableId = false
   readonly #unanswered = new Set<number>()
   #yielded = false
   garbage: string | undefined
@@ -84,7 +85,7 @@ class Recording {
   constructor(transcript: string) {
     const steps = parseTranscript(transcript)
     this.#lines = transcript.split('\n')
-    const apart = steps.every(({ direction }) => direction === 'send')
+    const separate = steps.every(({ direction }) => direction === 'send')
     let group: Group | undefined
     for (const step of steps) {
       const { line, direction, text } = step
@@ -93,20 +94,22 @@ class Recording {
         group?.expects.push(step)
         continue
       }
-      if (group === undefined || apart || group.expects.length > 0)
+      if (group === undefined || separate || group.expects.length > 0)
         this.groups.push((group = { sends: [], expects: [], end: line }))
       group.sends.push(step)
       group.end = line
       const { id, method } = parsed(withoutVariables(text)) ?? {}
-      if (method === undefined && id === null) this.#answersAny = true
-      else if (method === undefined && id !== undefined) this.#answered.add(JSON.stringify(id))
+      if (method === undefined && id === null) this.#respondsToVariableId = true
+      else if (method === undefined && id !== undefined) this.#respondedIds.add(JSON.stringify(id))
     }
   }
 
   /** Whether to wait for messages before the next one is sent. */
   get waiting(): boolean {
     return (
-      !this.#yielded && this.garbage === undefined && (this.#pending.size > 0 || this.#unnamed > 0)
+      !this.#yielded &&
+      this.garbage === undefined &&
+      (this.#pending.size > 0 || this.#unmatchedInvalid > 0)
     )
   }
 
@@ -126,34 +129,36 @@ class Recording {
     this.#yielded = false
     for (const { line, text } of sends) {
       const message = parsed(text)
-      if (message === undefined) this.#unnamed++
+      if (message === undefined) this.#unmatchedInvalid++
       else if ('method' in message && 'id' in message)
         this.#pending.set(JSON.stringify(message['id']), line)
     }
   }
 
-  heard(text: string): void {
+  received(text: string): void {
     const message = parsed(text)
     if (message === undefined && !text.startsWith('[')) this.garbage ??= text
     const id = JSON.stringify(message?.['id'] ?? null)
     // A request of the server that the transcript responds to next.
     if (message?.['method'] !== undefined)
-      this.#yielded = (this.#answersAny || this.#answered.has(id)) && message['id'] !== undefined
-    else if (!this.#pending.delete(id)) this.#unnamed = Math.max(0, this.#unnamed - 1)
+      this.#yielded =
+        (this.#respondsToVariableId || this.#respondedIds.has(id)) && message['id'] !== undefined
+    else if (!this.#pending.delete(id))
+      this.#unmatchedInvalid = Math.max(0, this.#unmatchedInvalid - 1)
   }
 
-  write(line: number, came: readonly string[], expects: readonly Step[]): void {
+  write(line: number, received: readonly string[], expects: readonly Step[]): void {
     // Requests that are still pending are not waited for again.
     if (!this.#yielded) {
       for (const late of this.#pending.values()) this.#unanswered.add(late)
       this.#pending.clear()
-      this.#unnamed = 0
+      this.#unmatchedInvalid = 0
     }
     const unused = [...expects]
     this.#after.set(
       line,
-      came.map((message, position) => {
-        const index = unused.findIndex(({ text }) => this.#fits(text, message))
+      received.map((message, position) => {
+        const index = unused.findIndex(({ text }) => this.#matches(text, message))
         return `< ${index === -1 ? this.#rewritten(message, expects[position], unused) : unused.splice(index, 1)[0]?.text}`
       }),
     )
@@ -168,7 +173,7 @@ class Recording {
     return compareMessages(expected.text, message, this.#variables).written
   }
 
-  #fits(pattern: string, message: string): boolean {
+  #matches(pattern: string, message: string): boolean {
     try {
       return matches(pattern, message, this.#variables)
     } catch {
@@ -177,7 +182,7 @@ class Recording {
   }
 
   finish(extras: readonly string[]): Recorded {
-    for (const extra of extras) this.heard(extra)
+    for (const extra of extras) this.received(extra)
     const lines = this.#lines.flatMap((line, index) => [
       ...(line === undefined ? [] : [line]),
       ...(this.#after.get(index + 1) ?? []),

@@ -189,26 +189,3 @@ class Rerouted implements Exchange {
     this.#exchange.release?.()
   }
 }
-
-/** The exchange of channels that carry everything on one connection, such as stdio. */
-export class ChannelExchange implements Exchange {
-  readonly principal?: Principal
-  readonly #channel: Channel
-
-  constructor(channel: Channel, principal?: Principal) {
-    this.#channel = channel
-    if (principal !== undefined) this.principal = principal
-  }
-
-  get congested(): boolean {
-    return this.#channel.congested ?? false
-  }
-
-  send(frame: string, message?: SentMessage): void {
-    this.#channel.send(frame, message)
-  }
-
-  reply(frame?: string, response?: SentResponse): void {
-    if (frame !== undefined) this.#channel.send(frame, response)
-  }
-}

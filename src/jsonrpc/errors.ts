@@ -35,6 +35,8 @@ export type ErrorCode =
   | 'CHANNEL_CLOSED'
   | 'CONNECTION_FAILED'
   | 'EADDRINUSE'
+  | 'INVALID_RESULT'
+  | 'NOT_SUPPORTED'
   | 'SERVER_EXITED'
   | 'TIMEOUT'
   | 'UNAUTHENTICATED_BIND'
@@ -66,10 +68,17 @@ export class RpcError extends Error {
   }
 }
 
-/** Rejects the requests that are pending when their connection ends. Its `cause` is the error that broke the connection. */
+/** Rejects the requests of a connection that has ended. Its `cause` is the error that broke the connection. */
 export class ChannelClosed extends Error {
   override readonly name = 'ChannelClosed'
   readonly code: ErrorCode = 'CHANNEL_CLOSED'
+  /** Whether the other side may have executed the request: `no` if the connection had ended before it was sent. */
+  readonly executed: 'no' | 'maybe'
+
+  constructor(message: string, facts: { executed?: 'no' | 'maybe'; cause?: unknown } = {}) {
+    super(message, facts.cause === undefined ? {} : { cause: facts.cause })
+    this.executed = facts.executed ?? 'no'
+  }
 }
 
 /** The reason of an aborted signal as an error. */

@@ -1,4 +1,4 @@
-import type { Budget } from './budget.js'
+import { type Budget, detached, weightOf } from './budget.js'
 import type { Exchange } from './channel.js'
 import { Deadline } from './deadline.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
@@ -14,7 +14,6 @@ import {
 import type { RequestOptions } from './outgoing.js'
 import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
-import { detached, weightOf } from './weight.js'
 
 export interface IncomingOptions {
   /** Handles a received request: returns its result, or a promise of it. An exception becomes an error response. */
@@ -23,7 +22,7 @@ export interface IncomingOptions {
   urgent?(request: Request): boolean
   /** Maximum calls in progress or queued; more get an error (default 10,000). */
   maxInFlight?: number
-  /** Creates the reference that an internal error and its log line share, where callers must not see the reason. */
+  /** Creates the reference that an internal error and its log line share, if callers must not see the reason. */
   reference?(): string
 }
 
@@ -31,8 +30,6 @@ export interface IncomingOptions {
 export interface PeerPort {
   /** Whether responses are buffered because the other side is not reading. */
   readonly congested: boolean
-  /** The bytes that calls in progress may hold. */
-  readonly pending: Budget
   /** Whether a request of our own is pending. */
   readonly asking: boolean
   /** Sends a request of our own. */
@@ -50,6 +47,8 @@ const PATIENCE = 1000
 export class IncomingCalls implements CallHost {
   readonly #options: IncomingOptions
   readonly #port: PeerPort
+  /** The bytes that calls in progress may hold. */
+  readonly #pending: Budget
   /** Calls without a response, by id. Created on first use: most calls get their response synchronously. */
   #open: Map<Id, Incoming> | undefined
   /** Queued calls: their handlers have not been started. */
@@ -62,9 +61,10 @@ export class IncomingCalls implements CallHost {
   /** Whether a pause has timed out: until the budget has room again, requests are rejected instead. */
   #impatient = false
 
-  constructor(options: IncomingOptions, port: PeerPort) {
+  constructor(options: IncomingOptions, port: PeerPort, pending: Budget) {
     this.#options = options
     this.#port = port
+    this.#pending = pending
   }
 
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
@@ -90,7 +90,7 @@ export class IncomingCalls implements CallHost {
    * is short unless calls end, and there is none while a request of our own is pending, whose response may be next.
    */
   ready(): Promise<void> | undefined {
-    if (!this.#port.pending.full) this.#impatient = false
+    if (!this.#pending.full) this.#impatient = false
     else if (!this.#impatient && !this.#port.asking) return this.#pause()
     return undefined
   }
@@ -115,15 +115,15 @@ export class IncomingCalls implements CallHost {
   #charge(call: Incoming): void {
     if (call.bytes > 0) return
     call.bytes = weightOf(call.request.frame)
-    this.#port.pending.charge(call.bytes)
+    this.#pending.charge(call.bytes)
     call.request.frame = detached(call.request.frame)
   }
 
   #release(call: Incoming): void {
     if (call.bytes === 0) return
-    this.#port.pending.give(call.bytes)
+    this.#pending.give(call.bytes)
     call.bytes = 0
-    if (this.#port.pending.full) this.#paused?.extend()
+    if (this.#pending.full) this.#paused?.extend()
     else this.#paused?.resume()
   }
 
@@ -144,9 +144,12 @@ export class IncomingCalls implements CallHost {
   }
 
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
-    const answer = this.#port.request(method, params, options)
+    return this.#port.request(method, params, options)
+  }
+
+  /** Ends a pause of `ready`. */
+  resume(): void {
     this.#paused?.resume()
-    return answer
   }
 
   park(call: Incoming): void {
@@ -166,7 +169,7 @@ export class IncomingCalls implements CallHost {
 
   settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void {
     if ('error' in outcome) this.#fail(call, outcome.error)
-    else this.#answer(call, outcome.result)
+    else this.#respond(call, outcome.result)
     this.#end(call)
   }
 
@@ -180,7 +183,7 @@ export class IncomingCalls implements CallHost {
   abandon(error: RpcError): void {
     this.#forgetWaiting()
     for (const call of this.#open?.values() ?? []) {
-      call.answer(encodeError(call.id, error, 'null'), undefined, error)
+      call.respond(encodeError(call.id, error, 'null'), undefined, error)
       call.abort(error)
       this.#end(call)
     }
@@ -217,10 +220,10 @@ export class IncomingCalls implements CallHost {
         INTERNAL_ERROR,
         `Too many requests: ${maxInFlight} are in progress. Try again later`,
       )
-    if (!this.#port.pending.full || this.#isUrgent(request)) return undefined
+    if (!this.#pending.full || this.#isUrgent(request)) return undefined
     return new RpcError(
       INTERNAL_ERROR,
-      'Too many requests: those in progress use up the memory limit. Try again later',
+      'Too many requests: requests in progress have reached the memory limit. Try again later',
     )
   }
 
@@ -243,7 +246,7 @@ export class IncomingCalls implements CallHost {
     // The hot path: without a promise the response is sent before the next message is read, without bookkeeping.
     if (!later) {
       this.#release(call)
-      this.#answer(call, result)
+      this.#respond(call, result)
       return this.#end(call)
     }
     this.#charge(call)
@@ -252,7 +255,7 @@ export class IncomingCalls implements CallHost {
       this.#register(call)
     }
     Promise.resolve(result)
-      .then((value) => this.#answer(call, value))
+      .then((value) => this.#respond(call, value))
       .catch((error: unknown) => this.#fail(call, error))
       .finally(() => {
         this.#release(call)
@@ -279,7 +282,7 @@ export class IncomingCalls implements CallHost {
     for (const resolve of waiting) resolve()
   }
 
-  #answer(call: Incoming, result: unknown): void {
+  #respond(call: Incoming, result: unknown): void {
     if (!call.open) return
     let frame: string
     try {
@@ -296,9 +299,9 @@ export class IncomingCalls implements CallHost {
         INTERNAL_ERROR,
         'Internal error: the result cannot be written as JSON',
       )
-      return call.answer(encodeError(id, error, 'null'), undefined, error)
+      return call.respond(encodeError(id, error, 'null'), undefined, error)
     }
-    call.answer(frame, result)
+    call.respond(frame, result)
   }
 
   /** Sends the error response of a handler that has thrown: an RpcError as it is, anything else as Internal error. */
@@ -306,7 +309,7 @@ export class IncomingCalls implements CallHost {
     if (!call.open) return
     try {
       if (thrown instanceof RpcError && Number.isInteger(thrown.code))
-        return call.answer(encodeThrown(call.id, thrown), undefined, thrown)
+        return call.respond(encodeThrown(call.id, thrown), undefined, thrown)
     } catch {
       // What was thrown has getters that throw as well.
     }
@@ -319,6 +322,6 @@ export class IncomingCalls implements CallHost {
       error: thrown,
     })
     const error = new RpcError(INTERNAL_ERROR, `Internal error${known}`)
-    call.answer(encodeError(call.id, error, 'null'), undefined, error)
+    call.respond(encodeError(call.id, error, 'null'), undefined, error)
   }
 }

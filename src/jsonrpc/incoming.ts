@@ -33,7 +33,7 @@ export class Incoming implements SentResponse {
   #questions: AbortController | undefined
   /** How many promises it is parked on. */
   #parked = 0
-  #state: 'open' | 'answered' | 'cancelled' = 'open'
+  #state: 'open' | 'responded' | 'cancelled' = 'open'
 
   constructor(request: Request, exchange: Exchange, inBatch: boolean, calls: CallHost) {
     this.request = request
@@ -74,7 +74,7 @@ export class Incoming implements SentResponse {
   }
 
   /** Runs a function just before the response is sent. */
-  beforeAnswer(last: () => void): void {
+  beforeResponse(last: () => void): void {
     this.#last = last
   }
 
@@ -90,9 +90,9 @@ export class Incoming implements SentResponse {
 
   /** Sends a request to the caller along the path of its own request; it is cancelled when the call ends. */
   ask(method: string, params: unknown, options: RequestOptions = {}): Promise<unknown> {
-    if (this.#state === 'answered')
+    if (this.#state === 'responded')
       return Promise.reject(
-        withCode('CALL_ENDED', new Error('The request has ended: it can send no more requests')),
+        withCode('CALL_ENDED', new Error('The call has ended and cannot send requests')),
       )
     this.#questions ??= new AbortController()
     const signals = [this.signal, this.#questions.signal]
@@ -128,18 +128,18 @@ export class Incoming implements SentResponse {
   }
 
   /** Runs a function just after the response is sent; not if there is none. */
-  afterAnswer(next: () => void): void {
+  afterResponse(next: () => void): void {
     this.#next = next
   }
 
   /** Sends the response: `error` if there is one, otherwise `result`. */
-  answer(frame: string, result: unknown, error?: RpcError): void {
+  respond(frame: string, result: unknown, error?: RpcError): void {
     if (!this.open) return
     this.result = result
     this.error = error
     this.#last?.()
     this.#questions?.abort(new Error('The request has ended'))
-    this.#state = 'answered'
+    this.#state = 'responded'
     this.#exchange.reply(frame, this)
     // A handler that never returns would keep the result in memory.
     this.result = undefined

@@ -227,6 +227,16 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** The member of a value at a path of names; undefined where there is none. */
+export function memberAt(value: unknown, path: readonly string[]): unknown {
+  let found = value
+  for (const key of path) {
+    if (!isObject(found) || !Object.hasOwn(found, key)) return undefined
+    found = found[key]
+  }
+  return found
+}
+
 /** Whether `await` would wait for it. Throws if its `then` is a getter that throws. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (

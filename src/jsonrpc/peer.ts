@@ -1,5 +1,5 @@
 import { Budget } from './budget.js'
-import { type Channel, ChannelExchange, type Exchange, type Receiver, rerouted } from './channel.js'
+import { type Channel, type Exchange, type Principal, type Receiver, rerouted } from './channel.js'
 import { ChannelClosed, INVALID_REQUEST, RpcError, withCode } from './errors.js'
 import { callHook, ignore } from './hook.js'
 import { IncomingCalls, type IncomingOptions, type PeerPort } from './incoming-calls.js'
@@ -13,6 +13,7 @@ import {
   type Response,
   type Send,
   type SentMessage,
+  type SentResponse,
   type UnreadableId,
   encodeError,
   read,
@@ -61,13 +62,12 @@ export class Peer implements Receiver, PeerPort {
   #closed: Error | undefined
   /** Why no response can arrive any more. */
   #deaf: Error | undefined
-  #pending: Budget | undefined
   #retained: Budget | undefined
 
   constructor(channel: Channel, options: PeerOptions) {
     this.#channel = channel
     this.#options = options
-    this.#incoming = new IncomingCalls(options, this)
+    this.#incoming = new IncomingCalls(options, this, channel.pending ?? new Budget(MAX_PENDING))
     channel.receive(this)
   }
 
@@ -89,11 +89,10 @@ export class Peer implements Receiver, PeerPort {
 
   closed(error?: Error): void {
     if (this.#closed !== undefined) return
-    this.#closed =
-      error === undefined
-        ? new ChannelClosed('The connection is closed')
-        : new ChannelClosed(`The connection broke: ${error.message}`, { cause: error })
-    this.#outgoing?.drop(this.#closed)
+    const message =
+      error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`
+    this.#closed = new ChannelClosed(message, { cause: error })
+    this.#outgoing?.drop(new ChannelClosed(message, { executed: 'maybe', cause: error }))
     this.#incoming.drop(this.#closed)
     this.#options.onClosed?.(error)
   }
@@ -118,12 +117,6 @@ export class Peer implements Receiver, PeerPort {
     return this.#channel.congested ?? false
   }
 
-  /** The bytes that calls in progress may hold. */
-  get pending(): Budget {
-    this.#pending ??= this.#channel.pending ?? new Budget(MAX_PENDING)
-    return this.#pending
-  }
-
   /** Budget for what is held for the other side beyond its requests, such as subscriptions. */
   get retained(): Budget {
     this.#retained ??= this.#channel.retained ?? new Budget(MAX_RETAINED)
@@ -142,9 +135,11 @@ export class Peer implements Receiver, PeerPort {
 
   request(method: string, params?: unknown, options: RequestOptions = {}): Promise<unknown> {
     const ended = this.#closed ?? this.#deaf
-    return ended === undefined
-      ? this.#calls().request(method, params, options)
-      : Promise.reject(ended)
+    if (ended !== undefined) return Promise.reject(ended)
+    const response = this.#calls().request(method, params, options)
+    // The response cannot arrive while reading pauses.
+    this.#incoming.resume()
+    return response
   }
 
   notify(method: string, params?: unknown): void {
@@ -164,8 +159,9 @@ export class Peer implements Receiver, PeerPort {
 
   /** The input has ended: pending and later requests of ours are rejected, while calls in progress still get their responses. */
   stopListening(): void {
-    this.#deaf ??= new ChannelClosed('The connection is closing: no response can arrive any more')
-    this.#outgoing?.drop(this.#deaf)
+    const message = 'The connection is closing: no response can arrive any more'
+    this.#deaf ??= new ChannelClosed(message)
+    this.#outgoing?.drop(new ChannelClosed(message, { executed: 'maybe' }))
   }
 
   /** Resolves when no call is in progress. */
@@ -240,8 +236,8 @@ export class Peer implements Receiver, PeerPort {
   #batch({ frames }: Batch, exchange: Exchange, inBatch: boolean): void {
     const limit = this.#options.batchLimit?.() ?? 0
     let problem: string | undefined
-    if (frames.length === 0) problem = 'an empty batch'
-    else if (inBatch) problem = 'a batch within a batch'
+    if (frames.length === 0) problem = 'a batch must not be empty'
+    else if (inBatch) problem = 'a batch must not contain a batch'
     else if (limit === 0)
       problem = 'batches are not part of this protocol revision; send one message at a time'
     else if (frames.length > limit) {
@@ -267,5 +263,28 @@ export class Peer implements Receiver, PeerPort {
   /** Writes to the log. An exception in the log must not fail the call. */
   log(entry: LogEntry): void {
     callHook(() => this.#options.report(entry), ignore)
+  }
+}
+
+/** The exchange of channels that carry everything on one connection, such as stdio. */
+export class ChannelExchange implements Exchange {
+  readonly principal?: Principal
+  readonly #channel: Channel
+
+  constructor(channel: Channel, principal?: Principal) {
+    this.#channel = channel
+    if (principal !== undefined) this.principal = principal
+  }
+
+  get congested(): boolean {
+    return this.#channel.congested ?? false
+  }
+
+  send(frame: string, message?: SentMessage): void {
+    this.#channel.send(frame, message)
+  }
+
+  reply(frame?: string, response?: SentResponse): void {
+    if (frame !== undefined) this.#channel.send(frame, response)
   }
 }

@@ -1,10 +1,10 @@
 import { type Id, type Notification, exactInteger } from '../jsonrpc/message.js'
-import { detached } from '../jsonrpc/weight.js'
+import { detached } from '../jsonrpc/budget.js'
 
 /** Maximum length of a cancellation reason: a handler may hold it for long. */
 const MAX_REASON = 1024
 
-/** The request that a `notifications/cancelled` names; undefined where it names none. */
+/** The request that a `notifications/cancelled` names; undefined if it names none. */
 export function cancelled({
   params,
   frame,

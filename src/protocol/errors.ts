@@ -4,7 +4,7 @@ export const NOT_INITIALIZED = -32002
 export const RESOURCE_NOT_FOUND = -32002
 /** The headers of an HTTP request do not match its body. */
 export const HEADER_MISMATCH = -32020
-/** The request has no valid token. The specification has no codes for this and the next: they are HTTP's. */
+/** The request has no valid token. MCP has no code for this or for INSUFFICIENT_SCOPE; the HTTP status is used. */
 export const UNAUTHORIZED = 401
 /** The caller's token does not grant the scopes in `data.requiredScopes`. */
 export const INSUFFICIENT_SCOPE = 403

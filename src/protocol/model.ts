@@ -266,7 +266,7 @@ export interface ElicitResult {
   content?: Readonly<Record<string, string | number | boolean | string[]>>
 }
 
-/** A folder or file that the user works in. */
+/** A directory or file that the user works in. */
 export interface Root {
   uri: string
   name?: string

@@ -1,7 +1,7 @@
-import { type Issues, type JsonSchema, describeValue, isRecord, sizeOf } from './issue.js'
+import { type Issues, type JsonSchema, describeValue, isObject, sizeOf } from './issue.js'
 import { matches } from './pattern.js'
 
-/* The keywords that look at a value as a whole, not at its members or items. */
+/* Keywords that apply to a value as a whole, not to its members or items. */
 
 export function isOfType(type: unknown, value: unknown): boolean {
   switch (type) {
@@ -10,7 +10,7 @@ export function isOfType(type: unknown, value: unknown): boolean {
     case 'array':
       return Array.isArray(value)
     case 'object':
-      return isRecord(value)
+      return isObject(value)
     case 'integer':
       return Number.isInteger(value)
     case 'number':
@@ -20,7 +20,7 @@ export function isOfType(type: unknown, value: unknown): boolean {
   }
 }
 
-export function numbers(schema: JsonSchema, value: number, issues: Issues): void {
+export function checkNumber(schema: JsonSchema, value: number, issues: Issues): void {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema
   if (typeof minimum === 'number' && !(value >= minimum))
     issues.add(`must be at least ${minimum}, not ${value}`)
@@ -34,7 +34,7 @@ export function numbers(schema: JsonSchema, value: number, issues: Issues): void
     issues.add(`must be a multiple of ${multipleOf}, not ${value}`)
 }
 
-/** Computed in decimal: 0.3 is a multiple of 0.1, which binary floating point denies. */
+/** Computed in decimal: 0.3 is a multiple of 0.1, but not in binary floating point. */
 function isMultiple(value: number, of: number): boolean {
   const [one, other] = [decimal(value), decimal(of)]
   const places = Math.min(one.exponent, other.exponent)
@@ -52,9 +52,9 @@ function decimal(value: number): { digits: bigint; exponent: number } {
   }
 }
 
-export function strings(schema: JsonSchema, value: string, issues: Issues): void {
+export function checkString(schema: JsonSchema, value: string, issues: Issues): void {
   if ('minLength' in schema || 'maxLength' in schema)
-    bounds(schema, 'Length', sizeOf(value), 'characters', issues)
+    checkBounds(schema, 'Length', sizeOf(value), 'characters', issues)
   const { pattern } = schema
   if (typeof pattern !== 'string') return
   const matching = matches(pattern, value)
@@ -62,7 +62,7 @@ export function strings(schema: JsonSchema, value: string, issues: Issues): void
   else if (!matching) issues.add(`must match the pattern ${pattern}, not ${describeValue(value)}`)
 }
 
-export function bounds(
+export function checkBounds(
   schema: JsonSchema,
   suffix: string,
   size: number,
@@ -76,7 +76,11 @@ export function bounds(
     issues.add(`must have at most ${most} ${unit}, not ${size}`)
 }
 
-export function unique(value: readonly unknown[], identities: Identities, issues: Issues): void {
+export function checkUnique(
+  value: readonly unknown[],
+  identities: Identities,
+  issues: Issues,
+): void {
   const seen = new Map<number, number>()
   for (let index = 0; index < value.length; index++) {
     const identity = identities.of(value[index])

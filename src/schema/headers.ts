@@ -1,5 +1,5 @@
-import { type JsonSchema, isRecord } from './issue.js'
-import { subschemas } from './walk.js'
+import { type JsonSchema, isObject } from './issue.js'
+import { subschemas } from './schema-index.js'
 
 /** A tool parameter that clients repeat in an HTTP header. */
 export interface HeaderParameter {
@@ -15,7 +15,7 @@ const ANNOTATION = 'x-mcp-header'
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
 /**
- * The annotated parameters of an input schema. Throws for an annotation that clients must reject the tool for.
+ * The annotated parameters of an input schema. Throws for an annotation for which clients must reject the tool.
  * https://modelcontextprotocol.io/specification/2026-07-28/server/tools#x-mcp-header
  */
 export function headerParameters(schema: JsonSchema): HeaderParameter[] {
@@ -24,13 +24,13 @@ export function headerParameters(schema: JsonSchema): HeaderParameter[] {
   const seen = new Set<string>()
   for (const { name } of found) {
     if (seen.has(name.toLowerCase()))
-      throw new TypeError(`has two parameters for the header ${JSON.stringify(name)}`)
+      throw new TypeError(`has two parameters with ${ANNOTATION} ${JSON.stringify(name)}`)
     seen.add(name.toLowerCase())
   }
   return found
 }
 
-/** `path` is undefined if the schema is not reached by `properties` alone. */
+/** `path` is undefined if the schema is not reached through `properties` only. */
 function collect(
   schema: JsonSchema,
   path: readonly string[] | undefined,
@@ -39,11 +39,11 @@ function collect(
   const { properties } = schema
   if (Object.hasOwn(schema, ANNOTATION)) found.push(parameterOf(schema, path))
   for (const [place, part] of subschemas(schema)) {
-    if (isRecord(part) && !place.startsWith('properties/')) collect(part, undefined, found)
+    if (isObject(part) && !place.startsWith('properties/')) collect(part, undefined, found)
   }
-  if (!isRecord(properties)) return
+  if (!isObject(properties)) return
   for (const [name, part] of Object.entries(properties))
-    if (isRecord(part)) collect(part, path && [...path, name], found)
+    if (isObject(part)) collect(part, path && [...path, name], found)
 }
 
 function parameterOf(schema: JsonSchema, path: readonly string[] | undefined): HeaderParameter {
@@ -54,7 +54,7 @@ function parameterOf(schema: JsonSchema, path: readonly string[] | undefined): H
     )
   if (path === undefined || path.length === 0)
     throw new TypeError(
-      `has the ${ANNOTATION} ${JSON.stringify(name)} at a place that is not reached by "properties" alone`,
+      `has the ${ANNOTATION} ${JSON.stringify(name)} on a schema that is not a (nested) property of the input schema`,
     )
   if (type !== 'string' && type !== 'integer' && type !== 'boolean')
     throw new TypeError(

@@ -16,7 +16,7 @@ type FromJson<Schema, Root> = Schema extends { const: infer Value }
     : Schema extends { type: infer Type }
       ? FromType<Type extends readonly (infer Each)[] ? Each : Type, Schema, Root>
       : Schema extends Composed
-        ? FromReference<Schema, Root> & FromForms<Schema, Root>
+        ? FromReference<Schema, Root> & FromAlternatives<Schema, Root>
         : unknown
 
 type Composed = { $ref: unknown } | { anyOf: unknown } | { oneOf: unknown }
@@ -32,12 +32,12 @@ type FromReference<Schema, Root> = Schema extends { $ref: infer Reference }
       : unknown
   : unknown
 
-type FromForms<Schema, Root> = (Schema extends { anyOf: readonly (infer Form)[] }
-  ? FromEach<Form, Root>
+type FromAlternatives<Schema, Root> = (Schema extends { anyOf: readonly (infer Alternative)[] }
+  ? FromEach<Alternative, Root>
   : unknown) &
-  (Schema extends { oneOf: readonly (infer Form)[] } ? FromEach<Form, Root> : unknown)
+  (Schema extends { oneOf: readonly (infer Alternative)[] } ? FromEach<Alternative, Root> : unknown)
 
-type FromEach<Form, Root> = Form extends unknown ? FromJson<Form, Root> : never
+type FromEach<Alternative, Root> = Alternative extends unknown ? FromJson<Alternative, Root> : never
 
 type FromType<Type, Schema, Root> = Type extends 'string'
   ? string
@@ -53,7 +53,9 @@ type FromType<Type, Schema, Root> = Type extends 'string'
             : unknown[]
           : Type extends 'object'
             ? Schema extends Composed | { additionalProperties: object }
-              ? FromOpen<Schema, Root> & FromReference<Schema, Root> & FromForms<Schema, Root>
+              ? FromOpenObject<Schema, Root> &
+                  FromReference<Schema, Root> &
+                  FromAlternatives<Schema, Root>
               : FromObject<Schema, Root>
             : unknown
 
@@ -68,7 +70,7 @@ type FromObject<Schema, Root> = Schema extends { properties: infer Properties }
   : Record<string, unknown>
 
 /** With an index signature for additional properties, which in TypeScript must include the types of the known ones. */
-type FromOpen<Schema, Root> = Schema extends {
+type FromOpenObject<Schema, Root> = Schema extends {
   additionalProperties: infer Additional extends object
 }
   ? Schema extends { properties: infer Properties }

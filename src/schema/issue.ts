@@ -1,6 +1,6 @@
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** What is wrong with a value, and where: `items[2].name`, or empty for the value itself. */
+/** A problem of a value. The path is like `items[2].name`, or empty for the value itself. */
 export interface Issue {
   path: string
   message: string
@@ -9,7 +9,7 @@ export interface Issue {
 /** The value, or the first issues: one more than MAX_ISSUES if there are more than that. */
 export type Outcome = { value: unknown; issues?: undefined } | { issues: readonly Issue[] }
 
-/** Maximum issues in an error: it must not be larger than the value it rejects. */
+/** Maximum number of issues in an error, which must not be larger than the value that it rejects. */
 export const MAX_ISSUES = 20
 /** Maximum characters of a member name, a path and a message. */
 const MAX_NAME = 100
@@ -64,10 +64,10 @@ export class Issues {
 
 /** A member name as a path segment. */
 export function member(name: string): string {
-  return `.${clip(name, MAX_NAME)}`
+  return `.${truncate(name, MAX_NAME)}`
 }
 
-export function clip(text: string, length = MAX_MESSAGE): string {
+export function truncate(text: string, length = MAX_MESSAGE): string {
   return text.length > length ? `${text.slice(0, boundary(text, length))}…` : text
 }
 
@@ -77,7 +77,7 @@ function boundary(text: string, index: number): number {
   return code >= 0xdc00 && code <= 0xdfff ? index - 1 : index
 }
 
-/** A path that is too long is shortened in the middle. */
+/** A path that is too long is truncated in the middle. */
 function joined(step: string, path: string): string {
   return step.length + path.length > MAX_PATH
     ? `${step}…${path.slice(boundary(path, path.length - MAX_PATH / 2))}`
@@ -97,7 +97,7 @@ export function describeIssues(issues: readonly Issue[]): string {
   return lines.join('; ')
 }
 
-export function isRecord(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
@@ -116,7 +116,7 @@ export function describeValue(value: unknown): string {
   if (typeof value === 'string')
     return value.length <= 40 ? JSON.stringify(value) : `a string of ${sizeOf(value)} characters`
   if (Array.isArray(value)) return 'an array'
-  if (isRecord(value)) return 'an object'
+  if (isObject(value)) return 'an object'
   return String(value)
 }
 
@@ -151,7 +151,7 @@ export function sameJson(one: unknown, other: unknown): boolean {
       one.length === other.length &&
       one.every((item, index) => sameJson(item, other[index]))
     )
-  if (!isRecord(one) || !isRecord(other)) return false
+  if (!isObject(one) || !isObject(other)) return false
   const names = Object.keys(one)
   return (
     names.length === Object.keys(other).length &&

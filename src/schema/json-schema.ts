@@ -2,24 +2,31 @@ import {
   Issues,
   type JsonSchema,
   type Outcome,
-  clip,
+  truncate,
   describeValue,
-  isRecord,
+  isObject,
   listTypes,
   listValues,
   member,
   sameJson,
   shownPath,
 } from './issue.js'
-import { Identities, bounds, isOfType, numbers, strings, unique } from './assertions.js'
+import {
+  Identities,
+  checkBounds,
+  checkNumber,
+  checkString,
+  checkUnique,
+  isOfType,
+} from './assertions.js'
 import { matches } from './pattern.js'
-import { Coverage, Scope, type Verdict } from './scope.js'
-import { type AnySchema, SchemaIndex, isSchema } from './walk.js'
+import { EvaluatedParts, Scope, type CachedResult } from './dynamic-scope.js'
+import { type AnySchema, SchemaIndex, isSchema } from './schema-index.js'
 
 /*
  * A complete validator for JSON Schema 2020-12 and draft-07, for schemas that `simple.ts` does not compile. It interprets
  * the schema recursively, generates no code, fetches nothing, and matches patterns in linear time. `format` and `default`
- * are annotations: the value is checked, never changed.
+ * are annotations: the value is validated, never changed.
  */
 
 const indexes = new WeakMap<JsonSchema, SchemaIndex>()
@@ -37,15 +44,15 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
   try {
     new Walk(index).apply(index.root, value, issues, undefined)
   } catch (error) {
-    return { issues: [{ path: '', message: notChecked(error) }] }
+    return { issues: [{ path: '', message: validationError(error) }] }
   }
   return issues.count === 0 ? { value } : { issues: issues.result() }
 }
 
-/** Why a value could not be checked, if the value is the reason; rethrows anything else. */
-function notChecked(error: unknown): string {
+/** The reason why a value could not be validated; rethrows errors that the value did not cause. */
+function validationError(error: unknown): string {
   // MAX_DEPTH or the stack is exceeded, or a Map or a string has reached its maximum size.
-  if (error instanceof RangeError) return 'is nested too deeply or too large to be checked'
+  if (error instanceof RangeError) return 'is nested too deeply or too large to be validated'
   throw error
 }
 
@@ -64,24 +71,31 @@ class Walk {
   }
 
   /** Applies a schema to a value. If `outer` is given, adds to it which members and items were evaluated. */
-  apply(schema: AnySchema, value: unknown, issues: Issues, outer: Coverage | undefined): void {
+  apply(
+    schema: AnySchema,
+    value: unknown,
+    issues: Issues,
+    outer: EvaluatedParts | undefined,
+  ): void {
     if (schema === true || issues.full) return
     if (schema === false) return issues.add('is not allowed here')
     if (++this.#depth > MAX_DEPTH) throw new RangeError()
     const scope = this.#scope
     this.#scope = scope.enter(this.#index.baseOf(schema))
     // `unevaluated…` sees what its own schema object and subschemas have evaluated, not what sibling schemas have.
-    const covered =
-      'unevaluatedProperties' in schema || 'unevaluatedItems' in schema ? new Coverage() : outer
-    if (!this.#references(schema, value, issues, covered)) {
+    const evaluated =
+      'unevaluatedProperties' in schema || 'unevaluatedItems' in schema
+        ? new EvaluatedParts()
+        : outer
+    if (!this.#references(schema, value, issues, evaluated)) {
       this.#anyValue(schema, value, issues)
-      this.#logic(schema, value, issues, covered)
-      if (typeof value === 'number') numbers(schema, value, issues)
-      if (typeof value === 'string') strings(schema, value, issues)
-      if (Array.isArray(value)) this.#array(schema, value, issues, covered)
-      else if (isRecord(value)) this.#object(schema, value, issues, covered)
+      this.#logic(schema, value, issues, evaluated)
+      if (typeof value === 'number') checkNumber(schema, value, issues)
+      if (typeof value === 'string') checkString(schema, value, issues)
+      if (Array.isArray(value)) this.#array(schema, value, issues, evaluated)
+      else if (isObject(value)) this.#object(schema, value, issues, evaluated)
     }
-    if (covered !== undefined && covered !== outer) outer?.addAll(covered)
+    if (evaluated !== undefined && evaluated !== outer) outer?.addAll(evaluated)
     this.#scope = scope
     this.#depth--
   }
@@ -97,11 +111,11 @@ class Walk {
   }
 
   /** Tries a schema (`anyOf`, `not`, `if`): stops at the first issue. */
-  #try(schema: AnySchema, value: unknown, covered?: Coverage): Issues {
+  #try(schema: AnySchema, value: unknown, evaluated?: EvaluatedParts): Issues {
     const issues = new Issues(1)
-    const own = covered && new Coverage()
+    const own = evaluated && new EvaluatedParts()
     this.apply(schema, value, issues, own)
-    if (issues.count === 0 && own !== undefined) covered?.addAll(own)
+    if (issues.count === 0 && own !== undefined) evaluated?.addAll(own)
     return issues
   }
 
@@ -109,28 +123,38 @@ class Walk {
    * Applies the target of a reference. If several references have the same target, it is applied only once to each part
    * of the value: alternatives that refer to each other would otherwise double the work at every level.
    */
-  #follow(schema: AnySchema, value: unknown, issues: Issues, covered: Coverage | undefined): void {
+  #follow(
+    schema: AnySchema,
+    value: unknown,
+    issues: Issues,
+    evaluated: EvaluatedParts | undefined,
+  ): void {
     if (typeof schema === 'boolean' || !this.#index.isShared(schema))
-      return this.apply(schema, value, issues, covered)
-    const verdict = this.#verdict(schema, value, issues.limit, covered !== undefined)
-    issues.addAll(verdict.issues)
-    if (verdict.covered !== undefined) covered?.addAll(verdict.covered)
+      return this.apply(schema, value, issues, evaluated)
+    const result = this.#cachedResult(schema, value, issues.limit, evaluated !== undefined)
+    issues.addAll(result.issues)
+    if (result.evaluated !== undefined) evaluated?.addAll(result.evaluated)
   }
 
-  #verdict(schema: JsonSchema, value: unknown, limit: number, covering: boolean): Verdict {
-    const known = this.#scope.verdictsOf(schema)
+  #cachedResult(
+    schema: JsonSchema,
+    value: unknown,
+    limit: number,
+    withParts: boolean,
+  ): CachedResult {
+    const known = this.#scope.resultsOf(schema)
     const isContainer = typeof value === 'object' && value !== null
-    // Primitive values may be millions: only the verdict for the current location is remembered.
-    const last = known.ofPrimitive?.place === this.#place ? known.ofPrimitive.verdict : undefined
+    // There may be millions of primitive values: only the result for the current location is cached.
+    const last = known.ofPrimitive?.place === this.#place ? known.ofPrimitive.result : undefined
     const before = isContainer ? known.ofContainers.get(value) : last
-    if (before !== undefined && isEnough(before, limit, covering)) return before
+    if (before !== undefined && isEnough(before, limit, withParts)) return before
     const issues = new Issues(limit)
-    const covered = covering ? new Coverage() : undefined
-    this.apply(schema, value, issues, covered)
-    const verdict = issues.count === 0 && covered === undefined ? FIT : { issues, covered }
-    if (isContainer) known.ofContainers.set(value, verdict)
-    else known.ofPrimitive = { place: this.#place, verdict }
-    return verdict
+    const evaluated = withParts ? new EvaluatedParts() : undefined
+    this.apply(schema, value, issues, evaluated)
+    const result = issues.count === 0 && evaluated === undefined ? VALID : { issues, evaluated }
+    if (isContainer) known.ofContainers.set(value, result)
+    else known.ofPrimitive = { place: this.#place, result }
+    return result
   }
 
   /** Follows references. Returns true if other keywords are ignored: those next to a `$ref` in draft-07. */
@@ -138,15 +162,15 @@ class Walk {
     schema: JsonSchema,
     value: unknown,
     issues: Issues,
-    covered: Coverage | undefined,
+    evaluated: EvaluatedParts | undefined,
   ): boolean {
     const { $ref: reference, $dynamicRef: dynamic } = schema
     if (typeof reference === 'string') {
-      this.#follow(this.#index.target(schema, reference), value, issues, covered)
+      this.#follow(this.#index.target(schema, reference), value, issues, evaluated)
       if (this.#index.draft7) return true
     }
     if (typeof dynamic === 'string' && !this.#index.draft7)
-      this.#follow(this.#dynamicTarget(dynamic, schema), value, issues, covered)
+      this.#follow(this.#dynamicTarget(dynamic, schema), value, issues, evaluated)
     return false
   }
 
@@ -172,51 +196,57 @@ class Walk {
       issues.add(`must be ${listValues([only])}, not ${describeValue(value)}`)
   }
 
-  #logic(schema: JsonSchema, value: unknown, issues: Issues, covered: Coverage | undefined): void {
+  #logic(
+    schema: JsonSchema,
+    value: unknown,
+    issues: Issues,
+    evaluated: EvaluatedParts | undefined,
+  ): void {
     const { allOf, anyOf, oneOf, not, if: condition } = schema
-    for (const part of list(allOf)) this.apply(part, value, issues, covered)
-    if (anyOf !== undefined) this.#alternatives(list(anyOf), value, issues, covered, false)
-    if (oneOf !== undefined) this.#alternatives(list(oneOf), value, issues, covered, true)
+    for (const part of list(allOf)) this.apply(part, value, issues, evaluated)
+    if (anyOf !== undefined) this.#alternatives(list(anyOf), value, issues, evaluated, false)
+    if (oneOf !== undefined) this.#alternatives(list(oneOf), value, issues, evaluated, true)
     if (isSchema(not) && this.#try(not, value).count === 0)
-      issues.add('has a form that is excluded')
+      issues.add('must not match the schema in "not"')
     if (!isSchema(condition)) return
-    const consequence = schema[this.#try(condition, value, covered).count === 0 ? 'then' : 'else']
-    if (isSchema(consequence)) this.apply(consequence, value, issues, covered)
+    const consequence = schema[this.#try(condition, value, evaluated).count === 0 ? 'then' : 'else']
+    if (isSchema(consequence)) this.apply(consequence, value, issues, evaluated)
   }
 
   #alternatives(
     parts: readonly AnySchema[],
     value: unknown,
     issues: Issues,
-    covered: Coverage | undefined,
+    evaluated: EvaluatedParts | undefined,
     exactly: boolean,
   ): void {
     const reasons = new Set<string>()
-    let fitting = 0
+    let matching = 0
     for (const part of parts) {
-      const { first } = this.#try(part, value, covered)
-      if (first === undefined) fitting++
+      const { first } = this.#try(part, value, evaluated)
+      if (first === undefined) matching++
       else if (reasons.size < 4)
         reasons.add(first.path === '' ? first.message : `${shownPath(first.path)} ${first.message}`)
-      if (fitting === 1 && !exactly && covered === undefined) return
+      if (matching === 1 && !exactly && evaluated === undefined) return
     }
-    if (fitting === 0) {
-      // Clipped: with nested alternatives the reasons would double at every level.
+    if (matching === 0) {
+      // Truncated: with nested alternatives the reasons would double at every level.
       issues.add(
-        `fits none of the ${parts.length} allowed forms (${clip([...reasons].join('; or '))})`,
+        `matches none of the ${parts.length} alternatives (${truncate([...reasons].join('; or '))})`,
       )
-    } else if (exactly && fitting > 1)
-      issues.add(`fits ${fitting} of the forms, and must fit exactly one`)
+    } else if (exactly && matching > 1)
+      issues.add(`matches ${matching} alternatives; it must match exactly one`)
   }
 
   #array(
     schema: JsonSchema,
     value: readonly unknown[],
     issues: Issues,
-    covered: Coverage | undefined,
+    evaluated: EvaluatedParts | undefined,
   ): void {
-    bounds(schema, 'Items', value.length, 'items', issues)
-    if (schema['uniqueItems'] === true && value.length > 1) unique(value, this.#identities, issues)
+    checkBounds(schema, 'Items', value.length, 'items', issues)
+    if (schema['uniqueItems'] === true && value.length > 1)
+      checkUnique(value, this.#identities, issues)
     const { draft7 } = this.#index
     const { items, additionalItems, prefixItems, unevaluatedItems } = schema
     // A tuple is an array of `items` in draft-07, and `prefixItems` since 2020-12.
@@ -230,20 +260,20 @@ class Walk {
       const part = first[index] ?? rest
       if (isSchema(part)) this.#part(part, value[index], index, issues)
     }
-    covered?.addFirstItems(count)
-    this.#contains(schema, value, issues, covered)
+    evaluated?.addFirstItems(count)
+    this.#contains(schema, value, issues, evaluated)
     if (draft7 || !isSchema(unevaluatedItems)) return
     for (let index = 0; index < value.length && !issues.full; index++)
-      if (covered?.hasItem(index) !== true)
+      if (evaluated?.hasItem(index) !== true)
         this.#part(unevaluatedItems, value[index], index, issues)
-    covered?.addFirstItems(value.length)
+    evaluated?.addFirstItems(value.length)
   }
 
   #contains(
     schema: JsonSchema,
     value: readonly unknown[],
     issues: Issues,
-    covered: Coverage | undefined,
+    evaluated: EvaluatedParts | undefined,
   ): void {
     const { contains, minContains, maxContains } = schema
     if (!isSchema(contains)) return
@@ -254,24 +284,25 @@ class Walk {
       this.#part(contains, value[index], index, found)
       if (found.count > 0) continue
       count++
-      if (!draft7) covered?.addItem(index)
+      if (!draft7) evaluated?.addItem(index)
     }
     const least = !draft7 && typeof minContains === 'number' ? minContains : 1
     const most = !draft7 && typeof maxContains === 'number' ? maxContains : Infinity
     if (count < least)
-      issues.add(`must have at least ${least} items of the wanted form, not ${count}`)
-    if (count > most) issues.add(`must have at most ${most} items of the wanted form, not ${count}`)
+      issues.add(`must have at least ${least} items that match "contains", not ${count}`)
+    if (count > most)
+      issues.add(`must have at most ${most} items that match "contains", not ${count}`)
   }
 
   #object(
     schema: JsonSchema,
     value: Record<string, unknown>,
     issues: Issues,
-    covered: Coverage | undefined,
+    evaluated: EvaluatedParts | undefined,
   ): void {
     const names = Object.keys(value)
-    bounds(schema, 'Properties', names.length, 'properties', issues)
-    for (const name of strs(schema['required']))
+    checkBounds(schema, 'Properties', names.length, 'properties', issues)
+    for (const name of stringsOf(schema['required']))
       if (!Object.hasOwn(value, name)) issues.add('is required', member(name))
     const {
       properties,
@@ -280,8 +311,8 @@ class Walk {
       propertyNames,
       unevaluatedProperties,
     } = schema
-    const known = isRecord(properties) ? properties : {}
-    const patterns = isRecord(patternProperties) ? Object.entries(patternProperties) : []
+    const known = isObject(properties) ? properties : {}
+    const patterns = isObject(patternProperties) ? Object.entries(patternProperties) : []
     for (const name of names) {
       if (issues.full) return
       if (isSchema(propertyNames)) this.#name(propertyNames, name, issues)
@@ -293,16 +324,16 @@ class Walk {
         else if (matching) parts.push(part)
       }
       if (parts.length === 0 && isSchema(additionalProperties)) parts.push(additionalProperties)
-      this.#member(parts, value[name], name, issues, covered)
+      this.#member(parts, value[name], name, issues, evaluated)
     }
-    this.#dependencies(schema, value, issues, covered)
+    this.#dependencies(schema, value, issues, evaluated)
     if (this.#index.draft7 || !isSchema(unevaluatedProperties)) return
     for (const name of names) {
       if (issues.full) return
-      if (covered?.hasMember(name) !== true)
+      if (evaluated?.hasMember(name) !== true)
         this.#part(unevaluatedProperties, value[name], name, issues)
     }
-    covered?.addAllMembers()
+    evaluated?.addAllMembers()
   }
 
   #name(schema: AnySchema, name: string, issues: Issues): void {
@@ -316,11 +347,11 @@ class Walk {
     value: unknown,
     name: string,
     issues: Issues,
-    covered: Coverage | undefined,
+    evaluated: EvaluatedParts | undefined,
   ): void {
     for (const part of parts) {
       if (!isSchema(part)) continue
-      covered?.addMember(name)
+      evaluated?.addMember(name)
       this.#part(part, value, name, issues)
     }
   }
@@ -329,30 +360,31 @@ class Walk {
     schema: JsonSchema,
     value: Record<string, unknown>,
     issues: Issues,
-    covered: Coverage | undefined,
+    evaluated: EvaluatedParts | undefined,
   ): void {
     for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies']) {
       const dependencies = schema[keyword]
-      if (!isRecord(dependencies)) continue
+      if (!isObject(dependencies)) continue
       for (const [name, wanted] of Object.entries(dependencies)) {
         if (!Object.hasOwn(value, name)) continue
-        if (isSchema(wanted)) this.apply(wanted, value, issues, covered)
-        for (const other of strs(wanted))
-          if (!Object.hasOwn(value, other)) issues.add(`is required beside ${name}`, member(other))
+        if (isSchema(wanted)) this.apply(wanted, value, issues, evaluated)
+        for (const other of stringsOf(wanted))
+          if (!Object.hasOwn(value, other))
+            issues.add(`is required if ${name} is present`, member(other))
       }
     }
   }
 }
 
-/** The verdict for a valid value without coverage: shared, since it is by far the most frequent. */
-const FIT: Verdict = { issues: new Issues(), covered: undefined }
+/** The result for a valid value without evaluated parts: shared, because it is by far the most frequent. */
+const VALID: CachedResult = { issues: new Issues(), evaluated: undefined }
 
-/** Whether a remembered verdict is detailed enough: as many issues, and the coverage if needed. */
-function isEnough({ issues, covered }: Verdict, limit: number, covering: boolean): boolean {
+/** Whether a cached result has enough issues, and the evaluated parts if needed. */
+function isEnough({ issues, evaluated }: CachedResult, limit: number, withParts: boolean): boolean {
   if (issues.count > 0) return issues.limit >= limit
-  return !covering || covered !== undefined
+  return !withParts || evaluated !== undefined
 }
 
 const list = (value: unknown): AnySchema[] => (Array.isArray(value) ? value.filter(isSchema) : [])
-const strs = (value: unknown): string[] =>
+const stringsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string') : []

@@ -1,10 +1,10 @@
-import { type JsonSchema, isDialect, isRecord } from './issue.js'
+import { type JsonSchema, isDialect, isObject } from './issue.js'
 import { patternProblem } from './pattern.js'
-import { SchemaIndex, subschemas } from './walk.js'
+import { SchemaIndex, subschemas } from './schema-index.js'
 
 /*
- * Finds the faults of a JSON Schema when the server is created. Hosts silently drop the whole tool list of a server for
- * one invalid schema.
+ * Finds the errors in a JSON Schema when the server is created. One invalid schema makes hosts drop the whole tool list
+ * without a message.
  */
 
 const MAX_DEPTH = 64
@@ -22,13 +22,13 @@ const isCount = (value: unknown) => isNumber(value) && Number.isInteger(value) &
 const isList = (value: unknown) => Array.isArray(value) && value.length > 0
 const isType = (value: unknown) => isString(value) && TYPES.has(value)
 
-const SCHEMAS: Rule = [isRecord, 'an object of schemas']
+const SCHEMAS: Rule = [isObject, 'an object of schemas']
 const LIST: Rule = [isList, 'a non-empty array of schemas']
-const COUNT: Rule = [isCount, 'a whole number of 0 or more']
+const COUNT: Rule = [isCount, 'a non-negative integer']
 const NUMBER: Rule = [isNumber, 'a number']
 const STRING: Rule = [isString, 'a string']
 
-/** What the value of a keyword must be, except for keywords whose value is one schema. */
+/** What the value of a keyword must be. Keywords whose value is a single schema are not listed. */
 const RULES: Readonly<Record<string, Rule>> = {
   type: [
     (type) => (Array.isArray(type) ? type.length > 0 && type.every(isType) : isType(type)),
@@ -44,16 +44,16 @@ const RULES: Readonly<Record<string, Rule>> = {
   $dynamicAnchor: STRING,
   $id: STRING,
   dependentRequired: [
-    (value) => isRecord(value) && Object.values(value).every(isNames),
+    (value) => isObject(value) && Object.values(value).every(isNames),
     'an object of arrays of names',
   ],
   dependencies: [
     (value) =>
-      isRecord(value) &&
+      isObject(value) &&
       Object.values(value).every((each) => !Array.isArray(each) || isNames(each)),
     'an object of schemas or arrays of names',
   ],
-  multipleOf: [(value) => isNumber(value) && value > 0, 'a number above 0'],
+  multipleOf: [(value) => isNumber(value) && value > 0, 'a number greater than 0'],
   exclusiveMaximum: NUMBER,
   exclusiveMinimum: NUMBER,
   maximum: NUMBER,
@@ -84,7 +84,7 @@ export interface LintOptions {
 
 /** The problems of a schema, each beginning with its path. */
 export function lint(schema: unknown, { patterns = true }: LintOptions = {}): string[] {
-  if (!isRecord(schema)) return ['a JSON Schema must be an object']
+  if (!isObject(schema)) return ['a JSON Schema must be an object']
   const { $schema: dialect } = schema
   if (dialect !== undefined && !isDialect(dialect)) {
     return [
@@ -92,10 +92,10 @@ export function lint(schema: unknown, { patterns = true }: LintOptions = {}): st
     ]
   }
   const shape = tooLarge(schema)
-  return shape === undefined ? faults(schema, patterns) : [shape]
+  return shape === undefined ? problemsOf(schema, patterns) : [shape]
 }
 
-/** Checked before anything else, because an object that contains itself has no end. */
+/** Checked first, because an object that contains itself would never end. */
 function tooLarge(root: JsonSchema): string | undefined {
   const open: { schema: JsonSchema; path: string; depth: number }[] = [
     { schema: root, path: '', depth: 0 },
@@ -106,28 +106,28 @@ function tooLarge(root: JsonSchema): string | undefined {
     if (depth > MAX_DEPTH || ++count > MAX_SUBSCHEMAS)
       return `${path}: the schema is too large (at most ${MAX_DEPTH} levels and ${MAX_SUBSCHEMAS} parts)`
     for (const [place, part] of subschemas(schema))
-      if (isRecord(part)) open.push({ schema: part, path: within(path, place), depth: depth + 1 })
+      if (isObject(part)) open.push({ schema: part, path: joinPath(path, place), depth: depth + 1 })
   }
   return undefined
 }
 
-function within(path: string, place: string): string {
+function joinPath(path: string, place: string): string {
   return path === '' ? place : `${path}/${place}`
 }
 
-function faults(root: JsonSchema, patterns: boolean): string[] {
+function problemsOf(root: JsonSchema, patterns: boolean): string[] {
   const index = new SchemaIndex(root)
   const problems: string[] = []
   const open: { schema: unknown; path: string }[] = [{ schema: root, path: '' }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { schema, path } = next
     if (typeof schema === 'boolean') continue
-    if (!isRecord(schema)) {
+    if (!isObject(schema)) {
       problems.push(`${path}: a schema must be an object or a boolean`)
       continue
     }
     const report = (keyword: string, problem: string) =>
-      problems.push(`${within(path, keyword)}: ${problem}`)
+      problems.push(`${joinPath(path, keyword)}: ${problem}`)
     for (const [keyword, [holds, what]] of Object.entries(RULES))
       if (schema[keyword] !== undefined && !holds(schema[keyword]))
         report(keyword, `must be ${what}`)
@@ -141,31 +141,29 @@ function faults(root: JsonSchema, patterns: boolean): string[] {
         report(keyword, unresolved(reference))
     }
     for (const [place, part] of subschemas(schema))
-      open.push({ schema: part, path: within(path, place) })
+      open.push({ schema: part, path: joinPath(path, place) })
   }
   if (problems.length > 0) return problems
   const circular = circularReference(index)
   return circular === undefined
     ? []
-    : [
-        `$ref: ${JSON.stringify(circular)} refers to itself, so that checking a value would never end`,
-      ]
+    : [`$ref: ${JSON.stringify(circular)} refers to itself, so validation would never end`]
 }
 
 /** Keywords that apply their subschemas to the same value. */
 const IN_PLACE = /^(?:(?:allOf|anyOf|oneOf|dependentSchemas|dependencies)\/|(?:not|if|then|else)$)/
 
-/** A reference that leads back to itself without descending into the value. All references have been resolved before. */
+/** A reference that leads back to itself without descending into the value. All references have been resolved. */
 function circularReference(index: SchemaIndex): string | undefined {
   const done = new Set<JsonSchema>()
   const under = new Set<JsonSchema>()
   const visit = (schema: unknown): string | undefined => {
-    if (!isRecord(schema) || done.has(schema)) return undefined
+    if (!isObject(schema) || done.has(schema)) return undefined
     const { $ref: reference } = schema
     under.add(schema)
     if (typeof reference === 'string') {
       const target = index.resolve(reference, schema)
-      if (isRecord(target) && under.has(target)) return reference
+      if (isObject(target) && under.has(target)) return reference
       const found = visit(target)
       if (found !== undefined) return found
     }
@@ -190,7 +188,7 @@ function circularReference(index: SchemaIndex): string | undefined {
 function* patternsOf(schema: JsonSchema): Generator<[keyword: string, pattern: string]> {
   const { pattern, patternProperties } = schema
   if (typeof pattern === 'string') yield ['pattern', pattern]
-  if (isRecord(patternProperties))
+  if (isObject(patternProperties))
     for (const name of Object.keys(patternProperties)) yield ['patternProperties', name]
 }
 

@@ -3,8 +3,8 @@ type Words<Text extends string> = Text extends `${infer First} ${infer Rest}`
   : Text
 
 /**
- * The members of an interface as one text: `namesOf<Options>()('host port')`. TypeScript types are gone at run time, so
- * the names are written once more; this does not compile unless they are exactly those of the interface.
+ * The members of an interface as one string: `namesOf<Options>()('host port')`. TypeScript types do not exist at run
+ * time; this does not compile unless the names are exactly those of the interface.
  */
 export function namesOf<Options>() {
   return <const Text extends string>(
@@ -14,20 +14,20 @@ export function namesOf<Options>() {
   ): Text => names
 }
 
-/** Throws if an option does not exist, with the name that was probably meant. JavaScript would ignore a typo silently. */
-export function checkNames(where: string, given: object, known: string): void {
+/** Throws if an option is unknown, with the most similar name. JavaScript would ignore a typo. */
+export function checkNames(subject: string, given: object, known: string): void {
   const names = known.split(' ')
   for (const name of Object.keys(given)) {
     if (names.includes(name)) continue
     const meant = nearest(name, names)
     const advice =
       meant === undefined ? `the options are ${names.join(', ')}` : `did you mean "${meant}"?`
-    const error = new TypeError(`${where}: unknown option "${name}"; ${advice}`)
+    const error = new TypeError(`${subject}: unknown option "${name}"; ${advice}`)
     throw Object.assign(error, { code: 'UNKNOWN_OPTION' })
   }
 }
 
-/** Throws if a member of a definition is probably a typo of another one that is missing. Definitions may have members of their own. */
+/** Throws if a member of a definition is probably a typo of one that is missing. Definitions may have other members. */
 export function checkTypos(given: object, known: string, fail: (problem: string) => Error): void {
   const names = known.split(' ')
   for (const name of Object.keys(given)) {
@@ -41,18 +41,18 @@ export function checkTypos(given: object, known: string, fail: (problem: string)
   }
 }
 
-/** The known word that was probably meant; `most` is the maximum edit distance for a word. */
+/** The most similar known word, within the maximum edit distance for that word. */
 export function nearest(
   typed: string,
   known: readonly string[],
-  most = ({ length }: string) => Math.max(2, length / 3),
+  maxDistance = ({ length }: string) => Math.max(2, length / 3),
 ): string | undefined {
   const [found] = known
-    // Compared by length first: a received word may have megabytes.
-    .filter((word) => Math.abs(word.length - typed.length) <= most(word))
+    // Lengths are compared first: a received word may have megabytes.
+    .filter((word) => Math.abs(word.length - typed.length) <= maxDistance(word))
     .map((word) => ({ word, distance: distance(typed, word) }))
     .toSorted((one, other) => one.distance - other.distance)
-  return found !== undefined && found.distance <= most(found.word) ? found.word : undefined
+  return found !== undefined && found.distance <= maxDistance(found.word) ? found.word : undefined
 }
 
 /** The edit distance: letters changed, added, removed or swapped with the next (Damerau-Levenshtein). */

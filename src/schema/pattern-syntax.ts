@@ -4,24 +4,24 @@ export interface Subject {
 }
 
 /** A zero-width assertion at a position of the text. */
-export type Holds = (subject: Subject, at: number) => boolean
+export type Assertion = (subject: Subject, at: number) => boolean
 
 /** Whether a code point belongs to a character class. */
 export type Test = (character: number) => boolean
 
 export type Node =
   | { kind: 'one'; test: Test }
-  | { kind: 'assert'; holds: Holds }
-  | { kind: 'around'; part: Node; ahead: boolean; negative: boolean }
+  | { kind: 'assert'; holds: Assertion }
+  | { kind: 'lookaround'; part: Node; ahead: boolean; negative: boolean }
   | { kind: 'sequence'; parts: Node[] }
   | { kind: 'choice'; parts: Node[] }
   | { kind: 'repeat'; part: Node; min: number; max: number }
 
 /** The pattern cannot be compiled to the linear-time matcher; its cost may still be bounded. */
-export class Unsupported extends Error {}
+export class UnsupportedPatternError extends Error {}
 
 const WORD = /\w/
-const atBoundary: Holds = ({ text }, at) =>
+const atBoundary: Assertion = ({ text }, at) =>
   WORD.test(text.charAt(at - 1)) !== WORD.test(text.charAt(at))
 
 /** Parses a pattern that `RegExp` has accepted. */
@@ -89,13 +89,14 @@ export class Parser {
     const look = this.#take(/\(\?<?[=!]/)
     if (look !== undefined)
       return {
-        kind: 'around',
+        kind: 'lookaround',
         part: this.#group(),
         ahead: !look.includes('<'),
         negative: look.endsWith('!'),
       }
-    if (this.#take(/\\(?:[1-9]|k<)/) !== undefined) throw new Unsupported('has a back-reference')
-    if (this.#take(/\(\?[^:<]/) !== undefined) throw new Unsupported('has inline flags')
+    if (this.#take(/\\(?:[1-9]|k<)/) !== undefined)
+      throw new UnsupportedPatternError('has a back-reference')
+    if (this.#take(/\(\?[^:<]/) !== undefined) throw new UnsupportedPatternError('has inline flags')
     if (this.#take(/\((?:\?:|\?<[^>]*>)?/) !== undefined) return this.#group()
     return { kind: 'one', test: this.#character() }
   }
@@ -107,7 +108,7 @@ export class Parser {
     return inside
   }
 
-  /** What matches one character: a class, an escape, a dot or a literal. */
+  /** A test for one character: a class, an escape, a dot or a literal. */
   #character(): Test {
     const written =
       this.#take(/\[(?:[^\]\\]|\\[^])*\]/) ??

@@ -1,22 +1,22 @@
 import {
-  type Holds,
+  type Assertion,
   type Node,
   Parser,
   type Subject,
   type Test,
-  Unsupported,
+  UnsupportedPatternError,
 } from './pattern-syntax.js'
 
 /*
  * Regular expressions in linear time. `RegExp` backtracks: for ^(a+)+$ and a text of forty characters it runs for years.
  * Here a pattern is compiled to a nondeterministic finite automaton that reads the text once and follows all possible
- * states at a time (Thompson, 1968). Whether a character belongs to a class is left to `RegExp`, so that it means the
- * same.
+ * states at the same time (Thompson, 1968). `RegExp` decides whether a character belongs to a class, so that classes have
+ * the same meaning.
  */
 
 type Instruction =
   | { do: 'one'; test: Test }
-  | { do: 'assert'; holds: Holds }
+  | { do: 'assert'; holds: Assertion }
   | { do: 'fork'; to: number[] }
   | { do: 'match' }
 
@@ -26,11 +26,11 @@ const MAX_STEPS = 20_000_000
 const MAX_STEPS_PER_CHARACTER = 16
 
 /** The match has exceeded its maximum steps. */
-class TooLong extends Error {}
+class MatchLimitError extends Error {}
 
 const matchers = new Map<string, (text: string) => boolean>()
 
-/** Whether the pattern matches somewhere in the text; undefined if that would take too long to find out. */
+/** Whether the pattern matches somewhere in the text; undefined if the maximum steps are exceeded. */
 export function matches(pattern: string, text: string): boolean | undefined {
   let matcher = matchers.get(pattern)
   if (matcher === undefined) {
@@ -41,7 +41,7 @@ export function matches(pattern: string, text: string): boolean | undefined {
   try {
     return matcher(text)
   } catch (error) {
-    if (error instanceof TooLong) return undefined
+    if (error instanceof MatchLimitError) return undefined
     throw error
   }
 }
@@ -59,12 +59,12 @@ function makeMatcher(pattern: string): (text: string) => boolean {
     return (text) => walk(program, { text }, false, () => true)
   } catch (error) {
     // `patternProblem` has rejected those whose cost is not bounded.
-    if (error instanceof Unsupported) return (text) => native.test(text)
+    if (error instanceof UnsupportedPatternError) return (text) => native.test(text)
     throw error
   }
 }
 
-/** What is wrong with a pattern, as part of a sentence: it is invalid, or (if `linear`) its cost is not bounded. */
+/** The problem of a pattern, as part of a sentence: it is invalid, or (if `linear`) its cost is not bounded. */
 export function patternProblem(pattern: string, linear = true): string | undefined {
   try {
     RegExp(pattern, 'u')
@@ -75,17 +75,17 @@ export function patternProblem(pattern: string, linear = true): string | undefin
     compile(pattern)
     return undefined
   } catch (error) {
-    if (!(error instanceof Unsupported)) throw error
-    if (!linear || isHarmless(pattern)) return undefined
-    return `${JSON.stringify(pattern)} ${error.message} and may be very slow for some texts; simplify it`
+    if (!(error instanceof UnsupportedPatternError)) throw error
+    if (!linear || hasBoundedBacktracking(pattern)) return undefined
+    return `${JSON.stringify(pattern)} ${error.message} and can take more than linear time; simplify it`
   }
 }
 
 /**
- * Whether backtracking is cheap for a pattern: it has at most one choice (quantifier or alternative), and none within a
- * group if there is a back-reference, which would compare the captured text again for each way to choose.
+ * Whether backtracking is bounded for a pattern: it has at most one choice (quantifier or alternative), and none within a
+ * group if there is a back-reference, which would compare the captured text again for each choice.
  */
-function isHarmless(pattern: string): boolean {
+function hasBoundedBacktracking(pattern: string): boolean {
   const bare = pattern
     .replaceAll(/\\[^]|\[(?:[^\]\\]|\\[^])*\]/gu, (part) => (/^\\[1-9k]/.test(part) ? '#' : 'x'))
     .replaceAll(/\(\?(?:[:=!]|<[=!]|<[^>]*>)?/g, '(')
@@ -106,7 +106,7 @@ function hasRepeatInGroup(bare: string): boolean {
   return false
 }
 
-interface Writing {
+interface Emitter {
   program: Instruction[]
   /** Whether the text is read from its end. */
   backwards: boolean
@@ -124,9 +124,9 @@ function programOf(node: Node, backwards: boolean, room: { left: number }): Inst
   return program
 }
 
-function emit(node: Node, writing: Writing): void {
-  const { program, backwards, room } = writing
-  if (room.left-- <= 0) throw new Unsupported('is too large')
+function emit(node: Node, emitter: Emitter): void {
+  const { program, backwards, room } = emitter
+  if (room.left-- <= 0) throw new UnsupportedPatternError('is too large')
   switch (node.kind) {
     case 'one':
       program.push({ do: 'one', test: node.test })
@@ -134,25 +134,28 @@ function emit(node: Node, writing: Writing): void {
     case 'assert':
       program.push({ do: 'assert', holds: node.holds })
       return
-    case 'around':
-      program.push({ do: 'assert', holds: around(programOf(node.part, node.ahead, room), node) })
+    case 'lookaround':
+      program.push({
+        do: 'assert',
+        holds: lookaround(programOf(node.part, node.ahead, room), node),
+      })
       return
     case 'sequence':
-      for (const part of backwards ? node.parts.toReversed() : node.parts) emit(part, writing)
+      for (const part of backwards ? node.parts.toReversed() : node.parts) emit(part, emitter)
       return
     case 'choice':
-      emitChoice(node.parts, writing)
+      emitChoice(node.parts, emitter)
       return
     case 'repeat':
-      emitRepeat(node, writing)
+      emitRepeat(node, emitter)
   }
 }
 
 /** Lookahead and lookbehind: one pass over the text finds all positions where the part matches. */
-function around(
+function lookaround(
   program: readonly Instruction[],
-  { ahead, negative }: Node & { kind: 'around' },
-): Holds {
+  { ahead, negative }: Node & { kind: 'lookaround' },
+): Assertion {
   const known = new WeakMap<Subject, Uint8Array>()
   return (subject, at) => {
     let places = known.get(subject)
@@ -169,14 +172,14 @@ function around(
   }
 }
 
-function emitChoice(parts: readonly Node[], writing: Writing): void {
-  const { program } = writing
+function emitChoice(parts: readonly Node[], emitter: Emitter): void {
+  const { program } = emitter
   const fork: Instruction = { do: 'fork', to: [] }
   program.push(fork)
   const ends: { do: 'fork'; to: number[] }[] = []
   for (const part of parts) {
     fork.to.push(program.length)
-    emit(part, writing)
+    emit(part, emitter)
     const end = { do: 'fork' as const, to: [] }
     program.push(end)
     ends.push(end)
@@ -184,13 +187,13 @@ function emitChoice(parts: readonly Node[], writing: Writing): void {
   for (const end of ends) end.to.push(program.length)
 }
 
-function emitRepeat({ part, min, max }: Node & { kind: 'repeat' }, writing: Writing): void {
-  const { program } = writing
-  for (let i = 0; i < min; i++) emit(part, writing)
+function emitRepeat({ part, min, max }: Node & { kind: 'repeat' }, emitter: Emitter): void {
+  const { program } = emitter
+  for (let i = 0; i < min; i++) emit(part, emitter)
   if (max === Infinity) {
     const fork: Instruction = { do: 'fork', to: [program.length + 1] }
     const start = program.push(fork) - 1
-    emit(part, writing)
+    emit(part, emitter)
     program.push({ do: 'fork', to: [start] })
     fork.to.push(program.length)
     return
@@ -200,7 +203,7 @@ function emitRepeat({ part, min, max }: Node & { kind: 'repeat' }, writing: Writ
     const fork = { do: 'fork' as const, to: [program.length + 1] }
     forks.push(fork)
     program.push(fork)
-    emit(part, writing)
+    emit(part, emitter)
   }
   for (const fork of forks) fork.to.push(program.length)
 }
@@ -224,7 +227,7 @@ function walk(
     for (let state = open.pop(); state !== undefined; state = open.pop()) {
       if (marks[state] === at) continue
       marks[state] = at
-      if (left-- === 0) throw new TooLong()
+      if (left-- === 0) throw new MatchLimitError()
       const instruction = program[state]
       if (instruction === undefined) continue
       if (instruction.do === 'match') {

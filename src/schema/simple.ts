@@ -3,7 +3,7 @@ import {
   type JsonSchema,
   describeValue,
   isDialect,
-  isRecord,
+  isObject,
   listTypes,
   listValues,
   member,
@@ -11,9 +11,9 @@ import {
 } from './issue.js'
 
 /*
- * Compiles common JSON Schemas to closures: objects with typed properties, enums, bounds, arrays. A small object is checked
- * in well under a microsecond. A schema that compiles has no faults, since a keyword with a value of the wrong type does
- * not compile. All these keywords mean the same in draft-07 and 2020-12; a schema with any other keyword is left to
+ * Compiles common JSON Schemas to closures: objects with typed properties, enums, bounds, arrays. A small object is
+ * validated in well under a microsecond. A schema that compiles is valid, because a keyword with a value of the wrong type
+ * does not compile. All these keywords mean the same in draft-07 and 2020-12; a schema with any other keyword is left to
  * `json-schema.ts`.
  */
 
@@ -47,7 +47,7 @@ const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   boolean: (value) => typeof value === 'boolean',
   null: (value) => value === null,
   array: Array.isArray,
-  object: isRecord,
+  object: isObject,
 }
 
 /** The closure for a schema, or undefined if it needs the full validator. */
@@ -55,10 +55,10 @@ export function compileSimple(
   schema: unknown,
   remaining: Remaining = { levels: MAX_DEPTH, parts: { left: MAX_PARTS } },
 ): Check | undefined {
-  // `lint` reports what is too large.
+  // `lint` reports that the schema is too large.
   if (remaining.levels < 0 || remaining.parts.left-- <= 0) return undefined
   if (schema === true) return () => {}
-  if (!isRecord(schema)) return undefined
+  if (!isObject(schema)) return undefined
   const checks: Check[] = []
   let type: Check = () => {}
   for (const keyword of Object.keys(schema)) {
@@ -82,7 +82,7 @@ export function compileSimple(
   }
 }
 
-type Keyword = (value: unknown, schema: JsonSchema, within: Remaining) => Check | undefined
+type Keyword = (value: unknown, schema: JsonSchema, remaining: Remaining) => Check | undefined
 
 const KEYWORDS: Readonly<Record<string, Keyword>> = {
   $schema: (value) => (isDialect(value) ? () => {} : undefined),
@@ -131,16 +131,16 @@ function enumCheck(value: unknown): Check | undefined {
   }
 }
 
-function propertiesCheck(value: unknown, _: JsonSchema, within: Remaining): Check | undefined {
-  if (!isRecord(value)) return undefined
+function propertiesCheck(value: unknown, _: JsonSchema, remaining: Remaining): Check | undefined {
+  if (!isObject(value)) return undefined
   const checks: [string, Check][] = []
   for (const name of Object.keys(value)) {
-    const check = compileSimple(value[name], within)
+    const check = compileSimple(value[name], remaining)
     if (check === undefined) return undefined
     checks.push([name, check])
   }
   return (given, issues) => {
-    if (!isRecord(given)) return
+    if (!isObject(given)) return
     for (const [name, check] of checks)
       if (Object.hasOwn(given, name)) checkPart(check, given[name], name, issues)
   }
@@ -156,30 +156,34 @@ function requiredCheck(value: unknown): Check | undefined {
   if (!Array.isArray(value) || !value.every((name) => typeof name === 'string')) return undefined
   const names: string[] = value
   return (given, issues) => {
-    if (!isRecord(given)) return
+    if (!isObject(given)) return
     for (const name of names)
       if (!Object.hasOwn(given, name)) issues.add('is required', member(name))
   }
 }
 
-function additionalCheck(value: unknown, schema: JsonSchema, within: Remaining): Check | undefined {
-  const known = new Set(isRecord(schema['properties']) ? Object.keys(schema['properties']) : [])
-  const check = value === false ? undefined : compileSimple(value, within)
+function additionalCheck(
+  value: unknown,
+  schema: JsonSchema,
+  remaining: Remaining,
+): Check | undefined {
+  const known = new Set(isObject(schema['properties']) ? Object.keys(schema['properties']) : [])
+  const check = value === false ? undefined : compileSimple(value, remaining)
   if (value !== false && check === undefined) return undefined
-  const message = `is not known here${known.size === 0 ? '' : `; known are ${[...known].join(', ')}`}`
-  const refuse: Check = (_, issues) => issues.add(message)
+  const message = `is an unknown property${known.size === 0 ? '' : `; expected one of ${[...known].join(', ')}`}`
+  const reject: Check = (_, issues) => issues.add(message)
   return (given, issues) => {
-    if (!isRecord(given)) return
+    if (!isObject(given)) return
     for (const name of Object.keys(given)) {
-      if (!known.has(name)) checkPart(check ?? refuse, given[name], name, issues)
+      if (!known.has(name)) checkPart(check ?? reject, given[name], name, issues)
       if (issues.full) return
     }
   }
 }
 
-function itemsCheck(value: unknown, _: JsonSchema, within: Remaining): Check | undefined {
+function itemsCheck(value: unknown, _: JsonSchema, remaining: Remaining): Check | undefined {
   if (Array.isArray(value)) return undefined
-  const check = compileSimple(value, within)
+  const check = compileSimple(value, remaining)
   if (check === undefined) return undefined
   return (given, issues) => {
     if (!Array.isArray(given)) return
@@ -217,5 +221,5 @@ function size(
 function sizeAs(type: 'string' | 'array' | 'object', value: unknown): number | undefined {
   if (type === 'string') return typeof value === 'string' ? sizeOf(value) : undefined
   if (type === 'array') return Array.isArray(value) ? value.length : undefined
-  return isRecord(value) ? Object.keys(value).length : undefined
+  return isObject(value) ? Object.keys(value).length : undefined
 }

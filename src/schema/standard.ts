@@ -3,8 +3,8 @@ import {
   type JsonSchema,
   MAX_ISSUES,
   type Outcome,
-  clip,
-  isRecord,
+  truncate,
+  isObject,
   member,
   shownPath,
 } from './issue.js'
@@ -40,7 +40,7 @@ type PathSegment = PropertyKey | { readonly key: PropertyKey }
 /** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
 export type Schema = StandardSchema | JsonSchema
 
-/** A prepared schema: the JSON Schema for clients, and the check of values. */
+/** A prepared schema: the JSON Schema for clients, and a function that validates values. */
 export interface Checker {
   json: JsonSchema
   check(value: unknown): Outcome | Promise<Outcome>
@@ -72,20 +72,20 @@ function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
     json = jsonSchema[side]({ target: 'draft-2020-12' })
   } catch (error) {
     throw new TypeError(
-      `cannot be shown as a JSON Schema: ${error instanceof Error ? error.message : String(error)}`,
+      `cannot be converted to JSON Schema: ${error instanceof Error ? error.message : String(error)}`,
       { cause: error },
     )
   }
-  if (!isThenable(json)) return json as JsonSchema // looked at by `checker`
-  // Nobody awaits the promise: its rejection must not end the process.
+  if (!isThenable(json)) return json as JsonSchema // checked by `checker`
+  // The promise is not awaited: its rejection must not end the process.
   Promise.resolve(json).catch(() => {})
   throw new TypeError(
-    `is of ${schema['~standard'].vendor}, which returns a promise of its JSON Schema; it must be available synchronously`,
+    `comes from ${schema['~standard'].vendor}, which returns its JSON Schema as a promise; it must be available synchronously`,
   )
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return isRecord(value) && typeof value['then'] === 'function'
+  return isObject(value) && typeof value['then'] === 'function'
 }
 
 /** The parameters of an input schema that clients repeat in HTTP headers; throws for an invalid annotation. */
@@ -96,9 +96,9 @@ export function headersOf(json: JsonSchema): readonly HeaderParameter[] {
 /** Prepares a schema; throws if it is invalid. */
 export function checker(schema: Schema, side: 'input' | 'output'): Checker {
   const json = toJsonSchema(schema, side)
-  if (!isRecord(json)) throw new TypeError('is not valid: a JSON Schema must be an object')
+  if (!isObject(json)) throw new TypeError('is not valid: a JSON Schema must be an object')
   const simple = compileSimple(json)
-  // A schema that compiles has no faults. The patterns of a library are not checked for cost: it matches them itself.
+  // A schema that compiles is valid. The patterns of a library are not checked for cost: it matches them itself.
   const [problem] = simple === undefined ? lint(json, { patterns: !isStandard(schema) }) : []
   if (problem !== undefined) throw new TypeError(`is not valid: ${problem}`)
   if (isStandard(schema)) return { json, check: (value) => checkStandard(schema, value) }
@@ -111,6 +111,12 @@ export function checker(schema: Schema, side: 'input' | 'output'): Checker {
       return issues.count === 0 ? { value } : { issues: issues.result() }
     },
   }
+}
+
+/** The check of values by a schema that is not shown to anyone: a library need not provide a JSON Schema. */
+export function validator(schema: Schema): Checker['check'] {
+  if (isStandard(schema)) return (value) => checkStandard(schema, value)
+  return checker(schema, 'output').check
 }
 
 function checkStandard(schema: StandardSchema, value: unknown): Outcome | Promise<Outcome> {
@@ -129,8 +135,8 @@ function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
       const place = pathOf(path, value)
       // Some libraries begin the message with the path.
       return {
-        path: clip(place),
-        message: clip(
+        path: truncate(place),
+        message: truncate(
           place !== '' && message.startsWith(`${place} `)
             ? message.slice(place.length + 1)
             : message,
@@ -149,7 +155,7 @@ function pathOf(segments: readonly PathSegment[], root: unknown): string {
     path +=
       Array.isArray(value) || typeof key === 'number' ? `[${String(key)}]` : member(String(key))
     if (Array.isArray(value)) value = (value as unknown[])[Number(key)]
-    else value = isRecord(value) ? value[String(key)] : undefined
+    else value = isObject(value) ? value[String(key)] : undefined
   }
   return shownPath(path)
 }

@@ -1,4 +1,4 @@
-import { isRecord } from './issue.js'
+import { isObject } from './issue.js'
 
 /* Advice for schemas of libraries that do not provide a JSON Schema. */
 
@@ -10,17 +10,17 @@ interface Zod {
 }
 
 function isZod4(schema: object): schema is Zod {
-  return '_zod' in schema && isRecord(schema._zod)
+  return '_zod' in schema && isObject(schema._zod)
 }
 
 /** A schema of zod before 3.24, which does not implement Standard Schema. */
 function isOldZod(schema: unknown): boolean {
-  return isRecord(schema) && '_def' in schema && typeof schema['safeParse'] === 'function'
+  return isObject(schema) && '_def' in schema && typeof schema['safeParse'] === 'function'
 }
 
 const WRAP = 'wrap it: withJsonSchema(schema, z.toJSONSchema), with withJsonSchema from ccmcp'
 const ZOD_3 =
-  'is of zod 3, which does not provide a JSON Schema; install zod 4.2 or later, or use the package zod-to-json-schema: withJsonSchema(schema, (schema) => zodToJsonSchema(schema)), with withJsonSchema from ccmcp'
+  'comes from zod 3, which does not provide a JSON Schema; install zod 4.2 or later, or use the package zod-to-json-schema: withJsonSchema(schema, (schema) => zodToJsonSchema(schema)), with withJsonSchema from ccmcp'
 
 /** The problem and the advice for a Standard Schema without a JSON Schema. */
 export function withoutJsonSchema(schema: {
@@ -33,19 +33,19 @@ export function withoutJsonSchema(schema: {
     const number =
       version === undefined ? '' : ` ${version.major}.${version.minor}.${version.patch}`
     if (traits?.has('ZodMiniType') === true)
-      return `is of zod/mini${number}, which does not provide a JSON Schema by itself; import z from zod (4.2 or later), or ${WRAP}`
-    return `is of zod${number}, which does not provide a JSON Schema by itself; install zod 4.2 or later, or ${WRAP}`
+      return `comes from zod/mini${number}, which does not provide a JSON Schema by itself; import z from zod (4.2 or later), or ${WRAP}`
+    return `comes from zod${number}, which does not provide a JSON Schema by itself; install zod 4.2 or later, or ${WRAP}`
   }
   const advice =
     vendor === 'valibot'
       ? 'wrap it: toStandardJsonSchema(schema) from @valibot/to-json-schema'
       : 'use a version that implements Standard JSON Schema, or write a JSON Schema'
-  return `is of ${vendor}, which does not provide a JSON Schema by itself; ${advice}`
+  return `comes from ${vendor}, which does not provide a JSON Schema by itself; ${advice}`
 }
 
 /** The problem of an object that is not a JSON Schema, such as a raw shape of zod schemas. */
 export function notJsonSchema(schema: unknown): string | undefined {
-  if (!isRecord(schema)) return undefined
+  if (!isObject(schema)) return undefined
   if (isOldZod(schema)) return ZOD_3
   for (const [name, part] of Object.entries(schema)) {
     const vendor = vendorOf(part)
@@ -66,7 +66,7 @@ function vendorOf(part: unknown): string | undefined {
   if ((typeof part !== 'object' && typeof part !== 'function') || part === null) return undefined
   if (isOldZod(part)) return 'zod'
   const standard: unknown = '~standard' in part ? part['~standard'] : undefined
-  return isRecord(standard) && typeof standard['vendor'] === 'string'
+  return isObject(standard) && typeof standard['vendor'] === 'string'
     ? standard['vendor']
     : undefined
 }

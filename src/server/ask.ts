@@ -57,7 +57,7 @@ export type Answers<Questions> = {
   -readonly [Key in keyof Questions]: Questions[Key] extends Question<infer Answer> ? Answer : never
 }
 
-/** With `optional`, the answer is undefined where the user declines; without, `Declined` is thrown. */
+/** With `optional`, the answer is undefined if the user declines; without, `Declined` is thrown. */
 interface Optional<Is extends boolean> {
   optional?: Is
 }
@@ -70,14 +70,14 @@ export function form<const Fields extends Schema, const Is extends boolean = fal
   return { kind: 'form', ...question }
 }
 
-/** A URL for the user to open, for data that must not pass through the client. The answer says that the user agreed, not that it is done. */
+/** A URL for the user to open, for data that must not pass through the client. The answer means that the user agreed to open it, not that the interaction is complete. */
 export function url<const Is extends boolean = false>(
   question: { message: string; url: string } & Optional<Is>,
 ): Question<Maybe<true, Is>> {
   return { kind: 'url', ...question }
 }
 
-/** Sampling: a completion by the client's model. */
+/** Sampling: a message from the client's model. */
 export function sample<const Is extends boolean = false>(
   params: CreateMessageParams,
   options: Optional<Is> = {},
@@ -85,7 +85,7 @@ export function sample<const Is extends boolean = false>(
   return { kind: 'sample', params, ...options }
 }
 
-/** The roots of the client: the folders that the user works in. */
+/** The roots of the client: the directories that the user works in. */
 export function roots(): Question<Root[]> {
   return { kind: 'roots' }
 }
@@ -162,7 +162,7 @@ export interface StateOptions {
   ttl?: number
   /** Maximum size of `requestState` in bytes (default 65536). */
   maxBytes?: number
-  /** Accepts each state once: returns false where the id was consumed before. */
+  /** Accepts each state once: returns false if the id was consumed before. */
   once?: { consume(id: string, expires: number): boolean | Promise<boolean> }
 }
 
@@ -182,7 +182,7 @@ export interface AskContext {
   readonly state: Required<Omit<StateOptions, 'keys' | 'once'>> &
     Pick<StateOptions, 'once'> & { readonly seal: Seal }
   readonly server: Implementation
-  /** Waits for something outside, without taking time or a slot of the tool's limits. */
+  /** Waits for a promise; meanwhile the tool's timeout is paused and its slot is free. */
   waiting<Value>(promise: Promise<Value>): Promise<Value>
 }
 

@@ -33,17 +33,17 @@ export interface Call {
   readonly meta: Readonly<Record<string, unknown>>
   /** Logs to the client, from the level that it has set, and to the log of this process. */
   readonly log: Log
-  /** Reports progress. Does nothing where the request has no progress token, and after the response. */
+  /** Reports progress. Does nothing if the request has no progress token, and after the response. */
   progress(done: number, total?: number, message?: string): void
   /**
-   * Closes the client's connection while the call runs on, where the client reconnects for the response: over HTTP, in
+   * Closes the client's connection while the call continues, if the client reconnects for the response: over HTTP, in
    * revisions whose clients poll. Does nothing elsewhere.
    */
   releaseStream(): void
   /**
    * Asks the client, and resolves with the answers. In some revisions the call
-   * ends here and is run again from the top, with the answers: side effects
-   * belong into a step.
+   * ends here and is run again from the top, with the answers: put side
+   * effects into a step.
    */
   ask<const Questions extends Readonly<Record<string, Question>>>(
     questions: Questions,
@@ -63,7 +63,7 @@ export interface Call {
 export interface Connection {
   readonly revision: Revision
   readonly caller: Caller
-  /** The lowest level of log messages that the client wants; undefined where it wants none. */
+  /** The lowest level of log messages that the client wants; undefined if it wants none. */
   readonly logLevel: LogLevel | undefined
   report(report: LogEntry): void
 }
@@ -72,11 +72,11 @@ export interface Connection {
 export interface AskingCall {
   readonly key: string
   readonly signal: AbortSignal
-  /** Waits for something outside, without taking time or a slot of the tool's limits. */
+  /** Waits for a promise; meanwhile the tool's timeout is paused and its slot is free. */
   waiting<Value>(promise: Promise<Value>): Promise<Value>
 }
 
-/** The surroundings of a call: a live request, or anything else that runs a handler, such as a queue. */
+/** The environment of a call: a live request, or anything else that runs a handler, such as a queue. */
 export interface CallEnvironment {
   readonly id: Id
   readonly method: string
@@ -85,7 +85,7 @@ export interface CallEnvironment {
   readonly http: HttpRequest | undefined
   /** Fires when the call is cancelled. */
   readonly signal: AbortSignal
-  /** Neither answered nor cancelled. */
+  /** Neither responded to nor cancelled. */
   readonly open: boolean
   /** Delivers a log message. */
   log(message: LogMessage): void
@@ -118,7 +118,7 @@ export class ServedCall implements Call, AskingCall {
     return this.#environment.id
   }
 
-  /** Neither answered nor cancelled. */
+  /** Neither responded to nor cancelled. */
   get open(): boolean {
     return this.#environment.open
   }
@@ -179,7 +179,7 @@ export class ServedCall implements Call, AskingCall {
     return handled(this.#prepareToAsk().then((asking) => asking.step(key, run)))
   }
 
-  /** Whether it was answered with `input_required`, and will be run again. */
+  /** Whether it ended with `input_required`, and will be run again. */
   get suspended(): boolean {
     return this.#asking?.suspended ?? false
   }
@@ -212,7 +212,7 @@ export class ServedCall implements Call, AskingCall {
   }
 
   progress(done: number, total?: number, message?: string): void {
-    // The specification wants each value to be larger than the one before.
+    // The specification requires each value to be larger than the one before.
     if (!Number.isFinite(done) || !(done > this.#lastProgress) || !this.open) return
     this.#lastProgress = done
     this.#environment.progress({

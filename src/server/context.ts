@@ -39,7 +39,7 @@ export interface InternalServer extends Server {
   readonly prompts: Registry<Prompt, ServedPrompt>
   /** The methods that it serves. */
   readonly methods: ReadonlyMap<string, ServedMethod>
-  /** Undefined where there are none. */
+  /** Undefined if there are none. */
   readonly extensions: Extensions | undefined
   readonly middleware: readonly Middleware[]
   /** The caching hint of lists. */
@@ -58,7 +58,7 @@ export interface InternalServer extends Server {
   readonly unexpectedErrors: 'result' | 'protocol'
 }
 
-/** The server behind its public type; throws where something else was given. */
+/** The server behind its public type; throws if something else was given. */
 export function checkServer(server: Server): InternalServer {
   if (isObject(server) && 'changes' in server && 'methods' in server)
     return server as unknown as InternalServer // nothing but `createServer` makes a `Server`
@@ -72,7 +72,7 @@ export interface Context {
   readonly call: ServedCall
   readonly incoming: Incoming
   subscriptions(): Subscriptions
-  /** The caching hint of the result, where the definition has one. */
+  /** The caching hint of the result, if the definition has one. */
   cache?: CacheHint
   /** Sets the lowest level of log messages for the rest of the session. */
   setLogLevel(level: LogLevel): void

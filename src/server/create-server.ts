@@ -41,13 +41,13 @@ export interface ServerOptions {
   icons?: Icon[]
   /** Instructions for the model: how to use this server. */
   instructions?: string
-  /** Tools, as `tool(…)` makes them. More can be added at run time. */
+  /** Tools, created with `tool(…)`. More can be added at run time. */
   tools?: readonly Tool[]
-  /** Resources, as `resource(…)` makes them. */
+  /** Resources, created with `resource(…)`. */
   resources?: readonly Resource[]
-  /** Prompts, as `prompt(…)` makes them. */
+  /** Prompts, created with `prompt(…)`. */
   prompts?: readonly Prompt[]
-  /** Extensions of the protocol, as `extension(…)` of `ccmcp/extensions` makes them (default: none). */
+  /** Extensions of the protocol, created with `extension(…)` of `ccmcp/extensions` (default: none). */
   extensions?: readonly Extension[]
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown
@@ -64,7 +64,7 @@ export interface ServerOptions {
   pageSize?: number
   /** The lowest level of log messages to clients until they set one (default `info`). */
   logLevel?: LogLevel
-  /** An unknown revision in `initialize`: negotiate down (as MCP says), echo it, or reject it. */
+  /** An unknown revision in `initialize`: negotiate (as MCP specifies), echo it, or reject it. */
   unsupportedRevision?: 'negotiate' | 'echo' | 'reject'
   /** Arguments that do not match the schema: a result that the model can act on, or error −32602. */
   invalidArguments?: 'result' | 'protocol'
@@ -83,7 +83,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
   logLevel: LOG_LEVELS,
 }
 
-/** Creates a server. Throws where a definition is invalid. */
+/** Creates a server. Throws if a definition is invalid. */
 export function createServer(options: ServerOptions): Server {
   if (!isObject(options))
     throw new TypeError('createServer: pass an object with a "name" and a "version"')
@@ -120,7 +120,7 @@ export function createServer(options: ServerOptions): Server {
   for (const [option, value] of Object.entries({ tools, resources, prompts, extensions: added }))
     if (!Array.isArray(value)) throw new TypeError(`createServer: "${option}" must be an array`)
   if (!(Number.isInteger(pageSize) && pageSize > 0))
-    throw new TypeError('createServer: "pageSize" must be a whole number above 0')
+    throw new TypeError('createServer: "pageSize" must be an integer greater than 0')
   const cache = hintOf(
     options.cache ?? UNCACHED,
     (problem) => new TypeError(`createServer: ${problem}`),
@@ -130,7 +130,7 @@ export function createServer(options: ServerOptions): Server {
   const overflow = new Overflow()
   const middleware: Middleware[] = []
   let log: Log | undefined
-  const changed = (list: 'tools' | 'resources' | 'prompts') => () => changes.tell({ list })
+  const changed = (list: 'tools' | 'resources' | 'prompts') => () => changes.emit({ list })
   const server: InternalServer = {
     info: infoOf(options),
     instructions,
@@ -162,10 +162,10 @@ export function createServer(options: ServerOptions): Server {
         ? { ...cache, cacheScope: 'private' }
         : cache,
     overflow,
-    updated: (uri) => changes.tell({ uri: uriKey(uri) }),
+    updated: (uri) => changes.emit({ uri: uriKey(uri) }),
     // Made when it is first used: it would delay the first response.
     get log() {
-      log ??= makeLog((message) => changes.tell({ log: message }))
+      log ??= makeLog((message) => changes.emit({ log: message }))
       return log
     },
     changes,
@@ -222,7 +222,7 @@ function stateOf({
       'createServer: each of "state.keys" must be a secret of 32 characters or more',
     )
   if (!(ttl > 0 && ttl < 2 ** 31))
-    throw new TypeError('createServer: "state.ttl" must be a number of milliseconds above 0')
+    throw new TypeError('createServer: "state.ttl" must be a number of milliseconds greater than 0')
   if (!(maxBytes > 0))
     throw new TypeError('createServer: "state.maxBytes" must be a number of bytes above 0')
   return once === undefined ? { ttl, maxBytes } : { ttl, maxBytes, once }

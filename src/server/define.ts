@@ -80,7 +80,7 @@ type NoRawShape<Given> = Given extends Standard | { readonly type: string | read
   ? unknown
   : Extract<Given[keyof Given], Standard> extends never
     ? unknown
-    : 'This is a raw shape, and no schema. Wrap it: z.object({ … })'
+    : 'This is a raw shape, not a schema. Wrap it: z.object({ … })'
 type Standard = { readonly '~standard': unknown }
 
 type Returned<Output> = undefined extends Output
@@ -163,7 +163,7 @@ type ReadItem =
   | string
   | Uint8Array
   | (Partial<Omit<ResourceContents, 'blob'>> & { blob?: string | Uint8Array | undefined })
-/** One or several of them, also as a `ReadResourceResult`; undefined where there is no such resource. */
+/** One or several of them, also as a `ReadResourceResult`; undefined if there is no such resource. */
 type ReadValue =
   | ReadItem
   | readonly ReadItem[]
@@ -173,7 +173,7 @@ type ReadValue =
 export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
   /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */
   uri: Uri
-  /** Returns its contents: a string, bytes, contents in full, several, or `{ contents }`; undefined where there is no such resource. */
+  /** Returns its contents: a string, bytes, contents in full, several, or `{ contents }`; undefined if there is no such resource. */
   read: (variables: Variables<Uri>, call: Call) => ReadValue | Promise<ReadValue>
   /** Lists resources of a template. */
   list?: (call: Call) => ResourceListing[] | Promise<ResourceListing[]>
@@ -250,7 +250,7 @@ type IsOptional<Name, Needs> = Name extends keyof Needs
     : false
   : false
 
-/** Arguments are strings: a schema says nothing here. */
+/** Prompt arguments are strings, so schemas are not allowed. */
 interface NoSchema {
   readonly '~standard'?: never
 }

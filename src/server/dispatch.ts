@@ -32,7 +32,7 @@ import { allResources, allTemplates, mayWatch, readResource } from './features/r
 import { allTools, callTool } from './features/tools.js'
 import { isLogLevel } from './log.js'
 import { through } from './middleware.js'
-import { discover, offers } from './opening.js'
+import { discover } from './lifecycle.js'
 import { checkUri } from './subscriptions.js'
 
 /** A paginated list, each item projected to the revision. */
@@ -150,10 +150,9 @@ function setLevel({ setLogLevel }: Context, { level }: Params): object {
   return {}
 }
 
-/** Serves a request of a method that the revision has; undefined where the server lacks its capability. */
+/** Serves a request of a method that the revision and the server have. */
 export function dispatch(method: ServedMethod, context: Context): unknown {
   const { server, connection } = context
-  if (!offers(server, method.capability)) return undefined
   if (method.extension !== undefined)
     server.extensions?.requireDeclared(method.extension, connection)
   const params = context.incoming.request.params ?? {}
@@ -194,7 +193,7 @@ function finish(result: object, method: ServedMethod, context: Context, retried:
   const { server, connection, call, incoming } = context
   const { revision } = connection
   if (call.suspended) {
-    const message = `${incoming.request.method} returned a result after it had asked, which is discarded: do not catch Suspended`
+    const message = `${incoming.request.method} returned a result after call.ask suspended it; the result is discarded. Do not catch Suspended`
     context.report({ level: 'warning', message, id: call.id })
   }
   const extended = server.extensions?.owns(result, connection) === true

@@ -18,7 +18,7 @@ export interface ExtensionMethod extends Omit<MethodFacts, 'capability'> {
 /** The client of a request, as an extension sees it. */
 export interface ExtensionClient {
   readonly caller: Caller
-  /** What the client has declared for the extension; undefined where it has not, or its revision lacks the extension. */
+  /** What the client has declared for the extension; undefined if it has not, or its revision lacks the extension. */
   readonly settings: Params | undefined
 }
 
@@ -68,7 +68,7 @@ export interface ExtensionDefinition {
   >
   /** Called when the server is first served, before it receives a message. */
   start?(server: Server): void
-  /** Called when nobody serves it any more. */
+  /** Called when the last transport has stopped serving it. */
   stop?(): void | Promise<void>
 }
 
@@ -94,7 +94,7 @@ export class Extensions {
   readonly toolFields: NonNullable<Extension['toolFields']>
   #users = 0
 
-  /** Throws where two extensions have the same name for something, or one lacks what it requires. */
+  /** Throws if two extensions have the same name for something, or one lacks what it requires. */
   constructor(all: readonly Extension[], coreMethods: Iterable<string>) {
     this.#all = all
     const taken = new Map<string, string>()
@@ -143,7 +143,7 @@ export class Extensions {
     return revisions === undefined || revisions.includes(id)
   }
 
-  /** Throws where the client has not declared the extension. */
+  /** Throws if the client has not declared the extension. */
   requireDeclared(extension: Extension, connection: Connection): void {
     const { id } = extension
     if (this.#clientOf(extension, connection).settings !== undefined) return
@@ -203,7 +203,7 @@ export class Extensions {
     }, run)()
   }
 
-  /** Whether a result is of a type that an extension has added. Throws where the client does not know it. */
+  /** Whether a result is of a type that an extension has added. Throws if the client does not know it. */
   owns(result: object, connection: Connection): boolean {
     const extension = 'resultType' in result ? this.#resultTypes.get(result.resultType) : undefined
     if (extension === undefined) return false

@@ -5,7 +5,6 @@ import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonr
 import type { ProgressParams } from '../protocol/model.js'
 import { projectProgress } from '../protocol/revisions/project.js'
 import type { Asking } from './ask.js'
-import { askContextOf } from './ask-context.js'
 import type { AskingCall, CallEnvironment, Caller, Connection } from './call.js'
 import type { InternalServer } from './context.js'
 import { isWanted, logEntryOf, sendLog } from './log.js'
@@ -14,7 +13,7 @@ import type { LogMessage } from './registry.js'
 /** The longest progress token, in characters: as long as an id may be. */
 const MAX_TOKEN = 1024
 
-/** The surroundings of a call whose request is live: the client waits for the response on its connection. */
+/** The environment of a call whose request is live: the client waits for the response on its connection. */
 export class LiveCall implements CallEnvironment {
   readonly #server: InternalServer
   readonly #incoming: Incoming
@@ -77,7 +76,7 @@ export class LiveCall implements CallEnvironment {
     if (scheduled) return
     const send = () => this.#sendProgress()
     nextTurn(send)
-    this.#incoming.beforeAnswer(send)
+    this.#incoming.beforeResponse(send)
   }
 
   releaseStream(): void {
@@ -91,12 +90,12 @@ export class LiveCall implements CallEnvironment {
   /** Loaded when it is first needed: few calls ask. */
   async asking(call: AskingCall): Promise<Asking> {
     const { askingOf } = await import('./asking/asking.js')
-    return askingOf(askContextOf(this.#server, this.#incoming, this.#connection, call))
+    return askingOf(this.#server, this.#incoming, this.#connection, call)
   }
 
   async resume(call: AskingCall, params: Params): Promise<Asking> {
     const { resume } = await import('./asking/asking.js')
-    return resume(askContextOf(this.#server, this.#incoming, this.#connection, call), params)
+    return resume(this.#server, this.#incoming, this.#connection, call, params)
   }
 
   #sendProgress(): void {

@@ -21,7 +21,7 @@ export type Middleware = (
   next: () => Result | Promise<Result>,
 ) => Result | Promise<Result>
 
-/** Serves a request through all middleware, the first one outermost. Synchronous where all of them are. */
+/** Serves a request through all middleware, the first one outermost. Synchronous if all of them are. */
 export function through(
   chain: readonly Middleware[],
   call: MethodCall,
@@ -44,5 +44,5 @@ export function through(
 
 function resultOf(result: unknown, { method }: MethodCall): object {
   if (typeof result === 'object' && result !== null) return result
-  throw new TypeError(`A middleware returned no result for ${method}; return what next() gives`)
+  throw new TypeError(`A middleware returned no result for ${method}; return the result of next()`)
 }

@@ -21,7 +21,7 @@ export class ChangeEmitter {
     return () => void this.#listeners.delete(listener)
   }
 
-  tell(change: Change): void {
+  emit(change: Change): void {
     for (const listener of this.#listeners) listener(change)
   }
 }
@@ -36,7 +36,7 @@ interface Entry<Definition, Served> {
 export interface Definitions<Definition extends object> {
   /** How many are enabled. */
   readonly size: number
-  /** Adds definitions: all of them, or none where one is refused. */
+  /** Adds definitions: all of them, or none if one is refused. */
   add(...definitions: readonly Definition[]): void
   /** Whether it was there. */
   remove(key: string): boolean
@@ -49,7 +49,7 @@ export interface Definitions<Definition extends object> {
   has(key: string): boolean
   /** The names or URIs of those that are enabled. */
   keys(): IterableIterator<string>
-  /** Notifies clients of a changed list where no definition has changed: what a template's `list` returns, or to whom something is `visible`. */
+  /** Notifies clients of a changed list if no definition has changed: what a template's `list` returns, or to whom something is `visible`. */
   changed(): void
 }
 
@@ -88,7 +88,7 @@ export class Registry<Definition extends object, Served> implements Definitions<
   }
 
   add(...definitions: readonly Definition[]): void {
-    // All or none: where one is refused, none is added.
+    // All or none: if one is refused, none is added.
     const added = new Map<string, Entry<Definition, Served>>()
     for (const definition of definitions) {
       const name = this.#keyOf(definition)

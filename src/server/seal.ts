@@ -26,7 +26,7 @@ export class Seal {
     return toBase64Url(iv) + toBase64Url(new Uint8Array(sealed))
   }
 
-  /** The string, or undefined where it was not sealed here for this purpose. One of more than `maxLength` characters is refused unread. */
+  /** The string, or undefined if it was not sealed here for this purpose. One of more than `maxLength` characters is refused unread. */
   async open(sealed: string, purpose: string, maxLength: number): Promise<string | undefined> {
     const parts = sealed.length > maxLength ? undefined : partsOf(sealed)
     if (parts === undefined) return undefined
@@ -64,7 +64,7 @@ export function maxSealedLength(length: number): number {
   return Math.ceil(((iv + length * bytesACharacter + tag) * 4) / 3) + 2
 }
 
-/** Undefined where it is not the encoding that `close` writes. */
+/** Undefined if it is not the encoding that `close` writes. */
 function partsOf(
   sealed: string,
 ): { iv: Uint8Array<ArrayBuffer>; data: Uint8Array<ArrayBuffer> } | undefined {

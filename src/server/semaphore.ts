@@ -12,14 +12,14 @@ export class Semaphore {
     this.#queue = queue
   }
 
-  /** Enters where there is room; does not wait. */
+  /** Enters if there is room; does not wait. */
   tryEnter(): boolean {
     if (this.#inside >= this.#width) return false
     this.#inside++
     return true
   }
 
-  /** Throws where the queue is full. */
+  /** Throws if the queue is full. */
   checkQueue(name: string): void {
     if (this.#waiting.size < this.#queue) return
     throw new ToolError(

@@ -28,9 +28,8 @@ import {
   statelessRevisions,
 } from '../protocol/revisions/index.js'
 import { type Connection, ServedCall } from './call.js'
-import { CallerContext, callerOf } from './caller-context.js'
 import { dispatch } from './dispatch.js'
-import { Handshake } from './handshake.js'
+import { CallerContext, Handshake, callerOf, offers } from './lifecycle.js'
 import { LiveCall } from './live-call.js'
 import { isWanted, sendLog } from './log.js'
 import type { LogMessage } from './registry.js'
@@ -52,7 +51,7 @@ export interface ServerSessionOptions {
 
 /**
  * One client's session. The revision of each request is decided here: by the
- * request itself where it is stateless, otherwise once, by `initialize`. Both
+ * request itself if it is stateless, otherwise once, by `initialize`. Both
  * kinds may come over one connection at the same time. Past this point every
  * result is in the newest shape.
  */
@@ -72,6 +71,7 @@ export class ServerSession implements PeerOptions {
   /** Made when it is first needed: most requests over HTTP subscribe to nothing. */
   #subscriptions: Subscriptions | undefined
   #stopLogging: (() => void) | undefined
+  #ended = false
 
   constructor(
     server: InternalServer,
@@ -105,6 +105,7 @@ export class ServerSession implements PeerOptions {
   }
 
   onClosed(error?: Error): void {
+    this.#ended = true
     this.#stopLogging?.()
     this.#subscriptions?.stop()
     this.#closed(error)
@@ -117,10 +118,12 @@ export class ServerSession implements PeerOptions {
       () => this.#peer.congested,
       this.#peer.retained,
     )
+    // A middleware may have delayed the request beyond the end of the connection.
+    if (this.#ended) this.#subscriptions.stop()
     return this.#subscriptions
   }
 
-  /** When nothing more is received: waits until every request is answered, and aborts the rest after the deadline. */
+  /** When nothing more is received: waits until every request has its response, and aborts the rest after the deadline. */
   async drain(deadline: number): Promise<void> {
     this.#peer.stopListening()
     this.#subscriptions?.endStreams()
@@ -159,20 +162,18 @@ export class ServerSession implements PeerOptions {
   #serve(call: Incoming, connection: Connection): unknown {
     const { method: name } = call.request
     const method = this.#methodOf(connection.revision, name)
-    if (method === undefined) throw unknown(name)
+    if (method === undefined || !offers(this.#server, method.capability)) throw unknownMethod(name)
     const context = {
       server: this.#server,
       connection,
-      call: this.#served(call, connection),
+      call: new ServedCall(new LiveCall(this.#server, call, connection)),
       incoming: call,
       subscriptions: this.#subscribed,
       setLogLevel: this.#handshake.setLogLevel,
       report: this.report,
       remote: this.#remote,
     }
-    const result = dispatch(method, context)
-    if (result === undefined) throw unknown(name)
-    return result
+    return dispatch(method, context)
   }
 
   /** The token of a request may grant more, or less, than that of `initialize`. */
@@ -185,10 +186,6 @@ export class ServerSession implements PeerOptions {
       () => connection.logLevel,
       this.report,
     )
-  }
-
-  #served(call: Incoming, connection: Connection): ServedCall {
-    return new ServedCall(new LiveCall(this.#server, call, connection))
   }
 
   /** A stateless request is served by what its `_meta` says, whatever came before. */
@@ -205,8 +202,7 @@ export class ServerSession implements PeerOptions {
 
   #beforeInitialize(call: Incoming): object {
     const { method } = call.request
-    if (method === 'initialize')
-      return this.#handshake.initialize(call, (connection) => this.#served(call, connection))
+    if (method === 'initialize') return this.#handshake.initialize(call)
     if (method === 'ping') return {}
     if (handshakeRevisions.some((revision) => this.#methodOf(revision, method) !== undefined))
       throw new RpcError(
@@ -215,7 +211,7 @@ export class ServerSession implements PeerOptions {
       )
     throw statelessRevisions.some((revision) => this.#methodOf(revision, method) !== undefined)
       ? missingRequestMeta(method)
-      : unknown(method)
+      : unknownMethod(method)
   }
 
   /** Sends a log message that belongs to no call; drops it while the client is not reading. */
@@ -226,8 +222,8 @@ export class ServerSession implements PeerOptions {
 
   /** The client is ready for what belongs to no call of its own. */
   #initialized(): void {
-    if (!this.#handshake.confirm()) return
-    this.#subscribed().begin()
+    if (this.#ended || !this.#handshake.confirm()) return
+    void this.#subscribed().begin()
     this.#stopLogging ??= this.#server.changes.listen((change) => {
       if ('log' in change) this.sendLog(change.log)
     })
@@ -239,7 +235,7 @@ export class ServerSession implements PeerOptions {
       case 'notifications/initialized': {
         const { pending } = this.#handshake
         if (pending === undefined) this.#initialized()
-        else void pending.then(() => this.onNotification(notification))
+        else void pending.then(() => this.#initialized())
         return
       }
       case 'notifications/cancelled': {
@@ -260,6 +256,6 @@ export class ServerSession implements PeerOptions {
   }
 }
 
-function unknown(method: string): RpcError {
+function unknownMethod(method: string): RpcError {
   return new RpcError(METHOD_NOT_FOUND, `Method not found: ${truncate(method)}`)
 }

@@ -103,6 +103,7 @@ export class Subscriptions {
   /** The bytes that may be stored for the client. */
   readonly #retained: Budget
   #stop: (() => void) | undefined
+  #stopped = false
   /** After a handshake: the lists whose capability was declared, and the resources that the client has subscribed to. */
   #session: Filter | undefined
   readonly #streams = new Set<Stream>()
@@ -120,11 +121,7 @@ export class Subscriptions {
   }
 
   /** On `notifications/initialized`. */
-  begin(): void {
-    this.#began()
-  }
-
-  #began(): Filter {
+  begin(): Filter {
     // What was not declared is not used: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#operation
     this.#session ??= {
       lists: new Set(LISTS.filter((list) => this.#server[list].offered)),
@@ -135,7 +132,7 @@ export class Subscriptions {
   }
 
   subscribe(uri: string): void {
-    const { uris } = this.#began()
+    const { uris } = this.begin()
     if (uris.hasSpelling(uri)) return
     if (uris.size >= MAX_URIS)
       throw new RpcError(INVALID_PARAMS, `At most ${MAX_URIS} resources can be subscribed to`)
@@ -255,18 +252,20 @@ export class Subscriptions {
   }
 
   stop(): void {
+    this.#stopped = true
     clearTimeout(this.#later)
     this.#stop?.()
   }
 
   /** Not before something is subscribed to: a session may be as short as one request. */
   #watch(): void {
-    this.#stop ??= this.#server.changes.listen((change) => this.#note(change))
+    if (this.#stopped) return
+    this.#stop ??= this.#server.changes.listen((change) => this.#changed(change))
   }
 
-  #note(change: Change): void {
+  #changed(change: Change): void {
     if ('log' in change || !this.#isWanted(change)) return
-    if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#tell())
+    if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#notify())
     if ('list' in change) this.#lists.add(change.list)
     if ('uri' in change) this.#uris.add(change.uri)
   }
@@ -279,10 +278,11 @@ export class Subscriptions {
     )
   }
 
-  #tell(): void {
+  #notify(): void {
+    if (this.#stopped) return
     // While the client is not reading, changes are merged and sent later.
     if (this.#congested()) {
-      this.#later = setTimeout(() => this.#tell(), PATIENCE)
+      this.#later = setTimeout(() => this.#notify(), PATIENCE)
       return
     }
     const [lists, uris] = [this.#lists, this.#uris]
@@ -306,7 +306,7 @@ export class Subscriptions {
   }
 }
 
-/** The part that can be honoured: nothing of a kind that the server does not have. */
+/** The part of the filter that the server supports. */
 function filterOf(
   notifications: Params,
   server: ChangeSource,

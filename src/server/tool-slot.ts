@@ -24,7 +24,7 @@ export class ToolSlot {
     this.#startClock()
   }
 
-  /** Enters where there is room; does not wait. */
+  /** Enters if there is room; does not wait. */
   tryEnter(): boolean {
     this.#inside = this.#semaphore?.tryEnter() ?? true
     return this.#inside

@@ -50,7 +50,7 @@ export class UriTemplate {
   readonly #normal: Part[]
   #folded: Part[] | undefined
 
-  /** Throws where the template is invalid or ambiguous. */
+  /** Throws if the template is invalid or ambiguous. */
   constructor(source: string) {
     this.source = source
     this.#parts = parse(source)
@@ -91,7 +91,7 @@ export class UriTemplate {
   }
 
   /**
-   * The values of the variables in a URI in normal form, or undefined where it is not of this template. They are taken
+   * The values of the variables in a URI in normal form, or undefined if it is not of this template. They are taken
    * from `cased`: the same URI with the host in the case in which it was sent.
    */
   match(uri: string, cased = uri): Record<string, string | string[]> | undefined {

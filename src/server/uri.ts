@@ -1,7 +1,7 @@
 /*
  * Which URIs name the same resource.
  *
- * Two URIs are the same where their normal forms are (RFC 3986, section 6.2.2):
+ * Two URIs are the same if their normal forms are (RFC 3986, section 6.2.2):
  * the case of the scheme and of the host does not matter, nor whether an
  * unreserved character is percent-encoded. Characters that a URI cannot have
  * are the same as their percent-encoding in UTF-8 (RFC 3987, section 3.1).

@@ -1,4 +1,4 @@
-import { bytesOf } from './bytes.js'
+import { stringMemory } from './bytes.js'
 
 /** An event of a stream, as it is stored for clients that reconnect. */
 export interface StoredEvent {
@@ -20,7 +20,7 @@ export interface EventStore {
    */
   append(stream: string, event: StoredEvent, ttl: number): void | Promise<void>
   /**
-   * The stored events with a number above `after`, in order; empty where there are none. A store may return only the
+   * The stored events with a number above `after`, in order; empty if there are none. A store may return only the
    * first of them: it is then called again with the number of the last one.
    */
   read(stream: string, after: number): readonly StoredEvent[] | Promise<readonly StoredEvent[]>
@@ -71,7 +71,7 @@ export class MemoryEventStore implements EventStore {
     if (last !== undefined && last.event.number >= event.number) return
     if (!this.#streams.delete(name)) this.#bytes += STREAM
     this.#streams.set(name, stream)
-    const bytes = bytesOf(event.frame) + EVENT
+    const bytes = stringMemory(event.frame) + EVENT
     stream.events.push({ event, bytes })
     this.#resize(stream, bytes)
     // Never evicts the newest event: it may be the response that a client reconnects for.

@@ -1,4 +1,4 @@
-import { bytesOf } from './bytes.js'
+import { stringMemory } from './bytes.js'
 
 /** A session as it is stored. */
 export interface SessionRecord {
@@ -13,12 +13,12 @@ export interface SessionRecord {
  * return values or promises. `name` is a part of the session id; the name alone does not give access to the session.
  */
 export interface SessionStore {
-  /** Set where only this process can read the store: then the secret part of session ids is stored without hashing it. */
+  /** Set if only this process can read the store: then the secret part of session ids is stored without hashing it. */
   readonly inProcess?: boolean
-  /** The stored session; undefined where it is unknown, expired or deleted. */
+  /** The stored session; undefined if it is unknown, expired or deleted. */
   get(name: string): SessionRecord | undefined | Promise<SessionRecord | undefined>
   /**
-   * Stores a session for `ttl` milliseconds, counted from this call. Returns false, and stores nothing, where the stored
+   * Stores a session for `ttl` milliseconds, counted from this call. Returns false, and stores nothing, if the stored
    * session has a higher generation or was deleted: another process has restored or ended it. Must be atomic.
    */
   set(name: string, record: SessionRecord, ttl: number): boolean | Promise<boolean>
@@ -77,7 +77,7 @@ export class MemorySessionStore implements SessionStore {
     const stored = this.get(name)
     if (stored !== undefined && stored.generation > record.generation) return false
     this.#remove(name)
-    const bytes = bytesOf(record.state) + ENTRY
+    const bytes = stringMemory(record.state) + ENTRY
     this.#entries.set(name, { record, bytes, expires: now + ttl })
     this.#bytes += bytes
     for (const [oldest, { expires }] of this.#entries) {

@@ -2,7 +2,7 @@ import type { Fault } from '../framing/frame.js'
 import { INVALID_REQUEST, PARSE_ERROR, RpcError } from '../jsonrpc/errors.js'
 
 /** The JSON-RPC error for bytes that are not a message. */
-export function errorOf(fault: Fault): RpcError {
+export function faultToRpcError(fault: Fault): RpcError {
   switch (fault.kind) {
     case 'too-long': {
       const { size, limit } = fault
@@ -18,7 +18,7 @@ export function errorOf(fault: Fault): RpcError {
         `Parse error: byte ${fault.offset} of the message is not UTF-8`,
         { position: fault.offset },
       )
-    case 'bad-header':
+    case 'invalid-header':
       return new RpcError(
         PARSE_ERROR,
         `Parse error: ${fault.reason}; expected "Content-Length: <bytes>", an empty line and the message`,

@@ -95,7 +95,7 @@ export class LogWriter {
   }
 }
 
-/** In bytes where the runtime has Buffer, which counts without encoding; otherwise in UTF-16 units. */
+/** In bytes if the runtime has Buffer, which counts without encoding; otherwise in UTF-16 units. */
 function sizeOf(text: string | Uint8Array): number {
   return typeof text === 'string'
     ? (globalThis.Buffer?.byteLength(text) ?? text.length)

@@ -1,4 +1,5 @@
-import { type Channel, ChannelExchange, type Principal, type Receiver } from '../jsonrpc/channel.js'
+import type { Channel, Principal, Receiver } from '../jsonrpc/channel.js'
+import { ChannelExchange } from '../jsonrpc/peer.js'
 
 /**
  * The two ends of a channel within this process. Messages cross it as text, as on any other transport. With a principal,

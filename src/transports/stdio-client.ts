@@ -4,8 +4,8 @@ import type { Channel, Receiver } from '../jsonrpc/channel.js'
 import { withCode } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import { truncate } from '../jsonrpc/truncate.js'
-import { detached } from '../jsonrpc/weight.js'
-import { type Ending, explain } from './stdio-diagnosis.js'
+import { detached } from '../jsonrpc/budget.js'
+import { type ProcessStatus, explain } from './stdio-diagnosis.js'
 import { StreamChannel } from './streams.js'
 
 export interface ProcessOptions {
@@ -25,9 +25,9 @@ export interface ProcessOptions {
 
 const MAX_MESSAGE = 32 * 1024 * 1024
 const PATIENCE = 2000
-const TAIL = 8192
+const MAX_STDERR = 8192
 /** Milliseconds to read what a process has written before it exited. */
-const GRACE = 500
+const OUTPUT_TIMEOUT = 500
 const WINDOWS = process.platform === 'win32'
 /** Other variables may be secrets of the host; a server gets them only through `env`. */
 const INHERITED = WINDOWS
@@ -56,7 +56,7 @@ export class ProcessChannel implements Channel {
   readonly #child: ChildProcess
   readonly #streams: StreamChannel
   readonly #patience: number
-  readonly #ending: Ending
+  readonly #status: ProcessStatus
   #closing = false
   /** Resolves when the process has exited and its output is read: with the exit code, or null. */
   readonly exited: Promise<number | null>
@@ -64,7 +64,7 @@ export class ProcessChannel implements Channel {
   constructor(command: string, args: readonly string[], options: ProcessOptions = {}) {
     const { cwd, env, framing = 'lines', maxMessage = MAX_MESSAGE, patience = PATIENCE } = options
     this.#patience = patience
-    this.#ending = { command: [command, ...args].join(' '), stderr: '' }
+    this.#status = { command: [command, ...args].join(' '), stderr: '' }
     const inherited = Object.fromEntries(INHERITED.map((name) => [name, process.env[name]]))
     const child = spawn(command, args, {
       stdio: 'pipe',
@@ -79,29 +79,29 @@ export class ProcessChannel implements Channel {
       output: child.stdin,
       framing,
       maxMessage,
-      readsOn: true,
+      readAfterWriteError: true,
     })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.#ending.stderr = (this.#ending.stderr + text).slice(-TAIL)
+      this.#status.stderr = (this.#status.stderr + text).slice(-MAX_STDERR)
       // An exception in the callback must not stop the reading.
       callHook(() => options.stderr?.(text), ignore)
     })
     if (child.pid !== undefined) watch(child.pid)
     this.exited = new Promise((resolve) => {
       child.on('error', (error) => {
-        this.#ending.error = error
+        this.#status.error = error
         resolve(null)
       })
       const ended = (code: number | null, signal: NodeJS.Signals | null) => {
-        this.#ending.code = code
-        this.#ending.signal = signal
+        this.#status.code = code
+        this.#status.signal = signal
         // Ends the children that the server has left behind.
         if (child.pid !== undefined) endGroup(child.pid)
         resolve(code)
       }
       // A child of the server may keep its pipes open, so that `close` never fires.
       let grace: ReturnType<typeof setTimeout> | undefined
-      child.on('exit', (code, signal) => (grace = setTimeout(ended, GRACE, code, signal)))
+      child.on('exit', (code, signal) => (grace = setTimeout(ended, OUTPUT_TIMEOUT, code, signal)))
       child.on('close', (code, signal) => {
         clearTimeout(grace)
         ended(code, signal)
@@ -111,8 +111,8 @@ export class ProcessChannel implements Channel {
 
   receive(receiver: Receiver): void {
     const note = (text: string) => {
-      if (/^\s*[[{]/.test(text)) this.#ending.answered = true
-      else this.#ending.garbage ??= detached(truncate(text))
+      if (/^\s*[[{]/.test(text)) this.#status.hasSentMessage = true
+      else this.#status.firstInvalidLine ??= detached(truncate(text))
     }
     this.#streams.receive({
       frame(frame) {
@@ -131,7 +131,7 @@ export class ProcessChannel implements Channel {
       )
     void this.exited.then(closed)
     // A server that has closed its stdout can send no more responses, even if it keeps running.
-    void this.#streams.ended.then(() => setTimeout(closed, GRACE).unref())
+    void this.#streams.ended.then(() => setTimeout(closed, OUTPUT_TIMEOUT).unref())
   }
 
   send(frame: string): void {
@@ -139,10 +139,10 @@ export class ProcessChannel implements Channel {
   }
 
   diagnose(): string {
-    return explain(this.#ending)
+    return explain(this.#status)
   }
 
-  /** Shuts the server down as the specification says: closes its stdin, then sends SIGTERM, then SIGKILL to the whole group. */
+  /** Shuts the server down as the specification requires: closes its stdin, then sends SIGTERM, then SIGKILL to the whole group. */
   async close(): Promise<void> {
     if (this.#closing) {
       await this.exited

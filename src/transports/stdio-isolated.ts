@@ -43,6 +43,6 @@ function statOf(descriptor: number): Stats {
   )
     return stat
   throw new Error(
-    `File descriptor ${descriptor} is not open, though CCMCP_WIRE or "wire" names it; let the launcher of the server open it`,
+    `File descriptor ${descriptor} is named by CCMCP_WIRE or "wire" but is not open; open it before the server is started`,
   )
 }

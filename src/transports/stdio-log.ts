@@ -71,13 +71,13 @@ function structured({ level, message, id, error }: LogEntry): string {
 function readable({ level, message, id, error }: LogEntry): string {
   const request = id === undefined ? '' : ` (request ${String(id)})`
   const detail = error === undefined ? '' : `\n${truncate(stackOf(error), MAX_ERROR)}`
-  return visible(
+  return escapeControls(
     `${level}: ${truncate(message, MAX_MESSAGE).replaceAll('\n', '\\n')}${request.replaceAll('\n', '\\n')}${detail}`,
   )
 }
 
 /** Escapes control characters: text of a client must not control the terminal. */
-function visible(text: string): string {
+function escapeControls(text: string): string {
   return text.replaceAll(
     /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,

@@ -2,7 +2,7 @@ import { Framer, type Framing } from '../framing/detect.js'
 import type { Frame } from '../framing/frame.js'
 import { Budget } from '../jsonrpc/budget.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
-import { errorOf } from './faults.js'
+import { faultToRpcError } from './faults.js'
 
 /** The part of a readable stream that is used; Node's streams have it. */
 export interface Input {
@@ -39,14 +39,14 @@ export interface StreamOptions {
   maxPending?: number
   maxRetained?: number
   /** Continues to read after writing has failed: the last messages of the other side may say why. */
-  readsOn?: boolean
+  readAfterWriteError?: boolean
 }
 
 const MAX_MESSAGE = 32 * 1024 * 1024
 /** Characters that are buffered in one turn of the event loop before they are written to the stream. */
 const HIGH_WATER = 256 * 1024
 /** Messages that are delivered in one turn before pending responses get a turn. */
-const UNANSWERED = 64
+const MAX_UNANSWERED = 64
 
 const encoder = new TextEncoder()
 
@@ -73,7 +73,7 @@ export class StreamChannel implements Channel {
   #blocked = false
   #reading: 'yes' | 'ending' | 'no' = 'yes'
   #failed: Error | undefined
-  readonly #readsOn: boolean
+  readonly #readAfterWriteError: boolean
   #flushed: (() => void)[] = []
   #resolveEnded: () => void = () => {}
   /** Resolves when the input has ended and all of it has been delivered. */
@@ -88,11 +88,11 @@ export class StreamChannel implements Channel {
     maxMessage = MAX_MESSAGE,
     maxPending,
     maxRetained,
-    readsOn = false,
+    readAfterWriteError = false,
   }: StreamOptions) {
     if (maxPending !== undefined) this.pending = new Budget(maxPending)
     if (maxRetained !== undefined) this.retained = new Budget(maxRetained)
-    this.#readsOn = readsOn
+    this.#readAfterWriteError = readAfterWriteError
     this.#input = input
     this.#output = output
     this.#framer = new Framer(framing, { maxBytes: maxMessage })
@@ -179,7 +179,7 @@ export class StreamChannel implements Channel {
       if (this.#queued > HIGH_WATER) this.#flush()
       const ready = this.#receiver?.ready?.()
       if (ready !== undefined) void this.#pause(ready)
-      else if (this.#unanswered >= UNANSWERED) void this.#pause(new Promise(setImmediate))
+      else if (this.#unanswered >= MAX_UNANSWERED) void this.#pause(new Promise(setImmediate))
     }
   }
 
@@ -206,7 +206,7 @@ export class StreamChannel implements Channel {
     else {
       const head = 'head' in frame ? frame.head : ''
       const tail = 'tail' in frame ? frame.tail : ''
-      this.#receiver?.garbage(errorOf(frame), head, tail)
+      this.#receiver?.garbage(faultToRpcError(frame), head, tail)
     }
   }
 
@@ -251,7 +251,7 @@ export class StreamChannel implements Channel {
     if (this.#failed !== undefined) return
     this.#failed = error
     this.#queue = []
-    if (this.#readsOn) {
+    if (this.#readAfterWriteError) {
       this.#blocked = false
       this.#deliver()
       this.#resume()

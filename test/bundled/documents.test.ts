@@ -15,7 +15,7 @@ it('serves a request before notifications/initialized with a warning', async () 
   expect(output).toContain('"text":"ate"')
   expect(JSON.parse(log)).toMatchObject({
     level: 'warning',
-    message: 'tools/call was received before notifications/initialized; it is served all the same',
+    message: 'tools/call was received before notifications/initialized; it is served anyway',
     requestId: 1,
   })
 })
@@ -31,7 +31,7 @@ it('rejects a malformed tool schema when the server is created', () => {
   )
 })
 
-it('answers the round trip of document 001', async () => {
+it('responds to the round trip of document 001', async () => {
   const child = new Child(CCMCP, ['serve', 'grammar'])
   child.end(
     '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"test","version":"0.1"}}}',

@@ -54,9 +54,9 @@ describe.each(resolutions)('%s', (resolution) => {
     expect(readFileSync(join(root, 'dir/new.txt'), 'utf8')).toBe('héllo')
     expect(await files.list('dir')).toEqual({
       entries: [
-        { type: 'F', name: 'b.txt', shown: 'b.txt', link: false },
-        { type: 'D', name: 'deep', shown: 'deep', link: false },
-        { type: 'F', name: 'new.txt', shown: 'new.txt', link: false },
+        { type: 'F', name: 'b.txt', displayName: 'b.txt', link: false },
+        { type: 'D', name: 'deep', displayName: 'deep', link: false },
+        { type: 'F', name: 'new.txt', displayName: 'new.txt', link: false },
       ],
       more: false,
     })
@@ -153,7 +153,7 @@ describe.each(resolutions)('%s', (resolution) => {
         () => files.write('nope/x', 'x'),
         '"nope/x" cannot be written: its directory does not exist',
       ],
-      [() => files.read('a.txt/b'), '"a.txt/b" goes through something that is not a directory'],
+      [() => files.read('a.txt/b'), '"a.txt/b" has a part that is not a directory'],
       [() => files.read('new\nline'), '"new\\nline" does not exist'],
       [() => files.read('turned\u202e'), '"turned\\u{202e}" does not exist'],
       [() => files.read('tag\u{e0041}'), '"tag\\u{e0041}" does not exist'],
@@ -166,8 +166,8 @@ describe.each(resolutions)('%s', (resolution) => {
   })
 
   it.each(['new/', 'new/.', 'a.txt/', 'a.txt//'])('rejects %s as a file', async (path) => {
-    await expect(files.read(path)).rejects.toThrow('ends like the name of a directory')
-    await expect(files.write(path, 'x')).rejects.toThrow('ends like the name of a directory')
+    await expect(files.read(path)).rejects.toThrow('ends with a slash, like a directory')
+    await expect(files.write(path, 'x')).rejects.toThrow('ends with a slash, like a directory')
     expect(existsSync(join(root, 'new'))).toBe(false)
   })
 
@@ -218,9 +218,9 @@ describe.each(resolutions)('%s', (resolution) => {
       'cwd',
       'cwd/package.json',
     ])('do not lead outside: %s', async (path) => {
-      await expect(files.read(path)).rejects.toThrow(/leads outside of the directories/)
-      await expect(files.write(path, 'x')).rejects.toThrow(/leads outside of the directories/)
-      await expect(files.list(path)).rejects.toThrow(/leads outside of the directories/)
+      await expect(files.read(path)).rejects.toThrow(/is outside of the allowed directories/)
+      await expect(files.write(path, 'x')).rejects.toThrow(/is outside of the allowed directories/)
+      await expect(files.list(path)).rejects.toThrow(/is outside of the allowed directories/)
       expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe(SECRET)
     })
     it('to missing targets outside are not written through', async () => {
@@ -228,7 +228,7 @@ describe.each(resolutions)('%s', (resolution) => {
       expect(existsSync(join(outside, 'made.txt'))).toBe(false)
     })
     it('stop after 40', async () => {
-      await expect(files.read('loop-1')).rejects.toThrow('has too many parts or links')
+      await expect(files.read('loop-1')).rejects.toThrow('has too many segments or symbolic links')
     })
     it('are preserved when their target is written', async () => {
       await files.write('file', 'A2')
@@ -351,7 +351,7 @@ describe.each(resolutions)('%s', (resolution) => {
         writeFileSync(join(root, 'locked'), 'locked')
         chmodSync(join(root, 'locked'), 0o444)
         await expect(files.write('locked', 'x')).rejects.toThrow(
-          'may not be written: permission denied',
+          'cannot be written: permission denied',
         )
       },
     )
@@ -373,7 +373,7 @@ describe.each(resolutions)('%s', (resolution) => {
           writeFileSync(join(root, name), '')
         writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff, 0x0a, 0x41])]), '')
         const { entries } = await filesAt(root).list('.')
-        expect(entries.map(({ type, shown }) => `${type} ${shown}`)).toEqual([
+        expect(entries.map(({ type, displayName }) => `${type} ${displayName}`)).toEqual([
           'F \\u{1b}[31mred',
           'F \\xff\\x0aA',
           'F a.txt',

@@ -61,7 +61,7 @@ describe('conjugate', () => {
     expect(table).toHaveLength(300)
     expect(new Set(table.map(({ verb }) => verb)).size).toBe(20)
   })
-  it('knows all 300 forms', async () => {
+  it('conjugates all 300 forms', async () => {
     const input = table.map(({ verb, tense, person }) => ({
       name: 'conjugate',
       input: { verb, tense: TENSES[tense], person: PERSONS[person] },
@@ -185,7 +185,7 @@ describe('lookup_spanish', () => {
       texts(await all(forms.map((form) => ({ name: 'lookup_spanish', input: { form } })))),
     ).toEqual(Object.values(SPANISH))
   })
-  it('knows every form of the table', async () => {
+  it('finds every form of the table', async () => {
     const forms = [...new Set(table.map(({ form }) => form))]
     const found = await all(forms.map((form) => ({ name: 'lookup_spanish', input: { form } })))
     for (const answer of found)

@@ -413,7 +413,7 @@ describe('persist', () => {
     await client.callTool('add', { a: 1, b: 1 })
     cancelled.abort()
     await expect(registered).rejects.toThrow()
-    // The cancellation has been received when this is answered.
+    // When this has its response, the cancellation has been received.
     await client.callTool('add', { a: 1, b: 1 })
     rmSync(`${file}.lock`)
     expect(await client.callTool('register_tool', { ...greet, name: 'second' })).toMatchObject({
@@ -429,7 +429,7 @@ describe('persist', () => {
         change: (kept) => [...kept, ...names.map((name) => ({ ...greet, name }))],
         ifDamaged: () => [],
         check: () => {},
-        since,
+        requestedAt: since,
       })
     const kept = (file: ToolFile) => file.load(() => {}).map(({ name }) => name)
     const fileWith = (options: Partial<ToolFileOptions>, path = newFile()) =>
@@ -478,7 +478,7 @@ describe('persist', () => {
         },
         ifDamaged: () => [],
         check: () => {},
-        since: performance.now(),
+        requestedAt: performance.now(),
       })
       await expect(late).rejects.toThrow('another process holds its lock; try again')
       expect(kept(file)).toEqual(['first'])
@@ -505,7 +505,7 @@ describe('persist', () => {
     ])
     expect(found).toHaveLength(3)
     for (const text of found)
-      expect(text).toMatch(/^ERROR ".*" belongs to the server itself; name another file$/)
+      expect(text).toMatch(/^ERROR ".*" belongs to the server itself; use another file$/)
     expect(readdirSync(folder)).toEqual(before)
     expect(await texts(server, [call('register_tool', { ...greet, name: 'second' })])).toEqual([
       expect.stringContaining('Registered'),

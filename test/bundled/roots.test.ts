@@ -109,12 +109,12 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
     await files.write('absolute', 'changed')
     expect(readFileSync(join(top, 'two/deep/a'), 'utf8')).toBe('changed')
     for (const path of ['out', 'above', 'above/outside/a', 'two/../outside/a']) {
-      await expect(files.read(path)).rejects.toThrow(/leads out|"\.\."/)
-      await expect(files.list(path)).rejects.toThrow(/leads out|"\.\."/)
+      await expect(files.read(path)).rejects.toThrow(/is outside of the allowed|"\.\."/)
+      await expect(files.list(path)).rejects.toThrow(/is outside of the allowed|"\.\."/)
     }
     // Nothing outside is accessed; resolved by the system, it is the same path.
     if (resolution === 'descriptors')
-      await expect(files.read('through-the-outside')).rejects.toThrow('leads out')
+      await expect(files.read('through-the-outside')).rejects.toThrow('is outside of the allowed')
     const types = Object.fromEntries(
       (await files.list('.')).entries.map(({ name, type }) => [name, type]),
     )
@@ -139,7 +139,7 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
     expect(await byLink.read('a')).toBe('inner')
     expect(await byLink.read(join(top, 'alias/a'))).toBe('inner')
     expect(await byLink.read(join(inner, 'a'))).toBe('inner')
-    await expect(filesAt(inner).read('up')).rejects.toThrow('leads out')
+    await expect(filesAt(inner).read('up')).rejects.toThrow('is outside of the allowed')
   })
 
   it('are not escaped when a nested root is replaced by a link', async () => {
@@ -148,10 +148,10 @@ describe.each(resolutions)('several roots, %s', (resolution) => {
     renameSync(join(top, 'outer/x'), join(top, 'outer/y'))
     symlinkSync(join(top, 'outside'), join(top, 'outer/x'))
     for (const path of ['a', join(top, 'outer/x/inner/a')]) {
-      await expect(files.read(path)).rejects.toThrow('leads out')
-      await expect(files.write(path, 'x')).rejects.toThrow('leads out')
+      await expect(files.read(path)).rejects.toThrow('is outside of the allowed')
+      await expect(files.write(path, 'x')).rejects.toThrow('is outside of the allowed')
     }
-    await expect(files.list('.')).rejects.toThrow('leads out')
+    await expect(files.list('.')).rejects.toThrow('is outside of the allowed')
     expect(readFileSync(join(top, 'outside/inner/a'), 'utf8')).toBe(SECRET)
   })
 
@@ -195,11 +195,11 @@ describe('default roots', () => {
   const byDefault = () =>
     rootsAt(undefined, (message) => warnings.push(message)).map(({ given }) => given)
 
-  it('are the working directory and the one for temporary files', () => {
+  it('are the working directory and the temporary directory of the system', () => {
     vi.stubEnv('TMPDIR', folder)
     expect(byDefault()).toEqual([process.cwd(), folder])
   })
-  it.runIf(linux)('omit a missing directory for temporary files with a warning', () => {
+  it.runIf(linux)('omit a missing temporary directory with a warning', () => {
     vi.stubEnv('TMPDIR', join(folder, 'nope'))
     expect(byDefault()).toEqual([process.cwd()])
     expect(warnings).toEqual([
@@ -267,11 +267,9 @@ describe.each(resolutions)('protected files, %s', (resolution) => {
     join(top, 'keys/key'),
     join(top, 'key'),
   ])('are neither read nor written as %s', async (path) => {
-    await expect(files.read(path)).rejects.toThrow(
-      'belongs to the server itself; name another file',
-    )
+    await expect(files.read(path)).rejects.toThrow('belongs to the server itself; use another file')
     await expect(files.write(path, 'x')).rejects.toThrow(
-      'belongs to the server itself; name another file',
+      'belongs to the server itself; use another file',
     )
   })
   it('are not written through a dangling link', async () => {

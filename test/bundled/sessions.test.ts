@@ -53,7 +53,7 @@ describe.each(FRAMINGS)('document 000: the smoke session in $name', ({ name, enc
     await child.closed()
     return child
   }
-  it.each([['by itself', []] as const, ['told so', ['--framing', name]] as const])(
+  it.each([['detected', []] as const, ['with --framing', ['--framing', name]] as const])(
     'matches byte for byte, %s',
     async (_, options) => {
       const { stdout, code } = await run(...options)

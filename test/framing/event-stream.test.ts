@@ -24,7 +24,7 @@ function parse(text: string, sizes: readonly number[] = []): StreamEvent[] {
   return events
 }
 
-/** What another parser makes of it: data, name and id of each event that has data. */
+/** The result of another parser: data, name and id of each event that has data. */
 function oracle(text: string): EventSourceMessage[] {
   const events: EventSourceMessage[] = []
   const parser = createParser({ onEvent: (event) => events.push(event) })

@@ -7,7 +7,7 @@ const encode = (text: string) => new TextEncoder().encode(text)
 const bytes = (...parts: (string | number[])[]) =>
   Uint8Array.from(parts.flatMap((part) => (typeof part === 'string' ? [...encode(part)] : part)))
 
-/** All frames of a stream that comes in the given pieces. */
+/** All frames of a stream that is received in these chunks. */
 function frames(
   pieces: readonly Uint8Array[],
   framing: Framing = 'auto',
@@ -72,7 +72,7 @@ describe('lines', () => {
     ['beyond U+10FFFF', bytes([0xf4, 0x90, 0x80, 0x80], '\n'), [{ kind: 'not-utf8', offset: 0 }]],
     ['cut off inside a character', bytes('"é', [0xc3]), [{ kind: 'not-utf8', offset: 3 }]],
     ['nothing', bytes(), []],
-    ['text that is no JSON', bytes('hello\n'), ['hello']],
+    ['text that is not JSON', bytes('hello\n'), ['hello']],
   ]
   it.each(cases)('%s', (_, input, expected) => {
     expect(frames([input])).toEqual(expected)
@@ -147,24 +147,30 @@ describe('content-length', () => {
     [
       'no length',
       'Content-Type: x\r\n\r\n{"a":1}' + lsp('{"b":2}'),
-      [{ kind: 'bad-header', reason: 'the header has no Content-Length' }, '{"b":2}'],
+      [{ kind: 'invalid-header', reason: 'the header has no Content-Length' }, '{"b":2}'],
     ],
     [
       'a bad length',
       'Content-Length: many\r\n\r\n{"a":1}' + lsp('{"b":2}'),
-      [{ kind: 'bad-header', reason: 'Content-Length "many" is not a number of bytes' }, '{"b":2}'],
+      [
+        { kind: 'invalid-header', reason: 'Content-Length "many" is not a number of bytes' },
+        '{"b":2}',
+      ],
     ],
     [
       'a negative length',
       'Content-Length: -5\r\n\r\n{"a":1}' + lsp('{"b":2}'),
-      [{ kind: 'bad-header', reason: 'Content-Length "-5" is not a number of bytes' }, '{"b":2}'],
+      [
+        { kind: 'invalid-header', reason: 'Content-Length "-5" is not a number of bytes' },
+        '{"b":2}',
+      ],
     ],
     [
       'a length beyond all numbers',
       `Content-Length: ${'9'.repeat(40)}\r\n\r\n{"a":1}` + lsp('{"b":2}'),
       [
         {
-          kind: 'bad-header',
+          kind: 'invalid-header',
           reason: `Content-Length "${'9'.repeat(40)}" is not a number of bytes`,
         },
         '{"b":2}',
@@ -173,24 +179,24 @@ describe('content-length', () => {
     [
       'two lengths',
       'Content-Length: 7\r\nContent-Length: 8\r\n\r\n{"a":1}' + lsp('{"b":2}'),
-      [{ kind: 'bad-header', reason: 'two different Content-Length headers' }, '{"b":2}'],
+      [{ kind: 'invalid-header', reason: 'two different Content-Length headers' }, '{"b":2}'],
     ],
     [
       'length zero',
       'Content-Length: 0\r\n\r\n' + lsp('{"b":2}'),
-      [{ kind: 'bad-header', reason: 'Content-Length is 0' }, '{"b":2}'],
+      [{ kind: 'invalid-header', reason: 'Content-Length is 0' }, '{"b":2}'],
     ],
     [
       'lines',
       '{"a":1}\n{"b":2}\n',
-      [{ kind: 'bad-header', reason: '"{\\"a\\":1}" is not a header' }],
+      [{ kind: 'invalid-header', reason: '"{\\"a\\":1}" is not a header' }],
     ],
     [
       'a length that is too short',
       'Content-Length: 3\r\n\r\n{"a":1}' + lsp('{"b":2}'),
       [
         '{"a',
-        { kind: 'bad-header', reason: '"\\":1}Content-Length: 7" is not a header' },
+        { kind: 'invalid-header', reason: '"\\":1}Content-Length: 7" is not a header' },
         '{"b":2}',
       ],
     ],
@@ -202,7 +208,7 @@ describe('content-length', () => {
     [
       'an end inside a header',
       'Content-Length: 9\r\n',
-      [{ kind: 'bad-header', reason: 'the input ended inside a header' }],
+      [{ kind: 'invalid-header', reason: 'the input ended inside a header' }],
     ],
   ]
   it.each(cases)('%s', (_, input, expected) => {
@@ -214,18 +220,21 @@ describe('content-length', () => {
   it('reports JSON lines immediately and waits for a header', () => {
     const framer = new Framer('content-length', { maxBytes: 1000 })
     framer.push(encode('{"a":1}\n'))
-    expect(framer.next()).toEqual({ kind: 'bad-header', reason: '"{\\"a\\":1}" is not a header' })
+    expect(framer.next()).toEqual({
+      kind: 'invalid-header',
+      reason: '"{\\"a\\":1}" is not a header',
+    })
     framer.push(encode(`{"b":2}\n${lsp('{"c":3}')}`))
     expect([framer.next(), framer.next()]).toEqual(['{"c":3}', undefined])
   })
 
   it('reports text without a header and continues at the next header', () => {
     expect(one(`hello\r\n\r\n${lsp('{"b":2}')}`, 'content-length')).toEqual([
-      { kind: 'bad-header', reason: '"hello" is not a header' },
+      { kind: 'invalid-header', reason: '"hello" is not a header' },
       '{"b":2}',
     ])
     expect(one(`${'x'.repeat(9000)}${lsp('{"b":2}')}`, 'content-length')).toMatchObject([
-      { kind: 'bad-header' },
+      { kind: 'invalid-header' },
       '{"b":2}',
     ])
   })

@@ -161,11 +161,11 @@ it('rejects an invalid principal', () => {
     { id: 'ada', scopes: 'all' },
     null,
   ]) {
-    // @ts-expect-error: these are no principals
+    // @ts-expect-error: these are not principals
     expect(() => memory(notes(), { principal })).toThrow(
       'an object with an "id" and an array of "scopes"',
     )
-    // @ts-expect-error: these are no principals
+    // @ts-expect-error: these are not principals
     expect(() => inProcessHttp(notes(), { principal })).toThrow(
       'an object with an "id" and an array of "scopes"',
     )

@@ -36,7 +36,7 @@ const talked =
   '< {"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"x"}],"isError":false}}'
 const text = (...lines: string[]) => lines.map((line) => `${line}\n`).join('')
 
-/** A server by hand. */
+/** A handwritten server. */
 function scripted(serve: (frame: string, send: (frame: string) => void) => void): Channel {
   const [client, other] = memoryChannels()
   hostileServers.add(client).add(other)

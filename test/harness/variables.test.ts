@@ -191,7 +191,7 @@ describe('a transcript with variables', () => {
       expect.stringContaining('result.old is missing'),
       expect.stringContaining('is "attempt 2, true", not "attempt 1, true"'),
     ])
-    // What came instead of the line that differs is written with the wildcards of that line.
+    // The received message that differs is written with the wildcards of the expected line.
     expect(transcript).toBe(ASK.join('\n'))
     expect(
       (await record(`${outdated}\n`, connectInMemory(server))).transcript.split('\n').slice(0, 3),

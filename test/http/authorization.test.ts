@@ -538,7 +538,7 @@ describe('oauth', () => {
     })
     await serving(
       guarded(),
-      { auth: auth({ implied: { admin: ['notes:write'], 'notes:write': ['notes:read'] } }) },
+      { auth: auth({ impliedScopes: { admin: ['notes:write'], 'notes:write': ['notes:read'] } }) },
       async ({ url }) => {
         const token = await server.token('alice', { resource: RESOURCE, scope: 'admin' })
         expect(textOf(await send(url, as(token, call('both'))))).toBe('both')

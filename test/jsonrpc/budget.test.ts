@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Budget } from '../../src/jsonrpc/budget.js'
-import { detached, weightOf } from '../../src/jsonrpc/weight.js'
+import { detached, weightOf } from '../../src/jsonrpc/budget.js'
 import { Peer } from '../../src/jsonrpc/peer.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 
@@ -54,7 +54,7 @@ describe('the weight of a message', () => {
 describe('calls in progress', () => {
   const LARGE = { text: 'x'.repeat(100_000) }
 
-  /** A peer with room for about two large calls, whose handlers end when they are told to. */
+  /** A peer with a budget for about two large calls, whose handlers end on demand. */
   function small() {
     const [left, right] = memoryChannels()
     const pending = new Budget(250_000)

@@ -272,7 +272,7 @@ describe('serving', () => {
   })
 })
 
-describe('garbage', () => {
+describe('malformed input', () => {
   it('gets an error response from servers, never from clients', async () => {
     for (const answersGarbage of [true, false]) {
       const [left, right] = memoryChannels()

@@ -5,7 +5,7 @@ import { RpcError } from '../../src/jsonrpc/errors.js'
 import type { Response, SentMessage } from '../../src/jsonrpc/message.js'
 import { Peer, type PeerOptions } from '../../src/jsonrpc/peer.js'
 
-/** A channel that records what it is given to send, and a peer on it. */
+/** A channel that records sent messages, and a peer on it. */
 function recorded(
   { cancel, tapped = false }: { cancel?: Channel['cancel']; tapped?: boolean } = {},
   options: Partial<PeerOptions> = {},
@@ -13,7 +13,7 @@ function recorded(
   const sent: { frame: string; message: SentMessage | undefined }[] = []
   let receiver: Receiver | undefined
   const channel: Channel = {
-    // A response is a live object: what counts is what it says when it is sent.
+    // A response object may change later: its state at the time of sending is recorded.
     send: (frame, message) =>
       void sent.push({
         frame,

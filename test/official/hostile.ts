@@ -1,4 +1,4 @@
 import type { Channel } from '../../src/jsonrpc/channel.js'
 
-/** Channels on which a test plays a server that does things wrong: there, only the client is judged. */
+/** Channels of test servers that violate the protocol: only messages of the client are validated. */
 export const hostileServers = new WeakSet<Channel>()

@@ -19,7 +19,7 @@ describe('revise', () => {
     expect(fields.tool).toEqual(newest.fields.tool)
   })
 
-  it('refuses to remove what is not there', () => {
+  it('rejects removing a name that is missing', () => {
     expect(() =>
       revise(newest, { id: 'next', removed: { methods: { clientRequests: ['ping'] } } }),
     ).toThrow('revise: clientRequests has no "ping" to be removed')
@@ -28,7 +28,7 @@ describe('revise', () => {
     )
   })
 
-  it('leaves the revision before as it was', () => {
+  it('does not change the previous revision', () => {
     const before = JSON.stringify(newest)
     revise(newest, { id: 'next', removed: { fields: { icon: ['theme'] } } })
     expect(JSON.stringify(newest)).toBe(before)

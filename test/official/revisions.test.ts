@@ -9,9 +9,9 @@ import {
   officialSchemas,
 } from './schemas.js'
 
-/* Our data about each revision, judged by the official schema of that date. */
+/* The properties of each revision, compared with its official schema. */
 
-/** What a schema has and we do not serve, beyond the methods in a revision's `excluded`: the experimental tasks. */
+/** Definitions that are not supported, besides the methods in `excluded`: the experimental tasks. */
 const EXCLUDED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   tool: ['execution'],
   capabilities: ['tasks', 'experimental', 'extensions'],
@@ -63,7 +63,7 @@ const SHAPES: Readonly<Record<keyof Revision['fields'], string[]>> = {
   root: ['Root'],
 }
 
-/** The properties of a shape; params stood in the message itself at first. */
+/** The properties of a shape. In the first revisions, params are part of the message's definition. */
 function propertiesOf(schema: OfficialSchema, name: string): string[] {
   const definition =
     name.endsWith('Params') && !(name in schema.definitions)
@@ -88,7 +88,7 @@ function structuredContent(schema: OfficialSchema): Revision['structuredContent'
 }
 
 describe('the official schemas', () => {
-  it('are there for every revision that is served', () => {
+  it('exist for every revision', () => {
     expect(sorted(Object.keys(officialSchemas))).toEqual(revisions.map(({ id }) => id))
     for (const schema of Object.values(officialSchemas))
       expect(Object.keys(schema.definitions).length).toBeGreaterThan(70)
@@ -107,7 +107,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
       )
     })
 
-    it('excludes only what exists', () => {
+    it('excludes only methods that exist', () => {
       const official = Object.values(UNIONS).flatMap((union) =>
         members(schema, union).map((name) => methodOf(schema, name)),
       )
@@ -116,7 +116,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
 
     it.each(Object.entries(SHAPES))('fields of %s', (shape, names) => {
       const excluded = EXCLUDED_FIELDS[shape] ?? []
-      // `_meta` of a message's params is not a field of ours to fill.
+      // `_meta` of params is not set by us.
       const official = names
         .flatMap((name) => propertiesOf(schema, name))
         .filter(
@@ -127,7 +127,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
       expect(sorted(official)).toEqual(sorted(revision.fields[shape as keyof Revision['fields']]))
     })
 
-    it('content kinds', () =>
+    it('content types', () =>
       expect(sorted(contentKinds(schema))).toEqual(sorted(revision.contentKinds)))
     it('structured content', () =>
       expect(structuredContent(schema)).toBe(revision.structuredContent))
@@ -137,13 +137,13 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
         messages.some(({ type, $ref }) => type === 'array' || $ref?.includes('Batch') === true),
       ).toBe(revision.batches)
     })
-    it('the id of an error without a request', () => {
+    it('the id of an error response without a readable request id', () => {
       const error = schema.definitions['JSONRPCError'] ?? own(schema, 'JSONRPCErrorResponse')
       expect(error.required?.includes('id') === true ? 'null' : 'omitted').toBe(
         revision.unreadableId,
       )
     })
-    it('how results are described', () => {
+    it('resultType and caching hints in results', () => {
       expect(
         own(schema, 'Result').required?.includes('resultType') === true ? 'described' : 'plain',
       ).toBe(revision.results)
@@ -151,7 +151,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
         revision.results === 'described',
       )
     })
-    it('how a server asks', () => {
+    it('requests to the client: by request or by result', () => {
       expect('InputRequiredResult' in schema.definitions ? 'result' : 'request').toBe(
         revision.asking,
       )
@@ -165,7 +165,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
             : 'plain',
       ).toBe(revision.urlQuestions)
     })
-    it('how a client makes itself known', () => {
+    it('lifecycle: handshake or stateless', () => {
       expect('InitializeRequest' in schema.definitions ? 'handshake' : 'stateless').toBe(
         revision.opening,
       )

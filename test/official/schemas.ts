@@ -3,10 +3,9 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
 /*
- * The official JSON schemas of the protocol, as the official conformance
- * package on npm carries them: inlined in its one bundled file, which is pinned
- * by the lockfile. It has all revisions but the oldest; that one is made from
- * the next by undoing its changelog, see below.
+ * The official JSON schemas of the protocol, from the bundled file of the official
+ * conformance package, whose version is pinned in the lockfile. It has all
+ * revisions but the oldest, which is derived from the next one by undoing its changelog.
  */
 
 export interface Definition {
@@ -31,7 +30,7 @@ const require = createRequire(import.meta.url)
 const home = dirname(require.resolve('@modelcontextprotocol/conformance/package.json'))
 const bundle = readFileSync(join(home, 'dist', 'index.js'), 'utf8')
 
-/** The object literal that begins at an index: its text, by counting braces outside of strings. */
+/** The text of the object literal at an index; counts braces outside of strings. */
 function literalAt(start: number): string {
   let depth = 0
   for (let i = start; i < bundle.length; i++) {
@@ -46,7 +45,7 @@ function literalAt(start: number): string {
 
 function official(name: string): OfficialSchema {
   const start = bundle.indexOf(`${name}={$schema:`) + name.length + 1
-  // The bundle is code, not data: its literals are read by running them alone.
+  // The bundle is code, so its literals are evaluated.
   // oxlint-disable-next-line typescript/no-implied-eval -- what runs is pinned by the lockfile
   const { $schema, definitions, $defs } = Function(
     `return ${literalAt(start)}`,
@@ -56,7 +55,7 @@ function official(name: string): OfficialSchema {
   return { $schema, definitions: definitions ?? $defs ?? {} }
 }
 
-/** `{"2025-03-26":Pe,…,[A]:Le}`: which variable holds which revision. */
+/** `{"2025-03-26":Pe,…,[A]:Le}`: the variable of each revision. */
 function table(): Record<string, OfficialSchema> {
   const [, inside] = /\{("\d{4}-\d\d-\d\d":[\w$]+,[^{}]*?)\}/.exec(bundle) ?? []
   if (inside === undefined)
@@ -96,7 +95,7 @@ function undoChangelog(next: OfficialSchema): OfficialSchema {
   return { $schema: next.$schema, definitions }
 }
 
-/** The JSON of 2025-11-25 and 2026-07-28 says integer where the schema that it was made from says number. */
+/** The JSON schemas of 2025-11-25 and 2026-07-28 have integer instead of number, unlike their TypeScript source. */
 function allowNumbers({ definitions }: OfficialSchema): void {
   const { default: value, minimum, maximum } = definitions['NumberSchema']?.properties ?? {}
   for (const each of [value, minimum, maximum]) if (each?.type === 'integer') each.type = 'number'
@@ -117,7 +116,7 @@ function all(): Readonly<Record<string, OfficialSchema>> {
 
 export const officialSchemas = all()
 
-/** The names that a union type of the schema lists; a union of one is that type itself. */
+/** The members of a union type; a union of one is that type itself. */
 export function members(schema: OfficialSchema, union: string): string[] {
   const definition = schema.definitions[union]
   if (definition === undefined) return []

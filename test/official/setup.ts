@@ -5,30 +5,33 @@ import { HttpSession } from '../../src/transports/http/session.js'
 import { MemoryChannel } from '../../src/transports/memory.js'
 import { StreamChannel } from '../../src/transports/streams.js'
 import { hostileServers } from './hostile.js'
-import { Judge } from './judge.js'
+import { SchemaValidator } from './schema-validator.js'
 
-/* Every message that crosses a channel in any test is judged by the official schemas. */
+/* Every message that crosses a channel in any test is validated against the official schemas. */
 
 const violations: string[] = []
-const judges = new WeakMap<Channel, Judge>()
+const validators = new WeakMap<Channel, SchemaValidator>()
 
-function judgeOf(channel: Channel): Judge {
-  const judge =
-    judges.get(channel) ??
-    new Judge((violation) => violations.push(violation), hostileServers.has(channel))
-  judges.set(channel, judge)
-  return judge
+function validatorOf(channel: Channel): SchemaValidator {
+  const validator =
+    validators.get(channel) ??
+    new SchemaValidator((violation) => violations.push(violation), hostileServers.has(channel))
+  validators.set(channel, validator)
+  return validator
 }
 
-/** What is answered on a way of its own is heard as well. */
-function heard(exchange: Exchange | undefined, judge: Judge): Exchange | undefined {
+/** Also validates the responses that are sent through an exchange. */
+function validated(
+  exchange: Exchange | undefined,
+  validator: SchemaValidator,
+): Exchange | undefined {
   if (exchange === undefined) return undefined
   const send: Exchange['send'] = (frame, message) => {
-    judge.hear('sent', frame)
+    validator.add('sent', frame)
     exchange.send(frame, message)
   }
   return rerouted(exchange, send, (frame, response) => {
-    if (frame !== undefined) judge.hear('sent', frame)
+    if (frame !== undefined) validator.add('sent', frame)
     exchange.reply(frame, response)
   })
 }
@@ -37,19 +40,19 @@ for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Stateles
   prototype: Channel
 }[]) {
   const { send, receive } = prototype
-  // The one request of this channel is answered by its exchange, which is heard.
+  // Responses on this channel go through its exchange, which is wrapped.
   if (prototype !== StatelessExchange.prototype) {
     prototype.send = function (this: Channel, frame, message) {
-      judgeOf(this).hear('sent', frame)
+      validatorOf(this).add('sent', frame)
       send.call(this, frame, message)
     }
   }
   prototype.receive = function (this: Channel, receiver) {
-    const judge = judgeOf(this)
+    const validator = validatorOf(this)
     receive.call(this, {
       frame(frame, exchange, message) {
-        judge.hear('received', frame)
-        receiver.frame(frame, heard(exchange, judge), message)
+        validator.add('received', frame)
+        receiver.frame(frame, validated(exchange, validator), message)
       },
       garbage: (error, head, tail) => receiver.garbage(error, head, tail),
       ready: () => receiver.ready?.(),

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { VERSION } from '../../src/version.js'
-import { Judge } from '../official/judge.js'
+import { SchemaValidator } from '../official/schema-validator.js'
 
 /*
  * The validation lines of the document that describes the default server,
@@ -32,9 +32,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const printf = (text: string, options = '') => {
   const { lines, status } = sh(`printf '${text}' | ./ccmcp ${options} 2>/dev/null`)
   const violations: string[] = []
-  const judge = new Judge((violation) => violations.push(violation))
-  for (const line of text.split('\\n').filter(Boolean)) judge.hear('received', line)
-  for (const line of lines) judge.hear('sent', JSON.stringify(line))
+  const validator = new SchemaValidator((violation) => violations.push(violation))
+  for (const line of text.split('\\n').filter(Boolean)) validator.add('received', line)
+  for (const line of lines) validator.add('sent', JSON.stringify(line))
   expect(violations).toEqual([])
   return { lines, status }
 }

@@ -68,7 +68,7 @@ describe('the error handling of src', () => {
   const SEARCH =
     /(?<!typeof \w+)\.message\s*(?:===|!==)(?!\s*'')|\b(?:reason|message|problem)\.(?:includes|match|search|endsWith)\(|\.(?:test|exec)\(\s*\w+\.message/g
 
-  it('tells errors apart by their codes, not by their messages', () => {
+  it('distinguishes errors by their codes, not by their messages', () => {
     expect(sources.match(SEARCH) ?? []).toEqual([])
   })
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type JsonSchema, type Outcome, checker } from '../../src/schema/standard.js'
 import { patternProblem } from '../../src/schema/pattern.js'
 
-/* What a caller sends may be large, but not out of proportion expensive. A test that is quadratic or exponential runs into its timeout. */
+/* The cost of validation must be linear in the size of the value. A quadratic or exponential test times out. */
 
 function check(schema: JsonSchema, value: unknown): Outcome {
   const outcome = checker(schema, 'output').check(value)
@@ -230,10 +230,10 @@ describe('long names', () => {
 
 describe('back-references', () => {
   it.each(['^(.*)x\\1$', '^(a+)\\1$', '^(?<n>.*)\\k<n>$', '^(a{1,9999})\\1$', '^(?=(.*)x)\\1$'])(
-    '%s is quadratic and refused',
+    '%s is quadratic and rejected',
     (pattern) => {
       expect(patternProblem(pattern)).toBe(
-        `${JSON.stringify(pattern)} has a back-reference and may be very slow for some texts; simplify it`,
+        `${JSON.stringify(pattern)} has a back-reference and can take more than linear time; simplify it`,
       )
     },
   )

@@ -457,7 +457,7 @@ describe('the path of an issue', () => {
     ]).toEqual([['b'], ['o.b'], ['[1]']])
   })
 
-  it('a member named by digits, as the simple validator says it', () => {
+  it('a member named by digits, as in the simple validator', () => {
     const cases: [JsonSchema, unknown][] = [
       [{ properties: { 0: { type: 'string' } } }, { 0: 1 }],
       [{ properties: { a: { properties: { 12: { type: 'string' } } } } }, { a: { 12: 1 } }],
@@ -534,7 +534,7 @@ describe('own properties only', () => {
   })
 })
 
-describe('the value is checked, never changed', () => {
+describe('the value is validated, never changed', () => {
   it('does not apply defaults', () => {
     const schema = {
       type: 'object',
@@ -633,7 +633,7 @@ describe('formats are annotations', () => {
 })
 
 describe('patterns', () => {
-  /** Generous: only what is exponential takes longer. */
+  /** Only exponential time takes longer. */
   const SOON = 2000
   const timed = (schema: JsonSchema, value: unknown): [boolean, number] => {
     const start = performance.now()
@@ -1014,7 +1014,7 @@ describe('against ajv', () => {
     ...Object.fromEntries(Object.entries(ROWS).map(([name, { schema }]) => [name, schema])),
     ...MORE,
   })
-  // ajv finds that 19.99 is no multiple of 0.01, and obeys the siblings of a draft-07 $ref; the table above knows better.
+  // ajv reports that 19.99 is not a multiple of 0.01 and applies the siblings of a draft-07 $ref; the table above has the correct results.
   const compared = schemas.filter(
     ([name]) => name !== 'multipleOf' && name !== 'draft-07 siblings of $ref are ignored',
   )
@@ -1065,7 +1065,7 @@ describe('alternatives that refer to each other', { timeout: 3000 }, () => {
     oneOf: [KIND('number', { value: { type: 'number' } }), operation('sum'), operation('product')],
   }
   const schema = { $ref: '#/$defs/term', $defs: { term } }
-  /** With twice the work at each level, this would take far longer than a test may. */
+  /** With twice the work at each level, this would time out. */
   const LEVELS = 18
   const sum = (innermost: unknown) => {
     const one = { kind: 'number', value: 1 }
@@ -1120,7 +1120,7 @@ describe('alternatives that refer to each other', { timeout: 3000 }, () => {
     const deep = { $ref: '#/$defs/part', $defs: { part } }
     expect(issuesOf(deep, nested(200))).toEqual([])
     expect(issuesOf(deep, nested(1000))).toEqual([
-      { path: '', message: 'is nested too deeply or too large to be checked' },
+      { path: '', message: 'is nested too deeply or too large to be validated' },
     ])
   })
 
@@ -1140,7 +1140,7 @@ describe('alternatives that refer to each other', { timeout: 3000 }, () => {
     for (let level = 0; level < LEVELS; level++) value = { next: value }
     const [issue] = issuesOf(mutual, value)
     expect(issue?.message).toMatch(
-      /^fits none of the 2 allowed forms \(next fits none of .{900,1000}…\)$/,
+      /^matches none of the 2 alternatives \(next matches none of .{900,1000}…\)$/,
     )
   })
 })

@@ -7,12 +7,12 @@ import { namesOf, nearest } from '../../src/schema/names.js'
 import { serve, serveStdio } from '../../src/stdio.js'
 import { checkServer } from '../../src/server/context.js'
 
-/* Misspelt options and members: JavaScript ignores them silently, and TypeScript does not see all of them. */
+/* Misspelled options and members: JavaScript ignores them, and TypeScript does not find all of them. */
 
 const server = createServer({ name: 's', version: '1' })
 const streams = { input: new PassThrough(), output: new PassThrough() }
 
-it('does not compile a list of names that is not that of the interface', () => {
+it('does not compile a list of names that differs from the interface', () => {
   interface Options {
     host: string
     port?: number
@@ -57,7 +57,7 @@ describe('an unknown option', () => {
 })
 
 it('compares only words of about the same length: the cost is bounded', () => {
-  // To compare these two letter by letter would take minutes.
+  // Comparing these two letter by letter would take minutes.
   expect(nearest('x'.repeat(2000), ['y'.repeat(1_000_000)])).toBeUndefined()
   expect(nearest('helo', ['x'.repeat(1_000_000), 'hello'])).toBe('hello')
 })
@@ -98,7 +98,7 @@ describe('a member of a definition', () => {
     )
   })
 
-  it('may be one that ccmcp does not know', () => {
+  it('may be unknown if no known name is similar', () => {
     const own = {
       data: 1,
       tags: ['a'],

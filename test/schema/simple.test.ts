@@ -214,7 +214,7 @@ describe.each(Object.entries(ROWS))('%s', (_, { schema, valid, invalid }) => {
   )
   if (invalid.length === 0) return
   it.each(invalid.map((value) => [JSON.stringify(value) ?? 'undefined', value]))(
-    'refuses %s',
+    'rejects %s',
     (_text, value) => {
       expect(issuesOf(schema, value)).not.toEqual([])
     },
@@ -316,19 +316,19 @@ describe('the message of an issue', () => {
       'an unknown member',
       PERSON,
       { name: 'n', nam: 1 },
-      [{ path: 'nam', message: 'is not known here; known are name, age, tags' }],
+      [{ path: 'nam', message: 'is an unknown property; expected one of name, age, tags' }],
     ],
     [
       'an unknown member where none is known',
       { additionalProperties: false },
       { a: 1 },
-      [{ path: 'a', message: 'is not known here' }],
+      [{ path: 'a', message: 'is an unknown property' }],
     ],
     [
       'an unknown member deeper',
       { properties: { o: PERSON } },
       { o: { name: 'n', x: 1 } },
-      [{ path: 'o.x', message: 'is not known here; known are name, age, tags' }],
+      [{ path: 'o.x', message: 'is an unknown property; expected one of name, age, tags' }],
     ],
     [
       'a bad additional member',
@@ -413,7 +413,7 @@ describe('the message of an issue', () => {
         { path: 'age', message: 'must be at least 0, not -1' },
         { path: 'tags[0]', message: 'must be an object, not "x"' },
         { path: 'name', message: 'is required' },
-        { path: 'more', message: 'is not known here; known are name, age, tags' },
+        { path: 'more', message: 'is an unknown property; expected one of name, age, tags' },
       ],
     ],
   ])('%s', (_, schema, value, issues) => {
@@ -435,7 +435,7 @@ describe('the message of an issue', () => {
     ])
   })
 
-  it('writes a list of types that begins with null in good English', () => {
+  it('writes a list of types that begins with null with articles', () => {
     expect(issuesOf({ type: ['null', 'string'] }, 5)).toEqual([
       { path: '', message: expect.stringMatching(/^must be null or a string, not 5$/) },
     ])
@@ -479,7 +479,7 @@ describe('own properties only', () => {
     const closed = { type: 'object', properties: { a: true }, additionalProperties: false }
     expect(issuesOf(closed, {})).toEqual([])
     expect(issuesOf(closed, withMember(name, 1))).toEqual([
-      { path: name, message: 'is not known here; known are a' },
+      { path: name, message: 'is an unknown property; expected one of a' },
     ])
     expect(
       issuesOf({ ...withProperty(name, true), additionalProperties: false }, withMember(name, 1)),
@@ -573,19 +573,19 @@ describe('a schema that needs the full validator', () => {
     ['one unknown type of several', { type: ['string', 'any'] }],
     ['an enum with an object', { enum: ['a', { b: 1 }] }],
     ['an enum with an array', { enum: [[1]] }],
-    ['an enum that is none', { enum: 'a' }],
+    ['an invalid enum', { enum: 'a' }],
     ['a const object', { const: { a: 1 } }],
     ['a const array', { const: [] }],
-    ['properties that are none', { properties: [] }],
+    ['invalid properties', { properties: [] }],
     ['a false property', { properties: { a: false } }],
     ['a property with more', { properties: { a: { properties: { b: { anyOf: [{}] } } } } }],
-    ['required that is none', { required: true }],
+    ['an invalid required', { required: true }],
     ['additionalProperties with more', { additionalProperties: { oneOf: [] } }],
     ['items with more', { items: { not: {} } }],
     ['items false', { items: false }],
     ['tuple items', { items: [{ type: 'string' }] }],
-    ['a bound that is no number', { minimum: '3' }],
-    ['a size that is no number', { maxLength: '3' }],
+    ['a bound that is not a number', { minimum: '3' }],
+    ['a length that is not a number', { maxLength: '3' }],
   ])('%s', (_, schema) => {
     expect(compileSimple(schema)).toBeUndefined()
   })
@@ -627,7 +627,7 @@ describe('against two other validators', () => {
         exclusiveMaximum: limit,
       }
       const stringKeywords = { minLength: fc.nat(2), maxLength: size }
-      // cfworker asserts the formats it knows, so none of those.
+      // cfworker validates the formats that it knows, so they are not used.
       const annotations = {
         title: fc.constant('t'),
         description: fc.constant('d'),
@@ -727,7 +727,7 @@ describe('against two other validators', () => {
       }),
       { numRuns: 3000 },
     )
-    // The comparison must have compared something: many schemas, and values of both kinds.
+    // The comparison must have used many schemas, with valid and invalid values.
     expect(seen.compiled).toBeGreaterThan(seen.schemas * 0.8)
     expect(seen.valid).toBeGreaterThan(seen.checked * 0.1)
     expect(seen.valid).toBeLessThan(seen.checked * 0.8)

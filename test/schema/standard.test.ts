@@ -31,7 +31,7 @@ interface Listed {
   outputSchema?: Record<string, unknown>
 }
 
-/** Calls a tool as a client does, and gives the answer and the tool as it was listed. */
+/** Calls a tool as a client does; returns the result and the listed tool. */
 async function call(
   definition: Tool,
   args: unknown,
@@ -67,7 +67,7 @@ async function call(
   return { answer: answers.get(3) as Answer, listed: list.result.tools[0] }
 }
 
-/** What the handler was given, or the text of the refusal. */
+/** The input of the handler, or the text of the error. */
 async function inputOf(
   definition: (run: (input: unknown) => unknown) => Tool,
   args: unknown,
@@ -128,7 +128,7 @@ const LIBRARIES: Record<string, Library> = {
 }
 
 describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, vendor }) => {
-  it('is the library it says', () => {
+  it('has the name of its library as vendor', () => {
     expect(input['~standard'].vendor).toBe(vendor)
   })
 
@@ -260,7 +260,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
       type: 'object',
       properties: { id: { type: 'number' }, tag: { type: 'string' } },
     })
-    // valibot does not count a member with a default among those that are sure to come.
+    // valibot does not list a member with a default in "required".
     expect(listed?.outputSchema?.['required']).toEqual(
       expect.arrayContaining(vendor === 'valibot' ? ['id'] : ['id', 'tag']),
     )
@@ -318,7 +318,7 @@ describe('zod', () => {
     )
   })
 
-  it('drops, keeps or rejects unknown members, as the schema says', async () => {
+  it('drops, keeps or rejects unknown members, as the schema specifies', async () => {
     const args = { a: 1, b: 2 }
     const shape = { a: z.number() }
     expect(await inputOf((run) => tool({ name: 't', input: z.object(shape), run }), args)).toEqual({
@@ -390,7 +390,7 @@ describe('zod', () => {
     ['an optional object', z.object({}).nullable()],
   ])('rejects %s as input', (_, input) => {
     expect(make(tool({ name: 't', input, run: () => '' }))).toThrow(
-      'Tool "t": its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise',
+      'Tool "t": its input schema must have "type": "object" at the top; otherwise hosts drop the whole list',
     )
   })
 
@@ -463,7 +463,7 @@ describe('zod without a JSON Schema', () => {
     }
     return 'nothing'
   }
-  /** A schema as zod before 4.2 made it. */
+  /** A schema as zod before 4.2 creates it. */
   const older = (
     schema: z.ZodType,
     [major = 4, minor = 0, patch = 0]: number[],
@@ -483,19 +483,19 @@ describe('zod without a JSON Schema', () => {
       [4, 1, 13],
     ])
       expect(refusal(older(input, version))).toBe(
-        `Tool "t": its input schema is of zod ${version.join('.')}, which does not provide a JSON Schema by itself; ` +
+        `Tool "t": its input schema comes from zod ${version.join('.')}, which does not provide a JSON Schema by itself; ` +
           'install zod 4.2 or later, or wrap it: withJsonSchema(schema, z.toJSONSchema), with withJsonSchema from ccmcp',
       )
     expect(refusal(mini.object({ city: mini.string() }))).toMatch(
-      /is of zod\/mini 4\.\d+\.\d+, which does not provide a JSON Schema by itself; import z from zod \(4\.2 or later\), or wrap it: /,
+      /comes from zod\/mini 4\.\d+\.\d+, which does not provide a JSON Schema by itself; import z from zod \(4\.2 or later\), or wrap it: /,
     )
     expect(refusal(zod3.object({ city: zod3.string() }))).toMatch(
-      /is of zod 3, .*; install zod 4\.2 or later, or use .*zod-to-json-schema/,
+      /comes from zod 3, .*; install zod 4\.2 or later, or use .*zod-to-json-schema/,
     )
     // Before 3.24 there was no Standard Schema.
     const { '~standard': _, ...ancient } = zod3.object({ city: zod3.string() })
     expect(refusal({ ...ancient, safeParse: () => 5 } as unknown as StandardSchema)).toMatch(
-      /is of zod 3, .*; install zod 4\.2 or later/,
+      /comes from zod 3, .*; install zod 4\.2 or later/,
     )
   })
 

@@ -76,7 +76,7 @@ describe('a JSON Schema written in place', () => {
     })
   })
 
-  it('knows enums, consts and lists of types', () => {
+  it('infers enums, consts and lists of types', () => {
     tool({
       name,
       input: {
@@ -102,7 +102,7 @@ describe('a JSON Schema written in place', () => {
     })
   })
 
-  it('knows nested objects and arrays', () => {
+  it('infers nested objects and arrays', () => {
     tool({
       name,
       input: {
@@ -137,7 +137,7 @@ describe('a JSON Schema written in place', () => {
         expectTypeOf(input.map).toEqualTypeOf<Record<string, unknown> | undefined>()
         expectTypeOf(input.open).toEqualTypeOf<unknown>()
         expectTypeOf(input.yes).toEqualTypeOf<unknown>()
-        // What a handler is given is its own: nothing is readonly.
+        // The input of a handler is not readonly.
         input.user.tags = ['a']
         input.rows.push({ key: 'b' })
         input.user.id = 2
@@ -199,7 +199,7 @@ describe('a JSON Schema written in place', () => {
     })
   })
 
-  it('knows alternatives', () => {
+  it('infers anyOf and oneOf', () => {
     tool({
       name,
       input: {
@@ -233,7 +233,7 @@ describe('a JSON Schema written in place', () => {
     })
   })
 
-  it('knows additional properties', () => {
+  it('infers additionalProperties', () => {
     tool({
       name,
       input: {
@@ -274,7 +274,7 @@ describe('a JSON Schema written in place', () => {
     })
   })
 
-  it('says unknown for what it does not follow', () => {
+  it('is unknown for other keywords', () => {
     tool({
       name,
       input: {
@@ -362,7 +362,7 @@ describe('a JSON Schema in a variable', () => {
 })
 
 describe('schema libraries', () => {
-  it('zod: what comes out of it', () => {
+  it('zod: infers the output type', () => {
     tool({
       name,
       input: z.object({
@@ -382,7 +382,7 @@ describe('schema libraries', () => {
     })
   })
 
-  it('valibot: what comes out of it', () => {
+  it('valibot: infers the output type', () => {
     tool({
       name,
       input: toStandardJsonSchema(
@@ -398,7 +398,7 @@ describe('schema libraries', () => {
     })
   })
 
-  it('arktype: what comes out of it', () => {
+  it('arktype: infers the output type', () => {
     tool({
       name,
       input: type({
@@ -620,7 +620,7 @@ describe('a step', () => {
 })
 
 describe('a client', () => {
-  it('knows the requests of the protocol', () => {
+  it('types the requests of the protocol', () => {
     const typed = async (client: Client) => {
       const { resources, nextCursor } = await client.request('resources/list')
       expectTypeOf(resources[0]?.mimeType).toEqualTypeOf<string | undefined>()
@@ -647,7 +647,7 @@ describe('a client', () => {
     expect(typed).toBeTypeOf('function')
   })
 
-  it('knows the notifications of the protocol', () => {
+  it('types the notifications of the protocol', () => {
     const typed = (client: Client) => {
       client.on('notifications/message', ({ level, data }) => {
         expectTypeOf(level).toEqualTypeOf<LogLevel>()
@@ -704,7 +704,7 @@ describe('for the compiler', { timeout: 60_000 }, () => {
       import { z } from ${JSON.stringify(join(ROOT, 'node_modules/zod/index.js'))}
       tool({ name: 't', input: { city: z.string() }, run: () => '' })`,
     })
-    expect(output).toContain('This is a raw shape, and no schema. Wrap it: z.object({ … })')
+    expect(output).toContain('This is a raw shape, not a schema. Wrap it: z.object({ … })')
   })
 
   it('a handler can return a literal without `as const`', () => {

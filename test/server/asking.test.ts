@@ -22,7 +22,7 @@ import {
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { connectInMemory } from '../../src/testing.js'
 
-/* Asking the client, by each of its rules, in each revision that can. */
+/* call.ask: every rule, in every revision that supports it. */
 
 const ALL = revisions.map(({ id }) => id)
 const BY_RESULT = revisions.filter(({ asking }) => asking === 'result').map(({ id }) => id)
@@ -92,7 +92,7 @@ interface Answer {
 }
 
 let ids = 0
-/** One request that describes itself, by hand; its answer as it came. */
+/** Sends one stateless request and returns its response unchanged. */
 function send(
   server: Server,
   params: Record<string, unknown> = {},
@@ -124,7 +124,7 @@ function send(
   })
 }
 
-/** What has to come back with the answers to a first answer's questions. */
+/** The params of the retry that answers the questions of a first response. */
 const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => ({
   inputResponses,
   requestState: result?.requestState,
@@ -138,8 +138,8 @@ const gate = () => {
   return { open: () => open(), opened }
 }
 
-describe.each(FORMS)('a form in %s', (revision) => {
-  it('is answered', async () => {
+describe.each(FORMS)('elicitation forms in %s', (revision) => {
+  it('returns the submitted form', async () => {
     const seen: ElicitParams[] = []
     const server = serverOf(async (call) => `Hello, ${(await call.ask({ who: name() })).who.name}`)
     const result = await callIt(server, revision, {
@@ -149,7 +149,7 @@ describe.each(FORMS)('a form in %s', (revision) => {
     expect(seen).toEqual([{ mode: 'form', message: 'Who?', requestedSchema: Name }])
   })
 
-  it('of a schema library gives what the schema makes of the answer', async () => {
+  it('returns the output of a schema library', async () => {
     const schema = z.object({
       day: z.iso.date().transform((day) => new Date(day)),
       mail: z.email().optional(),
@@ -164,7 +164,7 @@ describe.each(FORMS)('a form in %s', (revision) => {
     ).toBe('2026 7')
   })
 
-  it('that is declined ends the handler with Declined, which the model is told', async () => {
+  it('rejects with Declined if declined, and the model gets the message', async () => {
     let thrown: unknown
     const server = serverOf(async (call) => {
       try {
@@ -186,7 +186,7 @@ describe.each(FORMS)('a form in %s', (revision) => {
     }
   })
 
-  it('that is optional may be declined', async () => {
+  it('resolves with undefined if an optional form is declined', async () => {
     const server = serverOf(async (call) => {
       const { who } = await call.ask({
         who: form({ message: 'Who?', schema: Name, optional: true }),
@@ -198,7 +198,7 @@ describe.each(FORMS)('a form in %s', (revision) => {
     )
   })
 
-  it('that is answered wrongly is asked again', async () => {
+  it('requests an invalid answer again', async () => {
     const answers = [accept({}), accept({ name: '' }), accept({ name: 'Ada' })]
     const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
     expect(
@@ -207,7 +207,7 @@ describe.each(FORMS)('a form in %s', (revision) => {
     expect(answers).toEqual([])
   })
 
-  it('shows nothing that a form cannot have', async () => {
+  it('sends only schema keywords that forms allow', async () => {
     const server = serverOf(async (call) => {
       const schema = { type: 'object', properties: { a: { type: 'object' } } } as const
       await call.ask({ bad: form({ message: 'Bad?', schema }) })
@@ -216,7 +216,7 @@ describe.each(FORMS)('a form in %s', (revision) => {
     expect(text(result)).toContain('A form cannot have the field "a"')
   })
 
-  it('several are asked at once, also by several asks of one turn', async () => {
+  it('sends several questions together, also from several ask calls in one turn', async () => {
     const asked: string[] = []
     const server = serverOf(async (call) => {
       const [{ a, b }, { c }] = await Promise.all([
@@ -233,7 +233,7 @@ describe.each(FORMS)('a form in %s', (revision) => {
     expect(asked.toSorted()).toEqual(['A?', 'B?', 'C?'])
   })
 
-  it('one after another, the next can depend on the answer before', async () => {
+  it('a second ask can use the answer of the first', async () => {
     const server = serverOf(async (call) => {
       const { first } = await call.ask({ first: name('First?') })
       const { last } = await call.ask({ last: name(`Last of ${first.name}?`) })
@@ -273,7 +273,7 @@ describe.each(FORMS)('a form in %s', (revision) => {
     })
   })
 
-  it('whose client lacks the capability is not sent', async () => {
+  it('is not sent if the client lacks the capability', async () => {
     const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
     const called = callIt(server, revision, {})
     if (BY_RESULT.includes(revision))
@@ -286,13 +286,13 @@ describe.each(FORMS)('a form in %s', (revision) => {
         isError: true,
         content: [
           {
-            text: '"who" cannot be asked: the client has not declared the capability elicitation that elicitation/create needs',
+            text: 'Question "who" cannot be sent: the client has not declared the capability elicitation that elicitation/create needs',
           },
         ],
       })
   })
 
-  it('has defaults and every kind of choice, as far as the revision has them', async () => {
+  it('sends the defaults and enums that the revision has', async () => {
     const schema = {
       type: 'object',
       properties: {
@@ -338,7 +338,7 @@ describe.each(FORMS)('a form in %s', (revision) => {
   })
 })
 
-describe('several choices', () => {
+describe('multi-select enums', () => {
   const schema = {
     type: 'object',
     properties: {
@@ -350,34 +350,36 @@ describe('several choices', () => {
   const server = serverOf(async (call) =>
     (await call.ask({ it: form({ message: '?', schema }) })).it.plain.join('+'),
   )
-  it.each(URLS)('are there in %s', async (revision) => {
+  it.each(URLS)('are sent in %s', async (revision) => {
     expect(
       text(await callIt(server, revision, { elicit: () => accept({ plain: ['a', 'b'] }) })),
     ).toBe('a+b')
   })
-  it('are said to be missing where the revision has none', async () => {
+  it('are a ToolError in earlier revisions', async () => {
     const result = await callIt(server, BY_REQUEST[0] ?? '', {
       elicit: () => accept({ plain: ['a'] }),
     })
     expect(text(result)).toBe(
-      `"it" cannot be asked: protocol ${BY_REQUEST[0]} cannot show this form`,
+      `Question "it" cannot be sent: revision ${BY_REQUEST[0]} does not support this form`,
     )
   })
 })
 
-describe.each(without(FORMS))('a form in %s', (revision) => {
-  it('cannot be asked, and the handler is told', async () => {
+describe.each(without(FORMS))('elicitation forms in %s', (revision) => {
+  it('are a ToolError in revisions without elicitation', async () => {
     const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
     const result = await callIt(server, revision, { elicit: () => accept({ name: 'Ada' }) })
     expect(result).toMatchObject({
       isError: true,
-      content: [{ text: `"who" cannot be asked: protocol ${revision} cannot show this form` }],
+      content: [
+        { text: `Question "who" cannot be sent: revision ${revision} does not support this form` },
+      ],
     })
   })
 })
 
-describe.each(ALL)('in %s', (revision) => {
-  it('the model of the client can be asked', async () => {
+describe.each(ALL)('sampling, roots and steps in %s', (revision) => {
+  it('sample() returns the message of the client', async () => {
     const server = serverOf(async (call) => {
       const { capital } = await call.ask({
         capital: sample({
@@ -393,7 +395,7 @@ describe.each(ALL)('in %s', (revision) => {
     expect(text(result)).toBe('m: {"type":"text","text":"Paris"}')
   })
 
-  it('roots can be asked for', async () => {
+  it('roots() returns the roots', async () => {
     const server = serverOf(async (call) =>
       (await call.ask({ folders: roots() })).folders.map(({ uri }) => uri).join(),
     )
@@ -406,12 +408,12 @@ describe.each(ALL)('in %s', (revision) => {
     ).toBe('file:///a,file:///b')
   })
 
-  it('a handler can see what the client can do, and who it is', async () => {
+  it('call.client has capabilities and info', async () => {
     const server = serverOf((call) => JSON.stringify(Object.keys(call.client.capabilities)))
     expect(text(await callIt(server, revision, { roots: () => [] }))).toBe('["roots"]')
   })
 
-  it('a message with several pieces of content is sent as the revision can', async () => {
+  it('several content blocks are sent as the revision allows', async () => {
     const seen: unknown[] = []
     const server = serverOf(async (call) => {
       const content = [
@@ -429,7 +431,7 @@ describe.each(ALL)('in %s', (revision) => {
   it.each([
     ['is', { context: {} }],
     ['is not', {}],
-  ])('the context of servers is asked for where that %s declared', async (_, sampling) => {
+  ])('includeContext is sent if sampling.context %s declared', async (_, sampling) => {
     const seen: unknown[] = []
     const server = serverOf((call) =>
       call.ask({ it: sample({ messages: [], maxTokens: 5, includeContext: 'thisServer' }) }),
@@ -441,13 +443,13 @@ describe.each(ALL)('in %s', (revision) => {
         { role: 'assistant', content: { type: 'text', text: '' }, model: 'm' }
       ),
     })
-    // Earlier, sampling itself included it.
+    // In earlier revisions it is part of sampling.
     expect(seen).toEqual([
       'context' in sampling || !WITH_TOOLS.has(revision) ? 'thisServer' : undefined,
     ])
   })
 
-  it('tools for the model are there or said to be missing', async () => {
+  it('sampling with tools is sent, or is a ToolError if the revision lacks it', async () => {
     const server = serverOf(async (call) => {
       const tools = [{ name: 't', inputSchema: { type: 'object' } }]
       const { it } = await call.ask({
@@ -463,11 +465,11 @@ describe.each(ALL)('in %s', (revision) => {
         stopReason: 'toolUse',
       }),
     })
-    const missing = `"it" cannot be asked: protocol ${revision} cannot give tools to its model`
+    const missing = `Question "it" cannot be sent: revision ${revision} has no tools in sampling`
     expect(text(result)).toBe(WITH_TOOLS.has(revision) ? 'toolUse' : missing)
   })
 
-  it('a step is done once, and its result passes through JSON', async () => {
+  it('a step runs once and its result is converted to JSON', async () => {
     let done = 0
     const server = serverOf(async (call) => {
       const made = await call.step('make', () => ({ n: ++done, gone: undefined }))
@@ -481,10 +483,14 @@ describe.each(ALL)('in %s', (revision) => {
   it.each([
     ['a date', () => new Date(0), 'must be plain JSON'],
     ['a function', () => () => 1, 'must be plain JSON'],
-    ['a number that is none', () => Number.NaN, 'must be plain JSON'],
-    ['what is too large', () => 'x'.repeat(70_000), 'is too large: 70002 of at most 65536 bytes'],
+    ['NaN', () => Number.NaN, 'must be plain JSON'],
     [
-      'what holds itself',
+      'a value over the limit',
+      () => 'x'.repeat(70_000),
+      'is too large: 70002 of at most 65536 bytes',
+    ],
+    [
+      'a circular object',
       () => {
         const circle: Record<string, unknown> = {}
         circle['it'] = circle
@@ -492,7 +498,7 @@ describe.each(ALL)('in %s', (revision) => {
       },
       'must be plain JSON',
     ],
-  ])('a step cannot result in %s', async (_, make, problem) => {
+  ])('a step cannot return %s', async (_, make, problem) => {
     const server = serverOf((call) => call.step('it', make as () => string))
     expect(text(await callIt(server, revision, {}))).toBe(
       `Tool it failed: The result of step "it" ${problem}`,
@@ -521,11 +527,11 @@ describe.each(ALL)('in %s', (revision) => {
       (call: Call) => call.step('a', async () => (await call.ask({ r: roots() })).r.length),
       'A question cannot be part of a step',
     ],
-  ])('%s is a mistake', async (_, run, problem) => {
+  ])('%s is a TypeError', async (_, run, problem) => {
     expect(text(await callIt(serverOf(run), revision, { roots: () => [] }))).toContain(problem)
   })
 
-  it('a ToolError of a step is remembered, other errors are not', async () => {
+  it('a ToolError of a step is stored, other errors are not', async () => {
     let refusals = 0
     let accidents = 0
     const server = serverOf(async (call) => {
@@ -550,7 +556,7 @@ describe.each(ALL)('in %s', (revision) => {
     expect([refusals, accidents]).toEqual([1, BY_RESULT.includes(revision) ? 2 : 1])
   })
 
-  it('the key of a call stays, and another call has another', async () => {
+  it('call.key is the same in all runs of a call, and differs between calls', async () => {
     const keys: string[] = []
     const attempts: number[] = []
     const server = serverOf(async (call) => {
@@ -566,7 +572,7 @@ describe.each(ALL)('in %s', (revision) => {
     if (twice) expect([keys[0], keys[2]]).toEqual([keys[1], keys[3]])
   })
 
-  it('a step beside an ask runs once', async () => {
+  it('a step in parallel with ask runs once', async () => {
     let done = 0
     const server = serverOf(async (call) => {
       const slow = async () => {
@@ -581,8 +587,8 @@ describe.each(ALL)('in %s', (revision) => {
   })
 })
 
-describe.each(URLS)('a URL in %s', (revision) => {
-  it('is opened', async () => {
+describe.each(URLS)('URL elicitation in %s', (revision) => {
+  it('resolves with true if accepted', async () => {
     const seen: ElicitParams[] = []
     const server = serverOf(async (call) =>
       String(
@@ -599,7 +605,7 @@ describe.each(URLS)('a URL in %s', (revision) => {
     expect(seen[0]).toMatchObject({ mode: 'url', message: 'Log in', url: 'https://example.com/' })
     expect('elicitationId' in (seen[0] ?? {})).toBe(!BY_RESULT.includes(revision))
   })
-  it('must be one', async () => {
+  it('rejects an invalid URL', async () => {
     const server = serverOf((call) =>
       call.ask({ login: url({ message: 'Log in', url: 'nowhere' }) }),
     )
@@ -607,7 +613,7 @@ describe.each(URLS)('a URL in %s', (revision) => {
       text(await callIt(server, revision, { elicit: () => ({ action: 'accept' }) })),
     ).toContain('must be a URL, not "nowhere"')
   })
-  it('is not sent to a client that only has forms', async () => {
+  it('is not sent to a client with form mode only', async () => {
     const server = serverOf((call) =>
       call.ask({ login: url({ message: 'Log in', url: 'https://example.com/' }) }),
     )
@@ -624,8 +630,8 @@ describe.each(URLS)('a URL in %s', (revision) => {
   })
 })
 
-describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
-  it('does not use up the time of the call', () =>
+describe.each(BY_REQUEST)('call.ask while it waits, in %s', (revision) => {
+  it('pauses the timeout of the tool', () =>
     onStillClock(async (pass) => {
       const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name, {
         timeout: 500,
@@ -634,7 +640,7 @@ describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
       expect(text(await callIt(server, revision, { elicit }))).toBe('Ada')
     }))
 
-  it('does not use up the time of the client that answers', () =>
+  it('does not count against the timeout of the client', () =>
     onStillClock(async (pass) => {
       const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
       const elicit = async () => (await pass(900), accept({ name: 'Ada' }))
@@ -642,7 +648,7 @@ describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
       expect(text(await client.callTool('it', {}, { timeout: 600 }))).toBe('Ada')
     }))
 
-  it('leaves the place of the call to others, and takes it again', async () => {
+  it('releases the concurrency slot and takes it again', async () => {
     const { open, opened } = gate()
     let inside = 0
     let most = 0
@@ -670,7 +676,7 @@ describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
     expect(most).toBe(1)
   })
 
-  it('ends with the call: the question is cancelled', async () => {
+  it('cancels its request if the call is cancelled', async () => {
     const { open, opened } = gate()
     const asked = gate()
     let signal: AbortSignal | undefined
@@ -695,14 +701,14 @@ describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
     open()
   })
 
-  it('ends after the time that questions are good for', async () => {
+  it('times out after state.ttl', async () => {
     const server = serverOf((call) => call.ask({ who: name() }), { state: { ttl: 30 } })
     const result = await callIt(server, revision, { elicit: () => new Promise(() => {}) })
     expect(result.isError).toBe(true)
     expect(text(result)).toContain('elicitation/create')
   })
 
-  it('a client that fails to answer is no crash', async () => {
+  it('reports an error of the client as a ToolError', async () => {
     const server = serverOf((call) => call.ask({ who: name() }))
     const result = await callIt(server, revision, {
       elicit: () => {
@@ -712,16 +718,16 @@ describe.each(BY_REQUEST)('waiting for an answer in %s', (revision) => {
     expect(text(result)).toBe('The client could not answer "who": Internal error')
   })
 
-  it('is given up after three wrong answers', async () => {
+  it('fails after three invalid answers', async () => {
     let asked = 0
     const server = serverOf((call) => call.ask({ who: name() }))
     const result = await callIt(server, revision, { elicit: () => (asked++, accept({ name: '' })) })
-    expect(text(result)).toContain('The client did not answer "who" as asked: name')
+    expect(text(result)).toContain('The client\'s answer to "who" is invalid: name')
     expect(asked).toBe(3)
   })
 })
 
-describe('a state', () => {
+describe('requestState', () => {
   const server = (state: StateOptions = {}) =>
     serverOf(
       async (call, { n = 1 }) => {
@@ -739,7 +745,7 @@ describe('a state', () => {
     },
   })
 
-  it('brings the call back', async () => {
+  it('restores the call', async () => {
     const it = server()
     const first = await send(it, { arguments: { n: 2 } })
     expect(first.result).toMatchObject({
@@ -753,14 +759,14 @@ describe('a state', () => {
     })
   })
 
-  it('tells nothing of what is in it', async () => {
+  it('is encrypted', async () => {
     const { result } = await send(server())
     const bytes = Buffer.from(result?.requestState ?? '', 'base64url').toString('latin1')
     expect(bytes).not.toContain('job')
     expect(bytes.length).toBeGreaterThan(100)
   })
 
-  it('that was changed is refused, wherever', async () => {
+  it('is rejected if it was modified', async () => {
     const it = server()
     const first = await send(it)
     const state = first.result?.requestState ?? ''
@@ -773,21 +779,21 @@ describe('a state', () => {
       `A${state.slice(1)}B`,
     ])
       expect(await send(it, { inputResponses: yes, requestState: changed })).toMatchObject(
-        refused('it was not made by this server'),
+        refused('it was not created by this server'),
       )
     expect(await send(it, { inputResponses: yes, requestState: 5 })).toMatchObject(
       refused('it must be a string'),
     )
   })
 
-  it('that has expired is refused', async () => {
+  it('is rejected if it has expired', async () => {
     const it = server({ ttl: 1 })
     const first = await send(it)
     await new Promise((resolve) => setTimeout(resolve, 5))
     expect(await send(it, retry(first, yes))).toMatchObject(refused('it has expired'))
   })
 
-  it('of another request is refused: other arguments, another name, another method', async () => {
+  it('is rejected for other arguments, names or methods', async () => {
     const it = createServer({
       name: 'asking',
       version: '1',
@@ -821,7 +827,7 @@ describe('a state', () => {
     ).toBe('complete')
   })
 
-  it('of another version of the definition is refused', async () => {
+  it('is rejected for another version of the definition', async () => {
     const it = server()
     const first = await send(it)
     it.tools.update('it', { description: 'Another one' })
@@ -830,17 +836,17 @@ describe('a state', () => {
     )
   })
 
-  it('of another process is refused, unless the key is shared; keys can be changed', async () => {
+  it('is rejected by another process without the same keys; keys can be rotated', async () => {
     const [old, young] = [
       'an old secret of more than 32 characters',
       'a young secret of more than 32 letters',
     ]
     const first = await send(server({ keys: [old] }))
     expect(await send(server(), retry(first, yes))).toMatchObject(
-      refused('it was not made by this server'),
+      refused('it was not created by this server'),
     )
     expect(await send(server({ keys: [young] }), retry(first, yes))).toMatchObject(
-      refused('it was not made by this server'),
+      refused('it was not created by this server'),
     )
     expect((await send(server({ keys: [old] }), retry(first, yes))).result?.content?.[0].text).toBe(
       'deleted job 1',
@@ -850,7 +856,7 @@ describe('a state', () => {
     ).toBe('deleted job 1')
   })
 
-  it('can be taken twice, but with `once` only once', async () => {
+  it('can be used twice, with state.once only once', async () => {
     const lax = server()
     const first = await send(lax)
     for (let time = 0; time < 2; time++)
@@ -866,7 +872,7 @@ describe('a state', () => {
     expect(await send(strict, retry(begun, yes))).toMatchObject(refused('it has been used already'))
   })
 
-  it('that would be too large fails the call', async () => {
+  it('fails the call if it is too large', async () => {
     const it = serverOf(
       async (call) => {
         await call.step('a', () => 'x'.repeat(900))
@@ -880,7 +886,7 @@ describe('a state', () => {
     )
   })
 
-  it('needs keys that are long enough, and sensible limits', () => {
+  it('rejects short keys and invalid limits', () => {
     expect(() => server({ keys: ['short'] })).toThrow(
       'each of "state.keys" must be a secret of 32 characters or more',
     )
@@ -889,8 +895,8 @@ describe('a state', () => {
   })
 })
 
-describe('answers', () => {
-  it('to a question that has changed are not taken: it is asked again', async () => {
+describe('input responses', () => {
+  it('are ignored if the question has changed', async () => {
     let file = 'A'
     const server = serverOf(async (call) => {
       const { ok } = await call.ask({ ok: sure(`Delete ${file}?`) })
@@ -905,7 +911,7 @@ describe('answers', () => {
     expect(third.result?.content?.[0].text).toBe('deleted B')
   })
 
-  it('without a state count as those of the first round, by key and schema', async () => {
+  it('without requestState belong to the first round', async () => {
     const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
     const good = await send(server, {
       inputResponses: { who: accept({ name: 'Ada' }), more: accept({}) },
@@ -922,7 +928,7 @@ describe('answers', () => {
     expect((await send(server, { inputResponses: null })).error?.code).toBe(-32602)
   })
 
-  it('that are missing are asked for again, those that came are kept', async () => {
+  it('that are missing are requested again, the others are kept', async () => {
     const server = serverOf(async (call) => {
       const { a, b } = await call.ask({ a: name('A?'), b: name('B?') })
       return a.name + b.name
@@ -935,7 +941,7 @@ describe('answers', () => {
     expect(third.result?.content?.[0].text).toBe('ab')
   })
 
-  it('under one key to two questions, one after the other, are told apart', async () => {
+  it('with the same key for two consecutive questions are distinguished', async () => {
     const server = serverOf(async (call) => {
       const one = await call.ask({ who: name('One?') })
       const two = await call.ask({ who: name('Two?') })
@@ -947,7 +953,7 @@ describe('answers', () => {
     expect(third.result?.content?.[0].text).toBe('12')
   })
 
-  it('two different questions at once need two keys', async () => {
+  it('two different questions with the same key in one round are a TypeError', async () => {
     const server = serverOf((call) =>
       Promise.all([call.ask({ who: name('One?') }), call.ask({ who: name('Two?') })]),
     )
@@ -956,7 +962,7 @@ describe('answers', () => {
     )
   })
 
-  it('that decline are remembered over the rounds', async () => {
+  it('with action decline are kept in later rounds', async () => {
     const server = serverOf(async (call) => {
       const { extra } = await call.ask({
         extra: form({ message: 'Extra?', schema: Name, optional: true }),
@@ -972,8 +978,8 @@ describe('answers', () => {
   })
 })
 
-describe('a call that is suspended', () => {
-  it('cleans up behind itself, after it has been answered', async () => {
+describe('a suspended call', () => {
+  it('runs its finally blocks after the response', async () => {
     const events: string[] = []
     const server = serverOf(async (call) => {
       try {
@@ -991,7 +997,7 @@ describe('a call that is suspended', () => {
     expect(events).toEqual(['suspended', 'finally'])
   })
 
-  it('can do and ask no more; that it went on is logged, and not answered', async () => {
+  it('cannot run steps or ask again; a returned value is logged and discarded', async () => {
     const later: unknown[] = []
     const reports: string[] = []
     const done = gate()
@@ -1008,11 +1014,11 @@ describe('a call that is suspended', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(later).toEqual([expect.any(Suspended), expect.any(Suspended)])
     expect(reports).toEqual([
-      'tools/call returned a result after it had asked, which is discarded: do not catch Suspended',
+      'tools/call returned a result after call.ask suspended it; the result is discarded. Do not catch Suspended',
     ])
   })
 
-  it('is nothing to report when it lets go', async () => {
+  it('logs nothing if the handler rethrows Suspended', async () => {
     const reports: string[] = []
     await send(
       serverOf((call) => call.ask({ ok: sure('Sure?') })),
@@ -1023,7 +1029,7 @@ describe('a call that is suspended', () => {
     expect(reports).toEqual([])
   })
 
-  it('leaves its place to others', async () => {
+  it('releases its concurrency slot', async () => {
     const server = serverOf((call) => call.ask({ ok: sure('Sure?') }), {
       concurrency: 1,
       timeout: 5000,
@@ -1032,7 +1038,7 @@ describe('a call that is suspended', () => {
       expect((await send(server)).result?.resultType).toBe('input_required')
   })
 
-  it('waits for a step beside its question, however long that takes', async () => {
+  it('waits for parallel steps before the response', async () => {
     const finish = gate()
     let runs = 0
     const server = serverOf(async (call) => {
@@ -1067,7 +1073,7 @@ describe('a call that is suspended', () => {
     }
   })
 
-  it('does not wait for a step once it is cancelled, or its time is over', async () => {
+  it('does not wait for steps after cancellation or timeout', async () => {
     const ended: unknown[] = []
     const server = serverOf(
       async (call) => {
@@ -1092,7 +1098,7 @@ describe('a call that is suspended', () => {
     )
   })
 
-  it('waits for an answer to be checked without using the processor', async () => {
+  it('waits for async validation without busy waiting', async () => {
     const check = gate()
     const schema = {
       '~standard': {
@@ -1121,7 +1127,7 @@ describe('a call that is suspended', () => {
     }
   })
 
-  it('tells steps to stop that still run', async () => {
+  it('aborts the signal of running steps', async () => {
     let aborted = false
     const begun = gate()
     const server = serverOf(async (call) => {

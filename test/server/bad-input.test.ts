@@ -3,8 +3,8 @@ import { createServer, tool } from '../../src/index.js'
 import { drive, initialize } from '../drive.js'
 
 /*
- * Bad input, each case with its exact answer, and the next request served.
- * A case is bytes and the answers to them: [id, code, message], or a result.
+ * Invalid input: each case gets exactly this response, and the next request is served.
+ * A case is the bytes and their responses: [id, code, message], or a result.
  */
 const server = createServer({
   name: 'target',
@@ -150,7 +150,7 @@ const notJson: Record<string, Case> = {
   'only a colon': [':', parse('unexpected ":" at position 0')],
   'only a quote': ['"', parse('unexpected end at position 1')],
   'an unclosed array': ['[1,2', parse('unexpected end at position 4')],
-  'a wrong bracket': ['{"a":[1}', parse('unexpected "}" at position 7')],
+  'a mismatched bracket': ['{"a":[1}', parse('unexpected "}" at position 7')],
   HTTP: ['POST /mcp HTTP/1.1', parse('unexpected "P" at position 0')],
   XML: ['<?xml version="1.0"?>', parse('unexpected "<" at position 0')],
   'an ANSI escape': ['\u001b[32mready\u001b[0m', parse('unexpected "\\u001b" at position 0')],
@@ -183,7 +183,7 @@ const notUtf8: Record<string, Case> = {
     bytes('{"a":"', [0xed, 0xa0, 0x80], '"}'),
     parse('byte 6 of the message is not UTF-8'),
   ],
-  'five bytes': [
+  'a sequence of five bytes': [
     bytes('{"a":"', [0xf8, 0x88, 0x80, 0x80, 0x80], '"}'),
     parse('byte 6 of the message is not UTF-8'),
   ],
@@ -191,11 +191,11 @@ const notUtf8: Record<string, Case> = {
     bytes('{"a":"', [0x80], '"}'),
     parse('byte 6 of the message is not UTF-8'),
   ],
-  'UTF-16 with a mark': [
+  'UTF-16 with a byte order mark': [
     bytes([0xff, 0xfe, 0x7b, 0x00]),
     parse('byte 0 of the message is not UTF-8'),
   ],
-  'a cut character before the newline': [
+  'a truncated character before the newline': [
     bytes('{"a":"', [0xe4, 0xb8]),
     parse('byte 6 of the message is not UTF-8'),
   ],
@@ -280,15 +280,15 @@ const notRequests: Record<string, Case> = {
     '{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}',
     [1, -32601, 'Method not found: notifications/initialized'],
   ],
-  'a feature that is not there': [
+  'a capability that the server lacks': [
     '{"jsonrpc":"2.0","id":1,"method":"resources/list"}',
     [1, -32601, 'Method not found: resources/list'],
   ],
-  'prompts that are not there': [
+  'prompts of a server without prompts': [
     '{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x"}}',
     [1, -32601, 'Method not found: prompts/get'],
   ],
-  'a log level that is none': [
+  'an unknown log level': [
     '{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}',
     [1, -32602, 'Invalid params: "level" must be a log level, not "loud"'],
   ],
@@ -319,79 +319,90 @@ const notRequests: Record<string, Case> = {
 }
 
 const ids: Record<string, Case> = {
-  'id null': ['{"jsonrpc":"2.0","id":null,"method":"ping"}', badId],
-  'id a fraction': ['{"jsonrpc":"2.0","id":1.5,"method":"ping"}', badId],
-  'id true': ['{"jsonrpc":"2.0","id":true,"method":"ping"}', badId],
-  'id an object': ['{"jsonrpc":"2.0","id":{},"method":"ping"}', badId],
-  'id an array': ['{"jsonrpc":"2.0","id":[1],"method":"ping"}', badId],
-  'id 1e400': ['{"jsonrpc":"2.0","id":1e400,"method":"ping"}', badId],
-  'id a large float': ['{"jsonrpc":"2.0","id":1e300,"method":"ping"}', badId],
-  'id too long': [
+  'a null id': ['{"jsonrpc":"2.0","id":null,"method":"ping"}', badId],
+  'a fractional id': ['{"jsonrpc":"2.0","id":1.5,"method":"ping"}', badId],
+  'a boolean id': ['{"jsonrpc":"2.0","id":true,"method":"ping"}', badId],
+  'an object as id': ['{"jsonrpc":"2.0","id":{},"method":"ping"}', badId],
+  'an array as id': ['{"jsonrpc":"2.0","id":[1],"method":"ping"}', badId],
+  'an infinite id': ['{"jsonrpc":"2.0","id":1e400,"method":"ping"}', badId],
+  'an id beyond safe integers': ['{"jsonrpc":"2.0","id":1e300,"method":"ping"}', badId],
+  'an id over the limit': [
     JSON.stringify({ jsonrpc: '2.0', id: 'x'.repeat(2000), method: 'ping' }),
     refuse('"id" must be a string of at most 1024 characters or an integer'),
   ],
-  'id 0': ['{"jsonrpc":"2.0","id":0,"method":"ping"}', pong(0)],
-  'id empty': ['{"jsonrpc":"2.0","id":"","method":"ping"}', pong('')],
-  'id negative': ['{"jsonrpc":"2.0","id":-7,"method":"ping"}', pong(-7)],
-  'id with punctuation': ['{"jsonrpc":"2.0","id":"listen:0","method":"ping"}', pong('listen:0')],
-  'id __proto__': ['{"jsonrpc":"2.0","id":"__proto__","method":"ping"}', pong('__proto__')],
-  'id with quotes and newlines': [
+  'the id 0': ['{"jsonrpc":"2.0","id":0,"method":"ping"}', pong(0)],
+  'an empty id': ['{"jsonrpc":"2.0","id":"","method":"ping"}', pong('')],
+  'a negative id': ['{"jsonrpc":"2.0","id":-7,"method":"ping"}', pong(-7)],
+  'an id with punctuation': ['{"jsonrpc":"2.0","id":"listen:0","method":"ping"}', pong('listen:0')],
+  'the id __proto__': ['{"jsonrpc":"2.0","id":"__proto__","method":"ping"}', pong('__proto__')],
+  'an id with quotes and newlines': [
     '{"jsonrpc":"2.0","id":"a\\"b\\nc\\u2028","method":"ping"}',
     pong('a"b\nc\u2028'),
   ],
-  'id a lone surrogate': ['{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', pong('\ud800')],
-  'id null on an unknown method': ['{"jsonrpc":"2.0","id":null,"method":"nope"}', badId],
+  'an id with a lone surrogate': [
+    '{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}',
+    pong('\ud800'),
+  ],
+  'a null id with an unknown method': ['{"jsonrpc":"2.0","id":null,"method":"nope"}', badId],
 }
 
 const params: Record<string, Case> = {
-  'params a string': ['{"jsonrpc":"2.0","id":1,"method":"tools/list","params":"x"}', badParams(1)],
-  'params an array': ['{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}', badParams(1)],
-  'params null': ['{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}', badParams(1)],
-  'params a number': ['{"jsonrpc":"2.0","id":1,"method":"tools/list","params":7}', badParams(1)],
-  'params false': ['{"jsonrpc":"2.0","id":"a","method":"ping","params":false}', badParams('a')],
-  'a notification with wrong params is not answered': [
+  'string params': ['{"jsonrpc":"2.0","id":1,"method":"tools/list","params":"x"}', badParams(1)],
+  'array params': ['{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}', badParams(1)],
+  'null params': ['{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}', badParams(1)],
+  'numeric params': ['{"jsonrpc":"2.0","id":1,"method":"tools/list","params":7}', badParams(1)],
+  'boolean params': ['{"jsonrpc":"2.0","id":"a","method":"ping","params":false}', badParams('a')],
+  'a notification with invalid params gets no response': [
     '{"jsonrpc":"2.0","method":"notifications/cancelled","params":"x"}',
   ],
-  'an unknown notification is not answered': ['{"jsonrpc":"2.0","method":"notifications/unknown"}'],
-  'a request method as a notification is not answered': [
+  'an unknown notification gets no response': [
+    '{"jsonrpc":"2.0","method":"notifications/unknown"}',
+  ],
+  'a request method as a notification gets no response': [
     '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo"}}',
   ],
-  'a cancellation of nothing': [
+  'a cancellation of an unknown request': [
     '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}',
   ],
-  'a cancellation without an id': [
+  'a cancellation without requestId': [
     '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}',
   ],
-  'a cancellation of an object': [
+  'a cancellation with an object as requestId': [
     '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{"a":1}}}',
   ],
-  'a cancellation of the handshake': [
+  'a cancellation of initialize': [
     '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"init"}}',
   ],
-  'progress of nothing': [
+  'progress with an unknown token': [
     '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}',
   ],
   'initialized twice': ['{"jsonrpc":"2.0","method":"notifications/initialized"}'],
 }
 
 const answersToNothing: Record<string, Case> = {
-  'an answer to nothing': ['{"jsonrpc":"2.0","id":999,"result":{}}'],
-  'an error to nothing': ['{"jsonrpc":"2.0","id":999,"error":{"code":-1,"message":"x"}}'],
-  'an error without an id': ['{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}'],
-  'an error without code': ['{"jsonrpc":"2.0","id":1,"error":{}}'],
-  'an error that is a string': ['{"jsonrpc":"2.0","id":1,"error":"x"}'],
-  'result and error': ['{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}'],
-  'an answer of another version': ['{"id":1,"result":{}}'],
-  'an answer with a strange id': ['{"jsonrpc":"2.0","id":{},"result":{}}'],
+  'a response with an unknown id': ['{"jsonrpc":"2.0","id":999,"result":{}}'],
+  'an error response with an unknown id': [
+    '{"jsonrpc":"2.0","id":999,"error":{"code":-1,"message":"x"}}',
+  ],
+  'an error response with id null': [
+    '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}',
+  ],
+  'an error response without a code': ['{"jsonrpc":"2.0","id":1,"error":{}}'],
+  'an error response with a string as error': ['{"jsonrpc":"2.0","id":1,"error":"x"}'],
+  'a response with result and error': [
+    '{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}',
+  ],
+  'a response without jsonrpc': ['{"id":1,"result":{}}'],
+  'a response with an invalid id': ['{"jsonrpc":"2.0","id":{},"result":{}}'],
 }
 
 const batches: Record<string, Case> = {
-  'an empty batch': ['[]', refuse('an empty batch')],
-  'a batch where there are none': [
+  'an empty batch': ['[]', refuse('a batch must not be empty')],
+  'a batch in a revision without batches': [
     '[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
     refuse('batches are not part of this protocol revision; send one message at a time'),
   ],
-  'a batch of notifications where there are none': [
+  'a batch of notifications in a revision without batches': [
     '[{"jsonrpc":"2.0","method":"x"}]',
     refuse('batches are not part of this protocol revision; send one message at a time'),
   ],
@@ -407,11 +418,11 @@ const tools: Record<string, Case> = {
     [1, -32602, 'Invalid params: "name" must be the name of a tool'],
   ],
   'no name': [call({}), [1, -32602, 'Invalid params: "name" must be the name of a tool']],
-  'a name that is a number': [
+  'a numeric name': [
     call({ name: 1 }),
     [1, -32602, 'Invalid params: "name" must be the name of a tool'],
   ],
-  'a name that is null': [
+  'a null name': [
     call({ name: null }),
     [1, -32602, 'Invalid params: "name" must be the name of a tool'],
   ],
@@ -424,15 +435,15 @@ const tools: Record<string, Case> = {
   ],
   'a tool in capitals': [call({ name: 'ECHO' }), [1, -32602, 'Unknown tool: ECHO']],
   'a tool with a space': [call({ name: ' echo' }), [1, -32602, 'Unknown tool:  echo']],
-  'arguments a string': [
+  'string arguments': [
     call({ name: 'echo', arguments: 'x' }),
     [1, -32602, 'Invalid params: "arguments" must be an object'],
   ],
-  'arguments an array': [
+  'array arguments': [
     call({ name: 'echo', arguments: [] }),
     [1, -32602, 'Invalid params: "arguments" must be an object'],
   ],
-  'arguments null': [
+  'null arguments': [
     call({ name: 'echo', arguments: null }),
     [1, -32602, 'Invalid params: "arguments" must be an object'],
   ],
@@ -461,39 +472,42 @@ const tools: Record<string, Case> = {
     failed(1, 'Invalid arguments for echo: message must be a string, not an object'),
   ],
   'a string for a number': [typed({ n: '5' }), wrong('n must be a number, not "5"')],
-  'a number too small': [typed({ n: -1 }), wrong('n must be at least 0, not -1')],
-  'a number too large': [typed({ n: 11 }), wrong('n must be at most 10, not 11')],
+  'a number below the minimum': [typed({ n: -1 }), wrong('n must be at least 0, not -1')],
+  'a number above the maximum': [typed({ n: 11 }), wrong('n must be at most 10, not 11')],
   'a fraction for an integer': [typed({ i: 1.5 }), wrong('i must be an integer, not 1.5')],
   'a string for a boolean': [typed({ b: 'true' }), wrong('b must be a boolean, not "true"')],
-  'none of an enum': [typed({ e: 'blue' }), wrong('e must be one of "red", "green", not "blue"')],
-  'a string for a list': [typed({ list: 'a' }), wrong('list must be an array, not "a"')],
-  'a wrong item': [typed({ list: ['a', 2] }), wrong('list[1] must be a string, not 2')],
+  'a value that is not in an enum': [
+    typed({ e: 'blue' }),
+    wrong('e must be one of "red", "green", not "blue"'),
+  ],
+  'a string for an array': [typed({ list: 'a' }), wrong('list must be an array, not "a"')],
+  'an invalid item': [typed({ list: ['a', 2] }), wrong('list[1] must be a string, not 2')],
   'too many items': [
     typed({ list: ['a', 'b', 'c'] }),
     wrong('list must have at most 2 items, not 3'),
   ],
   'a missing nested member': [typed({ nested: {} }), wrong('nested.deep is required')],
-  'a nested member too short': [
+  'a nested string below minLength': [
     typed({ nested: { deep: 'x' } }),
     wrong('nested.deep must have at least 2 characters, not 1'),
   ],
   'an unknown nested member': [
     typed({ nested: { deep: 'xx', more: 1 } }),
-    wrong('nested.more is not known here; known are deep'),
+    wrong('nested.more is an unknown property; expected one of deep'),
   ],
   'an unknown argument': [
     typed({ N: 1 }),
-    wrong('N is not known here; known are n, i, b, e, list, nested'),
+    wrong('N is an unknown property; expected one of n, i, b, e, list, nested'),
   ],
   'the argument __proto__': [
     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"typed","arguments":{"__proto__":1}}}`,
-    wrong('__proto__ is not known here; known are n, i, b, e, list, nested'),
+    wrong('__proto__ is an unknown property; expected one of n, i, b, e, list, nested'),
   ],
   'several problems at once': [
     typed({ n: 'x', i: 'y' }),
     wrong('n must be a number, not "x"; i must be an integer, not "y"'),
   ],
-  'a long string is not repeated': [
+  'a long string is truncated in the error': [
     typed({ n: 'x'.repeat(5000) }),
     wrong('n must be a number, not a string of 5000 characters'),
   ],
@@ -529,24 +543,24 @@ const tools: Record<string, Case> = {
 
 const limit = 5 << 20
 const sizes: Record<string, Case> = {
-  'a message too long keeps its id': [
+  'a request over the limit keeps its id': [
     call({ name: 'echo', arguments: { message: 'x'.repeat(limit) } }),
     refuse(`the message has ${limit + 98} bytes; the limit is ${limit}`, 1),
   ],
-  'garbage too long': [
+  'non-JSON over the limit': [
     'x'.repeat(limit + 1),
     refuse(`the message has ${limit + 1} bytes; the limit is ${limit}`),
   ],
-  'an answer too long is not answered': [
+  'a response over the limit gets no response': [
     `{"jsonrpc":"2.0","id":4,"result":{"a":"${'x'.repeat(limit)}"}}`,
   ],
-  'a notification too long is answered without an id': [
+  'a notification over the limit gets a response without an id': [
     `{"jsonrpc":"2.0","method":"x","params":{"a":"${'x'.repeat(limit)}"}}`,
     refuse(`the message has ${limit + 48} bytes; the limit is ${limit}`),
   ],
 }
 
-/** What stands for an answer when it is compared. */
+/** A response in the form that is compared. */
 function shown(answer: unknown): unknown {
   const { id = NONE, error } = answer as { id?: unknown; error?: { code: number; message: string } }
   return error === undefined ? answer : [id, error.code, error.message]
@@ -579,7 +593,7 @@ describe.each(Object.entries(all))('%s', (_, cases) => {
   })
 })
 
-it('counts', () => {
+it('has at least 150 cases', () => {
   expect(
     Object.values(all).reduce((sum, cases) => sum + Object.keys(cases).length, 0),
   ).toBeGreaterThanOrEqual(150)
@@ -594,7 +608,7 @@ describe('before initialize', () => {
   const cases: Record<string, Case> = {
     'a known method': ['{"jsonrpc":"2.0","id":1,"method":"tools/list"}', early('tools/list')],
     'a tool call': [call({ name: 'echo', arguments: { message: 'x' } }), early('tools/call')],
-    'a feature that is not there': [
+    'a capability that the server lacks': [
       '{"jsonrpc":"2.0","id":1,"method":"prompts/list"}',
       early('prompts/list'),
     ],
@@ -607,7 +621,7 @@ describe('before initialize', () => {
       '[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
       refuse('batches are not part of this protocol revision; send one message at a time'),
     ],
-    'initialized too early': [
+    'notifications/initialized before initialize': [
       '{"jsonrpc":"2.0","method":"notifications/initialized"}\n{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
       early('tools/list'),
     ],
@@ -623,11 +637,11 @@ describe('before initialize', () => {
       '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":20250618}}',
       [1, -32602, 'Invalid params: "protocolVersion" must be a string such as "2025-11-25"'],
     ],
-    'initialize with wrong capabilities': [
+    'initialize with invalid capabilities': [
       '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":[]}}',
       [1, -32602, 'Invalid params: "capabilities" must be an object'],
     ],
-    'initialize with a wrong clientInfo': [
+    'initialize with an invalid clientInfo': [
       '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","clientInfo":"me"}}',
       [1, -32602, 'Invalid params: "clientInfo" must be an object'],
     ],
@@ -641,7 +655,7 @@ describe('before initialize', () => {
   })
 })
 
-describe('an answer to something whose id cannot be read', () => {
+describe('an error response to a request with an unreadable id', () => {
   it.each(['2024-11-05', '2025-03-26', '2025-06-18'])('carries id null in %s', async (revision) => {
     await check(['{bad', [null, -32700, 'Parse error: unexpected "b" at position 1']], revision)
   })
@@ -653,7 +667,7 @@ describe('an answer to something whose id cannot be read', () => {
 describe('batches in 2025-03-26', () => {
   const batch = (input: string, ...expected: unknown[]) =>
     check([input, ...(expected as Answer[])], '2025-03-26')
-  it('answers requests together', () =>
+  it('responds to requests with one batch', () =>
     batch(
       '[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"nope"}]',
       [
@@ -661,10 +675,10 @@ describe('batches in 2025-03-26', () => {
         { jsonrpc: '2.0', id: 2, error: { code: -32601, message: 'Method not found: nope' } },
       ],
     ))
-  it('answers a batch of notifications with nothing', () =>
+  it('sends no response to a batch of notifications', () =>
     batch('[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","method":"y"}]'))
-  it('refuses an empty one', () => batch('[]', refuse('an empty batch')))
-  it('answers each invalid entry', () =>
+  it('rejects an empty batch', () => batch('[]', refuse('a batch must not be empty')))
+  it('responds to each invalid entry', () =>
     batch('[1,{}]', [
       {
         jsonrpc: '2.0',
@@ -677,22 +691,22 @@ describe('batches in 2025-03-26', () => {
         error: { code: -32600, message: 'Invalid Request: "method" is missing' },
       },
     ]))
-  it('refuses a batch in a batch', () =>
+  it('rejects a batch in a batch', () =>
     batch('[[{"jsonrpc":"2.0","id":1,"method":"ping"}]]', [
       {
         jsonrpc: '2.0',
         id: null,
-        error: { code: -32600, message: 'Invalid Request: a batch within a batch' },
+        error: { code: -32600, message: 'Invalid Request: a batch must not contain a batch' },
       },
     ]))
-  it('refuses more than 100', () =>
+  it('rejects more than 100 messages', () =>
     batch(
       JSON.stringify(
         Array.from({ length: 101 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' })),
       ),
       refuse('a batch of 101 messages; the limit is 100'),
     ))
-  it('does not initialize in one', () =>
+  it('rejects initialize in a batch', () =>
     batch(`[${initialize('2025-03-26')[0]}]`, [
       {
         jsonrpc: '2.0',

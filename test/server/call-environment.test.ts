@@ -8,7 +8,7 @@ import { type CallEnvironment, ServedCall } from '../../src/server/call.js'
 import { checkServer } from '../../src/server/context.js'
 import { runTool } from '../../src/server/features/tools.js'
 
-/** Runs calls from a record, as a queue would: there is no connection, and questions park the call. */
+/** Runs stored calls, as a queue would: there is no connection, and questions park the call. */
 class QueuedCall implements CallEnvironment {
   readonly id = 'job-1'
   readonly method = 'tools/call'
@@ -89,7 +89,7 @@ const run = (environment: CallEnvironment) => {
   return runTool(tool, {}, { server, call, report: () => {}, remote: false })
 }
 
-it('runs a tool without a connection: parks on a question, and is entered again with its steps', async () => {
+it('runs a tool without a connection: parks on a question and resumes with its steps', async () => {
   const environment = new QueuedCall()
   await expect(run(environment)).rejects.toBeInstanceOf(Suspended)
   expect(environment.events).toEqual([

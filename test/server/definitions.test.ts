@@ -14,7 +14,7 @@ import {
 } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 
-/* What would mislead clients is refused when it is defined, in words that tell what to do. */
+/* Invalid definitions are rejected when they are created, with a message that says what to do. */
 
 const base = { name: 's', version: '1' }
 
@@ -83,12 +83,12 @@ describe('the arguments of a prompt', () => {
       '"values" of the argument "code" has the same value twice',
     ],
     [
-      'a completer that is none',
+      'an invalid complete',
       { code: { complete: ['a'] } },
       '"complete" of the argument "code" must be a function',
     ],
     ['an empty name', { '': {} }, 'an argument needs a name'],
-  ])('are not %s', (_, args, message) => {
+  ])('cannot be %s', (_, args, message) => {
     expect(define(args)).toThrow(`Prompt "p": `)
     expect(define(args)).toThrow(message)
   })
@@ -101,7 +101,7 @@ describe('the arguments of a prompt', () => {
   )
 })
 
-describe('what is defined twice', () => {
+describe('duplicate definitions', () => {
   const [one, two] = [tool({ name: 'add', run: () => '' }), tool({ name: 'add', run: () => '' })]
   const made = (uri: string) => resource({ uri, read: () => '' })
   const said = prompt({ name: 'p', build: () => '' })
@@ -130,12 +130,12 @@ describe('what is defined twice', () => {
       { resources: [undefined] },
       'A resource must be an object, as resource({ … }) makes it',
     ],
-  ])('%s is refused', (_, options, message) => {
+  ])('rejects %s', (_, options, message) => {
     expect(() => createServer({ ...base, ...options })).toThrow(message)
   })
 })
 
-describe('who may call', () => {
+describe('auth of a server', () => {
   const token = 'alice-0123456789abcdef'
   it.each<[unknown, string]>([
     [{}, 'tokens: the argument must be an array such as [{ token: "…", id: "alice"'],
@@ -144,7 +144,7 @@ describe('who may call', () => {
     [[token], 'tokens: each entry must be an object with "token"'],
     [
       [{ token, id: 'alice', scope: ['admin'] }],
-      'tokens: there is no "scope"; an entry has "token", "id" and "scopes"',
+      'tokens: unknown member "scope"; an entry has "token", "id" and "scopes"',
     ],
     [
       [
@@ -153,7 +153,7 @@ describe('who may call', () => {
       ],
       'tokens: "alice" and "bob" have the same token; give each entry its own',
     ],
-  ])('is not told by tokens(%j)', (list, message) => {
+  ])('tokens() rejects %j', (list, message) => {
     expect(() => tokens(list as KnownToken[])).toThrow(message)
   })
 
@@ -161,15 +161,15 @@ describe('who may call', () => {
     ['a function', () => true, 'not a function: write auth: { verify: (token) => … }'],
     ['true', true, 'not boolean'],
     ['null', null, 'not null'],
-    ['a list', [{ token, id: 'alice' }], 'not an array'],
+    ['an array', [{ token, id: 'alice' }], 'not an array'],
     ['a string', token, 'not string'],
     ['an object without verify', { scopes: [] }, 'it has no "verify"'],
     [
-      'scopes that are no list',
+      'an object with invalid scopes',
       { verify: () => undefined, scopes: 'admin' },
       '"auth.scopes" must be an array of strings',
     ],
-  ])('is not told by auth that is %s', async (_, auth, message) => {
+  ])('listen() rejects an auth that is %s', async (_, auth, message) => {
     const server = createServer(base)
     expect(() => httpHandler(server, { auth: auth as Authorization })).toThrow(message)
     await expect(
@@ -199,7 +199,7 @@ describe.each(revisions.map(({ id }) => id))('in %s', (revision) => {
       ],
     })
 
-  it('an entry of a template has the type of the template, unless it has its own', async () => {
+  it('an entry of list() inherits the mimeType of its template', async () => {
     notes.set('b', 'B')
     await using client = await connect(memory(serving()), { revision })
     const { resources } = await client.request('resources/list')
@@ -210,7 +210,7 @@ describe.each(revisions.map(({ id }) => id))('in %s', (revision) => {
     notes.delete('b')
   })
 
-  it('server.resources.changed() tells that the list is another one, and so do tools and prompts', async () => {
+  it('changed() sends list_changed for tools, resources and prompts', async () => {
     const server = serving()
     const offer: [tool: ReturnType<typeof tool>, prompt: Prompt] = [
       tool({ name: 't', run: () => '' }),

@@ -5,9 +5,9 @@ import { CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID } from '../../sr
 import { handshakeRevisions, newest, revisions } from '../../src/protocol/revisions/index.js'
 import { httpHandler } from '../../src/http.js'
 import { answers } from '../drive.js'
-import { extensionNames } from '../official/judge.js'
+import { extensionNames } from '../official/schema-validator.js'
 
-/* A made-up extension that uses every part of the extension point. */
+/* An example extension that uses every part of the extension point. */
 
 const ID = 'com.example/receipts'
 const DECLARED = { extensions: { [ID]: { colour: 'red' } } }
@@ -87,7 +87,7 @@ interface Answer {
 }
 type Ask = [method: string, params?: Record<string, unknown>]
 
-/** Sends requests in one revision; the answer at 0 is that of the opening. */
+/** Sends requests in one revision; the response 0 is that of initialize or server/discover. */
 async function ask(
   extension: ExtensionDefinition,
   revision: string,
@@ -136,7 +136,7 @@ describe.each(revisions.map(({ id }) => id))('an extension in %s', (revision) =>
     expect(listed.every((each) => !('receipt' in each))).toBe(true)
   })
 
-  it('refuses its methods to a client that has not declared it, and hides what needs it', async () => {
+  it('rejects its methods and hides its tools for a client that has not declared it', async () => {
     const { extension } = receipts()
     const all = await ask(extension, revision, { extensions: { 'com.example/other': {} } }, [
       ['receipts/get', { receipt: 'r1' }],
@@ -151,7 +151,7 @@ describe.each(revisions.map(({ id }) => id))('an extension in %s', (revision) =>
     expect(byId(all, 3)?.result?.['content']).toEqual([{ type: 'text', text: 'done' }])
   })
 
-  it('does not exist in a revision that it does not name', async () => {
+  it('does not exist in other revisions', async () => {
     const { extension } = receipts({ revisions: ['2099-01-01'] })
     const all = await ask(extension, revision, DECLARED, [
       ['receipts/get', { receipt: 'r1' }],
@@ -178,7 +178,7 @@ describe.each(revisions.map(({ id }) => id))('an extension in %s', (revision) =>
     } else expect(byId(all, 2)?.result?.['content']).toEqual([{ type: 'text', text: 'receipt 7' }])
   })
 
-  it('sends its result type only where results have one', async () => {
+  it('sends its result type only in revisions with result types', async () => {
     const { extension } = receipts({ callTool: () => ({ resultType: 'receipt' }) })
     const all = await ask(extension, revision, DECLARED, [call('plain')])
     if (revision === newest.id)
@@ -186,7 +186,7 @@ describe.each(revisions.map(({ id }) => id))('an extension in %s', (revision) =>
     else expect(byId(all, 1)?.error?.code).toBe(-32603)
   })
 
-  it('never sends its result type to a client that does not know it', async () => {
+  it('never sends its result type to a client that has not declared it', async () => {
     const { extension } = receipts({ callTool: () => ({ resultType: 'receipt' }) })
     const all = await ask(extension, revision, {}, [call('plain')])
     expect(byId(all, 1)?.error?.code).toBe(-32021)
@@ -223,17 +223,17 @@ describe('a field of subscriptions/listen', () => {
       },
       { method: 'notifications/receipts', params: { receipt: 'first', _meta } },
     ])
-    // The server has ended: nothing is left.
+    // The server has stopped, so there are no listeners.
     expect(listeners.size).toBe(0)
   })
 
-  it('is refused to a client that has not declared the extension', async () => {
+  it('is rejected for a client that has not declared the extension', async () => {
     const all = await ask(receipts().extension, newest.id, {}, [listen])
     expect(byId(all, 1)?.error?.code).toBe(-32021)
   })
 })
 
-it('starts with the first and stops with the last that serve the server', async () => {
+it('starts with the first transport and stops with the last', async () => {
   const { extension, events } = receipts()
   const server = serverOf(extension)
   const [one, other] = [httpHandler(server), httpHandler(server)]
@@ -276,7 +276,7 @@ it('requires Mcp-Name for a method with a name parameter', async () => {
   await handler.close(0)
 })
 
-describe('createServer refuses', () => {
+describe('createServer rejects', () => {
   const { extension } = receipts()
   const other = { id: 'com.example/other' }
   it.each<[string, ExtensionDefinition[], string]>([
@@ -313,7 +313,7 @@ describe('createServer refuses', () => {
     ).toThrow(message)
   })
 
-  it('a tool whose extension field is wrong', () => {
+  it('a tool with an invalid extension field', () => {
     expect(() =>
       createServer({
         name: 'x',
@@ -325,7 +325,7 @@ describe('createServer refuses', () => {
   })
 })
 
-it('makes lists private where the extension lists tools by client', async () => {
+it('makes lists private if the extension lists tools by client', async () => {
   const server = createServer({
     name: 'x',
     version: '1',

@@ -2,7 +2,7 @@ import { type Server, createServer, prompt, resource, tool } from '../../src/ind
 
 const icon = { src: 'https://example.com/i.png', mimeType: 'image/png', sizes: ['48x48'] }
 
-/** A server with all but tools, as each revision sees it; one tool makes it talk and change. */
+/** A server with every feature; its one tool sends log messages and changes the lists. */
 export function featureServer(): Server {
   const server = createServer({
     name: 'features',

@@ -102,7 +102,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
   const title = (text: string) => (since(revision, '2025-06-18') ? { title: text } : {})
   const icons = since(revision, '2025-11-25') ? { icons: [icon] } : {}
 
-  it('capabilities', async () => {
+  it('declares capabilities', async () => {
     const client = await cell.connect()
     const completions = since(revision, '2025-03-26') ? { completions: {} } : {}
     expect(client.capabilities).toEqual({
@@ -115,7 +115,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     await client.close()
   })
 
-  it('resources', async () => {
+  it('lists and reads resources', async () => {
     expect(await ask('resources/list')).toEqual({
       resources: [
         {
@@ -151,7 +151,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     })
   })
 
-  it('resources that are not there', async () => {
+  it('rejects unknown resources', async () => {
     const code = revision === modern ? -32602 : -32002
     for (const uri of [
       'nope://x',
@@ -173,7 +173,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     })
   })
 
-  it('prompts', async () => {
+  it('lists and gets prompts', async () => {
     const args = [
       { name: 'name', description: 'Who', required: true },
       { name: 'tone', required: false },
@@ -208,14 +208,14 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     [{ name: 'greet' }, 'Invalid arguments for prompt greet: name is required'],
     [
       { name: 'greet', arguments: { name: 5, tone: 'loud', more: '1' } },
-      'Invalid arguments for prompt greet: name must be a string; tone must be one of warm, cool; more is not known here',
+      'Invalid arguments for prompt greet: name must be a string; tone must be one of warm, cool; more is an unknown argument',
     ],
     [{ name: 'greet', arguments: [] }, 'Invalid params: "arguments" must be an object'],
-  ])('a prompt that cannot be built: %j', async (params, message) => {
+  ])('rejects a prompt request with %j', async (params, message) => {
     await expect(ask('prompts/get', params)).rejects.toMatchObject({ code: -32602, message })
   })
 
-  it('completion', async () => {
+  it('completes arguments', async () => {
     expect(
       await ask('completion/complete', {
         ref: { type: 'ref/prompt', name: 'greet' },
@@ -244,7 +244,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     }
   })
 
-  it('log messages', async () => {
+  it('sends log messages', async () => {
     const client = await cell.connect()
     const heard: unknown[] = []
     client.on('notifications/message', (params) => heard.push(params))
@@ -277,7 +277,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     await client.close()
   })
 
-  it('changes', async () => {
+  it('sends change notifications', async () => {
     const server = full()
     const client = await connect(memory(server), { revision })
     const heard: unknown[] = []
@@ -331,7 +331,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
       ...prompts,
       ['resources/updated', { ...meta, uri: 'bin://x' }],
     ])
-    // Nothing more is heard when it is not wanted any more.
+    // No notifications after unsubscribing.
     if (revision === modern) controller.abort(new Error('enough'))
     else await client.request('resources/unsubscribe', { uri: 'bin://x' })
     await client.request('tools/list')
@@ -341,7 +341,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     await client.close()
   })
 
-  it('pages', async () => {
+  it('paginates lists', async () => {
     const many = createServer({
       name: 'many',
       version: '1',
@@ -367,7 +367,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
 })
 
 describe('a server', () => {
-  it('offers what it has, and answers nothing else', async () => {
+  it('declares only capabilities that it has, and rejects other methods', async () => {
     const client = await connect(memory(createServer({ name: 's', version: '1' })), {
       revision: '2025-11-25',
     })
@@ -383,7 +383,7 @@ describe('a server', () => {
     await client.close()
   })
 
-  it('logs to everybody who listens', async () => {
+  it('server.log is sent to every initialized client', async () => {
     const server = full()
     const clients = await Promise.all(
       revisions.map(({ id }) => connect(memory(server), { revision: id })),
@@ -398,7 +398,7 @@ describe('a server', () => {
     await Promise.all(clients.map((client) => client.close()))
   })
 
-  it('ends its streams with a result when it ends', async () => {
+  it('responds to subscriptions/listen when it closes', async () => {
     const { answers } = await import('../drive.js')
     const meta = {
       'io.modelcontextprotocol/protocolVersion': modern,
@@ -423,7 +423,7 @@ describe('a server', () => {
     ])
   })
 
-  it('ends them with every digit of their ids', async () => {
+  it('preserves every digit of a stream id', async () => {
     const { drive } = await import('../drive.js')
     const meta = `{"io.modelcontextprotocol/protocolVersion":"${modern}","io.modelcontextprotocol/clientCapabilities":{}}`
     const listen = `{"jsonrpc":"2.0","id":9007199254740993,"method":"subscriptions/listen","params":{"notifications":{},"_meta":${meta}}}\n`
@@ -456,7 +456,7 @@ describe('a server', () => {
       () => resource({ uri: 'bin://x', read: () => '' }),
       'Resource "bin://x" is defined twice',
     ],
-  ])('refuses %s', (_, make, message) => {
+  ])('rejects %s', (_, make, message) => {
     expect(() => full().resources.add(make() as ReturnType<typeof resource>)).toThrow(message)
   })
 
@@ -489,7 +489,7 @@ describe('a server', () => {
 describe.each(revisions.map((revision) => [revision.id, revision] as const))(
   'a resource in %s',
   (id, revision) => {
-    it('that its handler does not find is not found in the words of the revision', async () => {
+    it('whose read returns undefined gets the not-found code of the revision', async () => {
       const read = () => {
         throw new RpcError(-32002, 'No such row', { uri: 'row:1' })
       }
@@ -504,7 +504,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
         message: 'No such row',
       })
     })
-    it('and a prompt tell in the words of a ToolError why they cannot be had', async () => {
+    it('reports a ToolError of read or build as a JSON-RPC error with its message', async () => {
       const refuse = () => {
         throw new ToolError('The database is closed on Sundays')
       }
@@ -521,7 +521,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
       )
       await expect(client.request('prompts/get', { name: 'p' })).rejects.toMatchObject(refused)
     })
-    it('that is listed without a name is a mistake of the server', async () => {
+    it('with a list entry without a name is an internal error', async () => {
       const list = () => [{ uri: 'row:1' } as unknown as ResourceListing]
       const server = createServer({
         name: 's',

@@ -32,7 +32,7 @@ function server(names: (string | undefined)[] = []) {
 }
 
 describe('onInitialized', () => {
-  it('is called once, behind the first answer after notifications/initialized', async () => {
+  it('is called once, after the first response after notifications/initialized', async () => {
     const names: (string | undefined)[] = []
     const [, ...rest] = await answers(server(names), [
       ...initialize('2025-11-25'),
@@ -42,7 +42,7 @@ describe('onInitialized', () => {
     expect(rest).toEqual([pong(1), greeting, pong(2)])
     expect(names).toEqual(['test'])
   })
-  it('waits for an answer that takes its time', async () => {
+  it('waits for an asynchronous response', async () => {
     const [, ...rest] = await answers(server(), [...initialize('2025-11-25'), call('later')])
     expect(rest).toMatchObject([{ id: 1, result: {} }, greeting])
   })
@@ -53,7 +53,7 @@ describe('onInitialized', () => {
       (await answers(server(), [open, initialized, `[${ping(1)}]`, ping(2)])).slice(1),
     ).toEqual([[pong(1)], pong(2), greeting])
   })
-  it('cannot break the connection', async () => {
+  it('that throws does not close the connection', async () => {
     const broken = createServer({
       name: 's',
       version: '1',
@@ -82,15 +82,15 @@ describe("a call's log", () => {
       expect.objectContaining({ level: 'info', message: '{"step":1}', requestId: 7 }),
     )
   })
-  it('does not reach a client that has not said that it is ready', async () => {
+  it('is not sent before notifications/initialized', async () => {
     const [open = ''] = initialize('2025-11-25')
     const { output } = await drive(server(), [open, call('logs'), ''].join('\n'))
     expect(output).not.toContain('notifications/message')
   })
 })
 
-describe('a middleware that does not wait', () => {
-  it('leaves the order of answers and log messages alone', async () => {
+describe('a synchronous middleware', () => {
+  it('keeps the order of responses and log messages', async () => {
     const served = server()
     served.use((call, next) => {
       call.log.info(`before ${call.method}`)

@@ -27,7 +27,7 @@ const serverOf = (...tools: Parameters<typeof createServer>[0]['tools'] & object
 const text = (given: { content: readonly unknown[] }) => (given.content[0] as { text: string }).text
 
 describe('a bounded queue', () => {
-  it('refuses what is beyond it, and serves the rest in order', async () => {
+  it('rejects calls beyond it and serves the rest in order', async () => {
     let open = () => {}
     const gate = new Promise<void>((resolve) => (open = resolve))
     const server = serverOf(
@@ -50,9 +50,9 @@ describe('a bounded queue', () => {
     expect(text(await client.callTool('slow', { n: 5 }))).toBe('5')
   })
 
-  it.each([-1, 1.5, Number.NaN])('cannot be %s long', (queue) => {
+  it.each([-1, 1.5, Number.NaN])('rejects queue %s', (queue) => {
     expect(() => serverOf(tool({ name: 'x', concurrency: 1, queue, run: () => '' }))).toThrow(
-      '"queue" must be a whole number',
+      '"queue" must be a non-negative integer',
     )
   })
 })
@@ -86,19 +86,19 @@ describe.each(ALL)('a result that is too large, in %s', (revision) => {
     return uri
   }
 
-  it('is begun, and the whole can be read', async () => {
+  it('is truncated, with a link to the whole result', async () => {
     await using client = await connect(memory(server), { revision })
     const given = await client.callTool('text')
     expect(given.isError).toBe(false)
     expect(text(given)).toMatch(
-      /^(ä😀)+ä?\n\[The result has 6000 bytes, more than the 1000 that are sent\. The whole of it is at overflow:/,
+      /^(ä😀)+ä?\n\[The result has 6000 bytes, more than the 1000 that are sent\. Read the complete result at overflow:/,
     )
     expect(new TextEncoder().encode(text(given)).length).toBeLessThanOrEqual(1000)
     const read = await client.request('resources/read', { uri: linkOf(given) })
     expect(read).toMatchObject({ contents: [{ text: 'ä😀'.repeat(1000), mimeType: 'text/plain' }] })
   })
 
-  it('of another kind is kept as JSON', async () => {
+  it('of other content is stored as JSON', async () => {
     await using client = await connect(memory(server), { revision })
     const read = await client.request('resources/read', {
       uri: linkOf(await client.callTool('image')),
@@ -110,7 +110,7 @@ describe.each(ALL)('a result that is too large, in %s', (revision) => {
     ])
   })
 
-  it('that was promised by a schema is an error, with the link', async () => {
+  it('with an output schema is an error with the link', async () => {
     await using client = await connect(memory(server), { revision })
     const given = await client.callTool('value')
     expect(given.isError).toBe(true)
@@ -120,13 +120,13 @@ describe.each(ALL)('a result that is too large, in %s', (revision) => {
     })
   })
 
-  it('stays an error, and a small one stays as it is', async () => {
+  it('stays an error if it was one; a small result is unchanged', async () => {
     await using client = await connect(memory(server), { revision })
     expect((await client.callTool('failure')).isError).toBe(true)
     expect(text(await client.callTool('small'))).toBe('ok')
   })
 
-  it('is not found under any other name', async () => {
+  it('is not found by an unknown overflow URI', async () => {
     await using client = await connect(memory(server), { revision })
     await expect(client.request('resources/read', { uri: 'overflow:///1' })).rejects.toThrow(
       'Resource not found',
@@ -135,12 +135,12 @@ describe.each(ALL)('a result that is too large, in %s', (revision) => {
 })
 
 describe('maxResult', () => {
-  it('is checked', () => {
+  it('rejects invalid values', () => {
     expect(() => serverOf(tool({ name: 'x', maxResult: 0, run: () => '' }))).toThrow(
-      '"maxResult" must be a number of bytes above 0',
+      '"maxResult" must be a number of bytes greater than 0',
     )
   })
-  it('counts characters as they are sent', async () => {
+  it('counts UTF-8 bytes of the JSON', async () => {
     const server = serverOf(
       tool({ name: 'x', maxResult: 1000, run: () => '\u0000"\n'.repeat(2000) }),
     )
@@ -149,7 +149,7 @@ describe('maxResult', () => {
     expect(shown.length).toBeLessThanOrEqual(1000)
     expect(shown.length).toBeGreaterThan(800)
   })
-  it('also works for a tool that comes later', async () => {
+  it('works for a tool added later', async () => {
     const server = serverOf(tool({ name: 'x', run: () => '' }))
     await using client = await connect(memory(server), { revision: NEWEST })
     server.tools.add(
@@ -191,7 +191,7 @@ describe.each(DESCRIBED)('caching hints in %s', (revision) => {
       prompts: [prompt({ name: 'p', build: () => '' })],
     })
 
-  it.each(LISTS)('of %s are safe, unless the server says otherwise', async (method) => {
+  it.each(LISTS)('of %s are private and 0 unless the server sets them', async (method) => {
     expect(await hints(full(), method)).toEqual({ ttlMs: 0, cacheScope: 'private' })
     expect(await hints(full({ ttlMs: 60_000 }), method)).toEqual({
       ttlMs: 60_000,
@@ -202,7 +202,7 @@ describe.each(DESCRIBED)('caching hints in %s', (revision) => {
       cacheScope: 'public',
     })
   })
-  it.each(LISTS)('of %s are never public where the list depends on the caller', async (method) => {
+  it.each(LISTS)('of %s are never public if the list depends on the caller', async (method) => {
     expect(
       await hints(
         full({ ttlMs: 60_000, cacheScope: 'public' }, () => true),
@@ -217,13 +217,13 @@ describe.each(DESCRIBED)('caching hints in %s', (revision) => {
     expect(await read('b:it')).toEqual({ ttlMs: 5000, cacheScope: 'public' })
     expect(await read('c:1')).toEqual({ ttlMs: 7, cacheScope: 'private' })
   })
-  it('of what was asked for are none', async () => {
+  it('are not sent for results that depend on answers', async () => {
     const read = await hints(full(), 'resources/read', { uri: 'b:it', inputResponses: {} })
     expect(read).toEqual({ ttlMs: 0, cacheScope: 'private' })
   })
   it.each([
-    [{ ttlMs: -1 }, '"cache.ttlMs" must be a whole number of milliseconds'],
-    [{ ttlMs: 0.5 }, '"cache.ttlMs" must be a whole number of milliseconds'],
+    [{ ttlMs: -1 }, '"cache.ttlMs" must be a non-negative integer, in milliseconds'],
+    [{ ttlMs: 0.5 }, '"cache.ttlMs" must be a non-negative integer, in milliseconds'],
     [{ cacheScope: 'shared' }, '"cache.cacheScope" must be "public" or "private"'],
     [5, '"cache" must be an object'],
   ])('cannot be %j', (cache, problem) => {
@@ -250,7 +250,7 @@ describe('x-mcp-header', () => {
     ).tools.get('x')?.headers
   const at = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name })
 
-  it('names the parameters that are mirrored', () => {
+  it('lists the parameters that are repeated in headers', () => {
     expect(
       named({
         region: at('Region'),
@@ -282,15 +282,15 @@ describe('x-mcp-header', () => {
     ['in the items of an array', { a: { type: 'array', items: at('A') } }],
     ['in a choice', { a: { anyOf: [at('A')] } }],
     ['in a choice of objects', { a: { oneOf: [{ type: 'object', properties: { b: at('B') } }] } }],
-  ])('is refused when the server is made: %s', (_, properties) => {
+  ])('is rejected by createServer: %s', (_, properties) => {
     expect(() => named(properties)).toThrow(/^Tool "x": its input schema has /)
   })
-  it('is refused at the root and behind a reference', () => {
+  it('is rejected at the root and behind a $ref', () => {
     expect(() => named({}, { 'x-mcp-header': 'A' })).toThrow(
-      'at a place that is not reached by "properties" alone',
+      'on a schema that is not a (nested) property of the input schema',
     )
     expect(() => named({ a: { $ref: '#/$defs/a' } }, { $defs: { a: at('A') } })).toThrow(
-      'at a place that is not reached by "properties" alone',
+      'on a schema that is not a (nested) property of the input schema',
     )
   })
 })
@@ -299,7 +299,7 @@ describe('middleware', () => {
   const plain = () =>
     createServer({ name: 'm', version: '1', tools: [tool({ name: 't', run: () => 'ok' })] })
 
-  it.each(ALL)('stands around every method in %s, the first one outermost', async (revision) => {
+  it.each(ALL)('wraps every method in %s, the first one outermost', async (revision) => {
     const server = plain()
     const seen: string[] = []
     for (const name of ['a', 'b'])
@@ -316,7 +316,7 @@ describe('middleware', () => {
     expect(seen).toEqual(['a tools/call', 'b tools/call', 'b done', 'a done'])
   })
 
-  it.each(ALL)('can change what is answered, and answer itself, in %s', async (revision) => {
+  it.each(ALL)('can change results and respond itself in %s', async (revision) => {
     const server = plain()
     server.use(async (call, next) => {
       if (call.method !== 'tools/call') return await next()
@@ -327,12 +327,12 @@ describe('middleware', () => {
     })
     await using client = await connect(memory(server), { revision })
     expect(text(await client.callTool('t'))).toBe('changed')
-    // Projected like any other result.
+    // Converted to the revision like any other result.
     const [block] = (await client.callTool('mine')).content
     expect(block?.type).toBe(revision === ALL[0] ? 'text' : 'audio')
   })
 
-  it('that takes its time for the handshake keeps what came behind it waiting', async () => {
+  it('of initialize that is asynchronous delays later messages', async () => {
     const server = plain()
     server.use(async (_, next) => {
       await new Promise((resolve) => setImmediate(resolve))
@@ -353,7 +353,7 @@ describe('middleware', () => {
     expect(came[1]).toMatchObject({ result: { content: [{ text: 'ok' }] } })
   })
 
-  it('that refuses the handshake leaves the connection closed', async () => {
+  it('that rejects initialize leaves the session uninitialized', async () => {
     const server = plain()
     server.use((call, next) => {
       if (call.method === 'initialize') throw new RangeError('not today')
@@ -371,7 +371,7 @@ describe('middleware', () => {
     ],
     ['returns nothing', () => undefined],
     ['throws', () => Promise.reject(new Error('secret'))],
-  ])('that %s is an internal error, without its words', async (_, middleware) => {
+  ])('that %s is an internal error without its message', async (_, middleware) => {
     const server = plain()
     await using client = await connect(memory(server), { revision: NEWEST })
     server.use(middleware as never)
@@ -382,8 +382,8 @@ describe('middleware', () => {
   })
 })
 
-describe('an obvious mistake', () => {
-  it('is told: names of the wire in a definition', () => {
+describe('mistakes with advice', () => {
+  it('names of the wire format in a definition', () => {
     const wrong = {
       name: 'x',
       inputSchema: { type: 'object' },
@@ -391,7 +391,7 @@ describe('an obvious mistake', () => {
     } as unknown as Parameters<typeof serverOf>[0]
     expect(() => serverOf(wrong)).toThrow('Tool "x": "inputSchema" is called "input" here')
   })
-  it('is told: no options, no server, no target', async () => {
+  it('missing options, server or target', async () => {
     expect(() => createServer(undefined as never)).toThrow(
       'createServer: pass an object with a "name"',
     )

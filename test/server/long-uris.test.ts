@@ -20,7 +20,7 @@ describe('URIs longer than 8192 characters', () => {
   })
 
   it.each(['resources/subscribe', 'resources/read'])(
-    'are refused by %s before they are compared',
+    'are rejected by %s before they are compared',
     async (method) => {
       const client = await connect(memory(server('note://a')), { revision: '2025-11-25' })
       // Normalizing these ten takes seconds.

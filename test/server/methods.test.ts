@@ -24,11 +24,11 @@ describe('the method table', () => {
     expect([...server.methods.keys()].filter((method) => !METHODS.has(method))).toEqual([])
   })
 
-  it('gives every served method its facts', () => {
+  it('has the properties of every served method', () => {
     for (const [method, row] of server.methods) expect(row).toMatchObject(METHODS.get(method) ?? {})
   })
 
-  it('names only methods that exist as undone', () => {
+  it('has only known methods in undoes', () => {
     const undone = [...METHODS.values()].flatMap(({ session }) =>
       typeof session?.keep === 'object' ? [session.keep.undoes] : [],
     )

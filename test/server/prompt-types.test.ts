@@ -2,9 +2,9 @@ import { expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 import { createServer, prompt } from '../../src/index.js'
 
-/* The types of what a prompt is given come from its arguments. */
+/* The types of a prompt's handler are inferred from its arguments. */
 
-it('has a text for each argument, undefined where it is optional', () => {
+it('types required and optional arguments', () => {
   const made = prompt({
     name: 'p',
     arguments: { a: {}, b: { required: false }, c: { required: true, values: ['x'] } },
@@ -19,7 +19,7 @@ it('has a text for each argument, undefined where it is optional', () => {
   expect(made.name).toBe('p')
 })
 
-it('types what completes, also where nothing but that is said of an argument', () => {
+it('types complete functions', () => {
   const made = prompt({
     name: 'p',
     arguments: {
@@ -35,7 +35,7 @@ it('types what completes, also where nothing but that is said of an argument', (
   expect(made.arguments?.['a']?.complete?.('x', {})).toEqual(['X', ''])
 })
 
-it('refuses what no argument has', () => {
+it('rejects unknown arguments', () => {
   // @ts-expect-error a slip of the pen
   expect(prompt({ name: 'p', arguments: { a: { requird: false } }, build: () => '' }).name).toBe(
     'p',
@@ -44,7 +44,7 @@ it('refuses what no argument has', () => {
   expect(prompt({ name: 'p', build: ({ a }) => String(a) }).name).toBe('p')
 })
 
-it('refuses schemas and lists in place of arguments', () => {
+it('rejects schemas and arrays', () => {
   const make = (made: ReturnType<typeof prompt>) => () =>
     createServer({ name: 's', version: '1', prompts: [made] })
   // @ts-expect-error a schema is no description of an argument

@@ -6,8 +6,8 @@ import { revisions } from '../../src/protocol/revisions/index.js'
 import { described, send } from '../http/caller.js'
 
 /*
- * A definition that is not for a caller cannot be reached in another way: not by another spelling of its URI, and not
- * through a template that matches it.
+ * A definition that is hidden from a caller cannot be reached by an equal URI
+ * or through a template that matches it.
  */
 
 const ALICE = 'alice-0123456789abcdef'
@@ -18,7 +18,7 @@ const RESTRICTIONS = {
 } satisfies Record<string, Partial<Resource>>
 
 const leak = (value: unknown) => `LEAK ${JSON.stringify(value)}`
-/** What everybody may read, and would take the restricted ones for its own. */
+/** Templates without restrictions that match the restricted URIs. */
 const open = [
   resource({ uri: 'note://{name}', anyPath: true, read: leak }),
   resource({ uri: 'wide://{+path}', anyPath: true, read: leak }),
@@ -92,7 +92,7 @@ const PROTECTED: Readonly<Record<string, readonly string[]>> = {
     'file:///etc/%70ay',
   ],
 }
-/** What only looks alike: nothing keeps others from these. */
+/** URIs that are similar but not equal: they are not restricted. */
 const OTHERS = [
   'note://%2573alaries',
   'note://salaries2',
@@ -135,7 +135,7 @@ describe.each(Object.entries(RESTRICTIONS))('a resource with %s', (kind, restric
   const spellings = Object.entries(PROTECTED).flatMap(([uri, list]) =>
     list.map((each) => [each, uri] as const),
   )
-  it.each(spellings)('%s is not read by whom it is not for', async (spelling, uri) => {
+  it.each(spellings)('%s cannot be read by a caller without access', async (spelling, uri) => {
     const { status, text } = await ask(BOB, 'resources/read', { uri: spelling })
     expect(text).not.toContain('LEAK')
     if (/\/\.\.?\/|%2e/i.test(spelling)) expect(text).toContain('Resource not found')
@@ -149,11 +149,11 @@ describe.each(Object.entries(RESTRICTIONS))('a resource with %s', (kind, restric
       })
   })
 
-  it.each(OTHERS)('does not keep others from %s', async (uri) => {
+  it.each(OTHERS)('does not restrict %s', async (uri) => {
     expect((await ask(BOB, 'resources/read', { uri })).text).toContain('LEAK')
   })
 
-  it('is the same resource by every spelling that RFC 3986 takes for the same', async () => {
+  it('is found by every URI that is equal by RFC 3986', async () => {
     for (const uri of ['NOTE://%73alaries', 'note://SALARIES'])
       expect((await ask(ALICE, 'resources/read', { uri })).json).toMatchObject({
         result: { contents: [{ uri, text: 'restricted note://salaries' }] },
@@ -161,7 +161,7 @@ describe.each(Object.entries(RESTRICTIONS))('a resource with %s', (kind, restric
   })
 })
 
-describe('a definition that is not for the caller', () => {
+describe('a definition that is hidden from the caller', () => {
   const hidden = { visible: () => false }
   const using = async (
     resources: Resource[],
@@ -178,7 +178,7 @@ describe('a definition that is not for the caller', () => {
     return typeof answer === 'string' ? answer : (answer['contents'] as { text: string }[])[0]?.text
   }
 
-  it('hides what a later template would serve, also where it is a template or disabled', async () => {
+  it('also hides URIs that a later template would match, as a template and when disabled', async () => {
     const resources = [
       resource({ uri: 'note://secret-{id}', ...hidden, read: leak }),
       resource({ uri: 'note://off', read: leak }),
@@ -217,7 +217,7 @@ describe('a definition that is not for the caller', () => {
     })
   })
 
-  it('is not completed by another spelling, nor by a name that is no string', async () => {
+  it('cannot be completed by an equal URI or a name that is not a string', async () => {
     const complete = { id: () => ['LEAK'] }
     await using(
       [resource({ uri: 'note://secret-{id}', ...hidden, complete, read: leak })],
@@ -239,7 +239,7 @@ describe.each(
     ({ id, methods }) => [id, methods.clientRequests.includes('resources/subscribe')] as const,
   ),
 )('changes in %s', (revision, subscribes) => {
-  it('are told by the spelling that the client has used, and not of what is hidden', async () => {
+  it('carry the subscribed URI and omit hidden resources', async () => {
     const made = createServer({
       name: 's',
       version: '1',
@@ -291,7 +291,7 @@ describe.each(
   })
 })
 
-it('two definitions of one URI, and one that nobody could reach, are refused', () => {
+it('rejects two definitions of equal URIs and definitions that cannot be reached', () => {
   const make = (...uris: string[]) =>
     createServer({
       name: 's',

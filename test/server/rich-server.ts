@@ -7,7 +7,7 @@ const annotations = {
   lastModified: '2025-01-12T15:00:58Z',
 }
 
-/** A server that uses everything a tool can say, so that each revision's projection shows. */
+/** A server that uses every field of tools, so that the projection of each revision is visible. */
 export function richServer(): Server {
   return createServer({
     name: 'rich',

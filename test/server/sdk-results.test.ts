@@ -23,7 +23,7 @@ import {
 import { serve } from '../../src/stdio.js'
 import { described } from '../http/caller.js'
 
-/* Handlers that were written for the official SDK return whole results. They are sent as there. */
+/* Handlers that were written for the official SDK return complete results, which are sent unchanged. */
 
 const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' } as const
 const hi = { type: 'text', text: 'hi' } as const
@@ -38,7 +38,7 @@ async function officially(server: McpServer): Promise<OfficialClient> {
 const make = (more: { tools?: Tool[]; resources?: Resource[]; prompts?: Prompt[] }) =>
   createServer({ name: 's', version: '1', ...more })
 
-/** Asks a server over a channel that is not remote, and gives what it logs. */
+/** Sends a request over a local channel; returns the response and the log. */
 async function ask(
   server: Server,
   method: string,
@@ -91,7 +91,7 @@ describe('a result as handlers of the official SDK return it', () => {
     structured: { content: [hi], structuredContent: { a: 1 } },
     'with _meta': { content: [hi], isError: false, _meta: { 'x/y': 1 } },
   }
-  it.each(Object.entries(good))('of a tool is sent as there: %s', async (_, value) => {
+  it.each(Object.entries(good))('of a tool is sent unchanged: %s', async (_, value) => {
     const official = new McpServer({ name: 's', version: '1' })
     official.registerTool('it', {}, () => value)
     await using ours = await connect(
@@ -104,7 +104,7 @@ describe('a result as handlers of the official SDK return it', () => {
     await theirs.close()
   })
 
-  it('of a resource is sent as there', async () => {
+  it('of a resource is sent unchanged', async () => {
     const value: ReadResourceResult = {
       contents: [
         { uri: 'a://1', text: 'one' },
@@ -130,7 +130,7 @@ describe('a result as handlers of the official SDK return it', () => {
     await theirs.close()
   })
 
-  it('of a prompt is sent as there', async () => {
+  it('of a prompt is sent unchanged', async () => {
     const value: GetPromptResult = {
       description: 'Now',
       messages: [
@@ -152,7 +152,7 @@ describe('a result as handlers of the official SDK return it', () => {
     await theirs.close()
   })
 
-  it('may have what ours may have: strings, bytes, no content beside structured content', async () => {
+  it('may use strings and bytes, and structured content without content', async () => {
     const server = make({
       tools: [
         tool({ name: 'strings', run: () => ({ content: ['a', image], isError: true }) }),
@@ -208,7 +208,7 @@ describe('a result as handlers of the official SDK return it', () => {
   })
 })
 
-describe('what looks like a result and is none', () => {
+describe('malformed results', () => {
   const circular: Record<string, unknown> = {}
   circular['self'] = circular
   it.each<[unknown, string]>([
@@ -237,7 +237,7 @@ describe('what looks like a result and is none', () => {
     [{ content: [{ type: 5n }] }, 'its "type" is a bigint'],
     [{ content: [], structuredContent: circular }, 'failed'],
     [{ content: [], structuredContent: 5n }, 'its result cannot be written as JSON'],
-  ])('of a tool is a failure that says so: %#', async (value, problem) => {
+  ])('of a tool are an error result with the reason: %#', async (value, problem) => {
     const server = make({ tools: [tool({ name: 'it', run: () => value })] })
     const { answer, log } = await ask(server, 'tools/call', { name: 'it', arguments: {} })
     expect(answer).toMatchObject({
@@ -262,7 +262,7 @@ describe('what looks like a result and is none', () => {
     [{ content: [hi], other: 1 }, '{"content":[{"type":"text","text":"hi"}],"other":1}'],
     [{}, '{}'],
     [{ toJSON: () => 5, content: [] }, '5'],
-  ])('but has more, or nothing, is a value: %#', async (value, text) => {
+  ])('with other members or none are a value: %#', async (value, text) => {
     await using client = await connect(
       memory(make({ tools: [tool({ name: 'it', run: () => value })] })),
     )
@@ -287,7 +287,7 @@ describe('what looks like a result and is none', () => {
     [
       'read',
       { contents: [], text: 'a' },
-      'its result has "contents" and "text", which is no member of a ReadResourceResult',
+      'its result has "contents" and "text", which is not a member of a ReadResourceResult',
     ],
     ['read', { contents: [], _meta: 1 }, 'its result has a "_meta" that is not an object'],
     ['read', 5, 'contents[0] must be a string, bytes'],
@@ -307,9 +307,9 @@ describe('what looks like a result and is none', () => {
       { messages: [], description: 5 },
       'its result has a "description" that is not a string',
     ],
-    ['build', { messages: [], other: 5 }, 'which is no member of a GetPromptResult'],
+    ['build', { messages: [], other: 5 }, 'which is not a member of a GetPromptResult'],
     ['build', ['a'], 'messages[0] must have a "role"'],
-  ])('of %s is an error that says so in the log: %j', async (kind, value, problem) => {
+  ])('of %s are an internal error with the reason in the log: %j', async (kind, value, problem) => {
     const server = make({
       resources: [resource({ uri: 'a://b', read: () => value as string })],
       prompts: [prompt({ name: 'p', build: () => value as string })],
@@ -325,7 +325,7 @@ describe('what looks like a result and is none', () => {
   })
 })
 
-describe('with an output schema, what looks like a result is the value', () => {
+describe('with an output schema, a value that looks like a result', () => {
   const value = { content: [hi], structuredContent: { sum: 3 } }
   const sum = {
     type: 'object',
@@ -355,7 +355,7 @@ describe('with an output schema, what looks like a result is the value', () => {
       },
     )
 
-  it('that does not fit, with a hint', async () => {
+  it('is an error with a hint if it is invalid', async () => {
     const { answer, log } = await call(sum)
     const hint =
       'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
@@ -366,7 +366,7 @@ describe('with an output schema, what looks like a result is the value', () => {
     expect(log).toContain(hint)
   })
 
-  it('that fits, with one warning in the log', async () => {
+  it('is used if it is valid, with one warning', async () => {
     const { answer, log } = await call(own)
     expect(answer).toMatchObject({ isError: false, structuredContent: value })
     expect(

@@ -5,7 +5,7 @@ import { Seal, maxSealedLength } from '../../src/server/seal.js'
 
 const CHARACTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-it('a sealed text of any length is opened as it was, and not with any other last character', async () => {
+it('decrypts texts of any length and rejects a changed last character', async () => {
   const seal = new Seal()
   for (let length = 0; length < 12; length++) {
     const text = 'x'.repeat(length)
@@ -19,7 +19,7 @@ it('a sealed text of any length is opened as it was, and not with any other last
 })
 
 it.each(['', 'a', 'ab', 'abc', 'é', '€€€', '😀', 'x'.repeat(1000)])(
-  'the length of a sealed text has a bound: %#',
+  'maxSealedLength bounds the encrypted length: %#',
   async (text) => {
     const seal = new Seal()
     const sealed = await seal.close(text, 'purpose')
@@ -29,7 +29,7 @@ it.each(['', 'a', 'ab', 'abc', 'é', '€€€', '😀', 'x'.repeat(1000)])(
   },
 )
 
-it('what is too long to have been given out is refused before it is decoded', async () => {
+it('rejects texts over the maximum length before decoding', async () => {
   const tools = ['a', 'b', 'c'].map((name) => tool({ name, run: () => name }))
   const server = createServer({
     name: 's',
@@ -56,7 +56,7 @@ it('what is too long to have been given out is refused before it is decoded', as
     ).toMatchObject({
       tools: [{ name: 'b' }],
     })
-    // The nonce and the text, once each, whatever the number of keys.
+    // The nonce and the text are decoded once, for any number of keys.
     expect(decode).toHaveBeenCalledTimes(2)
   } finally {
     decode.mockRestore()

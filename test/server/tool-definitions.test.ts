@@ -7,12 +7,12 @@ import {
   tool,
 } from '../../src/index.js'
 
-/* What `createServer` rejects in the definition of a tool. Faults of its schemas: test/schema/lint.test.ts. */
+/* What `createServer` rejects in the definition of a tool. For errors in schemas see test/schema/lint.test.ts. */
 
 const run = () => 'ok'
 const serve = (tools: readonly Tool[], more: Partial<ServerOptions> = {}) =>
   createServer({ name: 'x', version: '1', tools, ...more })
-/** A tool as a program without types would write it. */
+/** A tool as written in JavaScript, without types. */
 const untyped = (definition: object) => serve([definition as Tool])
 
 /** An input schema with one property of the given schema. */
@@ -29,7 +29,7 @@ function serves(make: () => unknown): boolean {
   }
 }
 
-/** Throws exactly this. */
+/** Expects exactly this message. */
 function rejects(make: () => unknown, message: string): void {
   expect(make).toThrow(new TypeError(message))
 }
@@ -78,14 +78,14 @@ describe('the definition of a tool', () => {
   it.each([0, -1, Number.NaN, -Infinity])('is rejected with timeout %d', (timeout) => {
     rejects(
       () => serve([tool({ name: 't', timeout, run })]),
-      'Tool "t": "timeout" must be a number of milliseconds above 0 and below 2147483648',
+      'Tool "t": "timeout" must be a number of milliseconds greater than 0 and less than 2147483648',
     )
   })
 
   it.each([0, -1, 1.5, Number.NaN, Infinity])('is rejected with concurrency %d', (concurrency) => {
     rejects(
       () => serve([tool({ name: 't', concurrency, run })]),
-      'Tool "t": "concurrency" must be a whole number above 0',
+      'Tool "t": "concurrency" must be an integer greater than 0',
     )
   })
 
@@ -108,7 +108,7 @@ describe('the definition of a tool', () => {
     expect(taken).toEqual([])
   })
 
-  it('needs a `run`, or a `handle` of the server', () => {
+  it('needs `run`, or `handle` of the server', () => {
     rejects(
       () => untyped({ name: 't', input: { type: 'object' } }),
       'Tool "t": it has no "run", and the server has no "handle" for it',
@@ -119,7 +119,7 @@ describe('the definition of a tool', () => {
 
 describe('the top level of a tool schema', () => {
   const NOT_OBJECT =
-    'Tool "t": its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise'
+    'Tool "t": its input schema must have "type": "object" at the top; otherwise hosts drop the whole list'
   it.each<[string, JsonSchema]>([
     ['no type', {}],
     ['another type', { type: 'string' }],

@@ -15,7 +15,7 @@ const serverOf = (tools: Tool[], options: Partial<ServerOptions> = {}) =>
   createServer({ name: 'test', version: '1.0.0', tools, ...options })
 const open = (revision = '2025-11-25') => initialize(revision)
 
-/** The result or error of one call of a tool that does `run`. */
+/** The result or error of one call of a tool with this `run`. */
 async function outcome(
   run: (input: never, call: Call) => unknown,
   definition: Partial<Tool> = {},
@@ -80,12 +80,12 @@ describe('what a handler returns', () => {
     ['an array of strings and others', () => ['a', 1], text('["a",1]')],
     ['an empty array', () => [], text('[]')],
     [
-      'what only looks like a block',
+      'an object that resembles a block',
       () => ({ type: 'text', text: 5 }),
       text('{"type":"text","text":5}'),
     ],
     ['a block without data', () => ({ type: 'image' }), text('{"type":"image"}')],
-    ['a block of no known kind', () => ({ type: 'video' }), text('{"type":"video"}')],
+    ['a block of an unknown type', () => ({ type: 'video' }), text('{"type":"video"}')],
     ['a function', () => () => 1, text('null')],
     [
       'a circular object',
@@ -111,7 +111,7 @@ describe('what a handler returns', () => {
       ),
     ],
     [
-      'a bigint within',
+      'a nested bigint',
       () => Promise.resolve({ a: 1n }),
       text(
         'Tool it failed: its result cannot be written as JSON: Do not know how to serialize a BigInt',
@@ -134,7 +134,7 @@ describe('what a handler returns', () => {
       { ...text('{"a":1}'), structuredContent: { a: 1 } },
     ],
     [
-      'a branded result with wrong content',
+      'a branded result with invalid content',
       () => result({ content: { type: 'nope' } as never }),
       text(
         'Tool it failed: content[0] is neither a string nor a content block: its "type" is "nope"; it must be one of text, image, audio, resource_link, resource',
@@ -161,7 +161,7 @@ describe('what a handler returns', () => {
       { code: -32050, message: 'custom', data: { a: 1 } },
     ],
     [
-      'an RpcError with data that is no JSON',
+      'an RpcError with data that is not JSON',
       () => {
         throw new RpcError(-32050, 'custom', 1n)
       },
@@ -226,7 +226,7 @@ describe('what a handler returns', () => {
       text('Tool it failed: trap', true),
     ],
     [
-      'a block whose meta is no JSON',
+      'a block with _meta that is not JSON',
       () => ({ type: 'text', text: 'x', _meta: { a: 1n } }),
       { code: -32603, message: 'Internal error: the result cannot be written as JSON' },
     ],
@@ -235,7 +235,7 @@ describe('what a handler returns', () => {
     expect(await outcome(run)).toEqual(expected)
   })
 
-  it('answers exceptions as protocol errors where asked', async () => {
+  it('reports exceptions as protocol errors with unexpectedErrors: protocol', async () => {
     const options = { unexpectedErrors: 'protocol' } as const
     expect(
       await outcome(
@@ -295,14 +295,14 @@ describe('output schemas', () => {
       structuredContent: { sum: 3 },
     })
   })
-  it('takes the value as it is, also when it looks like content', async () => {
+  it('uses the value as is, even if it looks like content', async () => {
     const wide = { type: 'object' } as const
     expect(await outcome(() => ({ type: 'text', text: 'x' }), { output: wide })).toEqual({
       ...text('{"type":"text","text":"x"}'),
       structuredContent: { type: 'text', text: 'x' },
     })
   })
-  it('sends content beside the value', async () => {
+  it('sends content next to the value', async () => {
     expect(
       await outcome(() => result({ value: { sum: 3 }, content: 'three' }), { output }),
     ).toEqual({
@@ -310,7 +310,7 @@ describe('output schemas', () => {
       structuredContent: { sum: 3 },
     })
   })
-  it('reports a value that does not fit as our own bug', async () => {
+  it('reports an invalid value as a failed tool and logs it', async () => {
     expect(await outcome(() => ({ sum: 'x' }), { output })).toEqual(
       text(
         'Tool it failed: its result does not match its output schema: sum must be a number, not "x"',
@@ -324,7 +324,7 @@ describe('output schemas', () => {
       ),
     )
   })
-  it('never checks an error against the success schema', async () => {
+  it('does not validate error results', async () => {
     expect(await outcome(() => result({ content: 'no', isError: true }), { output })).toEqual(
       text('no', true),
     )
@@ -337,7 +337,7 @@ describe('output schemas', () => {
       ),
     ).toEqual(text('no', true))
   })
-  it('checks with a schema that needs the full validator', async () => {
+  it('validates with a schema that needs the full validator', async () => {
     const either = { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }] } as const
     expect(await outcome(() => ({ a: 1 }), { output: either })).toMatchObject({
       structuredContent: { a: 1 },
@@ -347,7 +347,7 @@ describe('output schemas', () => {
 })
 
 describe('arguments', () => {
-  it('refuses with a protocol error where asked', async () => {
+  it('rejects with a protocol error with invalidArguments: protocol', async () => {
     const server = serverOf(
       [tool({ name: 'it', input: { type: 'object', required: ['a'] }, run: () => '' })],
       {
@@ -364,10 +364,10 @@ describe('arguments', () => {
       },
     })
   })
-  it('gives the handler what came, untouched', async () => {
+  it('passes arguments to the handler unchanged', async () => {
     expect(await outcome((input) => JSON.stringify(input))).toEqual(text('{}'))
   })
-  it('serves all tools by one handler', async () => {
+  it('handle serves all tools without run', async () => {
     const server = serverOf(
       [
         { name: 'a', input: { type: 'object' } },
@@ -382,7 +382,7 @@ describe('arguments', () => {
 })
 
 describe('listing', () => {
-  it('keeps the order of definition and shows schemas untouched', async () => {
+  it('keeps the order of definition and does not change schemas', async () => {
     const input = {
       type: 'object',
       properties: { a: { $ref: '#/$defs/a' } },
@@ -406,7 +406,7 @@ describe('listing', () => {
       },
     })
   })
-  it('hides what a caller may not see', async () => {
+  it('omits tools with visible: false', async () => {
     const server = serverOf([
       tool({ name: 'secret', visible: ({ info }) => info?.name === 'friend', run: () => 'psst' }),
     ])
@@ -436,7 +436,7 @@ describe('listing', () => {
 })
 
 describe('limits', () => {
-  it('stops a call that takes too long and tells its handler', async () => {
+  it('timeout aborts the signal and returns an error result', async () => {
     let reason: unknown
     const run = (_: never, { signal }: Call) =>
       new Promise((resolve) =>
@@ -447,7 +447,7 @@ describe('limits', () => {
     )
     expect(reason).toEqual(new Error('it did not finish within 20 ms and was stopped'))
   })
-  it('runs no more at once than allowed, in order', async () => {
+  it('concurrency limits the calls that run, in order', async () => {
     let running = 0
     let most = 0
     const order: unknown[] = []
@@ -470,7 +470,7 @@ describe('limits', () => {
     expect(most).toBe(2)
     expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
   })
-  it('forgets a waiting call that is cancelled', async () => {
+  it('a cancelled call leaves the queue', async () => {
     const ran: unknown[] = []
     const server = serverOf([
       tool({
@@ -495,7 +495,7 @@ describe('limits', () => {
     expect(came.slice(1)).toMatchObject([{ id: 1 }, { id: 3 }])
     expect(ran).toEqual([1, 3])
   })
-  it('cancels a call without an answer', async () => {
+  it('a cancelled call gets no response', async () => {
     let reason: unknown
     const server = serverOf([
       tool({
@@ -514,7 +514,7 @@ describe('limits', () => {
     ).toMatchObject([{ id: 'init' }, { id: 2 }])
     expect(reason).toMatchObject({ message: 'no longer needed', code: 'CANCELLED' })
   })
-  it('refuses an id that is still in use, and allows it afterwards', async () => {
+  it('rejects an id in use, and accepts it after the response', async () => {
     const server = serverOf([
       tool({
         name: 'slow',
@@ -542,7 +542,7 @@ describe('limits', () => {
 })
 
 describe('order', () => {
-  it('starts calls in the order of arrival, and a handler that does not wait is done before the next', async () => {
+  it('starts calls in the order of arrival; a synchronous handler ends before the next call', async () => {
     const log: string[] = []
     const server = serverOf([
       tool({
@@ -601,7 +601,7 @@ describe('progress', () => {
   ])
   const asking = (token: string) =>
     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"it","_meta":{"progressToken":${token}}}}`
-  it('sends the latest of each turn, growing, bound to the token, silent after the answer', async () => {
+  it('sends the last value of each turn, increasing, with the token, nothing after the response', async () => {
     const came = await answers(server, [...open('2025-03-26'), asking('0')])
     expect(came.slice(1)).toEqual([
       {
@@ -617,19 +617,19 @@ describe('progress', () => {
       { jsonrpc: '2.0', id: 1, result: text('done') },
     ])
   })
-  it('leaves the message out where the revision has none', async () => {
+  it('omits the message in revisions without it', async () => {
     expect((await answers(server, [...open('2024-11-05'), asking('"t"')]))[1]).toEqual({
       jsonrpc: '2.0',
       method: 'notifications/progress',
       params: { progressToken: 't', progress: 2, total: 4 },
     })
   })
-  it('echoes a large token digit for digit', async () => {
+  it('preserves every digit of a large token', async () => {
     expect(
       (await drive(server, [...open(), asking('9007199254740993')].join('\n'))).output,
     ).toContain('"params":{"progressToken":9007199254740993,"progress":2,')
   })
-  it('is silent without a token', async () => {
+  it('sends nothing without a token', async () => {
     expect(await answers(server, [...open(), call('it')])).toHaveLength(2)
   })
 })

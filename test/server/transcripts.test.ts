@@ -11,8 +11,8 @@ import { featureServer } from './feature-server.js'
 import { richServer } from './rich-server.js'
 
 /*
- * Conversations as files, one folder a revision. `vitest run --update` writes
- * down what really came; read the difference before you commit it.
+ * Transcripts, one folder per revision. `vitest run --update` records the actual
+ * messages; review the diff before you commit it.
  */
 const folder = fileURLToPath(new URL('../transcripts/', import.meta.url))
 const features = new Set(['resources', 'prompts', 'completion', 'logging', 'pagination', 'changes'])
@@ -34,7 +34,7 @@ describe.each(revisions.map(({ id }) => id))('%s', (id) => {
   })
 })
 
-describe('the runner', () => {
+describe('a transcript', () => {
   const server = createServer({
     name: 's',
     version: '1',
@@ -42,13 +42,13 @@ describe('the runner', () => {
   })
   const ping = '> {"jsonrpc":"2.0","id":1,"method":"ping"}'
 
-  it('reads steps and leaves prose alone', () => {
+  it('parses steps and ignores comments', () => {
     expect(parseTranscript('Prose\n> {"a":1}\n\n<{"b":2}\n  > not a step')).toEqual([
       { line: 2, direction: 'send', text: '{"a":1}', variables: [] },
       { line: 4, direction: 'expect', text: '{"b":2}', variables: [] },
     ])
   })
-  it('knows a star from a star in a string', () => {
+  it('distinguishes the wildcard * from * in a string', () => {
     expect(matches('{"id":*,"a":"*"}', '{"a":"*","id":[1]}')).toBe(true)
     expect(matches('{"id":*,"a":"*"}', '{"a":"x","id":[1]}')).toBe(false)
     expect(matches('{"id":*}', '{}')).toBe(false)
@@ -56,7 +56,7 @@ describe('the runner', () => {
     expect(matches('[1,2]', '[1,2,3]')).toBe(false)
     expect(matches('{"a":[]}', '{"a":{}}')).toBe(false)
   })
-  it('says what differs, and where', async () => {
+  it('reports differences with line and path', async () => {
     const { differences, transcript } = await playTranscript(
       `A test\n${ping}\n< {"jsonrpc":"2.0","id":1,"result":{"a":1}}`,
       server,
@@ -79,10 +79,10 @@ describe('the runner', () => {
     ['[]', 'Listening…', ['it is not JSON']],
     ['{}', '[]', ['it is [], not {}']],
     [`{"a":1}`, `{"a":"${'x'.repeat(300)}"}`, [`a is "${'x'.repeat(199)}…, not 1`]],
-  ])('tells %s from %s', (expected, actual, differences) => {
+  ])('reports the differences of %s and %s', (expected, actual, differences) => {
     expect(compareMessages(expected, actual, new Map()).differences).toEqual(differences)
   })
-  it('notices what does not come, and what comes too much', async () => {
+  it('reports missing and unexpected messages', async () => {
     expect(
       (await playTranscript('< {"jsonrpc":"2.0"}', server, { timeout: 5 })).differences,
     ).toEqual(['line 1: nothing received; expected {"jsonrpc":"2.0"}'])
@@ -90,7 +90,7 @@ describe('the runner', () => {
       (await playTranscript(`${ping}\n< *\n${ping}\n${ping}\n< *`, server)).differences,
     ).toEqual(['received after the end: {"jsonrpc":"2.0","id":1,"result":{}}'])
   })
-  it('refuses a pattern that is not JSON', async () => {
+  it('rejects a pattern that is not JSON', async () => {
     await expect(playTranscript(`${ping}\n< {nope`, server)).rejects.toThrow(
       'This expected message is not JSON: {nope',
     )

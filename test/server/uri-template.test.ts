@@ -69,7 +69,7 @@ describe('matching', () => {
     )
   })
 
-  it('gives back what was expanded', () => {
+  it('matches what it expanded', () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
     fc.assert(
       fc.property(text, text, (one, two) => {
@@ -85,7 +85,7 @@ describe('matching', () => {
   })
 
   it.each(['{a}{b}', 'x://{+a}{b}', 'x://{a}{+b}', '{', 'x{}', 'x{a b}', 'x{a*:3}', 'x{a}/{a}'])(
-    'refuses %s',
+    'rejects %s',
     (source) => {
       expect(() => new UriTemplate(source)).toThrow(TypeError)
     },
@@ -114,14 +114,14 @@ describe('matching', () => {
     ['file://{+path}', 'file:///etc/../hosts', true],
     ['find://x{?q}', 'find://x?q=a%2Fb', false],
     ['find://x{?q}', 'find://x?q=%2Fetc', false],
-  ])('%s with %s leads out of its path: %s', (template, uri, out) => {
+  ])('%s with %s escapes its path: %s', (template, uri, out) => {
     const made = new UriTemplate(template)
     const values = made.match(uri)
     expect(values).toBeDefined()
     expect(made.leadsOut(values ?? {})).toBe(out)
   })
 
-  it('knows what walks out of a path', () => {
+  it('detects values that escape a path', () => {
     expect(['..', 'a/../b', 'a\\..\\b', '.', 'a\0b'].every(walksOut)).toBe(true)
     expect(['a', 'a..b', '...', 'a/b'].some(walksOut)).toBe(false)
   })

@@ -22,12 +22,12 @@ describe('the normal form of a URI (RFC 3986, section 6.2.2)', () => {
     ['note://100%', 'note://100%'],
     ['note://%zz%4', 'note://%zz%4'],
     ['note://%C3%A4%ff', 'note://%C3%A4%FF'],
-    // What a URI cannot have
+    // Characters that are not allowed in URIs
     ['note://gehälter', 'note://geh%C3%A4lter'],
     ['note://a b"<>\\^`{|}', 'note://a%20b%22%3C%3E%5C%5E%60%7B%7C%7D'],
     ['note://😀\u0000\u007f', 'note://%F0%9F%98%80%00%7F'],
     ['note://\ud800x', 'note://%EF%BF%BDx'],
-    // What is not the same
+    // URIs that are not equal
     ['note://a', 'note://a'],
     ['note://a/', 'note://a/'],
     ['note://a.', 'note://a.'],
@@ -67,7 +67,7 @@ describe('the normal form of a URI (RFC 3986, section 6.2.2)', () => {
     expect(normalizeUri(uri).dotted).toBe(dotted)
   })
 
-  it('is found in linear time, and has a normal form of its own', () => {
+  it('takes linear time and is idempotent', () => {
     for (const text of [
       '/',
       '.',
@@ -112,13 +112,13 @@ describe('a template', () => {
     ['ssh://{user}@Host/{+path}', 'ssh://Root@HOST/Etc', { user: 'Root', path: 'Etc' }],
     ['note://Host{/part}', 'note://HOST/Part', { part: 'Part' }],
     ['note://host/Path/{id}', 'note://host/path/1', undefined],
-  ])('%s matches %s as any spelling of it', (template, uri, expected) => {
+  ])('%s matches %s and every equal URI', (template, uri, expected) => {
     const { text, cased } = normalizeUri(uri)
     const found = new UriTemplate(template).match(text, cased)
     expect(found === undefined ? undefined : { ...found }).toEqual(expected)
   })
 
-  it('has the same shape as another spelling of it, and expands as it is written', () => {
+  it('has the same shape as an equal one, and expands as it is written', () => {
     expect(new UriTemplate('NOTE://%61/{x}').shape).toBe(new UriTemplate('note://a/{y}').shape)
     expect(new UriTemplate('NOTE://%61/{x}').expand({ x: '1' })).toBe('NOTE://%61/1')
   })

@@ -3,7 +3,7 @@ import { connect, memory } from '../../src/client.js'
 import { type Caller, type Server, createServer, prompt, resource, tool } from '../../src/index.js'
 import { described, send, serving } from '../http/caller.js'
 
-/* `visible` may need time: to ask a database, say. What it decides then holds for lists and for use. */
+/* `visible` may be asynchronous. It applies to lists and to calls. */
 
 type Visible = (caller: Caller) => boolean | Promise<boolean>
 const later = async (value: boolean) => {
@@ -40,7 +40,7 @@ function serverOf(visible: Visible): Server {
         read: () => 'page',
         list: () => [{ uri: 'page://1', name: '1' }],
       }),
-      // Behind one that is hidden: it must not stand in for it.
+      // Must not match the URIs of the hidden ones.
       resource({ uri: 'note:{+any}', read: () => 'any' }),
       resource({ uri: 'page:{+any}', read: () => 'any' }),
     ],
@@ -56,7 +56,7 @@ const names = async (items: AsyncIterable<{ name: string }>) => {
   return found
 }
 
-describe.each(Object.entries(FORMS))('what is visible by %s', (form, visible) => {
+describe.each(Object.entries(FORMS))('visible as %s', (form, visible) => {
   const seen = form.includes('true')
   const code = (promise: Promise<unknown>) =>
     promise.then(
@@ -86,7 +86,7 @@ describe.each(Object.entries(FORMS))('what is visible by %s', (form, visible) =>
     )
   })
 
-  it('over HTTP, where its parameters are in headers', async () => {
+  it('over HTTP, with parameters in headers', async () => {
     await serving(serverOf(visible), {}, async ({ url }) => {
       const { json } = await send(
         url,
@@ -96,7 +96,7 @@ describe.each(Object.entries(FORMS))('what is visible by %s', (form, visible) =>
     })
   })
 
-  it('to those who subscribe', async () => {
+  it('for subscribers', async () => {
     const server = serverOf(visible)
     await using client = await connect(memory(server), { revision: '2025-11-25' })
     const told: unknown[] = []

@@ -1,7 +1,7 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect } from 'vitest'
-import { Judge } from '../official/judge.js'
+import { SchemaValidator } from '../official/schema-validator.js'
 
 /** Generous, for busy machines. Never reached if the test passes. */
 const DEADLINE = 60_000
@@ -52,7 +52,7 @@ export class Child {
   readonly #process: ChildProcess
   readonly #group: boolean
   readonly #watchers = new Set<() => void>()
-  readonly #judge = new Judge((violation) => violations.push(violation))
+  readonly #validator = new SchemaValidator((violation) => violations.push(violation))
   #pieces: Buffer[] = []
   #unfinished = ''
   #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -129,7 +129,7 @@ export class Child {
 
   /** Sends messages in lines, all in one write. */
   send(...messages: readonly string[]): void {
-    for (const message of messages) this.#judge.hear('sent', message)
+    for (const message of messages) this.#validator.add('sent', message)
     this.write(messages.map((message) => `${message}\n`).join(''))
   }
 
@@ -145,7 +145,7 @@ export class Child {
 
   /** Closes the child's stdin after these messages. */
   end(...messages: readonly string[]): void {
-    for (const message of messages) this.#judge.hear('sent', message)
+    for (const message of messages) this.#validator.add('sent', message)
     this.#process.stdin?.end(messages.map((message) => `${message}\n`).join(''))
   }
 
@@ -221,7 +221,7 @@ export class Child {
     const lines = (this.#unfinished + text).split('\n')
     this.#unfinished = lines.pop() ?? ''
     for (const line of lines) {
-      if (line.startsWith('{"')) this.#judge.hear('received', line)
+      if (line.startsWith('{"')) this.#validator.add('received', line)
       this.lines.push(line)
     }
   }

@@ -266,7 +266,7 @@ describe('./ccmcp as a command', () => {
     [['grammar'], 'Unknown command "grammar"; did you mean ccmcp serve grammar?', ''],
     [['./server.js'], 'Unknown command "./server.js"; did you mean ccmcp serve ./server.js?', ''],
     [['demo', 'more'], 'Unknown argument "more"', 'demo '],
-  ])('refuses %j with exit code 2 and says what is meant', async (args, problem, command) => {
+  ])('rejects %j with exit code 2 and a hint', async (args, problem, command) => {
     const child = await run(...args)
     expect(child.stderr).toBe(`ccmcp: ${problem} (see "ccmcp ${command}--help")\n`)
     expect(child.stdout.toString()).toBe('')

@@ -38,7 +38,7 @@ class Slow extends Writable {
 }
 
 describe('a log', () => {
-  it('is bounded with a slow reader, and says how many lines were dropped', async () => {
+  it('is bounded with a slow reader, and logs how many lines were dropped', async () => {
     const stream = new Slow()
     // Both share one limit.
     const [one, other] = [log(stream), log(stream)]
@@ -80,7 +80,7 @@ describe('a log', () => {
     expect(written).toBeLessThan(1100 * KB)
   })
 
-  it('says how many lines failed as soon as one can be written', () => {
+  it('logs how many lines failed as soon as one can be written', () => {
     let full = true
     const came: string[] = []
     const write = log({

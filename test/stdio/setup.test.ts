@@ -72,10 +72,10 @@ async function answersPing(server: Child): Promise<void> {
 /** The arguments that npm was called with. */
 const npm = () =>
   existsSync(join(root, 'npm.log')) ? readFileSync(join(root, 'npm.log'), 'utf8') : ''
-/** What it wrote to stderr, without the notices that it waits, which a slow machine brings. */
+/** Its stderr without the notices that it waits, which occur on slow machines. */
 const told = ({ stderr }: Child) =>
   stderr.replaceAll(/^ccmcp: waiting for process \d+, which is building \(.*\)\n/gm, '')
-/** What is left besides dist/. */
+/** The remaining files besides dist/. */
 const litter = () =>
   readdirSync(root).filter((name) => name.startsWith('.build-lock') || name.startsWith('dist.'))
 

@@ -61,7 +61,7 @@ function all(stream: PassThrough): string {
   return text
 }
 
-// The nine tests that document 003 names, by its own names.
+// The nine tests of document 003; the titles are quoted from it (in Spanish).
 describe('serve', () => {
   // initialize returns serverInfo with the right name and version
   it('initialize retorna serverInfo con Name y Version correctos', async () => {
@@ -105,7 +105,7 @@ describe('serve', () => {
     expect(lines).toEqual([greeting, text(1, 'hola')])
   })
 
-  // tools/call whose handler fails is answered with error -32603
+  // tools/call whose handler fails gets error -32603
   it('tools/call cuando handler retorna error genera respuesta error -32603', async () => {
     const { lines, log } = await exchange([...HANDSHAKE, call(1, 'fail')])
     expect(lines).toEqual([
@@ -129,7 +129,7 @@ describe('serve', () => {
     ])
   })
 
-  // an unknown method is answered with error -32601
+  // an unknown method gets error -32601
   it('metodo desconocido retorna error -32601', async () => {
     const { lines } = await exchange([...HANDSHAKE, '{"jsonrpc":"2.0","id":1,"method":"no/such"}'])
     expect(lines).toEqual([
@@ -148,7 +148,7 @@ describe('serve', () => {
     expect(await exchange(notifications)).toEqual({ lines: [], log: '' })
   })
 
-  // invalid JSON is answered with error -32700 and id null
+  // invalid JSON gets error -32700 and id null
   it('json invalido retorna error -32700 con id null', async () => {
     const { lines } = await exchange(['{bad', ping(1)])
     expect(lines).toEqual([
@@ -397,7 +397,7 @@ describe('an option', () => {
     [{ maxMessage: Number.NaN }, '"maxMessage" must be a number above 0'],
     [{ maxMessage: '1000' }, '"maxMessage" must be a number above 0'],
     [{ maxDepth: 0 }, '"maxDepth" must be a number above 0'],
-  ])('that cannot be obeyed is refused: %j', async (wrong, message) => {
+  ])('that is invalid is rejected: %j', async (wrong, message) => {
     const options = {
       input: new PassThrough().end(),
       output: new PassThrough(),

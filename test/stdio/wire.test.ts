@@ -142,7 +142,7 @@ describe('separate file descriptors', () => {
     const server = new Child(process.execPath, [TOOLS], { env: { CCMCP_WIRE: '93,94' } })
     await server.closed()
     expect(server.stderr).toContain(
-      'Error: File descriptor 93 is not open, though CCMCP_WIRE or "wire" names it; let the launcher of the server open it\n',
+      'Error: File descriptor 93 is named by CCMCP_WIRE or "wire" but is not open; open it before the server is started\n',
     )
     expect(server.stdout.toString()).toBe('')
     expect(server.code).toBe(1)
@@ -153,7 +153,7 @@ describe('separate file descriptors', () => {
     server.send(ping(1))
     await server.closed()
     expect(server.stderr).toContain(
-      'Error: File descriptor 3 is not open, though CCMCP_WIRE or "wire" names it; let the launcher of the server open it\n',
+      'Error: File descriptor 3 is named by CCMCP_WIRE or "wire" but is not open; open it before the server is started\n',
     )
     expect(server.code).toBe(1)
   })
@@ -163,7 +163,7 @@ describe('separate file descriptors', () => {
     server.send(ping(1))
     await server.closed()
     expect(server.stderr).toContain(
-      'Error: File descriptor 4 is not open, though CCMCP_WIRE or "wire" names it; let the launcher of the server open it\n',
+      'Error: File descriptor 4 is named by CCMCP_WIRE or "wire" but is not open; open it before the server is started\n',
     )
     expect(server.code).toBe(1)
   })

@@ -34,7 +34,7 @@ export function sessionStoreContract(
     expect(await store.get('a')).toBeUndefined()
   })
 
-  it('refuses a lower generation than the stored one', async () => {
+  it('rejects a lower generation than the stored one', async () => {
     const store = await create()
     await store.set('a', record('created'), TTL)
     expect(await store.set('a', record('restored', 7_000_000_000), TTL)).toBe(true)
@@ -52,7 +52,7 @@ export function sessionStoreContract(
     expect(await store.get('a')).toEqual(record('9', 9))
   })
 
-  it('refuses to store a deleted session again, until the time to live of the deletion', async () => {
+  it('rejects storing a deleted session again, until the time to live of the deletion', async () => {
     const store = await create()
     await store.set('a', record('first', 1), TTL)
     await store.delete('a', 1000)

@@ -30,7 +30,7 @@ export interface ClientFacts {
   clientInfo: Implementation | undefined
 }
 
-/** Throws where the parameters of `initialize` are invalid or too long. */
+/** Throws if the parameters of `initialize` are invalid or too long. */
 export function clientFacts({
   protocolVersion,
   capabilities = {},
@@ -77,7 +77,7 @@ export function keptCapabilities(capabilities: Params): Params {
   return kept
 }
 
-/** A copy of a JSON value; undefined where it exceeds the bytes. */
+/** A copy of a JSON value; undefined if it exceeds the bytes. */
 function copyWithin(room: { bytes: number }, value: unknown): unknown {
   room.bytes -= typeof value === 'string' ? 32 + 2 * value.length : 64
   if (room.bytes < 0) return undefined

@@ -253,7 +253,7 @@ export function projectClientCapabilities(
   return projected
 }
 
-/** A result as it is sent: with `resultType`, server info and caching hints where the revision has them. */
+/** A result as it is sent: with `resultType`, server info and caching hints if the revision has them. */
 export function describeResult(
   revision: Revision,
   result: object,

@@ -17,8 +17,8 @@ export interface RequestMeta {
 }
 
 /**
- * What a stateless request says in its `_meta`; undefined where it is not one.
- * It is read once and stored with the request. Throws where it cannot be
+ * What a stateless request says in its `_meta`; undefined if it is not one.
+ * It is read once and stored with the request. Throws if it cannot be
  * served: first incomplete (−32602), then a revision without stateless
  * requests (−32022).
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning
@@ -70,7 +70,7 @@ function unsupported(requested: string): RpcError {
   const supported = statelessRevisions.map(({ id }) => id)
   return new RpcError(
     UNSUPPORTED_PROTOCOL_VERSION,
-    `Unsupported protocol version: ${truncate(requested)}; requests may name ${supported.join(', ')}`,
+    `Unsupported protocol version: ${truncate(requested)}; supported: ${supported.join(', ')}`,
     { supported, requested: truncate(requested) },
   )
 }

@@ -83,7 +83,7 @@ export interface RevisionChanges extends Partial<
   removed?: { methods?: Partial<Methods>; fields?: Partial<Fields> }
 }
 
-/** A revision, written as its changelog on the one before. Throws where something is removed that is not there. */
+/** A revision, written as its changelog on the one before. Throws if something is removed that is not there. */
 export function revise(
   before: Revision,
   { methods, fields, contentKinds, removed, ...facts }: RevisionChanges,

@@ -3,7 +3,7 @@ import { RpcError } from '../../jsonrpc/errors.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import { type Asking, Declined, type Question, type AskContext, type StepValue } from '../ask.js'
 import { ToolError } from '../failure.js'
-import { type QuestionRequest, type Reading, lacking, put, read } from './questions.js'
+import { type QuestionRequest, type Reading, lacking, toRequest, read } from './questions.js'
 import { Steps } from './steps.js'
 
 /** How often a question is sent to a client whose answers are invalid. */
@@ -43,7 +43,7 @@ export class AskByRequest implements Asking {
     const signal = AbortSignal.any([this.#context.signal, controller.signal])
     const asked = prepared.map(
       async ([key, question, request]) =>
-        [key, await this.#put(key, question, request, signal)] as const,
+        [key, await this.#ask(key, question, request, signal)] as const,
     )
     try {
       return Object.fromEntries(await this.#context.waiting(Promise.all(asked)))
@@ -55,16 +55,16 @@ export class AskByRequest implements Asking {
 
   #prepare(key: string, question: Question): QuestionRequest {
     const { revision, capabilities } = this.#context
-    const request = put(question, revision, capabilities)
+    const request = toRequest(question, revision, capabilities)
     if (typeof request === 'string')
-      throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
+      throw new ToolError(`Question "${key}" cannot be sent: revision ${revision.id} ${request}`)
     if (lacking(capabilities, request) === undefined) return request
     throw new ToolError(
-      `"${key}" cannot be asked: the client has not declared the capability ${Object.keys(request.requires).join(', ')} that ${request.method} needs`,
+      `Question "${key}" cannot be sent: the client has not declared the capability ${Object.keys(request.requires).join(', ')} that ${request.method} needs`,
     )
   }
 
-  async #put(
+  async #ask(
     key: string,
     question: Question,
     { method, params }: QuestionRequest,
@@ -89,7 +89,7 @@ export class AskByRequest implements Asking {
       }
       problem = reading.wrong
     }
-    throw new ToolError(`The client did not answer "${key}" as asked: ${truncate(problem)}`)
+    throw new ToolError(`The client's answer to "${key}" is invalid: ${truncate(problem)}`)
   }
 }
 

@@ -12,7 +12,7 @@ import {
   Suspended,
 } from '../ask.js'
 import { ToolError } from '../failure.js'
-import { type QuestionRequest, type Reading, lacking, put, read } from './questions.js'
+import { type QuestionRequest, type Reading, lacking, read, toRequest } from './questions.js'
 import { type State, digest, openState, sealState } from './state.js'
 import { Steps } from './steps.js'
 
@@ -51,7 +51,7 @@ export class AskByResult implements Asking {
       this.#answers.set(key, answers)
   }
 
-  /** Resumes a call from its state; throws where the state is invalid. */
+  /** Resumes a call from its state; throws if the state is invalid. */
   static async resume(
     context: AskContext,
     { requestState, inputResponses = {} }: Params,
@@ -95,9 +95,9 @@ export class AskByResult implements Asking {
     const answers = new Map<string, unknown>()
     const missing = new Map<string, { request: QuestionRequest; digest: string }>()
     for (const [key, question] of Object.entries(questions)) {
-      const request = this.#put(key, question)
+      const request = this.#toRequest(key, question)
       const mark = await digest([request.method, request.params])
-      const reading = await this.#answer(key, mark, question)
+      const reading = await this.#findAnswer(key, mark, question)
       if (reading !== undefined) answers.set(key, take(key, question, reading))
       else missing.set(key, { request, digest: mark })
     }
@@ -113,13 +113,13 @@ export class AskByResult implements Asking {
     throw new Suspended()
   }
 
-  #put(key: string, question: Question): QuestionRequest {
+  #toRequest(key: string, question: Question): QuestionRequest {
     const { revision, capabilities, binding, mayAsk } = this.#context
     const request = mayAsk
-      ? put(question, revision, capabilities)
+      ? toRequest(question, revision, capabilities)
       : `does not allow questions in ${binding.method}`
     if (typeof request !== 'string') return request
-    throw new ToolError(`"${key}" cannot be asked: protocol ${revision.id} ${request}`)
+    throw new ToolError(`Question "${key}" cannot be sent: revision ${revision.id} ${request}`)
   }
 
   /**
@@ -127,7 +127,7 @@ export class AskByResult implements Asking {
    * question that has changed has no answer, so that consent to one thing is
    * never taken as consent to another.
    */
-  async #answer(key: string, mark: string, question: Question): Promise<Reading | undefined> {
+  async #findAnswer(key: string, mark: string, question: Question): Promise<Reading | undefined> {
     const before = this.#answers.get(key)?.[mark]
     if (before !== undefined) {
       const reading = await read(question, before)

@@ -1,16 +1,97 @@
+import type { Incoming } from '../../jsonrpc/incoming.js'
 import type { Params } from '../../jsonrpc/message.js'
-import type { Asking, AskContext } from '../ask.js'
+import type { AskContext, Asking, Binding } from '../ask.js'
+import type { AskingCall, Connection } from '../call.js'
+import type { InternalServer } from '../context.js'
+import { findResource } from '../features/resources.js'
 import { AskByRequest } from './ask-by-request.js'
 import { AskByResult } from './ask-by-result.js'
 
-/** How a call asks its client in its revision. */
-export function askingOf(context: AskContext): Asking {
+/** How a live call asks its client in its revision. */
+export function askingOf(
+  server: InternalServer,
+  incoming: Incoming,
+  connection: Connection,
+  call: AskingCall,
+): Asking {
+  const context = askContextOf(server, incoming, connection, call)
   return context.revision.asking === 'request'
     ? new AskByRequest(context)
     : new AskByResult(context, undefined, {})
 }
 
-/** Resumes a call that was answered with `input_required`. */
-export function resume(context: AskContext, params: Params): Promise<Asking> {
-  return AskByResult.resume(context, params)
+/** Resumes a call that ended with `input_required`. */
+export function resume(
+  server: InternalServer,
+  incoming: Incoming,
+  connection: Connection,
+  call: AskingCall,
+  params: Params,
+): Promise<Asking> {
+  return AskByResult.resume(askContextOf(server, incoming, connection, call), params)
+}
+
+/** What a live call needs to ask its client. */
+function askContextOf(
+  server: InternalServer,
+  incoming: Incoming,
+  connection: Connection,
+  call: AskingCall,
+): AskContext {
+  const { revision, caller } = connection
+  // Made when it is first needed: it parses the request again.
+  let binding: Binding | undefined
+  return {
+    key: call.key,
+    incoming,
+    // A call that is resumed gets its timeout later.
+    get signal() {
+      return call.signal
+    },
+    revision,
+    mayAsk: server.methods.get(incoming.request.method)?.mayAsk === true,
+    capabilities: caller.capabilities,
+    get binding() {
+      binding ??= bindingOf(server, incoming, connection)
+      return binding
+    },
+    state: { ...server.state, seal: server.seal },
+    server: server.info,
+    waiting: (promise) => call.waiting(promise),
+  }
+}
+
+function bindingOf(server: InternalServer, { request }: Incoming, connection: Connection): Binding {
+  // Parsed again: a handler may have changed its arguments.
+  const { params = {} } = JSON.parse(request.frame) as { params?: Params } // it has been read before
+  const { arguments: given = {} } = params
+  const { nameParam = '', capability } = server.methods.get(request.method) ?? {}
+  const named = params[nameParam]
+  const target = typeof named === 'string' ? named : JSON.stringify(named ?? null)
+  return {
+    principal: connection.caller.principal?.id ?? '',
+    method: request.method,
+    name: target,
+    arguments: given,
+    definition: `${server.info.name} ${server.info.version} ${definitionOf(server, capability, target)}`,
+  }
+}
+
+/** The listing of a definition, and the source of its handler. */
+function definitionOf(
+  server: InternalServer,
+  capability: string | undefined,
+  name: string,
+): string {
+  if (capability === 'tools') {
+    const tool = server.tools.get(name)
+    return JSON.stringify(tool?.listing) + String(tool?.run)
+  }
+  if (capability === 'prompts') {
+    const prompt = server.prompts.get(name)
+    return JSON.stringify(prompt?.listing) + String(prompt?.definition.build)
+  }
+  if (capability !== 'resources') return ''
+  const found = findResource(server, name)
+  return String(found?.uri) + String(found?.read)
 }

@@ -32,7 +32,7 @@ export function formChecker(schema: Schema): Checker {
   return made
 }
 
-/** The schema as the revision can express it; undefined where it cannot. */
+/** The schema as the revision can express it; undefined if it cannot. */
 export function projectForm(revision: Revision, { json }: Checker): object | undefined {
   const properties: Record<string, object> = {}
   for (const [name, property] of Object.entries(

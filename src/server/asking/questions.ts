@@ -25,7 +25,7 @@ export type Reading =
   | { readonly wrong: string }
 
 /** The request of a question in a revision; a string says why there is none. */
-export function put(
+export function toRequest(
   question: Question,
   revision: Revision,
   capabilities: Readonly<Record<string, unknown>>,
@@ -37,7 +37,7 @@ export function put(
   switch (question.kind) {
     case 'form': {
       const requestedSchema = projectForm(revision, formChecker(question.schema))
-      if (requestedSchema === undefined) return 'cannot show this form'
+      if (requestedSchema === undefined) return 'does not support this form'
       return {
         method: 'elicitation/create',
         params: { message: question.message, requestedSchema },
@@ -45,7 +45,7 @@ export function put(
       }
     }
     case 'url': {
-      if (revision.urlQuestions === 'none') return 'cannot send the user to a URL'
+      if (revision.urlQuestions === 'none') return 'has no URL mode'
       if (!URL.canParse(question.url))
         throw new TypeError(`A question's url must be a URL, not ${JSON.stringify(question.url)}`)
       const params = { mode: 'url', message: question.message, url: question.url }
@@ -62,7 +62,7 @@ export function put(
     case 'sample': {
       const { tools, toolChoice } = question.params
       const withTools = tools !== undefined || toolChoice !== undefined
-      if (withTools && !revision.samplingTools) return 'cannot give tools to its model'
+      if (withTools && !revision.samplingTools) return 'has no tools in sampling'
       checkTurns(question.params)
       const params = projectSampling(revision, question.params)
       // https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#capabilities
@@ -85,7 +85,7 @@ function isQuestion(value: unknown): value is Question {
   return isObject(value) && ['form', 'url', 'sample', 'roots'].includes(String(value['kind']))
 }
 
-/** The required capabilities that a client has not declared; undefined where it has all. */
+/** The required capabilities that a client has not declared; undefined if it has all. */
 export function lacking(
   capabilities: Readonly<Record<string, unknown>>,
   { requires }: QuestionRequest,
@@ -125,13 +125,13 @@ function checkTurns({ messages }: CreateMessageParams): void {
 
 /** Parses the answer of a client. */
 export async function read(question: Question, response: unknown): Promise<Reading> {
-  if (!isObject(response)) return { wrong: 'it is no object' }
+  if (!isObject(response)) return { wrong: 'it is not an object' }
   switch (question.kind) {
     case 'form':
     case 'url': {
       const { action, content } = response
       if (action === 'decline' || action === 'cancel') return { declined: action }
-      if (action !== 'accept') return { wrong: 'its action is none of accept, decline and cancel' }
+      if (action !== 'accept') return { wrong: 'its action must be accept, decline or cancel' }
       if (question.kind === 'url') return { value: true }
       if (!isObject(content)) return { wrong: 'it has no content' }
       const outcome = await formChecker(question.schema).check(content)
@@ -141,12 +141,12 @@ export async function read(question: Question, response: unknown): Promise<Readi
     case 'sample':
       return isCompletion(response)
         ? { value: response }
-        : { wrong: 'it is no message with a role, content and a model' }
+        : { wrong: 'it must be a message with a role, content and a model' }
     case 'roots': {
       const { roots } = response
       return Array.isArray(roots) && roots.every(isRoot)
         ? { value: roots }
-        : { wrong: 'it has no list of roots, each with a URI' }
+        : { wrong: '"roots" must be an array of objects with a "uri"' }
     }
   }
 }

@@ -23,12 +23,12 @@ type Answered = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
 const PURPOSE = 'requestState'
 
-/** Seals a state; throws where it is too large. */
+/** Seals a state; throws if it is too large. */
 export async function sealState({ state }: AskContext, content: State): Promise<string> {
   const text = await state.seal.close(JSON.stringify(content), PURPOSE)
   if (text.length > state.maxBytes)
     throw new TypeError(
-      `The state of this call is too large: ${text.length} of at most ${state.maxBytes} bytes; keep less in its steps`,
+      `The state of this call is too large: ${text.length} of at most ${state.maxBytes} bytes; return less from its steps`,
     )
   return text
 }
@@ -42,7 +42,7 @@ export async function openState({ state, binding }: AskContext, sealed: unknown)
   if (typeof sealed !== 'string') throw refused('it must be a string')
   if (sealed.length > state.maxBytes) throw refused(`it has more than ${state.maxBytes} bytes`)
   const text = await state.seal.open(sealed, PURPOSE, state.maxBytes)
-  if (text === undefined) throw refused('it was not made by this server, or has been changed')
+  if (text === undefined) throw refused('it was not created by this server, or was modified')
   const content = JSON.parse(text) as State // nobody else can have sealed it
   if (content.expires <= Date.now()) throw refused('it has expired')
   if (content.binding !== (await digest(binding)))

@@ -64,7 +64,7 @@ function checkMembers(
   }
 }
 
-/** Throws where a listed member has the wrong type. */
+/** Throws if a listed member has the wrong type. */
 export function checkFacts(facts: Facts, fail: (problem: string) => Error): void {
   const { title, description, annotations, icons, meta, cache, scopes, visible } = facts
   if (cache !== undefined) hintOf(cache, fail)
@@ -101,12 +101,12 @@ export function checkFacts(facts: Facts, fail: (problem: string) => Error): void
 /** Not cacheable. */
 export const UNCACHED: CacheHint = { ttlMs: 0, cacheScope: 'private' }
 
-/** A complete caching hint; throws where it is invalid. */
+/** A complete caching hint; throws if it is invalid. */
 export function hintOf(hint: unknown, fail: (problem: string) => Error): CacheHint {
   if (!isObject(hint)) throw fail('"cache" must be an object with "ttlMs" and "cacheScope"')
   const { ttlMs = 0, cacheScope = 'private' } = hint
   if (typeof ttlMs !== 'number' || !Number.isSafeInteger(ttlMs) || ttlMs < 0)
-    throw fail('"cache.ttlMs" must be a whole number of milliseconds')
+    throw fail('"cache.ttlMs" must be a non-negative integer, in milliseconds')
   if (cacheScope !== 'public' && cacheScope !== 'private')
     throw fail('"cache.cacheScope" must be "public" or "private"')
   return { ttlMs, cacheScope }
@@ -121,7 +121,7 @@ export function present<Members extends object>(
   } // the same, less what is missing
 }
 
-/** Throws where a listing is not JSON: it would break the whole list. */
+/** Throws if a listing is not JSON: it would break the whole list. */
 export function listable<Listing>(listing: Listing, fail: (problem: string) => Error): Listing {
   try {
     JSON.stringify(listing)
@@ -135,7 +135,7 @@ export function listable<Listing>(listing: Listing, fail: (problem: string) => E
 
 type Visible = (caller: Caller) => boolean | Promise<boolean>
 
-/** Whether a caller may see it: a promise only where `visible` returns one. */
+/** Whether a caller may see it: a promise only if `visible` returns one. */
 export function isVisibleTo(
   { visible }: { visible?: Visible },
   caller: Caller,
@@ -163,7 +163,7 @@ export function allSeenBy<Served extends { readonly definition: { visible?: Visi
 }
 
 /**
- * Throws where a caller lacks the scopes that a definition requires. A local caller (stdio, in memory) has no token and
+ * Throws if a caller lacks the scopes that a definition requires. A local caller (stdio, in memory) has no token and
  * needs none, unless it calls on behalf of a principal.
  */
 export function checkScopes(

@@ -38,7 +38,7 @@ export class Overflow {
     },
   })
 
-  /** The result itself where it is small enough; otherwise its beginning, and where the rest is. */
+  /** The result itself if it is small enough; otherwise its beginning, with a link to the whole result. */
   limit(name: string, result: CallToolResult, maxBytes: number, caller: Caller): CallToolResult {
     const whole = wholeOf(result)
     const size =
@@ -56,7 +56,7 @@ export class Overflow {
       mimeType: whole.mimeType,
       size: bytes,
     }
-    const note = `[The result has ${bytes} bytes, more than the ${maxBytes} that are sent. The whole of it is at ${uri}]`
+    const note = `[The result has ${bytes} bytes, more than the ${maxBytes} that are sent. Read the complete result at ${uri}]`
     // The value that the output schema requires is missing: this is not a success.
     if (result.structuredContent !== undefined)
       return { content: [{ type: 'text', text: note }, link], isError: true }

@@ -67,7 +67,8 @@ function checkArguments(
     else values[argument] = value
   }
   for (const argument of Object.keys(given))
-    if (!Object.hasOwn(declared, argument)) problems.push(`${truncate(argument)} is not known here`)
+    if (!Object.hasOwn(declared, argument))
+      problems.push(`${truncate(argument)} is an unknown argument`)
   if (problems.length > 0)
     throw new RpcError(
       INVALID_PARAMS,
@@ -83,7 +84,7 @@ function resultOf(built: unknown): GetPromptResult {
   const [other] = Object.keys(others)
   if (other !== undefined)
     throw new TypeError(
-      `its result has "messages" and "${other}", which is no member of a GetPromptResult`,
+      `its result has "messages" and "${other}", which is not a member of a GetPromptResult`,
     )
   if (!Array.isArray(messages))
     throw new TypeError('its result has "messages" that are not an array')
@@ -129,8 +130,8 @@ function isMessage(value: unknown): value is { role: 'user' | 'assistant'; conte
 }
 
 function blockOf(content: unknown): PromptMessage['content'] {
-  const [block, ...more] = blocksOf(content as string) // it throws where it is neither text nor a block
+  const [block, ...more] = blocksOf(content as string) // it throws if it is neither text nor a block
   if (block === undefined || more.length > 0)
-    throw new TypeError('a message of a prompt has one piece of content')
+    throw new TypeError('a prompt message must have exactly one content block')
   return block
 }

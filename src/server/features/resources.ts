@@ -51,7 +51,7 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
 function checked(listing: ResourceListing, { uri, mimeType }: Resource): ResourceListing {
   if (!isObject(listing) || typeof listing.uri !== 'string' || typeof listing.name !== 'string')
     throw new TypeError(
-      `Resource ${JSON.stringify(uri)}: "list" gave something without a "uri" and a "name"`,
+      `Resource ${JSON.stringify(uri)}: "list" returned an item without a "uri" and a "name"`,
     )
   return mimeType === undefined || listing.mimeType !== undefined
     ? listing
@@ -120,14 +120,14 @@ interface Found {
 interface Claim {
   /** The caller must be allowed to use all of them. */
   readonly entries: { readonly definition: Resource; readonly enabled: boolean }[]
-  /** What is served; undefined where the path is not allowed. */
+  /** What is served; undefined if the path is not allowed. */
   found: Found | undefined
 }
 
 /**
- * A fixed resource comes first, then the templates in order: the first match serves the URI, also where this caller may
+ * A fixed resource comes first, then the templates in order: the first match serves the URI, also if this caller may
  * not use it. A restricted definition also guards other spellings of its URI that another definition would serve (see
- * `foldUri`). Undefined where no definition matches.
+ * `foldUri`). Undefined if no definition matches.
  */
 function claimOn({ resources }: InternalServer, uri: string): Claim | undefined {
   // Percent-encoding makes a URI at most three times as long: a longer one cannot be that of a definition.
@@ -171,7 +171,7 @@ interface Lookup {
   readonly found?: Found | undefined
 }
 
-/** The definition that the caller may use for a URI. Throws where its token lacks a required scope. */
+/** The definition that the caller may use for a URI. Throws if its token lacks a required scope. */
 function findFor(context: Context, uri: string): Lookup | Promise<Lookup> {
   const claim = claimOn(context.server, uri)
   if (claim === undefined) return { known: false }
@@ -189,7 +189,7 @@ export function findResource(server: InternalServer, uri: string): Resource | un
 
 /**
  * Whether a caller may subscribe to a resource: not to one that it cannot see, but to one that is not defined yet.
- * Throws where its token lacks a required scope.
+ * Throws if its token lacks a required scope.
  */
 export function mayWatch(context: Context, uri: string): boolean | Promise<boolean> {
   return andThen(findFor(context, uri), ({ known, found }) => !known || found !== undefined)
@@ -203,7 +203,7 @@ function resultOf(value: unknown, uri: string, mimeType: string | undefined): Re
   const [other] = Object.keys(others)
   if (other !== undefined)
     throw new TypeError(
-      `its result has "contents" and "${other}", which is no member of a ReadResourceResult`,
+      `its result has "contents" and "${other}", which is not a member of a ReadResourceResult`,
     )
   if (!Array.isArray(contents))
     throw new TypeError('its result has "contents" that are not an array')

@@ -8,7 +8,7 @@ import { type ToolResult, isBranded } from '../define.js'
  * value is the structured value, whatever it looks like; without one, strings
  * and content blocks are content, an object that looks like a `CallToolResult`
  * is one, and anything else becomes JSON text.
- * Throws where the value does not fit the schema or cannot be written as JSON.
+ * Throws if the value does not fit the schema or cannot be written as JSON.
  */
 export function resultOf(
   returned: unknown,
@@ -30,7 +30,7 @@ export function resultOf(
     : assemble(parts, fitting(outcome, hint))
 }
 
-/** The warning where a tool with an `output` schema returns what looks like a whole result. */
+/** The warning if a tool with an `output` schema returns what looks like a whole result. */
 export const VALUE_HINT =
   'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
 
@@ -96,7 +96,7 @@ function fitting(outcome: Outcome, hint: string): unknown {
 
 function assemble({ content, meta, isError }: ToolResult, value: unknown): CallToolResult {
   if (meta !== undefined && !isObject(meta))
-    throw new TypeError('its result has a `meta` that is no object')
+    throw new TypeError('its result has a `meta` that is not an object')
   const blocks = content === undefined ? [] : blocksOf(content)
   // A client that does not read structured content still gets the value, as text.
   if (value !== undefined && content === undefined)

@@ -9,7 +9,7 @@ import { SHARED_MEMBERS, checkFacts, listable, present } from './definition.js'
 /** A resource, or a template of resources, ready to be listed and read. */
 export interface ServedResource {
   readonly definition: Resource
-  /** Undefined where the URI is fixed. */
+  /** Undefined if the URI is fixed. */
   readonly template: UriTemplate | undefined
   readonly listing: ResourceListing | ResourceTemplateListing
   /** Of a fixed URI: its normal form. */

@@ -71,7 +71,7 @@ export function prepareTool(
   const input = ready(definition.input, 'input', fail)
   if (input.json['type'] !== 'object')
     throw fail(
-      'its input schema must have "type": "object" at the top; hosts refuse the whole list otherwise',
+      'its input schema must have "type": "object" at the top; otherwise hosts drop the whole list',
     )
   const output =
     definition.output === undefined ? undefined : ready(definition.output, 'output', fail)
@@ -79,13 +79,13 @@ export function prepareTool(
     checkProperties(schema?.json['properties'], side, fail)
   // A longer timer would fire immediately.
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0 && timeout < 2 ** 31)) {
-    throw fail('"timeout" must be a number of milliseconds above 0 and below 2147483648')
+    throw fail('"timeout" must be a number of milliseconds greater than 0 and less than 2147483648')
   }
   if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency > 0))
-    throw fail('"concurrency" must be a whole number above 0')
+    throw fail('"concurrency" must be an integer greater than 0')
   if (maxResult !== undefined && !(Number.isInteger(maxResult) && maxResult > 0))
-    throw fail('"maxResult" must be a number of bytes above 0')
-  if (!(Number.isInteger(queue) && queue >= 0)) throw fail('"queue" must be a whole number')
+    throw fail('"maxResult" must be a number of bytes greater than 0')
+  if (!(Number.isInteger(queue) && queue >= 0)) throw fail('"queue" must be a non-negative integer')
   const runner =
     run ??
     (handle === undefined ? undefined : (input: unknown, call: Call) => handle(name, input, call))
@@ -115,7 +115,7 @@ function checkProperties(
   for (const [name, schema] of Object.entries(Object(properties)))
     if (typeof schema === 'boolean')
       throw fail(
-        `its ${side} schema has "${name}": ${schema}; write ${schema ? '{}' : '{ "not": {} }'}, since hosts refuse the whole list otherwise`,
+        `its ${side} schema has "${name}": ${schema}; write ${schema ? '{}' : '{ "not": {} }'}, otherwise hosts drop the whole list`,
       )
 }
 

@@ -1,13 +1,16 @@
+import type { Principal } from '../../jsonrpc/channel.js'
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { andThen } from '../../jsonrpc/hook.js'
-import { type Params, isObject, isThenable } from '../../jsonrpc/message.js'
+import { type Params, type Request, isObject, isThenable } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { CallToolResult, ToolListing } from '../../protocol/model.js'
+import { readRequestMeta } from '../../protocol/revisions/request-meta.js'
 import { type Issue, MAX_ISSUES, type Outcome, describeIssues } from '../../schema/standard.js'
-import type { Context } from '../context.js'
+import type { Context, InternalServer } from '../context.js'
 import { Suspended } from '../ask.js'
 import { ServedCall } from '../call.js'
 import { isToolError } from '../failure.js'
+import { callerOf } from '../lifecycle.js'
 import { ToolSlot } from '../tool-slot.js'
 import { reference } from '../../jsonrpc/reference.js'
 import { allSeenBy, checkScopes, isVisibleTo } from './definition.js'
@@ -25,6 +28,24 @@ export function allTools({ server, connection }: Context): ToolListing[] | Promi
   )
 }
 
+type HeaderParameters = ServedTool['headers']
+
+/** The parameters of a tool that a stateless request must repeat in `Mcp-Param-…` headers; none of a tool that is hidden from the caller. */
+export function headerParametersFor(
+  server: InternalServer,
+  name: string,
+  request: Request,
+  principal: Principal | undefined,
+): HeaderParameters | Promise<HeaderParameters> {
+  const tool = server.tools.get(name)
+  if (tool === undefined || tool.headers.length === 0) return []
+  const meta = readRequestMeta(request)
+  if (meta === undefined) return []
+  return andThen(isVisibleTo(tool.definition, callerOf(meta, principal)), (visible) =>
+    visible ? tool.headers : [],
+  )
+}
+
 export function callTool(
   context: Context,
   params: Params,
@@ -34,29 +55,37 @@ export function callTool(
   if (typeof name !== 'string')
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "name" must be the name of a tool')
   const tool = server.tools.get(name)
-  if (tool === undefined) throw unknown(name)
-  return andThen<boolean, CallToolResult>(
-    isVisibleTo(tool.definition, connection.caller),
-    (seen) => {
-      if (!seen) throw unknown(name)
-      return callSeen(tool, input, context)
-    },
-  )
+  if (tool === undefined) throw unknownTool(name)
+  const visible = isVisibleTo(tool.definition, connection.caller)
+  return visible instanceof Promise
+    ? visible.then((seen) => callIfVisible(seen, tool, input, context))
+    : callIfVisible(visible, tool, input, context)
 }
 
-function callSeen(
+function callIfVisible(
+  visible: boolean,
   tool: ServedTool,
   input: unknown,
   context: Context,
 ): CallToolResult | Promise<CallToolResult> {
+  if (!visible) throw unknownTool(tool.listing.name)
   checkScopes(tool.definition, context)
   if (!isObject(input))
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
-  return andThen<Outcome, CallToolResult>(tool.input.check(input), (outcome) =>
-    outcome.issues === undefined
-      ? runWrapped(tool, outcome.value, context)
-      : refuse(tool, outcome.issues, context),
-  )
+  const outcome = tool.input.check(input)
+  return outcome instanceof Promise
+    ? outcome.then((checked) => runIfValid(checked, tool, context))
+    : runIfValid(outcome, tool, context)
+}
+
+function runIfValid(
+  outcome: Outcome,
+  tool: ServedTool,
+  context: Context,
+): CallToolResult | Promise<CallToolResult> {
+  return outcome.issues === undefined
+    ? runWrapped(tool, outcome.value, context)
+    : invalidArguments(tool, outcome.issues, context)
 }
 
 function runWrapped(
@@ -75,15 +104,19 @@ function runWrapped(
   )
 }
 
-function unknown(name: string): RpcError {
+function unknownTool(name: string): RpcError {
   return new RpcError(INVALID_PARAMS, `Unknown tool: ${truncate(name)}`)
 }
 
-function refuse(tool: ServedTool, issues: readonly Issue[], { server }: Context): CallToolResult {
+function invalidArguments(
+  tool: ServedTool,
+  issues: readonly Issue[],
+  { server }: Context,
+): CallToolResult {
   const text = `Invalid arguments for ${tool.listing.name}: ${describeIssues(issues)}`
   if (server.invalidArguments === 'protocol')
     throw new RpcError(INVALID_PARAMS, text, { issues: issues.slice(0, MAX_ISSUES) })
-  return failed(text)
+  return errorResult(text)
 }
 
 /** What running a tool needs; no connection is part of it. */
@@ -99,16 +132,16 @@ export function runTool(
   if (!context.call.open) return { content: [] }
   const { definition, semaphore } = tool
   if (definition.timeout === undefined && semaphore === undefined)
-    return attempt(tool, input, context)
+    return runHandler(tool, input, context)
   const slot = new ToolSlot(semaphore)
   context.call.slot = slot
   return definition.timeout === undefined
-    ? runInTurn(tool, slot, input, context)
+    ? runWithConcurrency(tool, slot, input, context)
     : runTimed(tool, slot, input, context, definition.timeout)
 }
 
 /** Waits only if there is no room, so that calls start in order. */
-function runInTurn(
+function runWithConcurrency(
   tool: ServedTool,
   slot: ToolSlot,
   input: unknown,
@@ -117,7 +150,7 @@ function runInTurn(
   const go = () => {
     let result: CallToolResult | Promise<CallToolResult>
     try {
-      result = attempt(tool, input, context)
+      result = runHandler(tool, input, context)
     } catch (error) {
       slot.end()
       throw error
@@ -130,7 +163,7 @@ function runInTurn(
   try {
     tool.semaphore?.checkQueue(tool.listing.name)
   } catch (error) {
-    return failure(tool, error, context)
+    return errorToResult(tool, error, context)
   }
   return slot.enter(context.call.signal).then(go)
 }
@@ -148,22 +181,22 @@ function runTimed(
   return new Promise((resolve, reject) => {
     slot.limit(timeout, () => {
       const text = `${tool.listing.name} did not finish within ${timeout} ms and was stopped`
-      resolve(failed(text))
+      resolve(errorResult(text))
       controller.abort(new Error(text))
     })
-    new Promise<CallToolResult>((begin) => begin(runInTurn(tool, slot, input, context)))
+    new Promise<CallToolResult>((begin) => begin(runWithConcurrency(tool, slot, input, context)))
       .then(resolve, reject)
       .finally(() => slot.end())
   })
 }
 
 /** Runs the handler; what it throws becomes a result, or an RpcError as the server is configured. */
-function attempt(
+function runHandler(
   tool: ServedTool,
   input: unknown,
   context: ToolContext,
 ): CallToolResult | Promise<CallToolResult> {
-  const fail = (error: unknown) => failure(tool, error, context)
+  const fail = (error: unknown) => errorToResult(tool, error, context)
   try {
     const returned = tool.run(input, context.call)
     if (isThenable(returned))
@@ -199,20 +232,20 @@ function finish(
   return result instanceof Promise ? result.then(limit) : limit(result)
 }
 
-function failure(
+function errorToResult(
   tool: ServedTool,
   error: unknown,
   { server, call, report, remote }: ToolContext,
 ): CallToolResult {
   if (error instanceof RpcError || error instanceof Suspended) throw error
-  if (isToolError(error)) return failed(String(error.message))
+  if (isToolError(error)) return errorResult(String(error.message))
   if (hasStopped(call.signal, error)) {
     report({
       level: 'debug',
       message: `Tool ${tool.listing.name} was aborted by its signal`,
       id: call.id,
     })
-    return failed(`Tool ${tool.listing.name} was stopped`)
+    return errorResult(`Tool ${tool.listing.name} was stopped`)
   }
   const known = remote ? ` (reference ${reference()})` : ''
   report({
@@ -223,7 +256,7 @@ function failure(
   })
   const text = `Tool ${tool.listing.name} failed${remote ? known : `: ${messageOf(error)}`}`
   if (server.unexpectedErrors === 'protocol') throw new RpcError(INTERNAL_ERROR, text)
-  return failed(text)
+  return errorResult(text)
 }
 
 /** Whether a handler has failed because its signal was aborted. */
@@ -235,7 +268,7 @@ function hasStopped({ aborted, reason }: AbortSignal, error: unknown): boolean {
   )
 }
 
-function failed(text: string): CallToolResult {
+function errorResult(text: string): CallToolResult {
   return { content: [{ type: 'text', text }], isError: true }
 }
 

@@ -1,6 +1,6 @@
 import { RpcError } from '../../jsonrpc/errors.js'
 import { andThen } from '../../jsonrpc/hook.js'
-import { type Params, type Request, isObject } from '../../jsonrpc/message.js'
+import { type Params, type Request, memberAt } from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import { HEADER_MISMATCH } from '../../protocol/errors.js'
 import type { MethodFacts } from '../../protocol/methods.js'
@@ -56,7 +56,7 @@ export function routingHeadersOf(
   if (typeof name !== 'string') return headers
   headers['Mcp-Name'] = encodeHeaderValue(name)
   for (const parameter of paramHeaders ? parametersOf(name) : []) {
-    const value = valueAt(params['arguments'], parameter.path)
+    const value = memberAt(params['arguments'], parameter.path)
     if (value === undefined || value === null || typeof value === 'object') continue
     headers[`Mcp-Param-${parameter.name}`] = encodeHeaderValue(value as string | number | boolean) // not an object
   }
@@ -70,7 +70,7 @@ function checkParameters(
 ): void {
   for (const { name, path } of parameters) {
     const header = context.header(`mcp-param-${name.toLowerCase()}`)
-    const value = valueAt(params['arguments'], path)
+    const value = memberAt(params['arguments'], path)
     if (value === undefined || value === null) {
       if (header !== undefined)
         throw mismatch(
@@ -79,15 +79,6 @@ function checkParameters(
     } else if (typeof value !== 'object')
       checkValue(`Mcp-Param-${name}`, header, value as string | number | boolean)
   }
-}
-
-function valueAt(value: unknown, path: readonly string[]): unknown {
-  let found = value
-  for (const key of path) {
-    if (!isObject(found) || !Object.hasOwn(found, key)) return undefined
-    found = found[key]
-  }
-  return found
 }
 
 function checkValue(

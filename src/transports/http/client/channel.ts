@@ -57,6 +57,8 @@ const LINGER = 2000
  */
 export class HttpClientChannel implements Channel {
   readonly http = true
+  /** Called when the server has ended the session and no request was refused because of it. */
+  onExpired: (() => void) | undefined
   readonly #options: HttpChannelOptions
   readonly #pending = new Map<Id, PendingRequest>()
   #receiver: Receiver | undefined
@@ -287,7 +289,7 @@ export class HttpClientChannel implements Channel {
     cursor: Cursor,
     pending: PendingRequest | undefined,
     signal = pending?.controller.signal,
-  ): Promise<'read' | 'temporary' | 'refused'> {
+  ): Promise<'read' | 'temporary' | 'refused' | 'missing'> {
     const headers: Record<string, string> = { accept: EVENT_STREAM }
     if (cursor.id !== undefined) headers['last-event-id'] = cursor.id
     let response: HttpResponse
@@ -306,6 +308,7 @@ export class HttpClientChannel implements Channel {
       return 'read'
     }
     response.cancel()
+    if (response.status === 404) return 'missing'
     return isTemporary(response.status) ? 'temporary' : 'refused'
   }
 
@@ -359,10 +362,15 @@ export class HttpClientChannel implements Channel {
     this.#listening = controller
     const { signal } = controller
     const cursor: Cursor = {}
+    const session = this.#session
+    let opened = false
     try {
       for (let failures = 0; failures < MAX_FAILURES && !signal.aborted && !this.#closed;) {
         const status = await this.#resume(cursor, undefined, signal)
-        if (status === 'refused') return
+        // A server without this stream may respond with 404; one that had it has ended the session.
+        if (status === 'missing' && opened && session !== undefined) this.#expire(session)
+        if (status === 'refused' || status === 'missing') return
+        opened ||= status === 'read'
         failures = status === 'read' ? 0 : failures + 1
         await waitFor(retryDelay(cursor, failures), signal)
       }
@@ -373,7 +381,8 @@ export class HttpClientChannel implements Channel {
 
   /** Handles an expired session. The refused request was not executed; the other requests may have been. */
   #expire(session: string, refusedOne?: PendingRequest): void {
-    if (this.#session === session) {
+    const current = this.#session === session
+    if (current) {
       this.#forgetSession()
       this.#expired = true
     }
@@ -390,6 +399,7 @@ export class HttpClientChannel implements Channel {
       )
       pending.controller.abort()
     }
+    if (current && refusedOne === undefined) this.onExpired?.()
   }
 
   #forgetSession(): void {

@@ -1,4 +1,4 @@
-import { type JsonSchema, isRecord } from './issue.js'
+import { type JsonSchema, isObject } from './issue.js'
 
 /** Keywords whose value is a schema, a list of them, or a map of them. */
 const SCHEMA = [
@@ -31,12 +31,12 @@ export function* subschemas(schema: JsonSchema): Generator<[place: string, part:
   }
   for (const keyword of SCHEMA_MAP) {
     const parts = schema[keyword]
-    if (isRecord(parts))
+    if (isObject(parts))
       for (const name of Object.keys(parts)) yield [`${keyword}/${name}`, parts[name]]
   }
   // In draft-07 a dependency is a schema or a list of names.
   const { dependencies } = schema
-  if (isRecord(dependencies)) {
+  if (isObject(dependencies)) {
     for (const name of Object.keys(dependencies))
       if (!Array.isArray(dependencies[name])) yield [`dependencies/${name}`, dependencies[name]]
   }
@@ -50,7 +50,7 @@ function* listed(keyword: string, parts: readonly unknown[]): Generator<[string,
 export type AnySchema = JsonSchema | boolean
 
 export function isSchema(value: unknown): value is AnySchema {
-  return typeof value === 'boolean' || isRecord(value)
+  return typeof value === 'boolean' || isObject(value)
 }
 
 const NO_BASE = 'schema:/'
@@ -80,7 +80,7 @@ export class SchemaIndex {
       if (this.#bases.has(schema)) continue
       const base = this.#name(schema, outer)
       this.#bases.set(schema, base)
-      for (const [, part] of subschemas(schema)) if (isRecord(part)) open.push([part, base])
+      for (const [, part] of subschemas(schema)) if (isObject(part)) open.push([part, base])
     }
     this.#findShared()
   }
@@ -89,7 +89,7 @@ export class SchemaIndex {
   #findShared(): void {
     const reached = new Set<JsonSchema>()
     const reach = (schema: unknown) => {
-      if (!isRecord(schema)) return
+      if (!isObject(schema)) return
       if (reached.has(schema)) this.#shared.add(schema)
       reached.add(schema)
     }
@@ -187,7 +187,7 @@ function pointed(root: unknown, pointer: string): AnySchema | undefined {
     const name = decoded(segment).replaceAll('~1', '/').replaceAll('~0', '~')
     if (Array.isArray(target))
       target = /^(?:0|[1-9]\d*)$/.test(name) ? (target as unknown[])[Number(name)] : undefined
-    else target = isRecord(target) && Object.hasOwn(target, name) ? target[name] : undefined
+    else target = isObject(target) && Object.hasOwn(target, name) ? target[name] : undefined
   }
   return isSchema(target) ? target : undefined
 }

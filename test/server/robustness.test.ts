@@ -12,7 +12,7 @@ import {
 import { playTranscript } from '../../src/testing.js'
 import { answers, call, drive, initialize } from '../drive.js'
 
-/* Handlers and peers at their worst: every call is answered, once, and the next one is served. */
+/* Misbehaving handlers and peers: every call gets exactly one response, and the next one is served. */
 
 const serverOf = (...tools: Tool[]) => createServer({ name: 'hostile', version: '1', tools })
 const open = initialize('2025-11-25')
@@ -35,17 +35,17 @@ describe('a handler', () => {
     'throws an RpcError whose code is a bigint': () => {
       throw new RpcError(1n as unknown as number, 'x')
     },
-    'throws an RpcError whose code is no number': () => {
+    'throws an RpcError whose code is NaN': () => {
       throw new RpcError(Number.NaN, 'x')
     },
-    'throws an RpcError whose message is no text': () => {
+    'throws an RpcError whose message is a symbol': () => {
       throw new RpcError(-1, Symbol('x') as unknown as string)
     },
-    'throws what traps every look': () => {
+    'throws a proxy whose traps throw': () => {
       throw trap()
     },
-    'rejects with what traps every look': () => Promise.reject(trap()),
-    'returns what traps every look': () => trap(),
+    'rejects with a proxy whose traps throw': () => Promise.reject(trap()),
+    'returns a proxy whose traps throw': () => trap(),
     'throws an error whose stack throws': () => {
       throw Object.defineProperty(new Error('x'), 'stack', {
         get() {
@@ -76,7 +76,7 @@ describe('a handler', () => {
     expect(came).toContainEqual(expect.objectContaining({ id: 1 }))
   })
 
-  it('may report nonsense as progress', async () => {
+  it('invalid progress values are ignored', async () => {
     const run = async (_: unknown, one: Call) => {
       const circular: Record<string, unknown> = {}
       circular['self'] = circular
@@ -100,7 +100,7 @@ describe('a handler', () => {
     })
   })
 
-  it('may return what looks right and is not', async () => {
+  it('malformed results are errors', async () => {
     const tools = [
       tool({ name: 'extra', run: () => ({ type: 'text', text: 'x', foo: 'bar' }) }),
       tool({ name: 'json', run: () => ({ type: 'text', text: 'x', toJSON: () => 42 }) }),
@@ -145,7 +145,7 @@ describe('a handler', () => {
       { content: [{ type: 'text', text: 'x' }], isError: false },
       {
         content: [
-          { type: 'text', text: 'Tool meta failed: its result has a `meta` that is no object' },
+          { type: 'text', text: 'Tool meta failed: its result has a `meta` that is not an object' },
         ],
         isError: true,
       },
@@ -171,7 +171,7 @@ describe('a handler', () => {
     ])
   })
 
-  it('gets one signal, which is the same at every look, and fires also for who looks late', async () => {
+  it('call.signal is one object and is aborted for late readers', async () => {
     let same = false
     let looked: AbortSignal | undefined
     const timed = tool({
@@ -206,7 +206,7 @@ describe('a handler', () => {
 })
 
 describe('limits of a tool', () => {
-  it('keep the order where there is room', async () => {
+  it('keep the order while slots are free', async () => {
     let state = 0
     const set = tool({ name: 'set', concurrency: 1, run: () => String((state = 1)) })
     const get = tool({ name: 'get', run: () => String(state) })
@@ -218,7 +218,7 @@ describe('limits of a tool', () => {
     ])
   })
 
-  it('count the time of waiting too', async () => {
+  it('include the time in the queue', async () => {
     const never = tool({
       name: 'never',
       concurrency: 1,
@@ -236,7 +236,7 @@ describe('limits of a tool', () => {
     ])
   })
 
-  it('do not start a call that was cancelled while its arguments were checked', async () => {
+  it('do not start a call that was cancelled during validation of its arguments', async () => {
     let ran = false
     const slow = {
       '~standard': {
@@ -283,7 +283,7 @@ describe('a peer', () => {
         `{"jsonrpc":"2.0","method":"tools/call","params":{"a":"${pad}","b":{"id":7}}}`,
       undefined,
     ],
-  ])('sends a message that is too long with %s', async (_, make, id) => {
+  ])('gets an error for a message over the limit with %s', async (_, make, id) => {
     const came = await answers(
       serverOf(tool({ name: 'it', input: any, run: () => '' })),
       [...open, make('x'.repeat(20_000)), '{"jsonrpc":"2.0","id":99,"method":"ping"}'],
@@ -294,7 +294,7 @@ describe('a peer', () => {
     expect(came[2]).toMatchObject({ id: 99 })
   })
 
-  it('cannot make a refusal larger than its request', async () => {
+  it('gets an error response that is not larger than its request', async () => {
     const strict = tool({
       name: 'strict',
       input: {
@@ -310,7 +310,7 @@ describe('a peer', () => {
     expect(output).toContain('; and more')
   })
 
-  it('gets no list for a cursor that was never given out', async () => {
+  it('gets an error for an invalid cursor', async () => {
     expect(
       (
         await answers(serverOf(tool({ name: 'it', run: () => '' })), [
@@ -321,7 +321,7 @@ describe('a peer', () => {
     ).toMatchObject({ error: { code: -32602 } })
   })
 
-  it('cannot steer a terminal by its name', async () => {
+  it('cannot write control characters in clientInfo to the log', async () => {
     let log = ''
     const named =
       open[0]?.replace('"name":"test"', '"name":"\\u001b]0;x\\u0007\\nerror: fake"') ?? ''
@@ -334,7 +334,7 @@ describe('a peer', () => {
     )
   })
 
-  it('is served though its log cannot be written', async () => {
+  it('is served if the log cannot be written', async () => {
     const broken = {
       write() {
         throw new Error('EPIPE')
@@ -352,68 +352,72 @@ describe('a peer', () => {
 
 describe('a definition', () => {
   it.each([
-    ['a title that is no text', { title: 42 }, '"title" must be a string'],
-    ['a description that is no text', { description: {} }, '"description" must be a string'],
-    ['annotations that are no object', { annotations: 'x' }, '"annotations" must be an object'],
-    ['icons that are no list', { icons: 'x' }, '"icons" must be an array of objects with a "src"'],
+    ['a title that is not a string', { title: 42 }, '"title" must be a string'],
+    ['a description that is not a string', { description: {} }, '"description" must be a string'],
+    ['annotations that are not an object', { annotations: 'x' }, '"annotations" must be an object'],
     [
-      'a hint that is no flag',
+      'icons that are not an array',
+      { icons: 'x' },
+      '"icons" must be an array of objects with a "src"',
+    ],
+    [
+      'a hint that is not a boolean',
       { annotations: { readOnlyHint: 'yes' } },
       '"annotations.readOnlyHint" must be true or false',
     ],
     [
-      'a title in its annotations that is no text',
+      'a title in annotations that is not a string',
       { annotations: { title: 1 } },
       '"annotations.title" must be a string',
     ],
     [
-      'an icon whose sizes are no list',
+      'an icon with sizes that are not an array',
       { icons: [{ src: 'x:', sizes: '48x48' }] },
       '"icons.sizes" must be an array of strings',
     ],
     [
-      'an icon of no known theme',
+      'an icon with an unknown theme',
       { icons: [{ src: 'x:', theme: 'blue' }] },
       '"icons.theme" must be "light" or "dark"',
     ],
     [
-      'an icon of no kind',
+      'an icon with an invalid mimeType',
       { icons: [{ src: 'x:', mimeType: 1 }] },
       '"icons.mimeType" must be a string',
     ],
     [
-      'visibility that is no function',
+      'visible that is not a function',
       { visible: true },
       '"visible" must be a function of the caller',
     ],
-    ['a handler that is none', { run: 'x' }, '"run" must be a function'],
+    ['run that is not a function', { run: 'x' }, '"run" must be a function'],
     [
-      'a parameter that may be anything',
+      'true as the schema of a parameter',
       { input: { type: 'object', properties: { a: true } } },
-      'its input schema has "a": true; write {}, since hosts refuse the whole list otherwise',
+      'its input schema has "a": true; write {}, otherwise hosts drop the whole list',
     ],
     [
-      'a member of its result that may not be',
+      'false as the schema of an output property',
       { output: { type: 'object', properties: { a: {}, b: false } } },
-      'its output schema has "b": false; write { "not": {} }, since hosts refuse the whole list otherwise',
+      'its output schema has "b": false; write { "not": {} }, otherwise hosts drop the whole list',
     ],
     [
-      'meta that is no JSON',
+      'meta that is not JSON',
       { meta: { n: 1n } },
       'it cannot be listed, since not all of it is JSON',
     ],
-  ])('with %s is refused', (_, wrong, message) => {
+  ])('with %s is rejected', (_, wrong, message) => {
     expect(() =>
       serverOf({ name: 't', input: any, run: () => '', ...wrong } as unknown as Tool),
     ).toThrow(`Tool "t": ${message}`)
   })
-  it('that is none is refused', () => {
+  it('is rejected if it is not an object', () => {
     expect(() => serverOf(null as unknown as Tool)).toThrow('A tool must be an object')
     expect(() =>
       createServer({ name: 'x', version: '1', invalidArguments: 'ignore' as 'result' }),
     ).toThrow('createServer: "invalidArguments" must be one of result, protocol, not "ignore"')
   })
-  it('of a resource has annotations of the right kinds', () => {
+  it('of a resource has valid annotations', () => {
     const served = (annotations: object) => () =>
       createServer({
         name: 'x',
@@ -439,21 +443,21 @@ describe('a definition', () => {
 
 describe('a server', () => {
   it.each([
-    ['tools that are no list', { tools: {} }, '"tools" must be an array'],
-    ['prompts that are no list', { prompts: 'x' }, '"prompts" must be an array'],
+    ['tools that are not an array', { tools: {} }, '"tools" must be an array'],
+    ['prompts that are not an array', { prompts: 'x' }, '"prompts" must be an array'],
     [
-      'a handler that is none',
+      'handle that is not a function',
       { handle: 1, tools: [{ name: 't', input: any }] },
       '"handle" must be a function',
     ],
     ['an unknown log level', { logLevel: 'loud' }, '"logLevel" must be one of debug, info, notice'],
-    ['a title that is no text', { title: 1 }, 'createServer: "title" must be a string'],
+    ['a title that is not a string', { title: 1 }, 'createServer: "title" must be a string'],
     [
-      'icons without an address',
+      'icons without a src',
       { icons: [{}] },
       'createServer: "icons" must be an array of objects with a "src"',
     ],
-  ])('with %s is refused', (_, wrong, message) => {
+  ])('with %s is rejected', (_, wrong, message) => {
     expect(() =>
       createServer({ name: 'x', version: '1', ...wrong } as unknown as ServerOptions),
     ).toThrow(message)
@@ -461,7 +465,7 @@ describe('a server', () => {
 })
 
 describe('a transcript', () => {
-  it('tells what came too much, and large numbers apart', async () => {
+  it('reports unexpected messages and distinguishes large numbers', async () => {
     const server = serverOf()
     expect(
       (await playTranscript('> {"jsonrpc":"2.0","id":1,"method":"ping"}', server)).differences,

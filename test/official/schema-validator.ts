@@ -10,20 +10,19 @@ import { PROTOCOL_VERSION } from '../../src/protocol/meta.js'
 import { officialSchemas } from './schemas.js'
 
 /*
- * Listens to a conversation and validates every message in it against the
- * official schema of the revision that is spoken. It finds out by itself who is
- * the client, and which revision each answer belongs to.
+ * Validates every message of a conversation against the official schema of its
+ * revision. It detects which side is the client and the revision of each response.
  */
 
-/** Where we and the official schemas differ on purpose. */
+/** Intended differences from the official schemas. */
 export const EXEMPTIONS = {
   'id: null':
-    'JSON-RPC wants it in an error whose request cannot be read; the schemas through 2025-06-18 do not allow it',
+    'JSON-RPC requires it in an error response to an unreadable request; the schemas through 2025-06-18 do not allow it',
   'a short initialize':
-    'clients by hand leave out capabilities and clientInfo; they are served all the same',
+    'handwritten clients omit capabilities and clientInfo; they are served anyway',
 } as const
 
-/** Notifications and result types of extensions, which no official schema has. Tests add theirs. */
+/** Notifications and result types of extensions, which are not in the official schemas. Tests add theirs. */
 export const extensionNames = new Set<string>()
 
 const RESULTS: Readonly<Record<string, string>> = {
@@ -49,8 +48,12 @@ const RESULTS: Readonly<Record<string, string>> = {
 
 const validators = new Map<string, ValidateFunction>()
 
-/** What is wrong with a value as a definition of a revision's schema, or undefined. */
-export function fault(revision: string, definition: string, value: unknown): string | undefined {
+/** The reason why a value does not match a definition in the schema of a revision. */
+export function schemaError(
+  revision: string,
+  definition: string,
+  value: unknown,
+): string | undefined {
   const schema = officialSchemas[revision]
   if (schema === undefined) return `no schema of ${revision}`
   if (!(definition in schema.definitions)) return `the schema of ${revision} has no ${definition}`
@@ -84,23 +87,23 @@ interface Message {
 }
 type PeerPort = 'sent' | 'received'
 
-export class Judge {
-  readonly #found: (violation: string) => void
+export class SchemaValidator {
+  readonly #report: (violation: string) => void
   readonly #clientOnly: boolean
   #client: PeerPort | undefined
   #handshake: Revision | undefined
   #described: Revision | undefined
   readonly #pending = new Map<unknown, { message: Message; revision: Revision | undefined }>()
 
-  /** What the server has asked the client. */
-  readonly #asked = new Map<unknown, string>()
+  /** The methods of the server's requests, by id. */
+  readonly #serverRequests = new Map<unknown, string>()
 
-  constructor(found: (violation: string) => void, clientOnly = false) {
-    this.#found = found
+  constructor(report: (violation: string) => void, clientOnly = false) {
+    this.#report = report
     this.#clientOnly = clientOnly
   }
 
-  hear(side: PeerPort, frame: string): void {
+  add(side: PeerPort, frame: string): void {
     let message: unknown
     try {
       message = JSON.parse(frame)
@@ -112,10 +115,10 @@ export class Judge {
     }
   }
 
-  /** A client may say anything, and tests let it; what a server says must be JSON. */
+  /** Tests let clients send anything; what a server sends must be JSON. */
   #unreadable(side: PeerPort, frame: string): void {
     if (this.#client !== undefined && side !== this.#client && !this.#clientOnly)
-      this.#found(`not JSON: ${frame}`)
+      this.#report(`not JSON: ${frame}`)
   }
 
   #message(side: PeerPort, message: Message, frame: string): void {
@@ -126,17 +129,17 @@ export class Judge {
       if (message.method !== undefined && message.id !== undefined)
         this.#pending.set(message.id, { message, revision: described ?? this.#handshake })
       if (described !== undefined) this.#described = described
-      if (this.#clientOnly) this.#said(message, frame)
+      if (this.#clientOnly) this.#clientMessage(message, frame)
       return
     }
     if (this.#clientOnly) {
       if (message.method !== undefined && message.id !== undefined)
-        this.#asked.set(message.id, message.method)
+        this.#serverRequests.set(message.id, message.method)
       if (message.result?.protocolVersion !== undefined)
         this.#handshake = revisions.find(({ id }) => id === message.result?.protocolVersion)
       return
     }
-    if (message.method === undefined) this.#answer(message, frame)
+    if (message.method === undefined) this.#response(message, frame)
     else if (message.id === undefined && extensionNames.has(message.method))
       this.#check((this.#handshake ?? this.#described)?.id, 'JSONRPCNotification', message, frame)
     else
@@ -148,15 +151,15 @@ export class Judge {
       )
   }
 
-  /** What a client says, whoever listens. */
-  #said(message: Message, frame: string): void {
+  /** A message of the client. */
+  #clientMessage(message: Message, frame: string): void {
     if (message.method === undefined) {
-      const result = RESULTS[this.#asked.get(message.id) ?? '']
+      const result = RESULTS[this.#serverRequests.get(message.id) ?? '']
       if (result !== undefined && message.result !== undefined)
         this.#check(this.#handshake?.id, result, message.result, frame)
       return
     }
-    // Before `initialize` is answered, a client may send pings.
+    // Before the response to `initialize`, a client may send pings.
     const early =
       message.method === 'ping' && message.params === undefined && this.#handshake === undefined
     const spoken = early ? newestHandshakeRevision : (this.#handshake ?? this.#described)
@@ -169,7 +172,7 @@ export class Judge {
     )
   }
 
-  #answer(message: Message, frame: string): void {
+  #response(message: Message, frame: string): void {
     const asked = this.#pending.get(message.id)
     this.#pending.delete(message.id)
     if (asked?.message.method === 'initialize' && message.result !== undefined) {
@@ -188,7 +191,7 @@ export class Judge {
       frame,
     )
     const method = asked?.message.method ?? ''
-    // Answers that cannot be read are asked for again, and tests send such answers.
+    // Tests send invalid answers, which the server requests again.
     if (message.result?.resultType === 'input_required')
       return this.#check(revision.id, 'InputRequiredResult', message.result, frame)
     const { resultType = '' } = message.result ?? {}
@@ -196,7 +199,7 @@ export class Judge {
       return this.#check(revision.id, 'Result', message.result, frame)
     const result = RESULTS[method]
     if (result !== undefined) this.#check(revision.id, result, message.result, frame)
-    if (asked !== undefined && result !== undefined) this.#question(revision.id, asked.message)
+    if (asked !== undefined && result !== undefined) this.#servedRequest(revision.id, asked.message)
   }
 
   #error(revision: Revision, message: Message, frame: string): void {
@@ -208,8 +211,8 @@ export class Judge {
     this.#check(revision.id, definition, exempt ? { ...message, id: 0 } : message, frame)
   }
 
-  /** A request that was served must have been one. */
-  #question(revision: string, message: Message): void {
+  /** A request that got a result must be valid. */
+  #servedRequest(revision: string, message: Message): void {
     const { params } = message
     const short =
       message.method === 'initialize' &&
@@ -218,7 +221,7 @@ export class Judge {
   }
 
   #check(revision: string | undefined, definition: string, value: unknown, frame: string): void {
-    const problem = revision === undefined ? undefined : fault(revision, definition, value)
-    if (problem !== undefined) this.#found(`${problem}\n  in ${frame.slice(0, 500)}`)
+    const problem = revision === undefined ? undefined : schemaError(revision, definition, value)
+    if (problem !== undefined) this.#report(`${problem}\n  in ${frame.slice(0, 500)}`)
   }
 }

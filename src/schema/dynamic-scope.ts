@@ -1,12 +1,12 @@
 import type { Issues, JsonSchema } from './issue.js'
-import type { SchemaIndex } from './walk.js'
+import type { SchemaIndex } from './schema-index.js'
 
 /** The evaluated members and items of a value, for `unevaluatedProperties` and `unevaluatedItems`. */
-export class Coverage {
+export class EvaluatedParts {
   readonly #members = new Set<string>()
   readonly #items = new Set<number>()
   #allMembers = false
-  /** How many items from the start are evaluated. */
+  /** The number of items from the start that are evaluated. */
   #first = 0
 
   addMember(name: string): void {
@@ -33,7 +33,7 @@ export class Coverage {
     return index < this.#first || this.#items.has(index)
   }
 
-  addAll(other: Coverage): void {
+  addAll(other: EvaluatedParts): void {
     for (const name of other.#members) this.addMember(name)
     for (const index of other.#items) this.addItem(index)
     this.addFirstItems(other.#first)
@@ -42,29 +42,29 @@ export class Coverage {
 }
 
 /** The result of applying a schema to a value. */
-export interface Verdict {
+export interface CachedResult {
   readonly issues: Issues
   /** Only if it is needed. */
-  readonly covered: Coverage | undefined
+  readonly evaluated: EvaluatedParts | undefined
 }
 
-/** Remembered verdicts of one schema within one dynamic scope. */
-export interface Verdicts {
-  readonly ofContainers: Map<object, Verdict>
+/** Cached results of one schema in one dynamic scope. */
+export interface CachedResults {
+  readonly ofContainers: Map<object, CachedResult>
   /** For the last primitive value, with its location in the value. */
-  ofPrimitive?: { readonly place: number; readonly verdict: Verdict }
+  ofPrimitive?: { readonly place: number; readonly result: CachedResult }
 }
 
 /**
  * The dynamic scope: for each `$dynamicAnchor` name, the outermost schema resource that has it. Equal scopes are the same
- * object, so that verdicts are found again.
+ * object, so that cached results are found.
  * https://json-schema.org/draft/2020-12/json-schema-core#name-dynamic-references-with-dyn
  */
 export class Scope {
   readonly #index: SchemaIndex
   readonly #anchors: ReadonlyMap<string, string>
   readonly #scopes: Map<string, Scope>
-  readonly #verdicts = new Map<JsonSchema, Verdicts>()
+  readonly #results = new Map<JsonSchema, CachedResults>()
 
   constructor(
     index: SchemaIndex,
@@ -96,12 +96,12 @@ export class Scope {
     return base === undefined ? undefined : this.#index.dynamicAnchor(base, name)
   }
 
-  verdictsOf(schema: JsonSchema): Verdicts {
-    let verdicts = this.#verdicts.get(schema)
-    if (verdicts === undefined) {
-      verdicts = { ofContainers: new Map() }
-      this.#verdicts.set(schema, verdicts)
+  resultsOf(schema: JsonSchema): CachedResults {
+    let results = this.#results.get(schema)
+    if (results === undefined) {
+      results = { ofContainers: new Map() }
+      this.#results.set(schema, results)
     }
-    return verdicts
+    return results
   }
 }

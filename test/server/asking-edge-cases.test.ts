@@ -19,7 +19,7 @@ import { digest } from '../../src/server/asking/state.js'
 import { connectInMemory } from '../../src/testing.js'
 import { answers, call as calling, initialize } from '../drive.js'
 
-/* Asking, by handlers and clients that do what they should not, or all at once. */
+/* call.ask with invalid use by handlers and clients, and with concurrency. */
 
 const NEWEST = revisions.filter(({ asking }) => asking === 'result').map(({ id }) => id)[0] ?? ''
 const BY_REQUEST = revisions
@@ -79,7 +79,7 @@ interface Answer {
   error?: { code: number; message: string }
 }
 
-/** A connection by hand, on which requests describe themselves; what came is kept. */
+/** A connection that sends stateless requests and keeps every received message. */
 function open(server: Server, capabilities: object = { elicitation: {} }) {
   const reports: string[] = []
   const channel = connectInMemory(server, { report: ({ message }) => void reports.push(message) })
@@ -125,7 +125,7 @@ const retry = ({ result }: Answer, inputResponses: Record<string, unknown>) => (
 })
 
 describe('a digest', () => {
-  it('tells apart what JSON would write alike, and takes members in any order', async () => {
+  it('distinguishes values that JSON.stringify writes alike, and ignores the order of members', async () => {
     const alike = [
       'null',
       '1e400',
@@ -148,8 +148,8 @@ describe('a digest', () => {
   })
 })
 
-describe('what is no question', () => {
-  it.each(ALL_FORMS)('is told how to ask (%s)', async (revision) => {
+describe('call.ask with an invalid question', () => {
+  it.each(ALL_FORMS)('throws a TypeError with an example (%s)', async (revision) => {
     const wrong: unknown[] = [
       name(),
       'Who?',
@@ -167,7 +167,7 @@ describe('what is no question', () => {
   })
 })
 
-describe('what a handler does not wait for', () => {
+describe('promises that a handler does not await', () => {
   const run = async (call: Call, { n = 0 }) => {
     if (n === 1) {
       const a = call.ask({ a: name('A?') })
@@ -182,10 +182,10 @@ describe('what a handler does not wait for', () => {
     return String(await broken)
   }
 
-  it.each([1, 2])('does not end the process when the call is suspended: %i', async (n) => {
+  it.each([1, 2])('cause no unhandled rejection when the call is suspended: %i', async (n) => {
     const unhandled: unknown[] = []
     const note = (reason: unknown) => void unhandled.push(reason)
-    // The runner would take it for its own affair.
+    // Vitest would report it as its own error.
     const others = process.listeners('unhandledRejection')
     process.removeAllListeners('unhandledRejection').on('unhandledRejection', note)
     try {
@@ -202,10 +202,22 @@ describe('what a handler does not wait for', () => {
   })
 })
 
-describe('a place that a call gives up while it asks', () => {
-  it.each(BY_REQUEST)(
-    'is taken again once, however many questions it asked at once: %s',
-    async (revision) => {
+describe('the concurrency slot during call.ask', () => {
+  it.each(BY_REQUEST)('is taken again once, with several questions: %s', async (revision) => {
+    const server = serverOf(
+      async (call) => {
+        const [a, b] = await Promise.all([call.ask({ a: name('A?') }), call.ask({ b: name('B?') })])
+        return a.a.name + b.b.name
+      },
+      { concurrency: 1, timeout: 20_000 },
+    )
+    const elicit = async () => (await turn(), ada)
+    for (let time = 0; time < 3; time++)
+      expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
+  })
+
+  it.each(BY_REQUEST)('the timeout is paused until the last question is answered: %s', (revision) =>
+    onStillClock(async (pass) => {
       const server = serverOf(
         async (call) => {
           const [a, b] = await Promise.all([
@@ -214,39 +226,19 @@ describe('a place that a call gives up while it asks', () => {
           ])
           return a.a.name + b.b.name
         },
-        { concurrency: 1, timeout: 20_000 },
+        { timeout: 150 },
       )
-      const elicit = async () => (await turn(), ada)
-      for (let time = 0; time < 3; time++)
-        expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
-    },
-  )
-
-  it.each(BY_REQUEST)(
-    'and its time stands still until the last of its questions is answered: %s',
-    (revision) =>
-      onStillClock(async (pass) => {
-        const server = serverOf(
-          async (call) => {
-            const [a, b] = await Promise.all([
-              call.ask({ a: name('A?') }),
-              call.ask({ b: name('B?') }),
-            ])
-            return a.a.name + b.b.name
-          },
-          { timeout: 150 },
-        )
-        const elicit = async ({ message }: { message: string }) => {
-          if (message === 'B?') await pass(300)
-          return ada
-        }
-        expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
-      }),
+      const elicit = async ({ message }: { message: string }) => {
+        if (message === 'B?') await pass(300)
+        return ada
+      }
+      expect(text(await callIt(server, revision, { elicit }))).toBe('AdaAda')
+    }),
   )
 })
 
 describe('a question', () => {
-  it.each(BY_REQUEST)('is not put for a call that has been answered: %s', async (revision) => {
+  it.each(BY_REQUEST)('is not sent after the response of its call: %s', async (revision) => {
     let late: Promise<unknown> = Promise.resolve()
     let goOn = () => {}
     const answered = new Promise<void>((resolve) => (goOn = resolve))
@@ -264,29 +256,26 @@ describe('a question', () => {
     expect(asked).toBe(0)
   })
 
-  it.each(BY_REQUEST)(
-    'that is still open when its call is answered is taken back: %s',
-    async (revision) => {
-      let asked = () => {}
-      const shown = new Promise<void>((resolve) => (asked = resolve))
-      const server = serverOf(async (call) => {
-        await Promise.race([call.ask({ who: name() }), shown])
-        return 'done'
-      })
-      let signal: AbortSignal | undefined
-      await using client = await connect(memory(server), {
-        revision,
-        elicit: (_, given) => (({ signal } = given), asked(), new Promise(() => {})),
-      })
-      expect(text(await client.callTool('it'))).toBe('done')
-      await client.request('ping')
-      expect(signal?.aborted).toBe(true)
-    },
-  )
+  it.each(BY_REQUEST)('is cancelled if its call ends first: %s', async (revision) => {
+    let asked = () => {}
+    const shown = new Promise<void>((resolve) => (asked = resolve))
+    const server = serverOf(async (call) => {
+      await Promise.race([call.ask({ who: name() }), shown])
+      return 'done'
+    })
+    let signal: AbortSignal | undefined
+    await using client = await connect(memory(server), {
+      revision,
+      elicit: (_, given) => (({ signal } = given), asked(), new Promise(() => {})),
+    })
+    expect(text(await client.callTool('it'))).toBe('done')
+    await client.request('ping')
+    expect(signal?.aborted).toBe(true)
+  })
 })
 
-describe('a state', () => {
-  it('of one resource is refused for another, whatever else the request says', async () => {
+describe('requestState', () => {
+  it('of one resource is rejected for another', async () => {
     const read = async (_: unknown, call: Call) => (await call.ask({ who: name() })).who.name
     const server = createServer({
       name: 'asking',
@@ -305,7 +294,7 @@ describe('a state', () => {
     expect(right.result?.resultType).toBe('complete')
   })
 
-  it('of one server is refused by another that has its keys', async () => {
+  it('of another server with the same keys is rejected', async () => {
     const state = { keys: ['a secret of more than 32 characters, shared'] }
     const run = async (call: Call) => (await call.ask({ who: name() })).who.name
     const first = await open(serverOf(run, { state, serverName: 'one' })).send()
@@ -315,7 +304,7 @@ describe('a state', () => {
     expect(taken.error?.code).toBe(-32602)
   })
 
-  it('belongs to the arguments as they came, whatever the handler makes of them', async () => {
+  it('is bound to the arguments as received, even if the handler changes them', async () => {
     const server = serverOf(async (call, input) => {
       const { list = [] } = input
       ;(list as number[]).sort((a, b) => a - b)
@@ -328,7 +317,7 @@ describe('a state', () => {
   })
 })
 
-describe('names that objects have by themselves', () => {
+describe('names of Object.prototype', () => {
   it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
     'can be keys of questions: %s',
     async (key) => {
@@ -344,8 +333,8 @@ describe('names that objects have by themselves', () => {
   )
 })
 
-describe('answers without a state', () => {
-  it('are good for one question under each key', async () => {
+describe('input responses without requestState', () => {
+  it('are used for one question per key', async () => {
     const server = serverOf(async (call) => {
       await call.ask({ ok: name('Delete A?') })
       await call.ask({ ok: name('Delete B?') })
@@ -360,26 +349,29 @@ describe('answers without a state', () => {
 })
 
 describe('a middleware that asks', () => {
-  it.each(ALL_FORMS)('is run again with its answers, under the same key: %s', async (revision) => {
-    const server = serverOf(
-      async (call) => `${call.key} ${(await call.ask({ who: name() })).who.name}`,
-    )
-    const keys: string[] = []
-    const attempts: number[] = []
-    server.use(async (call, next) => {
-      if (call.method !== 'tools/call') return await next()
-      keys.push(call.key)
-      attempts.push(call.attempt)
-      await call.ask({ sure: name('Sure?') })
-      return await next()
-    })
-    const result = text(await callIt(server, revision, { elicit: () => ada }))
-    expect(result).toBe(`${keys[0]} Ada`)
-    expect(new Set(keys).size).toBe(1)
-    expect(attempts).toEqual(revision === NEWEST ? [1, 2, 3] : [1])
-  })
+  it.each(ALL_FORMS)(
+    'runs again with the answers, with the same call.key: %s',
+    async (revision) => {
+      const server = serverOf(
+        async (call) => `${call.key} ${(await call.ask({ who: name() })).who.name}`,
+      )
+      const keys: string[] = []
+      const attempts: number[] = []
+      server.use(async (call, next) => {
+        if (call.method !== 'tools/call') return await next()
+        keys.push(call.key)
+        attempts.push(call.attempt)
+        await call.ask({ sure: name('Sure?') })
+        return await next()
+      })
+      const result = text(await callIt(server, revision, { elicit: () => ada }))
+      expect(result).toBe(`${keys[0]} Ada`)
+      expect(new Set(keys).size).toBe(1)
+      expect(attempts).toEqual(revision === NEWEST ? [1, 2, 3] : [1])
+    },
+  )
 
-  it('sees that a state is refused', async () => {
+  it('sees the error of a rejected requestState', async () => {
     const server = serverOf((call) => call.ask({ who: name() }))
     const seen: unknown[] = []
     server.use(async (_, next) => {
@@ -395,8 +387,8 @@ describe('a middleware that asks', () => {
   })
 })
 
-describe('where the newest revision cannot ask', () => {
-  it('a list is not answered with questions', async () => {
+describe('call.ask in tools/list', () => {
+  it('is a ToolError, not input_required', async () => {
     const server = createServer({
       name: 'asking',
       version: '1',
@@ -415,8 +407,8 @@ describe('where the newest revision cannot ask', () => {
 })
 
 describe('while a call is being suspended', () => {
-  it('every step that has begun is recorded, at whatever moment it begins', async () => {
-    // At any distance from the moment at which the answer is fixed.
+  it('every step that has started is stored', async () => {
+    // At any number of turns from the moment at which the response is decided.
     for (let distance = 0; distance < 60; distance++) {
       const done: string[] = []
       const server = serverOf(async (call) => {
@@ -445,7 +437,7 @@ describe('while a call is being suspended', () => {
     }
   })
 
-  it('a question that comes late is not put to a client that cannot answer it', async () => {
+  it('a late question is not sent to a client without the capability', async () => {
     const server = serverOf(async (call) => {
       const slow = call.step('slow', async () => {
         for (let turns = 0; turns < 5; turns++) await turn()
@@ -464,7 +456,7 @@ describe('while a call is being suspended', () => {
     expect(error?.code).toBe(-32021)
   })
 
-  it('a question that was given up with others is not put', async () => {
+  it('a question of a rejected ask is not sent', async () => {
     const server = serverOf(async (call) => {
       try {
         await call.ask({
@@ -485,7 +477,7 @@ describe('while a call is being suspended', () => {
     expect((await send(retry(first, { a: ada }))).result?.content?.[0].text).toBe('Ada')
   })
 
-  it('and cannot be, since its state is too large, nothing is said of going on', async () => {
+  it('nothing is logged if the state is too large', async () => {
     const server = serverOf((call) => call.ask({ who: name() }), { state: { maxBytes: 50 } })
     const { send, reports } = open(server)
     expect((await send()).result?.content?.[0].text).toContain(
@@ -497,7 +489,7 @@ describe('while a call is being suspended', () => {
 
 describe('a step', () => {
   it.each(ALL_FORMS)(
-    'may call another server that has steps and questions of its own: %s',
+    'can call another server that uses steps and questions: %s',
     async (revision) => {
       const inner = serverOf(async (call) => String(await call.step('same', () => 7)))
       const server = serverOf((call) =>
@@ -507,7 +499,7 @@ describe('a step', () => {
     },
   )
 
-  it.each(ALL_FORMS)('is told when the time of its call is over: %s', async (revision) => {
+  it.each(ALL_FORMS)('gets an aborted signal after the timeout: %s', async (revision) => {
     const told: unknown[] = []
     const server = serverOf(
       async (call) => {
@@ -518,7 +510,7 @@ describe('a step', () => {
           return 1
         })
       },
-      // Long enough for a slow machine to come to the step.
+      // Long enough for a slow machine to reach the step.
       { timeout: 1000 },
     )
     expect(text(await callIt(server, revision, { elicit: () => ada }))).toContain(
@@ -533,8 +525,8 @@ const MODEL = {
   maxTokens: 1,
 }
 
-describe('the model of a client', () => {
-  it.each(BY_REQUEST)('may be refused where the question is optional: %s', async (revision) => {
+describe('sampling', () => {
+  it.each(BY_REQUEST)('can be declined if it is optional: %s', async (revision) => {
     const server = serverOf(async (call, { n }) => {
       const { it } = await call.ask({ it: sample(MODEL, { optional: n === 1 }) })
       return it === undefined ? 'undefined' : it.model
@@ -555,7 +547,7 @@ describe('the model of a client', () => {
     { role: 'assistant', model: 'm', content: { type: 'image', data: 'AAAA' } },
     { role: 'assistant', model: 'm', content: { type: 'telepathy' } },
     { role: 'assistant', model: 'm', content: { type: 'text', text: '' }, stopReason: {} },
-  ])('has not answered with %j', async (wrong) => {
+  ])('rejects the invalid answer %j', async (wrong) => {
     const server = serverOf(async (call) => JSON.stringify(await call.ask({ it: sample(MODEL) })))
     const { send } = open(server, { sampling: {} })
     const second = await send(retry(await send(), { it: wrong }))
@@ -563,8 +555,8 @@ describe('the model of a client', () => {
   })
 })
 
-describe('a connection that ends', () => {
-  it.each(BY_REQUEST)('does not wait for answers that cannot come: %s', async (revision) => {
+describe('a connection that closes', () => {
+  it.each(BY_REQUEST)('rejects pending questions: %s', async (revision) => {
     const server = serverOf((call) => call.ask({ who: name() }))
     const opening = initialize(revision).map((line) =>
       line.replace('"capabilities":{}', '"capabilities":{"elicitation":{}}'),
@@ -580,8 +572,8 @@ describe('a connection that ends', () => {
   })
 })
 
-describe('a check of an answer that never ends', () => {
-  it('is not waited for once the call is cancelled', async () => {
+describe('async validation of an answer that never settles', () => {
+  it('ends with cancellation of the call', async () => {
     const schema = {
       '~standard': {
         version: 1 as const,

@@ -1,5 +1,5 @@
-// Prints the files of src/ that three requests execute, as the walks of ARCHITECTURE.md:
-// node scripts/walks.mjs
+// Prints the files of src/ that three requests execute, as the request paths in ARCHITECTURE.md:
+// node scripts/request-paths.mjs
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
@@ -9,13 +9,13 @@ import { PassThrough } from 'node:stream'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'ccmcp-walks-'))
+const folder = mkdtempSync(join(tmpdir(), 'ccmcp-paths-'))
 const inspector = new Session()
 
-/** Runs `walk` and prints the files in which a function was called meanwhile. */
-async function trace(title, walk) {
+/** Runs `request` and prints the files in which a function was called meanwhile. */
+async function trace(title, request) {
   await inspector.post('Profiler.takePreciseCoverage') // resets the counters
-  await walk()
+  await request()
   const { result } = await inspector.post('Profiler.takePreciseCoverage')
   const base = pathToFileURL(`${folder}/`).href
   const files = result
@@ -30,13 +30,13 @@ const wasCalled = ({ ranges: [{ startOffset, count }], functionName }) =>
 
 const meta = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-  'io.modelcontextprotocol/clientInfo': { name: 'walk', version: '1' },
+  'io.modelcontextprotocol/clientInfo': { name: 'paths', version: '1' },
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 const initialize = {
   protocolVersion: '2025-11-25',
   capabilities: { elicitation: {} },
-  clientInfo: { name: 'walk', version: '1' },
+  clientInfo: { name: 'paths', version: '1' },
 }
 const message = (id, method, params) => ({ jsonrpc: '2.0', id, method, params })
 
@@ -54,7 +54,7 @@ try {
 
   const schema = { type: 'object', properties: { ok: { type: 'boolean' } } }
   const server = createServer({
-    name: 'walk',
+    name: 'paths',
     version: '1',
     tools: [
       tool({ name: 'hello', run: () => 'Hello.' }),

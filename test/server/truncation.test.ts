@@ -7,7 +7,7 @@ import { logTo } from '../../src/transports/stdio-log.js'
 import { hostileServers } from '../official/hostile.js'
 import { META, POST, described, message, send, serving } from '../http/caller.js'
 
-/* What a peer sends may be long; what it is told of it, and what is logged of it, is not. */
+/* Long text of a peer is truncated in error messages and in the log. */
 
 const HUGE = '😀x'.repeat(30_000)
 const MOST = 6000
@@ -106,7 +106,7 @@ const REQUESTS: readonly (readonly [method: string, params: Readonly<Record<stri
     ],
   ]
 
-/** Everything that is sent and logged for some frames. */
+/** Everything that is sent and logged for these frames. */
 async function told(
   server: ReturnType<typeof serverOf>,
   frames: readonly string[],
@@ -155,7 +155,7 @@ describe.each(
     ['a handshake and too early', [message(method, params, 1)]],
     ['a self-description', [message(method, { ...params, _meta: META }, 1)]],
     [
-      'a self-description of an unknown revision',
+      'an unknown revision in _meta',
       [
         message(
           method,
@@ -180,14 +180,14 @@ describe.each(
       const { sent, logged } = await told(serverOf(options), frames)
       check(sent)
       check(logged)
-      // It is the caller's fault.
+      // An error of the client.
       if (params['name'] !== 'output') expect(sent.join('\n')).not.toContain('-32603')
     }
   })
 })
 
 describe('over HTTP', () => {
-  it('neither answers nor the log repeat what is long', async () => {
+  it('errors and log lines truncate long text', async () => {
     const logged: string[] = []
     await serving(
       serverOf(),
@@ -234,7 +234,7 @@ describe('over HTTP', () => {
 })
 
 describe('a client', () => {
-  it('does not repeat what a server says', async () => {
+  it('truncates text from the server', async () => {
     const sent: string[] = []
     const open = () => {
       const [client, server] = memoryChannels()
@@ -284,8 +284,8 @@ describe('a client', () => {
   })
 })
 
-describe('a text that is cut', () => {
-  it('keeps whole characters, and says how long it was', () => {
+describe('truncate', () => {
+  it('keeps surrogate pairs and appends the length', () => {
     expect(truncate('short')).toBe('short')
     expect(truncate('abcdef', 6)).toBe('abcdef')
     expect(truncate('abcdefg', 3)).toBe('abc… (7 characters)')

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { Judge, fault } from './judge.js'
+import { SchemaValidator, schemaError } from './schema-validator.js'
 
-/* The judge itself must be able to say no. */
+/* The validator must report violations. */
 
-function verdict(...frames: [side: 'sent' | 'received', frame: string][]): string[] {
+function violations(...frames: [side: 'sent' | 'received', frame: string][]): string[] {
   const found: string[] = []
-  const judge = new Judge((violation) => found.push(violation.split('\n')[0] ?? ''))
-  for (const [side, frame] of frames) judge.hear(side, frame)
+  const validator = new SchemaValidator((violation) => found.push(violation.split('\n')[0] ?? ''))
+  for (const [side, frame] of frames) validator.add(side, frame)
   return found
 }
 const open = (revision: string): [side: 'sent' | 'received', frame: string][] => [
@@ -24,59 +24,62 @@ const call: ['received', string] = [
   '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}',
 ]
 
-describe('the judge', () => {
-  it('lets a right conversation pass', () => {
+describe('SchemaValidator', () => {
+  it('accepts a valid conversation', () => {
     expect(
-      verdict(...open('2025-06-18'), call, [
+      violations(...open('2025-06-18'), call, [
         'sent',
         '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"x"}]}}',
       ]),
     ).toEqual([])
   })
-  it('sees content of a later revision', () => {
+  it('reports content of a later revision', () => {
     const audio =
       '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"audio","data":"AA","mimeType":"audio/wav"}]}}'
-    expect(verdict(...open('2024-11-05'), call, ['sent', audio])).toHaveLength(1)
-    expect(verdict(...open('2025-03-26'), call, ['sent', audio])).toEqual([])
+    expect(violations(...open('2024-11-05'), call, ['sent', audio])).toHaveLength(1)
+    expect(violations(...open('2025-03-26'), call, ['sent', audio])).toEqual([])
   })
-  it('sees a result without its type', () => {
+  it('reports a result without resultType', () => {
     const described: ['received', string] = [
       'received',
       '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}',
     ]
     expect(
-      verdict(described, ['sent', '{"jsonrpc":"2.0","id":2,"result":{"content":[]}}']).length,
+      violations(described, ['sent', '{"jsonrpc":"2.0","id":2,"result":{"content":[]}}']).length,
     ).toBeGreaterThan(0)
     expect(
-      verdict(described, [
+      violations(described, [
         'sent',
         '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}',
       ]),
     ).toEqual([])
   })
-  it('sees a null id where there must be none', () => {
+  it('reports id null in revisions without it', () => {
     const error: ['sent', string] = [
       'sent',
       '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}',
     ]
-    expect(verdict(...open('2025-11-25'), error)).toHaveLength(1)
-    expect(verdict(...open('2025-06-18'), error)).toEqual([])
+    expect(violations(...open('2025-11-25'), error)).toHaveLength(1)
+    expect(violations(...open('2025-06-18'), error)).toEqual([])
   })
-  it('sees a wrong notification, a wrong request and text', () => {
+  it('reports an invalid notification, an invalid request and text that is not JSON', () => {
     expect(
-      verdict(...open('2025-06-18'), ['sent', '{"jsonrpc":"2.0","method":"notifications/nope"}']),
+      violations(...open('2025-06-18'), [
+        'sent',
+        '{"jsonrpc":"2.0","method":"notifications/nope"}',
+      ]),
     ).toHaveLength(1)
-    expect(verdict(...open('2025-06-18'), ['sent', 'hello'])).toEqual(['not JSON: hello'])
+    expect(violations(...open('2025-06-18'), ['sent', 'hello'])).toEqual(['not JSON: hello'])
     expect(
-      verdict(
+      violations(
         ...open('2025-06-18'),
         ['received', '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{}}'],
         ['sent', '{"jsonrpc":"2.0","id":2,"result":{"content":[]}}'],
       ),
     ).toHaveLength(1)
   })
-  it('knows its definitions', () => {
-    expect(fault('2025-06-18', 'Nope', {})).toBe('the schema of 2025-06-18 has no Nope')
-    expect(fault('1999-01-01', 'Tool', {})).toBe('no schema of 1999-01-01')
+  it('reports unknown definitions and revisions', () => {
+    expect(schemaError('2025-06-18', 'Nope', {})).toBe('the schema of 2025-06-18 has no Nope')
+    expect(schemaError('1999-01-01', 'Tool', {})).toBe('no schema of 1999-01-01')
   })
 })
