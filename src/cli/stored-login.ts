@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Authorizer } from '../client.js'
 import { CommandError } from './options.js'
+import { isExposed, proxyFetch } from './proxy-fetch.js'
 import { TokenFile, tokenDirectory } from './token-file.js'
 
 export const EXPOSED =
@@ -36,7 +37,6 @@ async function authorizerOf(server: URL): Promise<Authorizer | undefined> {
   if (!existsSync(tokenDirectory())) return undefined
   const store = new TokenFile()
   if ((await store.get(`server ${url.href}`)) === undefined) return undefined
-  const { isExposed, proxyFetch } = await import('./proxy-fetch.js')
   if (isExposed(url)) throw new CommandError(2, EXPOSED)
   const { oauth } = await import('../oauth.js')
   return oauth({ store, fetch: proxyFetch() })

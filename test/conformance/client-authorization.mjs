@@ -42,15 +42,88 @@ const OPTIONS = {
   }),
 }
 
-/** Scenarios in which the client must not get a token. */
-export const REFUSED = new Set([
-  'auth/resource-mismatch',
-  'auth/iss-supported-missing',
-  'auth/iss-wrong-issuer',
-  'auth/iss-unexpected',
-  'auth/iss-normalized',
-  'auth/metadata-issuer-mismatch',
-  'auth/scope-retry-limit',
+/**
+ * The number of successful checks of each scenario. In some, the suite checks every request; with a handshake their
+ * number varies, because the client also opens a stream.
+ */
+const CHECKS = {
+  '2025-11-25': {
+    'basic-cimd': 12,
+    'client-credentials-basic': 7,
+    'client-credentials-jwt': 7,
+    dpop: 9,
+    'dpop-nonce': 11,
+    'enterprise-managed-authorization': 8,
+    'metadata-default': 17,
+    'metadata-var1': 17,
+    'metadata-var2': 17,
+    'metadata-var3': 17,
+    'pre-registration': 12,
+    'scope-from-scopes-supported': 13,
+    'scope-from-www-authenticate': 13,
+    'scope-omitted-when-undefined': 13,
+    'scope-retry-limit': 9,
+    'scope-step-up': 21,
+    'token-endpoint-auth-basic': 18,
+    'token-endpoint-auth-none': 18,
+    'token-endpoint-auth-post': 18,
+    'wif-jwt-bearer': 7,
+  },
+  '2026-07-28': {
+    'authorization-server-migration': 28,
+    'basic-cimd': 13,
+    'client-credentials-basic': 8,
+    'client-credentials-jwt': 8,
+    dpop: 13,
+    'dpop-nonce': 15,
+    'enterprise-managed-authorization': 9,
+    'iss-normalized': 8,
+    'iss-not-advertised': 15,
+    'iss-supported': 15,
+    'iss-supported-missing': 8,
+    'iss-unexpected': 8,
+    'iss-wrong-issuer': 8,
+    'metadata-default': 19,
+    'metadata-issuer-mismatch': 3,
+    'metadata-var1': 19,
+    'metadata-var2': 19,
+    'metadata-var3': 19,
+    'offline-access-not-supported': 15,
+    'offline-access-scope': 13,
+    'pre-registration': 13,
+    'resource-mismatch': 2,
+    'scope-from-scopes-supported': 15,
+    'scope-from-www-authenticate': 15,
+    'scope-omitted-when-undefined': 15,
+    'scope-retry-limit': 13,
+    'scope-step-up': 26,
+    'token-endpoint-auth-basic': 20,
+    'token-endpoint-auth-none': 20,
+    'token-endpoint-auth-post': 20,
+    'wif-jwt-bearer': 8,
+  },
+  /** Servers of the first revision with authorization, which the suite runs apart. */
+  backcompat: {
+    '2025-03-26-oauth-endpoint-fallback': 7,
+    '2025-03-26-oauth-metadata-backcompat': 12,
+  },
+}
+
+/** The rows of the scenarios for client-legs.mjs. */
+export function authorizationScenarios(leg) {
+  const rows = Object.entries(CHECKS[leg])
+  return Object.fromEntries(rows.map(([name, checks]) => [`auth/${name}`, { checks }]))
+}
+
+/** Scenarios in which the client must give up, with its error. */
+export const REFUSED = new Map([
+  ['auth/resource-mismatch', /is for https:\/\/evil\.example\.com\/mcp, not for/],
+  ['auth/iss-supported-missing', /"iss" \(issuer\) missing/],
+  ['auth/iss-wrong-issuer', /unexpected "iss"/],
+  ['auth/iss-unexpected', /unexpected "iss"/],
+  ['auth/iss-normalized', /unexpected "iss"/],
+  ['auth/metadata-issuer-mismatch', /has another issuer, https:\/\/attacker\.example\.com/],
+  ['auth/scope-retry-limit', /which were already requested/],
 ])
 
 /** The authorizer of a scenario; undefined if it is not about authorization. */
