@@ -84,6 +84,11 @@ const SECTIONS = [
     [['http/options.ts', 'HttpHandlerOptions']],
   ],
   [
+    'legacySse',
+    'The `legacySse` option of `listen`, `httpHandler` and `nodeHandler`. See [old clients](http.md#old-clients-httpsse).',
+    [['http/options.ts', 'LegacySseOptions']],
+  ],
+  [
     'limits',
     'The `limits` option of `listen`, `httpHandler` and `nodeHandler`.',
     [['http/options.ts', 'HttpLimits']],

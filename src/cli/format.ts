@@ -6,6 +6,14 @@ export function shorten(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters)`
 }
 
+/** Maximum characters of an indented text. */
+export const MAX_TEXT = 5000
+
+/** A text of a server with each of its lines indented. */
+export function indented(text: string, by: string): string {
+  return shorten(String(text).trim(), MAX_TEXT).replaceAll(/^/gm, by)
+}
+
 /** Content blocks as text; blocks other than text are summarized. */
 export function contentText(content: readonly ContentBlock[]): string {
   return content.map((block) => blockText(block)).join('\n')

@@ -10,14 +10,14 @@ import type {
 import { type Command, HELP } from './command.js'
 import { CommandError } from './options.js'
 import { type Piece, print, printJson, styled } from './print.js'
-import { shorten, schemaText } from './format.js'
-import { CLIENT_OPTIONS, TARGET_NOTES, isConnectionLost, withClient } from './target.js'
+import { MAX_TEXT, indented, shorten, schemaText } from './format.js'
+import { CLIENT_OPTIONS, TARGET_NOTES } from './target.js'
+import { isConnectionLost, withClient } from './with-client.js'
 
 /** Maximum total characters of a list; a longer one is considered endless. */
 const MAX_LIST = 64 * 1024 * 1024
-/** Maximum characters to show of a name, of a text and of the type of an argument. */
+/** Maximum characters to show of a name and of the type of an argument. */
 const MAX_NAME = 200
-const MAX_TEXT = 5000
 const MAX_TYPE = 500
 /** Maximum number of arguments to show of one tool or prompt. */
 const MAX_ROWS = 200
@@ -225,8 +225,4 @@ function resourceFacts(uri: string, { name, mimeType, description }: Facts): str
 
 function inOneLine(text: string, max = MAX_NAME): string {
   return shorten(String(text), max).trim().replaceAll(/\s+/g, ' ')
-}
-
-function indented(text: string, by: string): string {
-  return shorten(String(text).trim(), MAX_TEXT).replaceAll(/^/gm, by)
 }

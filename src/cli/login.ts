@@ -10,7 +10,7 @@ import { print, printError, styled } from './print.js'
 import { isExposed, proxyFetch } from './proxy-fetch.js'
 import { EXPOSED } from './stored-login.js'
 import { TokenFile } from './token-file.js'
-import { abortOnSignal } from './target.js'
+import { abortOnSignal } from './signals.js'
 
 /** Seconds for the whole login. */
 const TIMEOUT = 300

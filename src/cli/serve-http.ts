@@ -18,6 +18,8 @@ export async function serveHttp(
     ...(maxMessage === undefined ? {} : { limits: { bodyBytes: maxMessage } }),
   })
   standardError.write(`ccmcp: serving ${listening.url}\n`)
+  if (values.has('sse'))
+    standardError.write(`ccmcp: serving HTTP+SSE at ${new URL('/sse', listening.url).href}\n`)
   await new Promise<void>((resolve) => {
     const stop = () => {
       // A second signal exits immediately.
@@ -69,6 +71,7 @@ function listenOptions(values: ReadonlyMap<string, string>): ListenOptions {
       : { hosts: hosts.length === 1 && hosts[0] === 'any' ? 'any' : hosts }),
     ...(origins === undefined ? {} : { origins }),
     ...(file === undefined ? {} : { auth: authOf(file) }),
+    ...(values.has('sse') ? { legacySse: true } : {}),
     ...(values.has('unauthenticated') ? { allowUnauthenticated: true } : {}),
     ...(cert === undefined || key === undefined
       ? {}

@@ -12,7 +12,7 @@ import {
 } from '../jsonrpc/message.js'
 import { PROTOCOL_VERSION } from '../protocol/meta.js'
 import { METHODS } from '../protocol/methods.js'
-import { type HeaderParameter, routingHeadersOf } from '../transports/http/routing-headers.js'
+import { type RepeatedParameter, routingHeadersOf } from '../transports/http/stateless-request.js'
 
 /** An HTTP endpoint in the same process. */
 export interface HttpEndpoint {
@@ -20,7 +20,7 @@ export interface HttpEndpoint {
   /** Headers of every request. */
   readonly headers: Readonly<Record<string, string>>
   /** The parameters of a tool that are repeated in headers. */
-  parametersOf(tool: string): readonly HeaderParameter[]
+  parametersOf(tool: string): readonly RepeatedParameter[]
   close(): Promise<void>
 }
 

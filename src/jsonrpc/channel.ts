@@ -81,6 +81,8 @@ export interface Receiver {
   frame(frame: string, exchange?: Exchange, message?: Message): void
   /** Backpressure: a promise that resolves when more messages can be accepted; undefined if they can be now. A channel that does not wait gets requests rejected instead. */
   ready?(): Promise<void> | undefined
+  /** The other side reads again, after the channel was `congested`: queued calls may start. */
+  drained?(): void
   /** Bytes that are not a message: why, and their first and last characters, from which the request id may be read. */
   garbage(error: RpcError, head: string, tail: string): void
   /** A sent request gets no response, though the channel stays open. HTTP: status 401, 404 or 5xx, a broken stream. */
@@ -125,6 +127,7 @@ export function tap(
           receiver.garbage(error, head, tail)
         },
         ready: () => receiver.ready?.(),
+        drained: () => receiver.drained?.(),
         failed: (id, error) => receiver.failed?.(id, error),
         closed: (error) => receiver.closed(error),
       })

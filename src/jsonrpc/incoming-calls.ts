@@ -140,7 +140,7 @@ export class IncomingCalls implements CallHost {
     call.cancel(reason)
     this.#end(call)
     this.#setRunning(call, false)
-    this.#startWaiting()
+    this.startWaiting()
   }
 
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
@@ -154,7 +154,7 @@ export class IncomingCalls implements CallHost {
 
   park(call: Incoming): void {
     this.#setRunning(call, false)
-    this.#startWaiting()
+    this.startWaiting()
   }
 
   unpark(call: Incoming): void {
@@ -261,11 +261,12 @@ export class IncomingCalls implements CallHost {
         this.#release(call)
         this.#setRunning(call, false)
         this.#end(call)
-        this.#startWaiting()
+        this.startWaiting()
       })
   }
 
-  #startWaiting(): void {
+  /** Starts queued calls, as many as may run. */
+  startWaiting(): void {
     for (const call of this.#waiting ?? []) {
       if (!this.#hasRoom()) return
       this.#waiting?.delete(call)

@@ -79,6 +79,10 @@ export class Peer implements Receiver, PeerPort {
     return this.#incoming.ready()
   }
 
+  drained(): void {
+    this.#incoming.startWaiting()
+  }
+
   garbage(error: RpcError, head: string, tail: string): void {
     this.#invalid(unread(head, tail, error), this.#own())
   }

@@ -9,6 +9,7 @@ import { playCommand } from '../../src/cli/play.js'
 import { prompt } from '../../src/cli/prompt.js'
 import { read } from '../../src/cli/read.js'
 import { serve } from '../../src/cli/serve.js'
+import { subscribe } from '../../src/cli/subscribe.js'
 import { CCMCP, ROOT } from '../stdio/child.js'
 import { ccmcp } from './command.js'
 
@@ -47,7 +48,7 @@ it('has every option of serve, with its variable', () => {
   )
 })
 
-describe.each(Object.entries({ list, call, read, prompt, play: playCommand }))(
+describe.each(Object.entries({ list, call, read, prompt, subscribe, play: playCommand }))(
   'ccmcp %s',
   (name, command) => {
     const written = rows.filter(

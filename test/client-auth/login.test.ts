@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -143,6 +143,28 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
       code: 1,
       stderr: expect.stringContaining('The user has refused') as string,
     })
+  })
+
+  it('other commands use the tokens, and say how to log in without them', async () => {
+    const before = await start('call', 'whoami', there.url).outcome
+    expect(before.code).toBe(3)
+    expect(before.stderr).toContain('Log in with "ccmcp login URL"')
+    await start('login', there.url).outcome
+    const called = await start('call', 'whoami', there.url).outcome
+    expect(called).toMatchObject({ code: 0, stderr: '' })
+    expect(called.stdout).toContain('alice')
+    // Refreshed, though the access token is not valid any more.
+    const text = readFileSync(tokens(), 'utf8')
+    const { accessToken } = authorizationIn(tokens())
+    writeFileSync(tokens(), text.replace(accessToken, accessToken.slice(0, -4)))
+    const again = await start('list', there.url).outcome
+    expect(again).toMatchObject({ code: 0 })
+    expect(authorizationIn(tokens()).accessToken).not.toBe(accessToken)
+    // More scopes need the user.
+    const refused = await start('call', 'write', there.url).outcome
+    expect(refused.code).not.toBe(0)
+    expect((await start('logout', there.url).outcome).code).toBe(0)
+    expect((await start('list', there.url).outcome).code).toBe(3)
   })
 
   it('logout forgets and revokes the tokens', async () => {

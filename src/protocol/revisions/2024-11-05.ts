@@ -5,6 +5,7 @@ export const revision20241105: Revision = {
   id: '2024-11-05',
   opening: 'handshake',
   batches: false,
+  versionHeader: false,
   unreadableId: 'null',
   methods: {
     clientRequests: [

@@ -5,6 +5,7 @@ import { revise } from './revision.js'
 export const revision20250618 = revise(revision20250326, {
   id: '2025-06-18',
   batches: false,
+  versionHeader: true,
   methods: { serverRequests: ['elicitation/create'] },
   contentKinds: ['resource_link'],
   structuredContent: 'object',

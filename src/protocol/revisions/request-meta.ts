@@ -4,7 +4,7 @@ import { truncate } from '../../jsonrpc/truncate.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../meta.js'
 import { LOG_LEVELS, type LogLevel } from '../model.js'
-import { statelessRevisions } from './index.js'
+import { statelessRevision, statelessRevisions } from './index.js'
 import type { Revision } from './revision.js'
 
 /** What the `_meta` of a stateless request says about it and its sender. */
@@ -46,7 +46,7 @@ function parseMeta(params: Params | undefined): RequestMeta | undefined {
     throw incomplete(CLIENT_CAPABILITIES, 'an object, also when it is empty')
   if (info !== undefined && !isObject(info))
     throw incomplete(CLIENT_INFO, 'an object with name and version')
-  const revision = statelessRevisions.find(({ id }) => id === version)
+  const revision = statelessRevision(version)
   if (revision === undefined) throw unsupported(version)
   const logLevel = LOG_LEVELS.find((each) => each === level)
   if (level !== undefined && logLevel === undefined)

@@ -59,6 +59,8 @@ export interface Revision {
   readonly structuredContent: 'none' | 'object' | 'any'
   /** The error code of a missing resource. */
   readonly resourceNotFound: number
+  /** Whether HTTP requests have the header `MCP-Protocol-Version`. */
+  readonly versionHeader: boolean
   /** Whether HTTP clients reconnect to a stream that the server has closed. */
   readonly polling: boolean
   /** How a server asks its client: by a request, or by an `input_required` result. */

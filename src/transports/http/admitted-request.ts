@@ -1,6 +1,6 @@
 import type { Principal } from '../../jsonrpc/channel.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
-import type { Id, UnreadableId } from '../../jsonrpc/message.js'
+import type { Id, Message, UnreadableId } from '../../jsonrpc/message.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import type { HttpError } from './http-error.js'
 
@@ -11,6 +11,9 @@ export interface AdmittedRequest {
   /** Headers of every response to it. */
   headers: HeaderList
 }
+
+/** Handles a POST whose body was read. */
+export type MessageHandler = (request: AdmittedRequest, text: string, message: Message) => void
 
 /** How the parts of an endpoint send errors. */
 export interface Responder {

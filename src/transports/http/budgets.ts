@@ -16,14 +16,16 @@ interface Share {
   readonly pending: Budget
 }
 
-/** Number of principals at which those without memory in use are removed. */
-const MAX_IDLE = 1000
+/** Number of principals at which those without memory in use are removed for the first time. */
+const MIN_SWEPT = 1000
 
 /** Limits of the memory that clients can make an endpoint use. */
 export class Budgets {
   readonly #limits: BudgetLimits
   readonly #all: Share
   readonly #principals = new Map<string, Share>()
+  /** Number of principals at which those without memory in use are removed next. */
+  #sweepAt = MIN_SWEPT
 
   constructor(limits: BudgetLimits) {
     this.#limits = limits
@@ -47,14 +49,19 @@ export class Budgets {
   }
 
   #add(principal: string): Share {
-    if (this.#principals.size >= MAX_IDLE)
-      for (const [name, { retained, pending }] of this.#principals)
-        if (retained.used === 0 && pending.used === 0) this.#principals.delete(name)
+    if (this.#principals.size >= this.#sweepAt) this.#sweep()
     const share = {
       retained: new Budget(this.#limits.retainedPerPrincipal, this.#all.retained),
       pending: new Budget(this.#limits.pendingPerClient, this.#all.pending),
     }
     this.#principals.set(principal, share)
     return share
+  }
+
+  #sweep(): void {
+    for (const [name, { retained, pending }] of this.#principals)
+      if (retained.used === 0 && pending.used === 0) this.#principals.delete(name)
+    // Not for each new one, where all of them use memory.
+    this.#sweepAt = Math.max(MIN_SWEPT, 2 * this.#principals.size)
   }
 }

@@ -130,7 +130,8 @@ export class EventLog {
       await Promise.all(this.#waiting.map(({ appended }) => appended))
       const events = await this.#options.eventStore.read(this.#key, sent)
       const next = events.filter(({ number }) => number > sent)
-      for (const { number, frame } of next) connection.replay({ id: this.#id(number), data: frame })
+      for (const { number, frame } of next)
+        connection.sendUnlimited({ id: this.#id(number), data: frame })
       // Where the store has none, they were evicted.
       sent = next.at(-1)?.number ?? count
     }

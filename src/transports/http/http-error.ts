@@ -52,12 +52,16 @@ export function unavailable(reason: string, headers: HeaderList): HttpError {
   ])
 }
 
-export function methodNotAllowed(allowed: string, headers: HeaderList): HttpError {
-  return new HttpError(
-    405,
-    `Method Not Allowed: use ${allowed}; GET and DELETE need the header Mcp-Session-Id`,
-    ['Allow', allowed, ...headers],
-  )
+export function methodNotAllowed(allowed: string, headers: HeaderList, advice = ''): HttpError {
+  return new HttpError(405, `Method Not Allowed: use ${allowed}${advice}`, [
+    'Allow',
+    allowed,
+    ...headers,
+  ])
+}
+
+export function notAcceptable(types: string, headers: HeaderList = []): HttpError {
+  return new HttpError(406, `Not Acceptable: send the header "Accept: ${types}"`, headers)
 }
 
 export function unsupportedVersion(negotiated: string | undefined, headers: HeaderList): HttpError {

@@ -1,12 +1,10 @@
 import type { Revision } from '../../protocol/revisions/index.js'
 import { type EventId, EventLog, type EventLogOptions } from './event-log.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import type { KeepAlive } from './keep-alive.js'
 import type { OpenResponses } from './open-responses.js'
 import { SseStream } from './sse-stream.js'
 
 export interface StreamSettings extends EventLogOptions {
-  keepAlive: KeepAlive
   openResponses: OpenResponses
   /** The SSE field `retry`: milliseconds after which a client reconnects. */
   retryInterval: number
@@ -15,7 +13,8 @@ export interface StreamSettings extends EventLogOptions {
 /** The session of the streams. */
 interface Owner {
   readonly revision: Revision
-  lastUsed: number
+  /** The client has used it now. */
+  used(): void
 }
 
 /** The prefix of the standalone stream; the suffix of the streams of requests. The generation of the session follows. */
@@ -46,6 +45,10 @@ export class SessionStreams {
     this.standalone = this.#make(STANDALONE)
   }
 
+  get openResponses(): OpenResponses {
+    return this.#settings.openResponses
+  }
+
   /** Whether the client has ever opened the standalone stream. */
   get listened(): boolean {
     return this.#listened
@@ -57,6 +60,13 @@ export class SessionStreams {
     return false
   }
 
+  /** Sends a request on the standalone stream, when that of its call is disconnected; false where it is not open. */
+  sendStandalone(frame: string): boolean {
+    if (!this.standalone.connected) return false
+    this.standalone.push(frame)
+    return true
+  }
+
   /** Opens the standalone stream until the token expires; false where it is open already. */
   listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
     if (this.standalone.connected) return false
@@ -66,7 +76,7 @@ export class SessionStreams {
   }
 
   /** Opens a stream for the response to a request. */
-  open(context: HttpContext, headers: HeaderList): EventLog {
+  openStream(context: HttpContext, headers: HeaderList): EventLog {
     const log = this.#make((this.#count++).toString(36) + OF_REQUEST)
     this.#connect(log, context, headers)
     return log
@@ -124,17 +134,16 @@ export class SessionStreams {
     headers: HeaderList,
     expires: number | undefined,
   ): SseStream {
-    const { keepAlive, openResponses, maxUnsentBytes } = this.#settings
+    const { openResponses, maxUnsentBytes } = this.#settings
     const disconnected = () => {
       log.disconnect(sse)
-      this.#owner.lastUsed = Date.now()
+      this.#owner.used()
     }
     const end = () => {
       sse.end()
       disconnected()
     }
     const sse: SseStream = new SseStream(context, {
-      keepAlive,
       openResponses,
       maxUnsentBytes,
       headers,
@@ -156,7 +165,7 @@ export class SessionStreams {
     if (events.length === 0 && !standalone) return false
     const until = standalone ? expires : undefined
     const sse = this.#openSse(this.standalone, context, headers, until)
-    for (const event of events) sse.replay(event)
+    for (const event of events) sse.sendUnlimited(event)
     this.#listened ||= standalone
     if (standalone) void this.#resume(this.standalone, sse, 0)
     else sse.end()

@@ -152,14 +152,12 @@ export const transports: readonly Row[] = [
     levels: ['MUST'],
     at: older('security-warning', first),
     says: 'There are two endpoints.',
-    pending: 'sse',
   },
   {
     id: 'sse.endpoint-event',
     levels: ['MUST'],
     at: older('security-warning', first),
     says: 'The first event has the URI for POST.',
-    pending: 'sse',
   },
   {
     id: 'sse.post',

@@ -1,3 +1,5 @@
+import { RequestFailed } from '../../../jsonrpc/errors.js'
+import { untilAborted } from './abort.js'
 import type { SendRequest } from './http-request.js'
 
 /** A 401 response, or a 403 response with a challenge. */
@@ -31,22 +33,40 @@ const MAX_CHALLENGES = 3
 export function withAuthorization(send: SendRequest, authorizer: Authorizer): SendRequest {
   return async (request) => {
     const { method, url, signal } = request
+    const ask = async <Answer>(question: () => Promise<Answer>): Promise<Answer> => {
+      try {
+        return await untilAborted(Promise.resolve(question()), signal)
+      } catch (error) {
+        throw unauthorized(error)
+      }
+    }
     for (let challenges = 0; ; challenges++) {
-      const authorization = await authorizer.headers({ method, url })
+      const authorization = await ask(() => authorizer.headers({ method, url }))
       const response = await send({ ...request, headers: { ...request.headers, ...authorization } })
       const { status } = response
       const header = response.header('www-authenticate')
       const challenged = status === 401 || (status === 403 && header !== undefined)
       if (!challenged || challenges >= MAX_CHALLENGES) return response
-      const challenge = {
-        status,
-        url,
-        header,
-        nonce: response.header('dpop-nonce'),
-        sent: authorization,
+      const nonce = response.header('dpop-nonce')
+      const challenge = { status, url, header, nonce, sent: authorization }
+      try {
+        if (!(await ask(() => authorizer.challenged(challenge, signal)))) return response
+      } catch (error) {
+        response.cancel()
+        throw error
       }
-      if (!(await authorizer.challenged(challenge, signal))) return response
       response.cancel()
     }
   }
+}
+
+/** The request was not sent, or was refused. */
+function unauthorized(error: unknown): RequestFailed {
+  if (error instanceof RequestFailed) return error
+  const reason = error instanceof Error ? error.message : String(error)
+  return new RequestFailed(
+    'AUTHORIZATION_FAILED',
+    `The request could not be authorized: ${reason}`,
+    { executed: 'no', cause: error },
+  )
 }

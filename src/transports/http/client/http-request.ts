@@ -1,3 +1,5 @@
+import { untilAborted } from './abort.js'
+
 /** One HTTP request, as the client's transport makes it. */
 interface HttpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE'
@@ -5,6 +7,8 @@ interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
   readonly signal: AbortSignal
+  /** Called when the server may have received something of the request; a failure before that means it was not sent. */
+  readonly onSend?: () => void
 }
 
 export interface HttpResponse {
@@ -62,34 +66,48 @@ function redirectTarget(method: string, url: URL, response: HttpResponse, hops: 
     throw refuse('without a valid Location header')
   const target = new URL(location, url)
   if (target.origin !== url.origin)
-    throw refuse(`to another origin, ${target.origin}, which is not followed`)
+    throw refuse(`to another origin, ${originOf(target)}, which is not followed`)
+  if (target.username !== '' || target.password !== '')
+    throw refuse('to a URL with credentials, which is not followed')
   if (method !== 'GET' && status !== 307 && status !== 308)
     throw refuse(`a ${method} request, which would become a GET request`)
   if (hops >= MAX_REDIRECTS) throw refuse(`more than ${MAX_REDIRECTS} times`)
   return target
 }
 
+/** The origin for an error message; that of `file:` and `javascript:` is "null". */
+export function originOf({ origin, protocol }: URL): string {
+  return origin === 'null' ? protocol : origin
+}
+
 /** Sends requests by the web's `fetch`. */
 export function webRequest(fetch: typeof globalThis.fetch): SendRequest {
-  return async ({ method, url, headers, body, signal }) => {
-    const response = await fetch(url, {
+  return async ({ method, url, headers, body, signal, onSend }) => {
+    onSend?.()
+    const fetching = fetch(url, {
       method,
       headers,
       signal,
       redirect: 'manual',
       ...(body === undefined ? {} : { body }),
     })
+    const response = await untilAborted(fetching, signal).catch((error: unknown) => {
+      // A `fetch` that ignores the signal must not keep the connection.
+      fetching.then((late) => late.body?.cancel()).catch(() => {})
+      throw error
+    })
     if (response.type === 'opaqueredirect')
       throw new UnexpectedResponse(
         0,
         'The server redirects, and a browser hides the target. Connect to the final URL instead',
       )
-    const stream = response.body
+    const reader = response.body?.getReader()
+    const cancel = () => void reader?.cancel().catch(() => {})
     return {
       status: response.status,
       header: (name) => response.headers.get(name) ?? undefined,
-      body: stream === null ? noBody() : chunks(stream),
-      cancel: () => void stream?.cancel().catch(() => {}),
+      body: reader === undefined ? noBody() : chunks(reader, signal),
+      cancel,
     }
   }
 }
@@ -97,11 +115,13 @@ export function webRequest(fetch: typeof globalThis.fetch): SendRequest {
 async function* noBody(): AsyncGenerator<Uint8Array> {}
 
 /** Not every runtime has iterable streams. */
-async function* chunks(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const reader = stream.getReader()
+async function* chunks(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   try {
     for (;;) {
-      const { done, value } = await reader.read()
+      const { done, value } = await untilAborted(reader.read(), signal)
       if (done) return
       yield value
     }

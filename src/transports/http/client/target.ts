@@ -13,7 +13,7 @@ export interface HttpClientOptions {
   headers?: Readonly<Record<string, string>>
   /** Gives requests their authorization, and handles 401 and 403. */
   authorizer?: Authorizer
-  /** Maximum bytes of one message from the server (default 64 MiB). */
+  /** Maximum bytes of one message from the server: of a JSON response, or of the data of an event (default 64 MiB). */
   maxMessage?: number
 }
 
@@ -39,8 +39,11 @@ export class HttpTarget {
     if (!(maxMessage > 0)) throw new TypeError('http: "maxMessage" must be a positive number')
     this.#maxMessage = maxMessage
     this.#nameParam = nameParam
-    const send = followRedirects(fetch === undefined ? runtimeRequest() : webRequest(fetch))
-    this.#send = authorizer === undefined ? send : withAuthorization(send, authorizer)
+    const send = fetch === undefined ? runtimeRequest() : webRequest(fetch)
+    // Each redirect is authorized as well: a proof of possession is for one URL.
+    this.#send = followRedirects(
+      authorizer === undefined ? send : withAuthorization(send, authorizer),
+    )
   }
 
   open(report: (entry: LogEntry) => void = ignore): HttpClientChannel {

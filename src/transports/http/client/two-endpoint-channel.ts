@@ -1,11 +1,14 @@
 import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
 import { RequestFailed } from '../../../jsonrpc/errors.js'
-import { type Id, type SentMessage, read } from '../../../jsonrpc/message.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
-import type { HttpResponse, SendRequest } from './http-request.js'
+import { type Id, type SentMessage, type SentRequest, read } from '../../../jsonrpc/message.js'
+import { untilAborted } from './abort.js'
+import { type HttpResponse, type SendRequest, originOf } from './http-request.js'
+import { PendingRequest } from './pending-request.js'
+import { type Post, PostQueue } from './post-queue.js'
 import { failure, refused } from './request-errors.js'
-import { EVENT_STREAM } from './request-headers.js'
-import { mediaType, readEvents, readText } from './response-body.js'
+import { EVENT_STREAM, JSON_TYPE, agreedVersion, versionHeader } from './request-headers.js'
+import { mediaType, readErrorText, readEvents } from './response-body.js'
 
 export interface TwoEndpointOptions {
   /** The SSE endpoint. */
@@ -17,7 +20,8 @@ export interface TwoEndpointOptions {
   report(report: LogEntry): void
 }
 
-const MAX_ERROR_BODY = 64 * 1024
+/** Maximum characters of the URL for POST requests. */
+const MAX_ENDPOINT = 8192
 
 /**
  * The client side of HTTP+SSE, the deprecated transport with two endpoints: the server sends its messages on one stream,
@@ -27,16 +31,23 @@ const MAX_ERROR_BODY = 64 * 1024
 export class TwoEndpointChannel implements Channel {
   readonly http = true
   readonly #options: TwoEndpointOptions
-  readonly #controller = new AbortController()
-  readonly #waiting = new Set<Id>()
+  readonly #stream = new AbortController()
+  readonly #pending = new Map<Id, PendingRequest>()
+  readonly #posts: PostQueue
   readonly #endpoint: Promise<URL>
   #found: (endpoint: URL) => void = () => {}
   #lost: (error: Error) => void = () => {}
+  /** The version that `initialize` negotiated. */
+  #version: string | undefined
   #receiver: Receiver | undefined
   #closed = false
 
   constructor(options: TwoEndpointOptions) {
     this.#options = options
+    this.#posts = new PostQueue(
+      (post, signal) => this.#sendOther(post, signal),
+      (entry) => options.report(entry),
+    )
     this.#endpoint = new Promise((resolve, reject) => {
       this.#found = resolve
       this.#lost = reject
@@ -56,40 +67,51 @@ export class TwoEndpointChannel implements Channel {
   }
 
   send(frame: string, message?: SentMessage): void {
-    if (!this.#closed) void this.#post(frame, message)
+    if (this.#closed) return
+    if (message?.kind === 'request') void this.#sendRequest(frame, message)
+    else this.#posts.add({ frame, message })
   }
 
-  close(): Promise<void> {
+  /** A request that was not sent needs no notification. */
+  cancel(id: Id): boolean {
+    const pending = this.#pending.get(id)
+    if (pending === undefined) return true
+    this.#pending.delete(id)
+    pending.controller.abort()
+    return !pending.sent
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
     this.#closed = true
-    this.#controller.abort()
-    return Promise.resolve()
+    await this.#posts.close()
+    this.#stream.abort()
+    for (const { controller } of this.#pending.values()) controller.abort()
+    this.#lost(new Error('The channel is closed'))
   }
 
   async #listen(): Promise<void> {
     const { url, send, headers, maxMessage } = this.#options
+    const { signal } = this.#stream
     let error = new Error('The server has closed its event stream')
     try {
       const response = await send({
         method: 'GET',
         url,
         headers: { ...headers, accept: EVENT_STREAM },
-        signal: this.#controller.signal,
+        signal,
       })
       await checkStream(response)
       let first = true
       for await (const { event = 'message', data = '' } of readEvents(response, maxMessage)) {
-        if (first && event !== 'endpoint')
-          throw new RequestFailed(
-            'INVALID_RESPONSE',
-            'The first event of the HTTP+SSE stream must be "endpoint"',
-            { executed: 'no' },
-          )
-        first = false
-        if (event === 'endpoint') this.#found(endpointOf(data, url))
+        if (first) this.#found(endpointOf(event, data, url))
         else if (event === 'message' && data !== '') this.#deliver(data)
+        first = false
+        const ready = this.#posts.ready() ?? this.#receiver?.ready?.()
+        if (ready !== undefined) await untilAborted(ready, signal)
       }
     } catch (thrown) {
-      error = failure(thrown)
+      error = failure(thrown, true)
     }
     this.#lost(error)
     if (!this.#closed) this.#receiver?.closed(error)
@@ -98,41 +120,59 @@ export class TwoEndpointChannel implements Channel {
   #deliver(text: string): void {
     if (this.#closed) return
     const message = read(text)
-    if (message.kind === 'response') this.#waiting.delete(message.id)
+    if (message.kind === 'response') {
+      const initialize = this.#pending.get(message.id)?.request.method === 'initialize'
+      if (initialize) this.#version = agreedVersion(message)
+      this.#pending.delete(message.id)
+    }
     this.#receiver?.frame(text, undefined, message)
   }
 
-  async #post(frame: string, message: SentMessage | undefined): Promise<void> {
-    const { send, headers, report } = this.#options
-    const id = message?.kind === 'request' ? message.id : undefined
-    if (id !== undefined) this.#waiting.add(id)
+  async #sendRequest(frame: string, request: SentRequest): Promise<void> {
+    const pending = new PendingRequest(request)
+    this.#pending.set(request.id, pending)
     try {
-      const response = await send({
-        method: 'POST',
-        url: await this.#endpoint,
-        headers: { ...headers, 'content-type': 'application/json' },
-        body: frame,
-        signal: this.#controller.signal,
-      })
-      const { status } = response
-      if (status < 200 || status >= 300)
-        throw refused(status, await readText(response, MAX_ERROR_BODY).catch(() => ''))
-      response.cancel()
+      await this.#post(frame, pending.controller.signal, () => (pending.sent = true))
     } catch (error) {
-      if (this.#closed) return
       // The response may have been received already, on the stream.
-      if (id === undefined)
-        report({ level: 'warning', message: 'A message could not be sent', error })
-      else if (this.#waiting.delete(id)) this.#receiver?.failed?.(id, failure(error))
+      if (this.#pending.delete(request.id) && !this.#closed)
+        this.#receiver?.failed?.(request.id, failure(error, pending.sent))
     }
+  }
+
+  async #sendOther({ frame }: Post, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#post(frame, signal)
+    } catch (error) {
+      if (!this.#closed)
+        this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
+    }
+  }
+
+  async #post(frame: string, signal: AbortSignal, onSend?: () => void): Promise<void> {
+    const url = await untilAborted(this.#endpoint, signal)
+    const response = await this.#options.send({
+      method: 'POST',
+      url,
+      headers: {
+        ...this.#options.headers,
+        'content-type': JSON_TYPE,
+        ...versionHeader(this.#version),
+      },
+      body: frame,
+      signal,
+      ...(onSend === undefined ? {} : { onSend }),
+    })
+    const { status } = response
+    if (status < 200 || status >= 300) throw refused(status, await readErrorText(response))
+    response.cancel()
   }
 }
 
 async function checkStream(response: HttpResponse): Promise<void> {
   const { status } = response
   if (status === 200 && mediaType(response) === EVENT_STREAM) return
-  if (status !== 200)
-    throw refused(status, await readText(response, MAX_ERROR_BODY).catch(() => ''))
+  if (status !== 200) throw refused(status, await readErrorText(response))
   response.cancel()
   throw new RequestFailed(
     'INVALID_RESPONSE',
@@ -144,17 +184,20 @@ async function checkStream(response: HttpResponse): Promise<void> {
   )
 }
 
-/** Messages and tokens are never sent to another origin. */
-function endpointOf(data: string, url: URL): URL {
+/** The URL in the first event. Messages and tokens are never sent to another origin. */
+function endpointOf(event: string, data: string, url: URL): URL {
+  const invalid = (reason: string) =>
+    new RequestFailed('INVALID_RESPONSE', reason, { executed: 'no' })
+  if (event !== 'endpoint')
+    throw invalid('The first event of the HTTP+SSE stream must be "endpoint"')
+  if (data.length > MAX_ENDPOINT)
+    throw invalid(`The server sent an "endpoint" that is longer than ${MAX_ENDPOINT} characters`)
   if (!URL.canParse(data, url.href))
-    throw new RequestFailed('INVALID_RESPONSE', 'The server sent an "endpoint" that is not a URL', {
-      executed: 'no',
-    })
+    throw invalid('The server sent an "endpoint" that is not a URL')
   const endpoint = new URL(data, url)
-  if (endpoint.origin === url.origin) return endpoint
-  throw new RequestFailed(
-    'INVALID_RESPONSE',
-    `The server sent an "endpoint" of another origin, ${endpoint.origin}`,
-    { executed: 'no' },
-  )
+  if (endpoint.origin !== url.origin)
+    throw invalid(`The server sent an "endpoint" of another origin, ${originOf(endpoint)}`)
+  if (endpoint.username !== '' || endpoint.password !== '')
+    throw invalid('The server sent an "endpoint" with credentials')
+  return endpoint
 }

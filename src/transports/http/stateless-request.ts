@@ -1,55 +1,81 @@
 import { RpcError } from '../../jsonrpc/errors.js'
-import { andThen } from '../../jsonrpc/hook.js'
-import { type Params, type Request, memberAt } from '../../jsonrpc/message.js'
+import {
+  type Message,
+  type Params,
+  type Request,
+  isObject,
+  memberAt,
+} from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import { HEADER_MISMATCH } from '../../protocol/errors.js'
+import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from '../../protocol/meta.js'
 import type { MethodFacts } from '../../protocol/methods.js'
+import { missingRequestMeta, readRequestMeta } from '../../protocol/revisions/request-meta.js'
 import { encodeHeaderValue } from './client/parameter-headers.js'
 import type { HttpContext } from './http-context.js'
 
 /*
- * Headers that repeat parts of the body, so that proxies can route a request without parsing it. They must match the
- * body.
+ * How stateless requests are recognized: clients with an `initialize` handshake use the same URL. And their headers that
+ * repeat parts of the body, so that proxies can route a request without parsing it. They must match the body.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata
  */
 
 /** A parameter of a tool that is repeated in a header `Mcp-Param-…`. */
-export interface HeaderParameter {
+export interface RepeatedParameter {
   readonly name: string
   /** The path of its value in the arguments. */
   readonly path: readonly string[]
-  readonly type: string
 }
 
-export function mismatch(problem: string): RpcError {
+/** Whether a message has any `_meta` key of a stateless request, even if others are missing. */
+export function hasRequestMeta(message: Message): boolean {
+  if (message.kind !== 'request' && message.kind !== 'notification') return false
+  const meta = message.params?.['_meta']
+  return isObject(meta) && (PROTOCOL_VERSION in meta || CLIENT_CAPABILITIES in meta)
+}
+
+/** Throws where the `_meta` of a stateless request cannot be served: header and body disagree, a key is missing, or the revision is not supported. */
+export function checkRequestMeta(request: Request, version: string | undefined): void {
+  const meta = request.params?.['_meta']
+  const named = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
+  if (typeof named === 'string') {
+    if (version === undefined)
+      throw mismatch(
+        `the header MCP-Protocol-Version is missing; it must be ${truncateJson(named)}`,
+      )
+    if (version !== named)
+      throw mismatch(
+        `the header MCP-Protocol-Version must be ${truncateJson(named)}, as in the body`,
+      )
+  }
+  if (readRequestMeta(request) === undefined) throw missingRequestMeta(request.method)
+}
+
+function mismatch(problem: string): RpcError {
   return new RpcError(HEADER_MISMATCH, `Header mismatch: ${problem}`)
 }
 
-/** Throws, or rejects, where a header does not match the body. */
+/** Throws where `Mcp-Method` or `Mcp-Name` does not match the body. */
 export function checkRoutingHeaders(
   context: HttpContext,
   { method, params }: Request,
   facts: MethodFacts | undefined,
-  parametersOf: (tool: string) => readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>,
-): void | Promise<void> {
+): void {
   const header = context.header('mcp-method')
   if (header === undefined)
     throw mismatch(`the header Mcp-Method is missing; it must be ${truncateJson(method)}`)
   if (header.trim() !== method)
     throw mismatch(`the header Mcp-Method must be ${truncateJson(method)}, as in the body`)
-  if (facts?.nameParam === undefined || params === undefined) return
-  const name = params[facts.nameParam]
-  if (typeof name !== 'string') return
-  checkValue('Mcp-Name', context.header('mcp-name'), name)
-  if (facts.paramHeaders === true)
-    return andThen(parametersOf(name), (parameters) => checkParameters(context, params, parameters))
+  if (facts?.nameParam === undefined) return
+  const name = params?.[facts.nameParam]
+  if (typeof name === 'string') checkValue('Mcp-Name', context.header('mcp-name'), name)
 }
 
-/** The routing headers of a request, as `checkRoutingHeaders` expects them. */
+/** The routing headers of a request, as they are checked here. */
 export function routingHeadersOf(
   { method, params = {} }: Request,
   { nameParam = '', paramHeaders = false }: MethodFacts,
-  parametersOf: (tool: string) => readonly HeaderParameter[],
+  parametersOf: (tool: string) => readonly RepeatedParameter[],
 ): Readonly<Record<string, string>> {
   const headers: Record<string, string> = { 'Mcp-Method': method }
   const name = params[nameParam]
@@ -63,14 +89,15 @@ export function routingHeadersOf(
   return headers
 }
 
-function checkParameters(
+/** Throws where a header `Mcp-Param-…` does not match the arguments. */
+export function checkParameterHeaders(
   context: HttpContext,
-  params: Params,
-  parameters: readonly HeaderParameter[],
+  params: Params | undefined,
+  parameters: readonly RepeatedParameter[],
 ): void {
   for (const { name, path } of parameters) {
     const header = context.header(`mcp-param-${name.toLowerCase()}`)
-    const value = memberAt(params['arguments'], path)
+    const value = memberAt(params?.['arguments'], path)
     if (value === undefined || value === null) {
       if (header !== undefined)
         throw mismatch(
