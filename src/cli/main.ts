@@ -19,6 +19,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   call: { description: 'call a tool', load: async () => (await import('./call.js')).call },
   read: { description: 'read a resource', load: async () => (await import('./read.js')).read },
   prompt: { description: 'get a prompt', load: async () => (await import('./prompt.js')).prompt },
+  subscribe: {
+    description: 'show the updates of a resource',
+    load: async () => (await import('./subscribe.js')).subscribe,
+  },
   login: {
     description: 'log in to a server at a URL',
     load: async () => (await import('./login.js')).loginCommand,
@@ -26,10 +30,6 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   logout: {
     description: 'log out of a server',
     load: async () => (await import('./logout.js')).logoutCommand,
-  },
-  subscribe: {
-    description: 'show the updates of a resource',
-    load: async () => (await import('./subscribe.js')).subscribe,
   },
   play: {
     description: 'replay a transcript against a server, or record one',
