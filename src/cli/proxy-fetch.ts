@@ -28,7 +28,7 @@ export function proxyFetch(env: NodeJS.ProcessEnv = process.env): typeof globalT
       signal: init.signal ?? new AbortController().signal,
       // OAuth sends forms and JSON.
       ...(body instanceof URLSearchParams || typeof body === 'string'
-        ? { body: `${body.toString()}` }
+        ? { body: body.toString() }
         : {}),
     })
     const headers = new Headers()
