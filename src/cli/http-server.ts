@@ -54,7 +54,10 @@ function authorizerOf(
     async headers(request) {
       if (request.url.origin !== origin) return {}
       if (token !== undefined) return { authorization: `Bearer ${token}` }
-      return (await stored?.headers(request)) ?? {}
+      const headers = (await stored?.headers(request)) ?? {}
+      // For errors, which must not repeat it.
+      credentials.token = headers['authorization']?.replace(/^\S+ /, '')
+      return headers
     },
     async challenged(challenge, signal) {
       credentials.challenge = challenge.header

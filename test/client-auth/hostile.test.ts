@@ -373,7 +373,7 @@ const REGISTRATIONS: Row[] = [
   ),
   row(
     'registration: redirects',
-    'TOKEN_REQUEST_FAILED',
+    'REGISTRATION_FAILED',
     /redirects, which is not followed/,
     route(`POST ${ISSUER}/register`, redirect('https://evil.example/')),
     /evil/,
@@ -650,11 +650,11 @@ const TOKENS: Row[] = [
   ),
   row(
     'token endpoint: too long',
-    'DISCOVERY_FAILED',
+    'TOKEN_REQUEST_FAILED',
     /exceeds 262144 bytes/,
     route(`POST ${ISSUER}/token`, huge),
   ),
-  row('token endpoint: no end', 'DISCOVERY_FAILED', /no response within 500 ms/, (world) => {
+  row('token endpoint: no end', 'TOKEN_REQUEST_FAILED', /no response within 500 ms/, (world) => {
     world.routes.set(`POST ${ISSUER}/token`, endless)
     return { timeout: 500 }
   }),
@@ -663,6 +663,22 @@ const TOKENS: Row[] = [
     'TOKEN_REQUEST_FAILED',
     /HTTP 400: x y/,
     route(`POST ${ISSUER}/token`, () => json({ error: 'x\u001b\u0007y' }, 400)),
+  ),
+  row(
+    'token endpoint: repeats the code',
+    'TOKEN_REQUEST_FAILED',
+    /HTTP 400: invalid_grant: bad code \[secret\]/,
+    (world) => {
+      world.routes.set(`POST ${ISSUER}/token`, ({ body }) =>
+        json(
+          {
+            error: 'invalid_grant',
+            error_description: `bad code ${new URLSearchParams(body).get('code')}`,
+          },
+          400,
+        ),
+      )
+    },
   ),
   row(
     'the server refuses every token',

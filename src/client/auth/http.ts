@@ -12,6 +12,8 @@ export interface OAuthHttpOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+type Failure = 'DISCOVERY_FAILED' | 'REGISTRATION_FAILED' | 'TOKEN_REQUEST_FAILED'
+
 /** Maximum bytes of a response. */
 const MAX_BODY = 256 * 1024
 const MAX_REDIRECTS = 3
@@ -75,17 +77,27 @@ export class OAuthHttp {
     }
   }
 
-  /** For requests with credentials: redirects are refused. */
-  readonly fetch = async (input: string, init: RequestInit, what: string): Promise<Response> => {
-    const response = await this.#request(new URL(input), init, what)
+  /** For requests with credentials: redirects are refused. `code` is that of a failure. */
+  async fetch(
+    input: string,
+    init: RequestInit,
+    what: string,
+    code: Failure = 'TOKEN_REQUEST_FAILED',
+  ): Promise<Response> {
+    const response = await this.#request(new URL(input), init, what, code)
     if (!REDIRECTS.has(response.status)) return response
     throw new AuthorizationError(
-      'TOKEN_REQUEST_FAILED',
+      code,
       `${what} redirects, which is not followed with credentials. The metadata must name the final URL`,
     )
   }
 
-  async #request(url: URL, init: RequestInit, what: string): Promise<Response> {
+  async #request(
+    url: URL,
+    init: RequestInit,
+    what: string,
+    code: Failure = 'DISCOVERY_FAILED',
+  ): Promise<Response> {
     await this.check(url, what)
     const { fetch, timeout, signal } = this.#options
     const late = AbortSignal.timeout(timeout)
@@ -106,7 +118,7 @@ export class OAuthHttp {
       signal?.throwIfAborted()
       const why = late.aborted ? `no response within ${timeout} ms` : reason(error)
       throw new AuthorizationError(
-        'DISCOVERY_FAILED',
+        code,
         `${what} at ${url.origin}${url.pathname} could not be read: ${why}`,
         UNREACHABLE,
       )

@@ -108,6 +108,7 @@ async function register(
       body: JSON.stringify(request),
     },
     'The registration endpoint',
+    'REGISTRATION_FAILED',
   )
   const answer: unknown = await response.json().catch(() => undefined)
   if (!response.ok) throw refused(response.status, answer, redirectUri)

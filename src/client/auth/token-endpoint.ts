@@ -138,7 +138,7 @@ function tokenFetch({ http, dpop }: TokenContext) {
     const answer = await objectOf(response)
     if (response.status !== 200) {
       const nonce = dpop !== undefined && answer?.['error'] === 'use_dpop_nonce'
-      if (!nonce) throw refused(response.status, answer)
+      if (!nonce) throw refused(response.status, answer, body)
       return new Response(JSON.stringify(answer), response)
     }
     if (answer === undefined) throw invalid('a response that is not a JSON object')
@@ -169,15 +169,34 @@ async function objectOf(
 function refused(
   status: number,
   answer: Readonly<Record<string, unknown>> | undefined,
+  sent: URLSearchParams,
 ): AuthorizationError {
-  const error = typeof answer?.['error'] === 'string' ? answer['error'] : undefined
-  const said = error === undefined ? '' : `: ${describeError(error, answer?.['error_description'])}`
+  const { error: given, error_description: description } = answer ?? {}
+  const error = typeof given === 'string' ? withoutSecrets(given, sent) : undefined
+  const why = typeof description === 'string' ? withoutSecrets(description, sent) : undefined
+  const said = error === undefined ? '' : `: ${describeError(error, why)}`
   return new AuthorizationError(
     'TOKEN_REQUEST_FAILED',
     `The token endpoint answered HTTP ${status}${said}`,
     // Whatever the body says, a failure of the server does not mean that a token is invalid.
     status >= 500 || status === 429 ? UNREACHABLE : error,
   )
+}
+
+const SECRETS = [
+  'code',
+  'code_verifier',
+  'refresh_token',
+  'client_secret',
+  'client_assertion',
+  'assertion',
+  'subject_token',
+] as const
+
+/** A server may repeat what it was sent. */
+function withoutSecrets(text: string, sent: URLSearchParams): string {
+  const secrets = SECRETS.flatMap((name) => sent.get(name) ?? []).filter((value) => value !== '')
+  return secrets.reduce((left, secret) => left.replaceAll(secret, '[secret]'), text)
 }
 
 /** Revokes a token (RFC 7009). */
