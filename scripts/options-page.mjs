@@ -22,7 +22,7 @@ const SECTIONS = [
     'tool(definition)',
     'See [tools](tools.md).',
     [
-      ['server/define.ts', 'ToolFacts'],
+      ['server/define.ts', 'ToolProperties'],
       ['server/define.ts', 'ToolDefinition'],
     ],
   ],
@@ -31,7 +31,7 @@ const SECTIONS = [
     'See [resources](resources.md).',
     [
       ['server/define.ts', 'ResourceDefinition'],
-      ['server/define.ts', 'ResourceFacts'],
+      ['server/define.ts', 'ResourceProperties'],
       ['protocol/model.ts', 'ResourceListing', ['uri', 'name', '_meta']],
     ],
   ],
@@ -39,7 +39,7 @@ const SECTIONS = [
     'prompt(definition)',
     'See [prompts](prompts.md).',
     [
-      ['server/define.ts', 'PromptFacts'],
+      ['server/define.ts', 'PromptProperties'],
       ['server/define.ts', 'PromptDefinition'],
     ],
   ],
@@ -106,7 +106,7 @@ const SECTIONS = [
   [
     'tokens([known, …])',
     'From `ccmcp/http`: see [authorization](authorization.md).',
-    [['auth/tokens.ts', 'KnownToken']],
+    [['auth/tokens.ts', 'StaticToken']],
   ],
   ['oauth(options)', 'From `ccmcp/http`.', [['auth/oauth.ts', 'OAuthOptions']]],
   [

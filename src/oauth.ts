@@ -1,4 +1,4 @@
-export { AuthorizationError, AuthorizationRequired } from './client/auth/errors.js'
+export { AuthorizationError, AuthorizationRequiredError } from './client/auth/errors.js'
 export type { ClientKey } from './client/auth/client-authentication.js'
 export {
   type AssertionRequest,

@@ -3,7 +3,7 @@ import { type CallToolResult, LOG_LEVELS, type LogLevel } from '../protocol/mode
 import { standardError } from '../transports/stdio-log.js'
 import { ARGS_OPTION, argumentsOf } from './arguments.js'
 import { type Command, HELP } from './command.js'
-import { contentText, shorten } from './format.js'
+import { contentText, truncate } from './format.js'
 import { type Arguments, CommandError, type Options } from './options.js'
 import { isPair } from './pairs.js'
 import { print, printError, printJson, styled, warn } from './print.js'
@@ -90,7 +90,7 @@ function printLogMessage(params: { level: LogLevel; logger?: string; data: unkno
   const { level, logger, data } = params
   const text = typeof data === 'string' ? data : (JSON.stringify(data) ?? '')
   const source = typeof logger === 'string' ? `${level}, ${logger}` : String(level)
-  printError(styled('detail', `[${source}]`), ` ${shorten(text, MAX_LOG).trimEnd()}\n`)
+  printError(styled('detail', `[${source}]`), ` ${truncate(text, MAX_LOG).trimEnd()}\n`)
 }
 
 function printResult(name: string, result: CallToolResult, { values, command }: Arguments): void {

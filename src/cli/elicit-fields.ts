@@ -1,6 +1,6 @@
 import { type JsonSchema, describeIssues, isObject } from '../schema/issue.js'
 import { check } from '../schema/json-schema.js'
-import { shorten } from './format.js'
+import { truncate } from './format.js'
 import { FORMATS } from './elicit-formats.js'
 
 /** Maximum characters of a title and of a description, and the maximum number of choices to show. */
@@ -45,7 +45,7 @@ function fieldOf(name: string, schema: JsonSchema, required: boolean): Field {
     title: inOneLine(typeof title === 'string' && title.trim() !== '' ? title : name),
     facts: [...kind.facts, required ? 'required' : 'optional'],
     description:
-      typeof description === 'string' ? shorten(description.trim(), MAX_DESCRIPTION) : '',
+      typeof description === 'string' ? truncate(description.trim(), MAX_DESCRIPTION) : '',
     choices: kind.choices ?? [],
     required,
     preset: preset !== undefined && problemOf(schema, preset) === undefined ? preset : undefined,
@@ -60,7 +60,7 @@ function fieldOf(name: string, schema: JsonSchema, required: boolean): Field {
 }
 
 function inOneLine(text: string): string {
-  return shorten(text.trim().replaceAll(/\s+/g, ' '), MAX_TITLE)
+  return truncate(text.trim().replaceAll(/\s+/g, ' '), MAX_TITLE)
 }
 
 function shownValue(value: unknown): string {

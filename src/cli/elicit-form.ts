@@ -2,7 +2,7 @@ import type { ElicitResult } from '../client.js'
 import { describeIssues, isObject } from '../schema/issue.js'
 import { check } from '../schema/json-schema.js'
 import { type Field, fieldsOf } from './elicit-fields.js'
-import { indented, shorten } from './format.js'
+import { indented, truncate } from './format.js'
 import { type Piece, styled } from './print.js'
 import type { Questions } from './questions.js'
 
@@ -76,7 +76,7 @@ async function askField(
   const prompt: Piece[] =
     preset === undefined
       ? [`${title}: `]
-      : [`${title} `, styled('detail', `[${shorten(show(preset), 100)}]`), ': ']
+      : [`${title} `, styled('detail', `[${truncate(show(preset), 100)}]`), ': ']
   for (;;) {
     const typed = await questions.ask(prompt, signal)
     if (typed === undefined) return 'cancelled'
@@ -112,7 +112,7 @@ async function review(
   const given = fields.filter(({ name }) => values.has(name))
   questions.write('\n')
   for (const { name, title, show } of given)
-    questions.write('  ', styled('name', title), `: ${shorten(show(values.get(name)), 1000)}\n`)
+    questions.write('  ', styled('name', title), `: ${truncate(show(values.get(name)), 1000)}\n`)
   const edit = fields.length === 0 ? '' : '(e)dit, '
   const what =
     fields.length === 0

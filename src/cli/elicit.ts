@@ -1,7 +1,7 @@
 import type { ElicitParams, ElicitResult } from '../client.js'
 import { answerForm } from './elicit-form.js'
 import { answerUrl } from './elicit-url.js'
-import { shorten } from './format.js'
+import { truncate } from './format.js'
 import { warn } from './print.js'
 import { Questions, type TerminalStreams } from './questions.js'
 
@@ -32,12 +32,13 @@ export function answerElicitation(params: ElicitParams, asking: Asking): Promise
 async function answer(params: ElicitParams, asking: Asking): Promise<ElicitResult> {
   const { server, interactive, signal, waitsForUrl = false } = asking
   const streams = asking.streams ?? { input: process.stdin, output: process.stderr }
-  const message = shorten(params.message, MAX_MESSAGE)
+  const message = truncate(params.message, MAX_MESSAGE)
   if (!interactive || streams.input.isTTY !== true || streams.output.isTTY !== true) {
-    const what = params.mode === 'url' ? `to open ${shorten(String(params.url), 500)}` : 'for input'
+    const what =
+      params.mode === 'url' ? `to open ${truncate(String(params.url), 500)}` : 'for input'
     const advice = interactive ? 'in a terminal' : 'without --no-input'
     warn(
-      `declined the request of ${server} ${what}: ${JSON.stringify(shorten(message, 500))}. Run ccmcp ${advice} to answer it`,
+      `declined the request of ${server} ${what}: ${JSON.stringify(truncate(message, 500))}. Run ccmcp ${advice} to answer it`,
     )
     return { action: 'decline' }
   }

@@ -2,7 +2,7 @@ import { isObject } from '../jsonrpc/message.js'
 import type { ContentBlock, ResourceContents } from '../protocol/model.js'
 
 /** Truncates a text to `max` characters and appends its length. */
-export function shorten(text: string, max: number): string {
+export function truncate(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters)`
 }
 
@@ -11,7 +11,7 @@ export const MAX_TEXT = 5000
 
 /** A text of a server with each of its lines indented. */
 export function indented(text: string, by: string): string {
-  return shorten(String(text).trim(), MAX_TEXT).replaceAll(/^/gm, by)
+  return truncate(String(text).trim(), MAX_TEXT).replaceAll(/^/gm, by)
 }
 
 /** Content blocks as text; blocks other than text are summarized. */

@@ -15,7 +15,7 @@ interface CommandSyntax {
   takesPairs?: true
 }
 
-interface Split {
+interface SplitArguments {
   /** Arguments of the command itself, such as the name of a tool. */
   positionals: string[]
   options: string[]
@@ -34,7 +34,9 @@ export function suggestCommand(command: CommandSyntax, args: readonly string[]):
   if (split === undefined) return
   const { positionals, options, json, pairs, server } = split
   const suggested =
-    serverCommand === undefined ? commandOf(server, Object.keys(command.options)) : undefined
+    serverCommand === undefined
+      ? guessServerCommand(server, Object.keys(command.options))
+      : undefined
   if (json === undefined && suggested === undefined) return
   const name = command.usage.split(' ', 1)
   const rest = suggested === undefined ? [...server, ...options] : options
@@ -53,9 +55,18 @@ export function suggestCommand(command: CommandSyntax, args: readonly string[]):
 }
 
 /** Undefined if help is requested or the command line has another error. */
-function splitArguments(command: CommandSyntax, args: readonly string[]): Split | undefined {
+function splitArguments(
+  command: CommandSyntax,
+  args: readonly string[],
+): SplitArguments | undefined {
   const [needed] = command.positionals
-  const split: Split = { positionals: [], options: [], json: undefined, pairs: [], server: [] }
+  const split: SplitArguments = {
+    positionals: [],
+    options: [],
+    json: undefined,
+    pairs: [],
+    server: [],
+  }
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] ?? ''
     const [, name = '', inline] = /^--([^=]+)(=[\s\S]*)?$/.exec(arg) ?? []
@@ -79,14 +90,14 @@ function splitArguments(command: CommandSyntax, args: readonly string[]): Split 
 
 function isArgument(
   { takesPairs, positionals: [needed] }: CommandSyntax,
-  split: Split,
+  split: SplitArguments,
   arg: string,
 ) {
   return takesPairs === true && split.positionals.length >= needed && isPair(arg)
 }
 
 /** The server command that these arguments probably are; undefined if they may name a server. */
-function commandOf(
+function guessServerCommand(
   [first, ...rest]: readonly string[],
   options: readonly string[],
 ): string[] | undefined {

@@ -1,4 +1,4 @@
-import { RequestFailed } from '../client.js'
+import { RequestFailedError } from '../client.js'
 
 /** What was sent to authorize the requests, and what the server said to it. */
 export interface Credentials {
@@ -23,19 +23,19 @@ export function explainFailure(error: Error, url: URL, credentials: Credentials)
 }
 
 /** The failed HTTP request behind an error. */
-function requestFailureOf(error: unknown): RequestFailed | undefined {
+function requestFailureOf(error: unknown): RequestFailedError | undefined {
   for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++)
-    if (at instanceof RequestFailed) return at
+    if (at instanceof RequestFailedError) return at
   return undefined
 }
 
 /** A call that got no response may have been executed; a failed connection has executed nothing. */
-function mayHaveRun(error: Error, { executed }: RequestFailed): string {
-  const isCall = error instanceof RequestFailed
+function mayHaveRun(error: Error, { executed }: RequestFailedError): string {
+  const isCall = error instanceof RequestFailedError
   return isCall && executed === 'maybe' ? '; the server may have executed the request' : ''
 }
 
-function reasonOf(failure: RequestFailed, url: URL, credentials: Credentials): string {
+function reasonOf(failure: RequestFailedError, url: URL, credentials: Credentials): string {
   const { code, status, message } = failure
   if (code === 'NETWORK') return networkReason(failure, url)
   if (code === 'INVALID_RESPONSE' && /text\/html/.test(message))
@@ -91,7 +91,10 @@ function challengeText(challenge = ''): string {
   return parts.length === 0 ? '' : ` (${parts.join(', ')})`
 }
 
-function networkReason(failure: RequestFailed, { protocol, hostname, host, port }: URL): string {
+function networkReason(
+  failure: RequestFailedError,
+  { protocol, hostname, host, port }: URL,
+): string {
   const code = codeOf(failure)
   const at = port === '' ? host : `${hostname}, port ${port}`
   switch (code) {

@@ -4,10 +4,10 @@ import { record } from '../harness/record.js'
 import { type Step, parseTranscript } from '../harness/transcript.js'
 import type { TargetChannel } from '../client.js'
 import { type Channel, tap } from '../jsonrpc/channel.js'
-import { isObject, read } from '../jsonrpc/message.js'
+import { isObject, parseMessage } from '../jsonrpc/message.js'
 import { PROTOCOL_VERSION } from '../protocol/meta.js'
 import { type Command, HELP } from './command.js'
-import { shorten } from './format.js'
+import { truncate } from './format.js'
 import { type Arguments, CommandError, UsageError } from './options.js'
 import { print } from './print.js'
 import { abortOnSignal } from './signals.js'
@@ -108,11 +108,11 @@ function describing(channel: TargetChannel): Channel {
   if (channel.http !== true) return channel
   return {
     send(frame) {
-      const message = read(frame)
+      const message = parseMessage(frame)
       if (message.kind === 'response' || message.kind === 'notification') return channel.send(frame)
       if (message.kind !== 'request')
         throw new UsageError(
-          `Over HTTP, only single JSON-RPC messages can be sent, not ${shorten(frame, 100)}`,
+          `Over HTTP, only single JSON-RPC messages can be sent, not ${truncate(frame, 100)}`,
         )
       const meta = message.params?.['_meta']
       const version = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined

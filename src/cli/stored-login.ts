@@ -18,12 +18,12 @@ export function storedLogin(server: URL): Authorizer {
     async challenged(challenge, signal) {
       const authorizer = await load()
       if (authorizer === undefined) return false
-      const { AuthorizationRequired } = await import('../oauth.js')
+      const { AuthorizationRequiredError } = await import('../oauth.js')
       try {
         return await authorizer.challenged(challenge, signal)
       } catch (error) {
         // Then the refusal of the server is shown, with the advice to log in.
-        if (error instanceof AuthorizationRequired) return false
+        if (error instanceof AuthorizationRequiredError) return false
         throw error
       }
     },

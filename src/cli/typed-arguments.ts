@@ -1,6 +1,6 @@
 import { isObject } from '../jsonrpc/message.js'
 import type { GivenArgument } from './arguments.js'
-import { schemaText, shorten } from './format.js'
+import { schemaText, truncate } from './format.js'
 import { UsageError, suggestion } from './options.js'
 import { additionalOf, itemOf, leavesOf, propertiesOf, requiredOf } from './schema-leaves.js'
 import { typedText } from './typed-text.js'
@@ -22,7 +22,7 @@ export function typedArguments(
   if (missing.length === 0) return typed
   const known = propertiesOf(schema, schema)
   const shown = missing.map((name) => {
-    const type = shorten(schemaText(known.get(name)), MAX_TYPE)
+    const type = truncate(schemaText(known.get(name)), MAX_TYPE)
     return `${name} (${type})`
   })
   throw new UsageError(`Missing argument${missing.length === 1 ? '' : 's'}: ${shown.join(', ')}`)
@@ -100,7 +100,7 @@ function checkUnknown(
   const hint = suggestion(`${prefix}${name}`, names)
   const expected = names.length === 0 ? '; it takes no arguments' : `; expected ${names.join(', ')}`
   throw new UsageError(
-    `Unknown argument ${JSON.stringify(`${prefix}${name}`)}${hint === '' ? shorten(expected, 1000) : hint}`,
+    `Unknown argument ${JSON.stringify(`${prefix}${name}`)}${hint === '' ? truncate(expected, 1000) : hint}`,
   )
 }
 
@@ -116,7 +116,7 @@ function valueOf(
   const array = leavesOf(schema, root).find(({ type }) => type === 'array' || type === undefined)
   if (array === undefined)
     throw new UsageError(
-      `${name} was given ${given.length} times, but is not an array; expected ${shorten(schemaText(schema), MAX_TYPE)}`,
+      `${name} was given ${given.length} times, but is not an array; expected ${truncate(schemaText(schema), MAX_TYPE)}`,
     )
   return given.map((each, index) =>
     'text' in each ? typedText(name, each.text, itemOf(array, index), root) : each.value,

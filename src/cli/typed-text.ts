@@ -1,5 +1,5 @@
 import { isObject } from '../jsonrpc/message.js'
-import { schemaText, shorten } from './format.js'
+import { schemaText, truncate } from './format.js'
 import { UsageError, suggestion } from './options.js'
 import { type Leaf, itemOf, leavesOf } from './schema-leaves.js'
 
@@ -101,19 +101,19 @@ function problemOf(text: string, schema: unknown, root: unknown): string {
   const [only] = leaves
   if (leaves.length === 1 && only?.type === 'array' && !text.startsWith('['))
     return problemOf(text, itemOf(only, 0), root)
-  const invalid = `invalid value ${JSON.stringify(shorten(text, MAX_SHOWN))}`
+  const invalid = `invalid value ${JSON.stringify(truncate(text, MAX_SHOWN))}`
   const values = leaves.flatMap((leaf) => valuesOf(leaf) ?? []).map(shownValue)
   const types = leaves.filter((leaf) => valuesOf(leaf) === undefined)
   if (types.length === 0 && values.length > 0)
-    return `${invalid}; expected ${shorten(values.join(', '), 1000)}${suggestion(text, values)}`
+    return `${invalid}; expected ${truncate(values.join(', '), 1000)}${suggestion(text, values)}`
   const wanted = [...new Set(leaves.map(typeText))].join(' or ')
-  return `${invalid}; expected ${wanted === '' ? shorten(schemaText(schema), MAX_SHOWN) : wanted}`
+  return `${invalid}; expected ${wanted === '' ? truncate(schemaText(schema), MAX_SHOWN) : wanted}`
 }
 
 /** What to type for a schema. */
 function typeText(leaf: Leaf): string {
   const values = valuesOf(leaf)
-  if (values !== undefined) return shorten(values.map(shownValue).join(', '), MAX_SHOWN)
+  if (values !== undefined) return truncate(values.map(shownValue).join(', '), MAX_SHOWN)
   switch (leaf.type) {
     case 'boolean':
       return 'true or false'

@@ -2,21 +2,21 @@ import { pathToFileURL } from 'node:url'
 import { basename, resolve } from 'node:path'
 import {
   type CallOptions,
-  ChannelClosed,
+  ChannelClosedError,
   type Client,
   ConnectionError,
   type InputHandlers,
-  RequestFailed,
+  RequestFailedError,
   RpcError,
-  type Tapped,
-  Timeout,
+  type TappedMessage,
+  TimeoutError,
   connect,
 } from '../client.js'
 import { isObject } from '../jsonrpc/message.js'
 import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
 import { statelessRevisions } from '../protocol/revisions/index.js'
 import { VERSION } from '../version.js'
-import { shorten } from './format.js'
+import { truncate } from './format.js'
 import { isUrl } from './http-server.js'
 import { type Arguments, CommandError, valuesOfRepeated } from './options.js'
 import { printError, printJson, styled, warn } from './print.js'
@@ -32,7 +32,7 @@ const MAX_INVALID_LINES = 5
 const MAX_ERROR = 10_000
 
 /** Shows a message for `--verbose`. */
-export function showFrame({ direction, frame }: Tapped): void {
+export function showFrame({ direction, frame }: TappedMessage): void {
   printError(direction === 'out' ? styled('sent', '>') : styled('received', '<'), ` ${frame}\n`)
 }
 
@@ -55,7 +55,7 @@ class InvalidOutput {
     if (++this.#count > MAX_INVALID_LINES) return
     if (this.#isHttp) return warn(`the server: ${reason}`)
     warn(
-      `the server wrote a line to stdout that is not a protocol message: ${JSON.stringify(shorten(this.#line, 200))} (${reason})`,
+      `the server wrote a line to stdout that is not a protocol message: ${JSON.stringify(truncate(this.#line, 200))} (${reason})`,
     )
     if (this.#count === 1)
       warn('stdout is reserved for protocol messages; servers must log to stderr')
@@ -159,7 +159,7 @@ function commandError(error: unknown, server: ServerTarget, json: boolean): unkn
     const detail = data === undefined || json ? '' : `\n${JSON.stringify(data, null, 2)}`
     return new CommandError(
       1,
-      shorten(`The server returned error ${code}: ${message}${detail}`, MAX_ERROR) +
+      truncate(`The server returned error ${code}: ${message}${detail}`, MAX_ERROR) +
         adviceFor(error),
     )
   }
@@ -180,8 +180,8 @@ function adviceFor({ code, data }: RpcError): string {
 export function isConnectionLost(error: unknown): error is Error {
   return (
     error instanceof ConnectionError ||
-    error instanceof ChannelClosed ||
-    error instanceof Timeout ||
-    error instanceof RequestFailed
+    error instanceof ChannelClosedError ||
+    error instanceof TimeoutError ||
+    error instanceof RequestFailedError
   )
 }

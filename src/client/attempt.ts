@@ -1,5 +1,5 @@
-import { within } from '../jsonrpc/deadline.js'
-import { ChannelClosed, RequestFailed, RpcError } from '../jsonrpc/errors.js'
+import { withTimeout } from '../jsonrpc/deadline.js'
+import { ChannelClosedError, RequestFailedError, RpcError } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { isThenable } from '../jsonrpc/message.js'
@@ -11,7 +11,7 @@ import {
   isModern,
   lacksStreamableHttp,
   probe,
-  refusalOf,
+  describeRpcError,
 } from './opening.js'
 import type { Known } from './prior.js'
 import {
@@ -22,17 +22,17 @@ import {
 } from './session.js'
 import { ConnectionError, type Target, type TargetChannel } from './target.js'
 
-interface Times {
+interface Timeouts {
   timeout: number
   probeTimeout: number
   signal?: AbortSignal | undefined
 }
 
 /** A process may take this many times `probeTimeout` to start. */
-const STARTING = 5
+const START_FACTOR = 5
 
 /** One attempt to connect to a target. */
-export class Attempt {
+export class ConnectionAttempt {
   readonly #target: Target
   readonly #options: ClientSessionOptions
   #channel: TargetChannel
@@ -52,9 +52,9 @@ export class Attempt {
   async open(
     requested: Revision | undefined,
     known: Known | undefined,
-    times: Times,
+    times: Timeouts,
   ): Promise<ServerDetails> {
-    if (known?.opening === 'handshake' && requested?.opening !== 'stateless') {
+    if (known?.opening === 'handshake' && requested?.lifecycle !== 'stateless') {
       try {
         return await this.#openAsKnown(requested, known, times)
       } catch (error) {
@@ -62,7 +62,7 @@ export class Attempt {
         await this.#reopen()
       }
     }
-    if (requested?.opening === 'handshake') return await this.#initialize(requested, times)
+    if (requested?.lifecycle === 'handshake') return await this.#initialize(requested, times)
     const details =
       requested === undefined
         ? await this.#negotiate(known?.opening === 'stateless', times)
@@ -74,14 +74,14 @@ export class Attempt {
   async #openAsKnown(
     requested: Revision | undefined,
     { httpSse }: Known,
-    times: Times,
+    times: Timeouts,
   ): Promise<ServerDetails> {
     const open = this.#target.openHttpSse?.bind(this.#target)
     if (httpSse && open !== undefined) {
       await this.#reopen(open)
       this.httpSse = true
     }
-    const timeout = Math.min(STARTING * times.probeTimeout, times.timeout)
+    const timeout = Math.min(START_FACTOR * times.probeTimeout, times.timeout)
     return await this.#handshake(requested, { ...times, timeout })
   }
 
@@ -95,17 +95,17 @@ export class Attempt {
   /** Closes the connection, and returns the error for the caller. */
   async fail(error: unknown): Promise<Error> {
     const message = error instanceof Error ? error.message : String(error)
-    const reason = error instanceof RpcError ? refusalOf('initialize', error) : message
+    const reason = error instanceof RpcError ? describeRpcError('initialize', error) : message
     // Before closing: the end of the process must not be taken for the cause.
     const diagnosis = this.#channel.diagnose?.() ?? ''
     await this.session.peer.close()
     // The connection works; a user is needed.
-    if (error instanceof RequestFailed && error.code === 'AUTHORIZATION_REQUIRED') return error
+    if (error instanceof RequestFailedError && error.code === 'AUTHORIZATION_REQUIRED') return error
     const diagnosed = diagnosis === '' || isServerExit(error)
     return new ConnectionError(diagnosed ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
 
-  async #discover(requested: Revision, { timeout, signal }: Times): Promise<ServerDetails> {
+  async #discover(requested: Revision, { timeout, signal }: Timeouts): Promise<ServerDetails> {
     const probed = await probe(
       this.session,
       requested,
@@ -118,7 +118,7 @@ export class Attempt {
       probed.kind === 'modern'
         ? `it chose ${probed.details.revision.id}`
         : probed.answer instanceof RpcError
-          ? refusalOf('server/discover', probed.answer)
+          ? describeRpcError('server/discover', probed.answer)
           : probed.answer.message
     throw new ConnectionError(`The server does not serve ${requested.id}: ${because}`)
   }
@@ -129,7 +129,7 @@ export class Attempt {
    * of that: a modern server would refuse it, or take it as the choice of a legacy
    * revision. A server is legacy if it responds to `ping` but not to `server/discover`.
    */
-  async #negotiate(isKnown: boolean, times: Times): Promise<ServerDetails> {
+  async #negotiate(isKnown: boolean, times: Timeouts): Promise<ServerDetails> {
     if (this.#channel.http === true) return await this.#negotiateOverHttp(times)
     const { timeout, signal } = times
     // A server that is known to be modern has the whole timeout.
@@ -142,23 +142,23 @@ export class Attempt {
     }
     try {
       const probing = probe(this.session, newest, pending)
-      let probed = await within(probeTimeout, probing)
+      let probed = await withTimeout(probeTimeout, probing)
       if (probed === 'late') {
         const alive = this.session.request('ping', undefined, pending).then(late, late)
-        probed = await within(
-          Math.min(STARTING * probeTimeout, timeout),
+        probed = await withTimeout(
+          Math.min(START_FACTOR * probeTimeout, timeout),
           Promise.race([probing, alive]),
         )
       }
       if (probed === 'late')
-        return await this.#initializeBesideProbe(probing, {
+        return await this.#initializeDuringProbe(probing, {
           ...times,
           probeTimeout,
           signal: pending.signal,
         })
       if (probed.kind === 'modern') return probed.details
       if (probed.kind === 'failed') {
-        if (!(probed.error instanceof ChannelClosed)) throw probed.error
+        if (!(probed.error instanceof ChannelClosedError)) throw probed.error
         await this.#reopen()
       }
       return await this.#initialize(undefined, times)
@@ -168,7 +168,7 @@ export class Attempt {
   }
 
   /** Every HTTP request has a response: one that is missing decides nothing. */
-  async #negotiateOverHttp(times: Times): Promise<ServerDetails> {
+  async #negotiateOverHttp(times: Timeouts): Promise<ServerDetails> {
     const { timeout, signal } = times
     const probed = await probe(this.session, newest, withSignal(timeout, signal), true)
     if (probed.kind === 'failed') throw probed.error
@@ -176,26 +176,26 @@ export class Attempt {
   }
 
   /** Sends `initialize`; a late response to `server/discover` still means a modern server. */
-  async #initializeBesideProbe(
+  async #initializeDuringProbe(
     probing: Promise<ProbeOutcome>,
-    times: Times,
+    times: Timeouts,
   ): Promise<ServerDetails> {
     const { timeout, probeTimeout } = times
     const initializing = this.#initialize(undefined, times)
     // A server that accepts `initialize` has chosen a handshake revision, even if it also has stateless ones.
     const accepted = probing.then((probed) =>
-      probed.kind === 'modern' ? within(probeTimeout, initializing) : initializing,
+      probed.kind === 'modern' ? withTimeout(probeTimeout, initializing) : initializing,
     )
     let problem: unknown
     try {
       const details = await Promise.race([initializing, accepted])
       if (details !== 'late') return details
     } catch (error) {
-      if (!(error instanceof RpcError || error instanceof ChannelClosed)) throw error
+      if (!(error instanceof RpcError || error instanceof ChannelClosedError)) throw error
       problem = error
     }
-    const probed = await within(isModern(problem) ? timeout : probeTimeout, probing)
-    if (problem instanceof ChannelClosed) {
+    const probed = await withTimeout(isModern(problem) ? timeout : probeTimeout, probing)
+    if (problem instanceof ChannelClosedError) {
       // The process has exited because of what it was sent.
       await this.#reopen()
       return probed !== 'late' && probed.kind === 'modern'
@@ -207,7 +207,7 @@ export class Attempt {
     throw probed.kind === 'failed' ? probed.error : problem
   }
 
-  async #initialize(requested: Revision | undefined, times: Times): Promise<ServerDetails> {
+  async #initialize(requested: Revision | undefined, times: Timeouts): Promise<ServerDetails> {
     try {
       return await this.#handshake(requested, times)
     } catch (error) {
@@ -218,7 +218,7 @@ export class Attempt {
       try {
         return await this.#handshake(requested, times)
       } catch (second) {
-        const failed = second instanceof ChannelClosed || second instanceof RequestFailed
+        const failed = second instanceof ChannelClosedError || second instanceof RequestFailedError
         if (!failed || !(error instanceof Error)) throw second
         throw new ConnectionError(`${error.message}; HTTP+SSE failed too: ${second.message}`, {
           cause: error,
@@ -229,7 +229,7 @@ export class Attempt {
 
   async #handshake(
     requested: Revision | undefined,
-    { timeout, signal }: Times,
+    { timeout, signal }: Timeouts,
   ): Promise<ServerDetails> {
     const { session } = this
     const details = await initialize(session, requested, this.#options, withSignal(timeout, signal))
@@ -248,12 +248,12 @@ export class Attempt {
 
 /** Whether the failure to open as before does not mean that the server has changed: it is not there, or refuses everyone. */
 function saysNothing(error: unknown): boolean {
-  return error instanceof RequestFailed && (error.code === 'NETWORK' || isInconclusive(error))
+  return error instanceof RequestFailedError && (error.code === 'NETWORK' || isInconclusive(error))
 }
 
 /** Whether the error is that the server's process ended: its message has the diagnosis. */
 function isServerExit(error: unknown): boolean {
-  const cause: unknown = error instanceof ChannelClosed ? error.cause : undefined
+  const cause: unknown = error instanceof ChannelClosedError ? error.cause : undefined
   return cause instanceof Error && 'code' in cause && cause.code === 'SERVER_EXITED'
 }
 

@@ -1,4 +1,4 @@
-import type { Tapped } from '../jsonrpc/channel.js'
+import type { TappedMessage } from '../jsonrpc/channel.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import type { Params } from '../jsonrpc/message.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
@@ -7,7 +7,7 @@ import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../schema/names.js'
 import { VERSION } from '../version.js'
 import { type InputHandlers, capabilitiesOf, declaredHandlers } from './input-handlers.js'
-import { Attempt } from './attempt.js'
+import { ConnectionAttempt } from './attempt.js'
 import type { CacheOptions } from './cache.js'
 import { Client } from './client.js'
 import { Connection, type ConnectionOptions } from './connection.js'
@@ -38,7 +38,7 @@ export interface ConnectOptions extends InputHandlers {
   /** Receives log entries about what the server does wrong. */
   report?: (report: LogEntry) => void
   /** Called with every message in both directions. */
-  tap?: (tapped: Tapped) => void
+  tap?: (tapped: TappedMessage) => void
   /** Connects again when the connection is lost (default false). */
   reconnect?: boolean | ReconnectOptions
   /** Limits of the cache for results that the server allows to reuse; `false` for no cache. */
@@ -124,7 +124,7 @@ function opener(target: Target, options: ConnectOptions): ConnectionOptions['ope
       const known = openings.get(target) ?? (given?.opening === 'handshake' ? given : undefined)
       const details = await attempt.open(revision, known, { timeout, probeTimeout, signal })
       const { session, httpSse } = attempt
-      openings.set(target, { opening: details.revision.opening, httpSse })
+      openings.set(target, { opening: details.revision.lifecycle, httpSse })
       return { session, details, httpSse, verified: true }
     } catch (error) {
       openings.delete(target)
@@ -133,9 +133,9 @@ function opener(target: Target, options: ConnectOptions): ConnectionOptions['ope
   }
 }
 
-function start(target: Target, options: ClientSessionOptions): Attempt {
+function start(target: Target, options: ClientSessionOptions): ConnectionAttempt {
   try {
-    return new Attempt(target, options)
+    return new ConnectionAttempt(target, options)
   } catch (error) {
     throw new ConnectionError(
       `The server could not be started: ${error instanceof Error ? error.message : String(error)}`,

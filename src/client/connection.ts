@@ -1,6 +1,12 @@
-import { within } from '../jsonrpc/deadline.js'
-import { ChannelClosed, METHOD_NOT_FOUND, RpcError, asError, withCode } from '../jsonrpc/errors.js'
-import { callHook, handled, ignore } from '../jsonrpc/hook.js'
+import { withTimeout } from '../jsonrpc/deadline.js'
+import {
+  ChannelClosedError,
+  METHOD_NOT_FOUND,
+  RpcError,
+  abortError,
+  withCode,
+} from '../jsonrpc/errors.js'
+import { callHook, markHandled, ignore } from '../jsonrpc/hook.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Params } from '../jsonrpc/message.js'
 import type { LogLevel } from '../protocol/model.js'
@@ -61,7 +67,7 @@ export class Connection implements SessionObserver {
   #former: ClientSession | undefined
   #logLevel: LogLevel | undefined
   /** Why there is no connection any more. */
-  #ended: ChannelClosed | undefined
+  #ended: ChannelClosedError | undefined
   readonly #closing = new AbortController()
 
   constructor(options: ConnectionOptions) {
@@ -120,7 +126,7 @@ export class Connection implements SessionObserver {
   #verify(wrong: Opened): Promise<Opened> {
     if (this.#opened !== wrong) return this.ready()
     if (this.#next === undefined) {
-      this.#next = handled(
+      this.#next = markHandled(
         this.#options
           .open(this, this.#closing.signal)
           .then((opened) => this.#replace(opened))
@@ -146,7 +152,7 @@ export class Connection implements SessionObserver {
   async #replace(opened: Opened): Promise<Opened> {
     if (this.#closing.signal.aborted) {
       await opened.session.peer.close()
-      throw this.#ended ?? new ChannelClosed('The connection is closed')
+      throw this.#ended ?? new ChannelClosedError('The connection is closed')
     }
     this.#next = undefined
     this.#adopt(opened)
@@ -161,11 +167,14 @@ export class Connection implements SessionObserver {
   async ready({ signal, timeout = PATIENCE }: SessionCallOptions = {}): Promise<Opened> {
     const current = this.#current()
     if (current !== undefined) return current
-    if (this.#next === undefined) throw this.#ended ?? new ChannelClosed('The connection is closed')
-    const next = within(timeout, this.#next)
+    if (this.#next === undefined)
+      throw this.#ended ?? new ChannelClosedError('The connection is closed')
+    const next = withTimeout(timeout, this.#next)
     const opened = await (signal === undefined ? next : untilAborted(next, signal))
     if (opened !== 'late') return opened
-    throw new ChannelClosed(`The connection is lost, and there was no new one within ${timeout} ms`)
+    throw new ChannelClosedError(
+      `The connection is lost, and there was no new one within ${timeout} ms`,
+    )
   }
 
   /** Asks for log messages, in the way of the revision, also after a reconnect. */
@@ -191,7 +200,7 @@ export class Connection implements SessionObserver {
   }
 
   async close(): Promise<void> {
-    this.#end(new ChannelClosed('The connection is closed'))
+    this.#end(new ChannelClosedError('The connection is closed'))
     this.#closing.abort(this.#ended)
     const next = this.#next
     await this.#former?.peer.close()
@@ -230,8 +239,7 @@ export class Connection implements SessionObserver {
     this.#opened = opened
     this.#backoff.opened()
     this.#forget()
-    this.cache.enabled =
-      this.#options.cache !== undefined && details.revision.results === 'described'
+    this.cache.enabled = this.#options.cache !== undefined && details.revision.typedResults
     session.logLevel = this.#logLevel
     if (restored) this.#restoreState(opened)
     this.subscriptions.connected(session, details)
@@ -268,7 +276,7 @@ export class Connection implements SessionObserver {
       return
     if (!session.closed) session.peer.close().catch(ignore)
     if (this.#options.reconnect === undefined) return this.#end(lostBy(error), error)
-    this.#next = handled(this.#reconnect(error))
+    this.#next = markHandled(this.#reconnect(error))
   }
 
   async #reconnect(lost: Error): Promise<Opened> {
@@ -286,16 +294,18 @@ export class Connection implements SessionObserver {
         return opened
       } catch (failed) {
         if (signal.aborted) throw this.#ended ?? failed
-        error = asError(failed)
+        error = abortError(failed)
       }
     }
-    const gaveUp = new ChannelClosed(`The connection is lost: ${error.message}`, { cause: error })
+    const gaveUp = new ChannelClosedError(`The connection is lost: ${error.message}`, {
+      cause: error,
+    })
     this.#end(gaveUp, error)
     throw gaveUp
   }
 
   /** No more connections. */
-  #end(ended: ChannelClosed, error?: Error): void {
+  #end(ended: ChannelClosedError, error?: Error): void {
     if (this.#ended !== undefined) return
     this.#ended = ended
     this.subscriptions.close()
@@ -303,8 +313,8 @@ export class Connection implements SessionObserver {
   }
 }
 
-function lostBy(error: Error): ChannelClosed {
-  return new ChannelClosed(`The connection broke: ${error.message}`, { cause: error })
+function lostBy(error: Error): ChannelClosedError {
+  return new ChannelClosedError(`The connection broke: ${error.message}`, { cause: error })
 }
 
 /** Whether the server has refused the request as one of another revision would: it was not executed. */

@@ -10,8 +10,8 @@ import type {
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import {
-  projectCompletion,
-  projectElicitation,
+  projectSamplingResult,
+  projectElicitResult,
   projectRoot,
 } from '../protocol/revisions/project.js'
 import { untilAborted } from './until-aborted.js'
@@ -59,7 +59,7 @@ export function declaredHandlers(handlers: InputHandlers, { elicitation }: Param
 }
 
 /** Answers one request of a server. An error goes to the server. */
-export async function answer(
+export async function handleServerRequest(
   { sample, elicit, roots }: InputHandlers,
   revision: Revision | undefined,
   method: string,
@@ -67,9 +67,9 @@ export async function answer(
   signal: AbortSignal,
 ): Promise<object> {
   if (method === 'sampling/createMessage' && sample !== undefined)
-    return projectCompletion(revision, await sample(samplingParams(params), { signal }))
+    return projectSamplingResult(revision, await sample(samplingParams(params), { signal }))
   if (method === 'elicitation/create' && elicit !== undefined)
-    return projectElicitation(revision, await elicit(elicitParams(revision, params), { signal }))
+    return projectElicitResult(revision, await elicit(elicitParams(revision, params), { signal }))
   if (method === 'roots/list' && roots !== undefined) {
     const found = await roots({ signal })
     return { roots: found.map((root) => projectRoot(revision, checkRoot(root))) }
@@ -94,7 +94,7 @@ function elicitParams(revision: Revision | undefined, params: Params): ElicitPar
   const { mode = 'form', message } = params
   if (typeof message !== 'string') throw invalidParams('"message" must be a string')
   if (mode !== 'form' && mode !== 'url') throw invalidParams('"mode" must be "form" or "url"')
-  if (mode === 'url' && revision?.urlQuestions === 'none')
+  if (mode === 'url' && revision?.urlElicitation === 'none')
     throw invalidParams(`protocol revision ${revision.id} has no "mode" url`)
   return { ...params, mode } as unknown as ElicitParams // the other members are not checked
 }
@@ -108,7 +108,7 @@ export function unknownMethod(method: string): RpcError {
 }
 
 /** Answers the input requests of a result. Returns the params to add when the request is sent again. */
-export async function answerInputRequests(
+export async function resolveInputRequests(
   handlers: InputHandlers,
   revision: Revision,
   method: string,
@@ -130,7 +130,10 @@ export async function answerInputRequests(
       )
     const params = isObject(request['params']) ? request['params'] : {}
     try {
-      return [key, await answer(handlers, revision, request['method'], params, signal)] as const
+      return [
+        key,
+        await handleServerRequest(handlers, revision, request['method'], params, signal),
+      ] as const
     } catch (error) {
       if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND)) throw error
       throw new TypeError(

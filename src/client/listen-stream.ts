@@ -1,6 +1,6 @@
-import { within } from '../jsonrpc/deadline.js'
-import { RequestFailed, asError } from '../jsonrpc/errors.js'
-import { handled } from '../jsonrpc/hook.js'
+import { withTimeout } from '../jsonrpc/deadline.js'
+import { RequestFailedError, abortError } from '../jsonrpc/errors.js'
+import { markHandled } from '../jsonrpc/hook.js'
 import { type Id, type Params, isObject } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import type { ClientSession } from './session.js'
@@ -26,21 +26,21 @@ export class ListenStream {
     const { id, ended } = session.listen(filter, this.#controller.signal)
     this.#id = id
     this.ended = ended
-      .then(() => undefined, asError)
+      .then(() => undefined, abortError)
       .finally(() => {
         this.hasEnded = true
       })
     const said = new Promise<Params>((resolve) => {
       this.#acknowledge = resolve
     })
-    this.acknowledged = handled(this.#withinPatience(said))
+    this.acknowledged = markHandled(this.#withinPatience(said))
   }
 
   async #withinPatience(said: Promise<Params>): Promise<Params> {
     const ended = this.ended.then((error) => {
       throw error ?? notAcknowledged('ended without an acknowledgement')
     })
-    const accepted = await within(PATIENCE, Promise.race([said, ended]))
+    const accepted = await withTimeout(PATIENCE, Promise.race([said, ended]))
     if (accepted === 'late') throw notAcknowledged(`was not acknowledged within ${PATIENCE} ms`)
     return accepted
   }
@@ -60,8 +60,8 @@ export class ListenStream {
   }
 }
 
-function notAcknowledged(problem: string): RequestFailed {
-  return new RequestFailed('STREAM_ENDED', `The stream of notifications ${problem}`, {
+function notAcknowledged(problem: string): RequestFailedError {
+  return new RequestFailedError('STREAM_ENDED', `The stream of notifications ${problem}`, {
     executed: 'maybe',
   })
 }

@@ -1,6 +1,6 @@
 import { type Params, isObject } from '../jsonrpc/message.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
-import { type Opening, discoveredDetails } from './opening.js'
+import { type Lifecycle, discoveredDetails } from './opening.js'
 import type { ServerDetails } from './session.js'
 
 /** What is known of a server from an earlier connection: plain JSON, without tokens or session ids. */
@@ -18,7 +18,7 @@ export interface Prior {
 
 /** How a target was opened, or should be. */
 export interface Known {
-  readonly opening: Opening
+  readonly opening: Lifecycle
   readonly httpSse: boolean
   /** What the server has allowed to reuse. */
   readonly details?: ServerDetails
@@ -27,7 +27,10 @@ export interface Known {
 /** Milliseconds after which a prior is not used any more: the server may have been replaced by a newer one. */
 const MAX_AGE = 7 * 24 * 60 * 60 * 1000
 
-export function priorOf({ revision, discovered }: ServerDetails, httpSse: boolean): Prior {
+export function priorOf(
+  { revision, parseDiscoverResult: discovered }: ServerDetails,
+  httpSse: boolean,
+): Prior {
   return {
     version: 1,
     date: new Date().toISOString(),
@@ -45,7 +48,7 @@ export function readPrior(prior: unknown): Known | undefined {
   const revision = revisions.find(({ id }) => id === prior['revision'])
   const age = Date.now() - Date.parse(prior['date'])
   if (revision === undefined || !(age >= 0 && age < MAX_AGE)) return undefined
-  const { opening } = revision
+  const { lifecycle: opening } = revision
   const httpSse = transport === 'http+sse' && opening === 'handshake'
   const details = isObject(discovered) ? freshDetails(discovered, revision, age) : undefined
   return { opening, httpSse, ...(details === undefined ? {} : { details }) }

@@ -1,4 +1,4 @@
-import { asError } from '../jsonrpc/errors.js'
+import { abortError } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 
 export interface ReconnectOptions {
@@ -78,7 +78,7 @@ export function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => {
       clearTimeout(timer)
-      reject(asError(signal.reason))
+      reject(abortError(signal.reason))
     }
     const timer = setTimeout(() => {
       signal.removeEventListener('abort', abort)

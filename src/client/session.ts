@@ -1,20 +1,25 @@
-import { type Tapped, tap } from '../jsonrpc/channel.js'
+import { type TappedMessage, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
-import { RequestFailed, RpcError } from '../jsonrpc/errors.js'
+import { RequestFailedError, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
-import type { Incoming } from '../jsonrpc/incoming.js'
+import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import { type Id, type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import { METHODS } from '../protocol/methods.js'
-import { cancelled } from '../protocol/cancellation.js'
+import { parseCancellation } from '../protocol/cancellation.js'
 import { HEADER_MISMATCH } from '../protocol/errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type { Implementation, LogLevel } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import type { ClientExtensions } from './extension.js'
-import { type InputHandlers, answer, answerInputRequests, unknownMethod } from './input-handlers.js'
+import {
+  type InputHandlers,
+  handleServerRequest,
+  resolveInputRequests,
+  unknownMethod,
+} from './input-handlers.js'
 import { listOf } from './pages.js'
 import { ConnectionError, type TargetChannel } from './target.js'
 import { ToolHeaders } from './tool-headers.js'
@@ -58,7 +63,7 @@ export interface ClientSessionOptions {
   inputHandlers: InputHandlers
   extensions: ClientExtensions
   report(report: LogEntry): void
-  tap?: (tapped: Tapped) => void
+  tap?: (tapped: TappedMessage) => void
 }
 
 /** What the server has said about itself. */
@@ -68,7 +73,7 @@ export interface ServerDetails {
   capabilities: Params
   instructions: string | undefined
   /** The result of `server/discover`, if there was one. */
-  discovered?: Params
+  parseDiscoverResult?: Params
 }
 
 const TIMEOUT = 60_000
@@ -82,7 +87,7 @@ export class ClientSession {
   readonly #options: ClientSessionOptions
   readonly #progress = new Map<unknown, (params: Params) => void>()
   /** Signals of the server's requests in progress. Meanwhile the server may keep us waiting. */
-  readonly #answering = new Set<AbortSignal>()
+  readonly #serverRequests = new Set<AbortSignal>()
   /** The negotiated revision; undefined until there is one. */
   revision: Revision | undefined
   /** The level of log messages that each request asks for, where the revision has it so. */
@@ -117,13 +122,17 @@ export class ClientSession {
           if (method === 'ping') return {}
           if (revision?.methods.serverRequests.includes(method) === false)
             throw unknownMethod(method)
-          this.#answering.add(signal)
-          return answer(options.inputHandlers, revision, method, params, signal).finally(() =>
-            this.#answering.delete(signal),
-          )
+          this.#serverRequests.add(signal)
+          return handleServerRequest(
+            options.inputHandlers,
+            revision,
+            method,
+            params,
+            signal,
+          ).finally(() => this.#serverRequests.delete(signal))
         },
-        onNotification: (notification) => this.#notified(notification),
-        answersGarbage: false,
+        onNotification: (notification) => this.#onNotification(notification),
+        respondsToMalformed: false,
         batchLimit: () => (this.revision?.batches === true ? Infinity : 0),
         cancelled: (requestId, reason, method) =>
           method !== 'initialize' &&
@@ -149,7 +158,7 @@ export class ClientSession {
   ): Promise<Params> {
     const { inputHandlers, extensions } = this.#options
     const { signal = new AbortController().signal } = options
-    let result = await this.#requestSafely(method, params, options, revision)
+    let result = await this.#requestWithRetry(method, params, options, revision)
     if (revision === undefined) return result
     for (let round = 0; ; round++) {
       const { resultType } = result
@@ -160,8 +169,8 @@ export class ClientSession {
       if (round === MAX_ROUNDS)
         throw new TypeError(`${method} does not complete: it has needed input ${MAX_ROUNDS} times`)
       if (handler === undefined) {
-        const input = await answerInputRequests(inputHandlers, revision, method, result, signal)
-        result = await this.#requestSafely(method, { ...params, ...input }, options, revision)
+        const input = await resolveInputRequests(inputHandlers, revision, method, result, signal)
+        result = await this.#requestWithRetry(method, { ...params, ...input }, options, revision)
       } else {
         const request = (other: string, its?: Params) => this.request(other, its, options, revision)
         const context = { method, params, signal, request }
@@ -172,7 +181,7 @@ export class ClientSession {
   }
 
   /** Sends a request, and once more where the server has refused it for a reason that the client can remove. */
-  async #requestSafely(
+  async #requestWithRetry(
     method: string,
     params: Params | undefined,
     options: CallOptions,
@@ -228,7 +237,7 @@ export class ClientSession {
     const deadline = new Deadline({
       idle: timeout,
       total: maxTimeout,
-      busy: () => [...this.#answering].some(({ aborted }) => !aborted),
+      busy: () => [...this.#serverRequests].some(({ aborted }) => !aborted),
     })
     const token = onProgress === undefined ? undefined : this.peer.nextId
     if (onProgress !== undefined) {
@@ -245,12 +254,12 @@ export class ClientSession {
         ...(signal === undefined ? {} : { signal }),
         ...(stateless ? { protocolVersion: revision.id } : {}),
         ...(stateless && method === 'tools/call'
-          ? { headerParams: this.#toolHeaders?.of(params) }
+          ? { headerParams: this.#toolHeaders?.headerParamsFor(params) }
           : {}),
       })
       const checked = this.#checkResult(method, result, revision)
       return stateless && method === 'tools/list' && this.#toolHeaders
-        ? this.#toolHeaders.read(checked)
+        ? this.#toolHeaders.rememberPage(checked)
         : checked
     } finally {
       if (token !== undefined) this.#progress.delete(token)
@@ -303,7 +312,7 @@ export class ClientSession {
         `The response to ${method} has the unknown resultType ${truncateJson(resultType)}`,
       )
     const hasInput = result['inputRequests'] !== undefined || result['requestState'] !== undefined
-    if (METHODS.get(method)?.mayAsk === true && hasInput) return result
+    if (METHODS.get(method)?.mayRequireInput === true && hasInput) return result
     throw new TypeError(
       hasInput
         ? `${method} must not need input, but its response does`
@@ -312,16 +321,16 @@ export class ClientSession {
   }
 
   /** Clients send no responses: https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#sending-messages */
-  #ignoreRequest(call: Incoming): undefined {
+  #ignoreRequest(call: IncomingRequest): undefined {
     const message = `The server sent the request ${truncate(call.request.method)}, which this protocol revision does not allow`
     this.peer.log({ level: 'warning', message })
     call.cancel(new Error(message))
   }
 
-  #notified(notification: Notification): void {
+  #onNotification(notification: Notification): void {
     const { method, params = {} } = notification
     if (method === 'notifications/cancelled') {
-      const target = cancelled(notification)
+      const target = parseCancellation(notification)
       if (target !== undefined) this.peer.cancel(target.id, target.reason)
     }
     if (method === 'notifications/progress' && typeof params['progress'] === 'number') {
@@ -343,14 +352,16 @@ export class ClientSession {
 }
 
 /** Whether each request says its protocol version, instead of one handshake. */
-function isStateless({ opening }: Revision): boolean {
+function isStateless({ lifecycle: opening }: Revision): boolean {
   return opening !== 'handshake'
 }
 
 /** Whether the server has refused the request because the session has ended. */
 function isExpired(error: unknown): boolean {
   return (
-    error instanceof RequestFailed && error.code === 'SESSION_EXPIRED' && error.executed === 'no'
+    error instanceof RequestFailedError &&
+    error.code === 'SESSION_EXPIRED' &&
+    error.executed === 'no'
   )
 }
 

@@ -1,5 +1,11 @@
-import { ChannelClosed, METHOD_NOT_FOUND, RpcError, asError, withCode } from '../jsonrpc/errors.js'
-import { handled } from '../jsonrpc/hook.js'
+import {
+  ChannelClosedError,
+  METHOD_NOT_FOUND,
+  RpcError,
+  abortError,
+  withCode,
+} from '../jsonrpc/errors.js'
+import { markHandled } from '../jsonrpc/hook.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Params } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
@@ -66,7 +72,7 @@ export class RequestLink implements SubscriptionLink {
     const { uri } = topic
     const before = this.#last.get(uri) ?? Promise.resolve()
     const request = () => this.#session.request(method, { uri })
-    const sent = handled(before.then(request, request))
+    const sent = markHandled(before.then(request, request))
     this.#last.set(uri, sent)
     try {
       await sent
@@ -173,7 +179,7 @@ export class StreamLink implements SubscriptionLink {
       }
       if (!this.#isClosed()) return
       for (const { reject } of this.#waiting.values())
-        reject(new ChannelClosed('The connection is closed'))
+        reject(new ChannelClosedError('The connection is closed'))
       this.#waiting.clear()
     } finally {
       // In the same turn as the last check, so that no change is overlooked.
@@ -204,7 +210,7 @@ export class StreamLink implements SubscriptionLink {
       return true
     } catch (error) {
       stream.close()
-      return await this.#failed(topics, asError(error))
+      return await this.#failed(topics, abortError(error))
     } finally {
       this.#opening = undefined
     }

@@ -1,4 +1,4 @@
-import { ChannelClosed, asError, withCode } from '../jsonrpc/errors.js'
+import { ChannelClosedError, abortError, withCode } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { type Params, memberAt } from '../jsonrpc/message.js'
@@ -192,8 +192,8 @@ export class Subscriptions {
       this.#missed([watch.topic])
     } catch (error) {
       // If the connection was lost again, the next one restores it.
-      if (link === this.#link && !(error instanceof ChannelClosed))
-        this.#lost(watch.topic, asError(error))
+      if (link === this.#link && !(error instanceof ChannelClosedError))
+        this.#lost(watch.topic, abortError(error))
     }
   }
 

@@ -22,14 +22,14 @@ export class ToolHeaders {
   }
 
   /** Remembers the tools of a page. Those with an invalid `x-mcp-header` are reported, and left out of the result. */
-  read(page: Params): Params {
+  rememberPage(page: Params): Params {
     const { tools } = page
     if (!Array.isArray(tools)) return page
     return { ...page, tools: tools.filter((tool: unknown) => this.#remember(tool)) }
   }
 
   /** The values for headers in the params of a `tools/call`, by the name of the header. */
-  of(params: Params | undefined): HeaderParams | undefined {
+  headerParamsFor(params: Params | undefined): HeaderParams | undefined {
     const tool = this.#tools.get(String(params?.['name']))
     if (tool === undefined) return undefined
     const values: HeaderParams = {}

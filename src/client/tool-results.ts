@@ -13,8 +13,8 @@ export type TypedToolResult<Output> = Omit<CallToolResult, 'isError' | 'structur
   )
 
 /** Rejects a call whose result does not fit the output schema. The tool has been executed. */
-export class InvalidResult extends Error {
-  override readonly name = 'InvalidResult'
+export class InvalidResultError extends Error {
+  override readonly name = 'InvalidResultError'
   readonly code: ErrorCode = 'INVALID_RESULT'
   /** The result as received. */
   readonly result: CallToolResult
@@ -82,13 +82,13 @@ async function validated(
 ): Promise<unknown> {
   const tool = truncate(name)
   if (value === undefined)
-    throw new InvalidResult(
+    throw new InvalidResultError(
       `The result of the tool ${tool} has no structured content, but the output schema requires it`,
       result,
     )
   const outcome = await check(value)
   if (outcome.issues === undefined) return outcome.value
-  throw new InvalidResult(
+  throw new InvalidResultError(
     `The result of the tool ${tool} does not fit the output schema: ${describeIssues(outcome.issues)}`,
     result,
     { issues: outcome.issues },
@@ -147,7 +147,7 @@ export async function checkResult(
     compiled.set(schema, check)
   } catch (cause) {
     const problem = cause instanceof Error ? cause.message : String(cause)
-    throw new InvalidResult(
+    throw new InvalidResultError(
       `The result of the tool ${truncate(name)} cannot be validated: its output schema ${truncate(problem)}`,
       result,
       { cause },

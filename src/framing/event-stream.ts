@@ -38,8 +38,8 @@ function linesOf(data: string): string {
 }
 
 /** Thrown for an event beyond the maximum length. */
-export class EventTooLong extends Error {
-  override readonly name = 'EventTooLong'
+export class EventTooLongError extends Error {
+  override readonly name = 'EventTooLongError'
 }
 
 const MAX_SMALL_PARTS = 1024
@@ -131,7 +131,7 @@ export class EventStreamParser {
   #limit(length: number): void {
     // One line break is not part of the data.
     if (length > this.#maxLength + 1)
-      throw new EventTooLong(`An event is longer than ${this.#maxLength} bytes`)
+      throw new EventTooLongError(`An event is longer than ${this.#maxLength} bytes`)
   }
 
   #field(line: string): void {

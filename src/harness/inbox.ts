@@ -1,5 +1,5 @@
 import type { Channel } from '../jsonrpc/channel.js'
-import { RequestFailed, RpcError } from '../jsonrpc/errors.js'
+import { RequestFailedError, RpcError } from '../jsonrpc/errors.js'
 import { encodeError } from '../jsonrpc/message.js'
 
 /** Collects the messages of a channel. */
@@ -16,7 +16,7 @@ export class Inbox {
         this.#frames.push(frame)
         this.#wake()
       },
-      garbage: (error, head) => {
+      malformed: (error, head) => {
         this.#frames.push(
           JSON.stringify({
             garbage: error.message,
@@ -27,7 +27,7 @@ export class Inbox {
       },
       failed: (id, error) => {
         if (error instanceof RpcError) this.#frames.push(encodeError(id, error, 'null'))
-        else if (error instanceof RequestFailed && error.code !== 'NETWORK')
+        else if (error instanceof RequestFailedError && error.code !== 'NETWORK')
           this.#frames.push(JSON.stringify({ id, failed: error.message }))
         else return this.#close(error)
         this.#wake()

@@ -83,7 +83,7 @@ export function createEndpoint(
     sessionIdPrefix,
   })
   // Last: where an option is invalid, extensions are not started.
-  const release = server.extensions?.use(server)
+  const release = server.extensions?.acquire(server)
   return endpoint
 }
 

@@ -1,6 +1,6 @@
 import { namesOf } from '../schema/names.js'
-import type { Authorization } from '../auth/authorization.js'
-import type { Tapped } from '../jsonrpc/channel.js'
+import type { TokenVerifier } from '../auth/authorization.js'
+import type { TappedMessage } from '../jsonrpc/channel.js'
 import type { EventStore } from '../stores/event-store.js'
 import type { SessionStore } from '../stores/session-store.js'
 import type { LogStream, ProcessLogLevel } from '../transports/stdio-log.js'
@@ -52,7 +52,7 @@ export interface HttpOptions {
   /** Also serves HTTP+SSE, the transport before Streamable HTTP, for old clients; `true` for its default paths (default false). */
   legacySse?: boolean | LegacySseOptions
   /** Authenticates callers: `tokens(…)`, `oauth(…)`, or an object of your own. */
-  auth?: Authorization
+  auth?: TokenVerifier
   /** Limits of sizes and counts: see below. */
   limits?: HttpLimits
   /** Milliseconds without output after which an open response sends a keep-alive (default 15 s, with `httpHandler` 4 s; 0 for never). */
@@ -70,7 +70,7 @@ export interface HttpOptions {
   /** Lowest level that is logged (default `warning`). */
   logLevel?: ProcessLogLevel
   /** Called with every message in both directions. */
-  tap?: (tapped: Tapped) => void
+  tap?: (tapped: TappedMessage) => void
 }
 
 export interface HttpHandlerOptions extends HttpOptions {

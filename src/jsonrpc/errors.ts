@@ -69,8 +69,8 @@ export class RpcError extends Error {
 }
 
 /** Rejects the requests of a connection that has ended. Its `cause` is the error that broke the connection. */
-export class ChannelClosed extends Error {
-  override readonly name = 'ChannelClosed'
+export class ChannelClosedError extends Error {
+  override readonly name = 'ChannelClosedError'
   readonly code: ErrorCode = 'CHANNEL_CLOSED'
   /** Whether the other side may have executed the request: `no` if the connection had ended before it was sent. */
   readonly executed: 'no' | 'maybe'
@@ -82,15 +82,15 @@ export class ChannelClosed extends Error {
 }
 
 /** The reason of an aborted signal as an error. */
-export function asError(reason: unknown): Error {
+export function abortError(reason: unknown): Error {
   return reason instanceof Error
     ? reason
     : new Error(typeof reason === 'string' ? reason : 'The request was aborted')
 }
 
 /** Rejects a request that gets no response, though the channel is still open. */
-export class RequestFailed extends Error {
-  override readonly name: string = 'RequestFailed'
+export class RequestFailedError extends Error {
+  override readonly name: string = 'RequestFailedError'
   readonly code: RequestFailure
   /** Whether the server may have executed it. Only a request that was not executed is safe to repeat. */
   readonly executed: 'no' | 'maybe'

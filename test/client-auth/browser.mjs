@@ -2,6 +2,8 @@
 // Instead of a browser: follows redirects with cookies, and writes the last page to the file in BROWSER_LOG.
 import { appendFileSync } from 'node:fs'
 
+// Tests wait until there are as many pages as browsers.
+appendFileSync(`${process.env.BROWSER_LOG}.started`, '\n')
 const cookies = new Map()
 let at = process.argv[2]
 for (let hops = 0; hops < 20; hops++) {

@@ -1,9 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Protected, browse, startProtected } from './protected.js'
 
 const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
@@ -28,8 +36,9 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
     home = mkdtempSync(join(tmpdir(), 'ccmcp-login-'))
     symlinkSync(browser, join(home, 'xdg-open'))
   })
-  afterEach(() => {
+  afterEach(async () => {
     for (const child of children.splice(0)) child.kill('SIGKILL')
+    await pages()
     rmSync(home, { recursive: true, force: true })
   })
 
@@ -70,6 +79,17 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
   }
   const tokens = () => join(home, 'ccmcp', 'tokens.json')
 
+  /** The pages that the browsers show, once they are loaded: a browser may be slower than the command. */
+  async function pages(): Promise<string[]> {
+    const linesOf = (name: string) => {
+      const file = join(home, name)
+      return existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : []
+    }
+    const isLoaded = () => linesOf('browser.log').length === linesOf('browser.log.started').length
+    await vi.waitUntil(isLoaded, { timeout: 20_000 })
+    return linesOf('browser.log')
+  }
+
   it('opens the browser, keeps the tokens for its owner only, and says so on the page', async () => {
     const { code, stdout, stderr } = await start('login', there.url).outcome
     expect({ code, stdout, stderr }).toMatchObject({
@@ -78,7 +98,7 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
     })
     expect(statSync(tokens()).mode & 0o777).toBe(0o600)
     expect(statSync(dirname(tokens())).mode & 0o777).toBe(0o700)
-    expect(readFileSync(join(home, 'browser.log'), 'utf8')).toMatch(/^200 .*<h1>Logged in<\/h1>/)
+    expect((await pages()).join('\n')).toMatch(/^200 .*<h1>Logged in<\/h1>/)
     // No token is shown.
     const { accessToken } = authorizationIn(tokens())
     expect(accessToken.length).toBeGreaterThan(50)
@@ -94,7 +114,7 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
     const outcomes = await Promise.all([1, 2, 3].map(() => start('login', there.url).outcome))
     expect(outcomes.map(({ code }) => code)).toEqual([0, 0, 0])
     expect(there.logins()).toBe(before + 1)
-    expect(readFileSync(join(home, 'browser.log'), 'utf8').trim().split('\n').length).toBe(1)
+    expect(await pages()).toHaveLength(1)
   })
 
   it('--no-browser shows the URL and takes the callback from stdin', async () => {

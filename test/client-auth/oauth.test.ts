@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   AuthorizationError,
-  AuthorizationRequired,
+  AuthorizationRequiredError,
   type TokenStore,
   clientCredentials,
   jwtBearer,
@@ -218,8 +218,8 @@ describe('begin and finish', () => {
     const store = memoryTokenStore()
     const options = { fetch: world.fetch, store, redirectUri: REDIRECT }
     const error: unknown = await world.request(oauth(options)).catch((thrown: unknown) => thrown)
-    expect(error).toBeInstanceOf(AuthorizationRequired)
-    const { url = '', code } = error as AuthorizationRequired
+    expect(error).toBeInstanceOf(AuthorizationRequiredError)
+    const { url = '', code } = error as AuthorizationRequiredError
     expect(code).toBe('AUTHORIZATION_REQUIRED')
     // The page was reloaded: only the store is left.
     const later = oauth(options)
@@ -257,7 +257,10 @@ describe('begin and finish', () => {
   it('without a redirect URI, the error has no URL', async () => {
     const world = new World()
     const request = world.request(oauth({ fetch: world.fetch }))
-    await expect(request).rejects.toMatchObject({ name: 'AuthorizationRequired', url: undefined })
+    await expect(request).rejects.toMatchObject({
+      name: 'AuthorizationRequiredError',
+      url: undefined,
+    })
   })
 })
 

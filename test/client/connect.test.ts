@@ -1,7 +1,14 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, vi } from 'vitest'
 import { onStillClock } from '../clock.js'
-import { ConnectionError, type Target, Timeout, connect, memory, stdio } from '../../src/client.js'
+import {
+  ConnectionError,
+  type Target,
+  TimeoutError,
+  connect,
+  memory,
+  stdio,
+} from '../../src/client.js'
 import type { Channel } from '../../src/jsonrpc/channel.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { memoryChannels } from '../../src/transports/memory.js'
@@ -37,7 +44,7 @@ function scripted(
           target.asked.push(asked)
           serve(asked, server, opened)
         },
-        garbage: () => {},
+        malformed: () => {},
         closed: () => {},
       })
       return client
@@ -286,7 +293,7 @@ describe('finding the revision', () => {
     expect(error).toBeInstanceOf(ConnectionError)
     expect(error).toMatchObject({
       message: 'No response within 10 ms to initialize',
-      cause: expect.any(Timeout) as unknown,
+      cause: expect.any(TimeoutError) as unknown,
     })
   })
 })

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import {
-  ChannelClosed,
+  ChannelClosedError,
   type ClientEvents,
   type ResourceChange,
   connect,
@@ -103,7 +103,7 @@ describe.each(['2025-11-25', '2026-07-28'])('with reconnect in %s', (revision) =
     await expect(client.callTool('x')).rejects.toMatchObject({ executed: 'no' })
     expect((await closed).error?.message).toContain('no such program')
     expect(events).toEqual([1, 2, 3])
-    await expect(client.callTool('x')).rejects.toBeInstanceOf(ChannelClosed)
+    await expect(client.callTool('x')).rejects.toBeInstanceOf(ChannelClosedError)
     await client.close()
   })
 

@@ -110,7 +110,7 @@ export function scriptedServer(given: Script): ScriptedTarget {
           const served = serve(asked, server, opened)
           if (served === false && asked.id !== undefined) server.answer(asked, {})
         },
-        garbage: () => {},
+        malformed: () => {},
         closed: () => {},
       })
       return client

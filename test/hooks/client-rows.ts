@@ -78,7 +78,7 @@ async function callsExtended(hook: Hook, handlers: Partial<ClientExtension>): Pr
           other.send(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/x' }))
           if (id !== undefined) other.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
         },
-        garbage: () => {},
+        malformed: () => {},
         closed: () => {},
       })
       return client
@@ -122,7 +122,7 @@ async function reconnects(hook: Hook): Promise<string> {
       lose = () => other.close()
       const forward = (to: Channel) => ({
         frame: (frame: string) => to.send(frame),
-        garbage: () => {},
+        malformed: () => {},
         closed: () => void to.close(),
       })
       other.receive(forward(channel))
@@ -188,7 +188,7 @@ export const CLIENT_ROWS: readonly Row[] = [
         stderr: () => (heard(), hook()),
       },
     ).open()
-    channel.receive({ frame: () => {}, garbage: () => {}, closed: () => {} })
+    channel.receive({ frame: () => {}, malformed: () => {}, closed: () => {} })
     await written
     await channel.close()
     return 'closed'

@@ -328,7 +328,7 @@ export const SERVER_ROWS: readonly Row[] = [
   row('report and closed of a session', 'answered', 'answered', async (hook) => {
     const channel = connectInMemory(serverOf({}), { report: hook, closed: hook })
     const answered = new Promise<string>((resolve) =>
-      channel.receive({ frame: () => resolve('answered'), garbage: () => {}, closed: () => {} }),
+      channel.receive({ frame: () => resolve('answered'), malformed: () => {}, closed: () => {} }),
     )
     channel.send('{')
     const came = await answered

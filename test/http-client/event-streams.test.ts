@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { Cursor } from '../../src/transports/http/client/reconnecting.js'
+import { StreamPosition } from '../../src/transports/http/client/reconnecting.js'
 import { onStillClock } from '../clock.js'
 import {
   STATELESS,
@@ -129,7 +129,7 @@ describe('a cursor', () => {
     [500, 500],
     [3_600_000, 3_600_000],
   ])('with retry %s waits at least %i ms, and at most a quarter longer', (retry, least) => {
-    const cursor = new Cursor()
+    const cursor = new StreamPosition()
     cursor.read(retry === undefined ? {} : { retry })
     for (let count = 0; count < 100; count++) {
       expect(cursor.delay(0)).toBeGreaterThanOrEqual(least)
@@ -138,7 +138,7 @@ describe('a cursor', () => {
   })
 
   it('waits longer after each failure, for about a minute at most', () => {
-    const cursor = new Cursor()
+    const cursor = new StreamPosition()
     expect(
       [1, 3, 5].map((failures) => cursor.delay(failures) >= 1000 * 2 ** (failures - 1)),
     ).toEqual([true, true, true])
@@ -146,7 +146,7 @@ describe('a cursor', () => {
   })
 
   it('never waits longer than a timer can', () => {
-    const cursor = new Cursor()
+    const cursor = new StreamPosition()
     cursor.read({ retry: 1e12 })
     expect(cursor.delay(0)).toBe(2 ** 31 - 1)
     cursor.read({ retry: Infinity })
@@ -160,7 +160,7 @@ describe('a cursor', () => {
     ['a\u{1}', undefined],
     ['x'.repeat(5000), undefined],
   ])('has the id %j as a header value', (id, value) => {
-    const cursor = new Cursor()
+    const cursor = new StreamPosition()
     cursor.read({ id: 'before' })
     cursor.read({ id })
     expect(cursor.id).toBe(value)

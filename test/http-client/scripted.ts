@@ -1,14 +1,14 @@
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach } from 'vitest'
-import type { RequestFailed } from '../../src/jsonrpc/errors.js'
+import type { RequestFailedError } from '../../src/jsonrpc/errors.js'
 import { Peer } from '../../src/jsonrpc/peer.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { METHODS } from '../../src/protocol/methods.js'
 import { type Authorizer, withAuthorization } from '../../src/transports/http/client/authorizer.js'
 import {
   HttpClientChannel,
-  type HttpChannelOptions,
+  type HttpClientChannelOptions,
 } from '../../src/transports/http/client/channel.js'
 import { followRedirects } from '../../src/transports/http/client/http-request.js'
 import { nodeRequest } from '../../src/transports/http/client/node-request.js'
@@ -112,7 +112,7 @@ export function inSession(
 
 export function channelTo(
   url: string,
-  options: Partial<HttpChannelOptions> = {},
+  options: Partial<HttpClientChannelOptions> = {},
 ): HttpClientChannel {
   return new HttpClientChannel({
     url: new URL(url),
@@ -132,7 +132,7 @@ export async function peerTo(
     open = true,
     authorizer,
     ...options
-  }: Partial<HttpChannelOptions> & { open?: boolean; authorizer?: Authorizer } = {},
+  }: Partial<HttpClientChannelOptions> & { open?: boolean; authorizer?: Authorizer } = {},
 ) {
   const reports: LogEntry[] = []
   const notifications: string[] = []
@@ -147,7 +147,7 @@ export async function peerTo(
   const peer = new Peer(channel, {
     onRequest: ({ request }) => ({ echoed: request.method }),
     onNotification: ({ method }) => void notifications.push(method),
-    answersGarbage: false,
+    respondsToMalformed: false,
     report: (report) => reports.push(report),
     cancelled: (requestId, reason, _method, send) => {
       const params = { requestId, reason }
@@ -164,10 +164,10 @@ export async function peerTo(
 }
 
 /** The error of a request. */
-export const failed = (promise: Promise<unknown>): Promise<RequestFailed> =>
+export const failed = (promise: Promise<unknown>): Promise<RequestFailedError> =>
   promise.then(
     () => Promise.reject(new Error('it did not fail')),
-    (error: unknown) => error as RequestFailed,
+    (error: unknown) => error as RequestFailedError,
   )
 
 export const STATELESS = { protocolVersion: '2026-07-28' }

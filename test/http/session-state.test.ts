@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { MemorySessionStore } from '../../src/http.js'
 import { createServer, resource } from '../../src/index.js'
 import { Budget } from '../../src/jsonrpc/budget.js'
-import { read } from '../../src/jsonrpc/message.js'
+import { parseMessage } from '../../src/jsonrpc/message.js'
 import { METHODS } from '../../src/protocol/methods.js'
 import { SessionState, stateChangesOf } from '../../src/transports/http/session-state.js'
 import { Handshaken, message, serving } from './caller.js'
 
 const changes = (method: string, uri: string) =>
-  stateChangesOf(read(message(method, { uri }, 1)), METHODS)
+  stateChangesOf(parseMessage(message(method, { uri }, 1)), METHODS)
 
 it('keeps the state where a client unsubscribes beyond the memory limit', () => {
   const budget = new Budget(1000)

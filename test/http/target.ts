@@ -4,7 +4,7 @@ import { listen } from '../../src/http.js'
 import type { Server } from '../../src/index.js'
 import { checkServer } from '../../src/server/context.js'
 import { nodeRequest } from '../../src/transports/http/client/node-request.js'
-import { TwoEndpointChannel } from '../../src/transports/http/client/two-endpoint-channel.js'
+import { HttpSseChannel } from '../../src/transports/http/client/http-sse-channel.js'
 
 /** A server over HTTP, by a real port: each connection has a server that listens for it alone. */
 export function httpTarget(make: () => Server): Target {
@@ -36,7 +36,7 @@ export function httpSseTarget(make: () => Server): Target {
     open(report = () => {}) {
       const listening = listen(make(), { port: 0, legacySse: true })
       const send = nodeRequest({})
-      const channel = new TwoEndpointChannel({
+      const channel = new HttpSseChannel({
         url: new URL('http://127.0.0.1/sse'),
         async send(request) {
           const url = new URL(request.url)

@@ -4,7 +4,7 @@ import express from 'express'
 import { describe, expect, it, vi } from 'vitest'
 import { connect, http } from '../../src/client.js'
 import {
-  type Authorization,
+  type TokenVerifier,
   type ListenOptions,
   type Listening,
   httpHandler,
@@ -639,7 +639,7 @@ describe('HTTP+SSE with authorization', () => {
     ): Promise<void> {
       vi.useFakeTimers({ toFake: ['Date'] })
       const start = Date.now()
-      const timed: Authorization = {
+      const timed: TokenVerifier = {
         verify: (token) => ({ id: 'alice', scopes: [], expires: start + Number(token) }),
       }
       const pass = (milliseconds: number) => void vi.setSystemTime(Date.now() + milliseconds)
@@ -727,7 +727,7 @@ describe('the limits of HTTP+SSE', () => {
   })
 
   it('bound the memory of streams per principal', async () => {
-    const auth: Authorization = { verify: (token) => ({ id: token, scopes: [] }) }
+    const auth: TokenVerifier = { verify: (token) => ({ id: token, scopes: [] }) }
     await servingSse(
       async ({ sse }) => {
         const as = (id: string) => ({ authorization: `Bearer ${id}` })

@@ -195,7 +195,7 @@ export class SchemaValidator {
     if (message.result?.resultType === 'input_required')
       return this.#check(revision.id, 'InputRequiredResult', message.result, frame)
     const { resultType = '' } = message.result ?? {}
-    if (revision.results === 'described' && extensionNames.has(resultType))
+    if (revision.typedResults && extensionNames.has(resultType))
       return this.#check(revision.id, 'Result', message.result, frame)
     const result = RESULTS[method]
     if (result !== undefined) this.#check(revision.id, result, message.result, frame)

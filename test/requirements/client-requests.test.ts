@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { RpcError, Timeout } from '../../src/client.js'
+import { RpcError, TimeoutError } from '../../src/client.js'
 import { onStillClock } from '../clock.js'
 import { proves } from './proves.js'
 import {
@@ -99,7 +99,10 @@ describe.each(ids)('the requests of a client in %s', (revision) => {
         if (progress === 4) expect(ended).toEqual(['silent'])
       }
       expect(ended).toEqual(['silent', 'talking'])
-      expect([await silent, await talking]).toEqual([expect.any(Timeout), expect.any(Timeout)])
+      expect([await silent, await talking]).toEqual([
+        expect.any(TimeoutError),
+        expect.any(TimeoutError),
+      ])
     })
     expect(server.paramsOf(cancelled).map(({ requestId }) => requestId)).toEqual(
       calls.map(({ id }) => id),

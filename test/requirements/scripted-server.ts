@@ -53,7 +53,7 @@ export class ScriptedServer implements Target {
     this.#channel = server
     server.receive({
       frame: (frame) => this.#take(JSON.parse(frame) as Sent),
-      garbage: () => {},
+      malformed: () => {},
       closed: () => void (this.disconnected = true),
     })
     return client

@@ -1,4 +1,4 @@
-import { RequestFailed, type RequestFailure } from '../../jsonrpc/errors.js'
+import { RequestFailedError, type RequestFailure } from '../../jsonrpc/errors.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 
 type AuthorizationFailure = Extract<
@@ -13,7 +13,7 @@ type AuthorizationFailure = Extract<
 >
 
 /** Rejects a request that could not be authorized. It has no `cause`: those of OAuth contain codes and tokens. */
-export class AuthorizationError extends RequestFailed {
+export class AuthorizationError extends RequestFailedError {
   override readonly name: string = 'AuthorizationError'
   /** The `error` of an OAuth error response. */
   readonly error: string | undefined
@@ -25,8 +25,8 @@ export class AuthorizationError extends RequestFailed {
 }
 
 /** Rejects a request that needs the user: nothing else can get a token. */
-export class AuthorizationRequired extends AuthorizationError {
-  override readonly name = 'AuthorizationRequired'
+export class AuthorizationRequiredError extends AuthorizationError {
+  override readonly name = 'AuthorizationRequiredError'
   /** Where to send the user; undefined if there is no `redirectUri`. The callback goes to `finish`. */
   readonly url: string | undefined
 

@@ -6,7 +6,7 @@ import {
   finishAuthorization,
 } from './authorization-code.js'
 import type { Discovered } from './discovery.js'
-import { AuthorizationError, AuthorizationRequired, shown } from './errors.js'
+import { AuthorizationError, AuthorizationRequiredError, shown } from './errors.js'
 import { type Grounds, type HeldTokens, isClientError } from './held-tokens.js'
 import type { OAuthOptions } from './options.js'
 import { clientFor, configuredClient } from './registration.js'
@@ -79,13 +79,13 @@ async function askUser(
 ): Promise<void> {
   const { authorize, redirectUri, signal } = options
   if (redirectUri === undefined)
-    throw new AuthorizationRequired(
+    throw new AuthorizationRequiredError(
       `The server requires authorization at ${shown(discovered.metadata.issuer)}. Set "redirectUri" and "authorize", or "grant"`,
     )
   const { url, pending } = await begin(held, options, discovered, scopes)
   if (authorize === undefined) {
     await held.records.savePending(pending)
-    throw new AuthorizationRequired(
+    throw new AuthorizationRequiredError(
       'The server requires authorization. Send the user to the `url` of this error, and pass the callback URL to finish()',
       url,
     )

@@ -11,7 +11,7 @@ export interface BudgetLimits {
   pendingPerClient: number
 }
 
-interface Share {
+interface BudgetPair {
   readonly retained: Budget
   readonly pending: Budget
 }
@@ -22,8 +22,8 @@ const MIN_SWEPT = 1000
 /** Limits of the memory that clients can make an endpoint use. */
 export class Budgets {
   readonly #limits: BudgetLimits
-  readonly #all: Share
-  readonly #principals = new Map<string, Share>()
+  readonly #all: BudgetPair
+  readonly #principals = new Map<string, BudgetPair>()
   /** Number of principals at which those without memory in use are removed next. */
   #sweepAt = MIN_SWEPT
 
@@ -33,13 +33,13 @@ export class Budgets {
   }
 
   /** The budgets of a principal; the total ones where it is undefined. */
-  of(principal: string | undefined): Share {
+  of(principal: string | undefined): BudgetPair {
     if (principal === undefined) return this.#all
     return this.#principals.get(principal) ?? this.#add(principal)
   }
 
   /** The budgets of a new session or subscription. */
-  ofSession(principal: string | undefined): Share {
+  ofSession(principal: string | undefined): BudgetPair {
     const { retained, pending } = this.of(principal)
     return {
       retained: new Budget(this.#limits.retainedPerSession, retained),
@@ -48,7 +48,7 @@ export class Budgets {
     }
   }
 
-  #add(principal: string): Share {
+  #add(principal: string): BudgetPair {
     if (this.#principals.size >= this.#sweepAt) this.#sweep()
     const share = {
       retained: new Budget(this.#limits.retainedPerPrincipal, this.#all.retained),

@@ -7,18 +7,24 @@ import {
   type Message,
   type Request,
   type UnreadableId,
-  read,
+  parseMessage,
 } from '../../jsonrpc/message.js'
-import { reference } from '../../jsonrpc/reference.js'
+import { newErrorReference } from '../../jsonrpc/reference.js'
 import { truncate } from '../../jsonrpc/truncate.js'
-import type { MethodFacts } from '../../protocol/methods.js'
+import type { MethodDescriptor } from '../../protocol/methods.js'
 import { statelessRevision } from '../../protocol/revisions/index.js'
 import type { AdmittedRequest, MessageHandler } from './admitted-request.js'
 import type { Authenticator } from './authenticator.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
 import { type GuardOptions, Guards, checkAccept, checkBody, tooLarge } from './guards.js'
 import type { HeaderList, HttpContext, UnreadBody } from './http-context.js'
-import { HttpError, JSON_TYPE, methodNotAllowed, refuse, unavailable } from './http-error.js'
+import {
+  HttpErrorResponse,
+  JSON_TYPE,
+  methodNotAllowed,
+  refuse,
+  unavailable,
+} from './http-error-response.js'
 import { OpenResponses, type OpenResponsesOptions } from './open-responses.js'
 import { SessionRouter, type SessionRouterOptions } from './session-router.js'
 import { StatelessExchange } from './stateless-exchange.js'
@@ -137,7 +143,7 @@ export class Endpoint {
   /** Responds with an error, and logs it: a client may not show why. */
   readonly #refuse = (
     context: HttpContext,
-    httpError: HttpError,
+    httpError: HttpErrorResponse,
     id?: Id,
     unreadable?: UnreadableId,
   ): void => {
@@ -157,13 +163,13 @@ export class Endpoint {
   }
 
   readonly #fail = (context: HttpContext, error: unknown): void => {
-    const id = reference()
+    const id = newErrorReference()
     this.#options.report({
       level: 'error',
       message: `An HTTP request failed (reference ${id})`,
       error,
     })
-    refuse(context, new HttpError(500, `Internal error (reference ${id})`))
+    refuse(context, new HttpErrorResponse(500, `Internal error (reference ${id})`))
   }
 
   #handle(context: HttpContext): void {
@@ -200,15 +206,15 @@ export class Endpoint {
         ? context.respond(503, JSON_TYPE, '{"status":"closing"}')
         : context.respond(200, JSON_TYPE, '{"status":"ok"}')
     const problem = `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`
-    this.#refuse(context, new HttpError(404, problem, headers))
+    this.#refuse(context, new HttpErrorResponse(404, problem, headers))
   }
 
   #handleAuthenticated(
     context: HttpContext,
-    authenticated: Principal | HttpError,
+    authenticated: Principal | HttpErrorResponse,
     headers: HeaderList,
   ): void {
-    if (authenticated instanceof HttpError)
+    if (authenticated instanceof HttpErrorResponse)
       return this.#refuse(context, authenticated.with(headers))
     this.#handleAdmitted({ context, principal: authenticated, headers })
   }
@@ -247,7 +253,7 @@ export class Endpoint {
         // `close` has been called while the body was read.
         if (this.#closing) return this.#refuseClosing(request)
         const text = decode(body)
-        next(request, text ?? '', text === undefined ? NOT_UTF8 : read(text, maxDepth))
+        next(request, text ?? '', text === undefined ? NOT_UTF8 : parseMessage(text, maxDepth))
       } catch (failure) {
         this.#fail(context, failure)
       }
@@ -263,7 +269,7 @@ export class Endpoint {
       case 'too deep':
         return this.#refuse(
           context,
-          new HttpError(400, 'Invalid Request: the message is nested too deeply', headers),
+          new HttpErrorResponse(400, 'Invalid Request: the message is nested too deeply', headers),
         )
     }
   }
@@ -281,9 +287,9 @@ export class Endpoint {
     // https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#sending-messages
     if (message.kind === 'notification') return context.respond(202, headers)
     if (message.kind === 'invalid')
-      return this.#refuse(context, new HttpError(400, message.error, headers), message.id)
+      return this.#refuse(context, new HttpErrorResponse(400, message.error, headers), message.id)
     if (message.kind !== 'request')
-      return this.#refuse(context, new HttpError(400, NOT_A_REQUEST, headers))
+      return this.#refuse(context, new HttpErrorResponse(400, NOT_A_REQUEST, headers))
     const facts = this.#options.methods.get(message.method)
     try {
       checkRequestMeta(message, version)
@@ -300,7 +306,7 @@ export class Endpoint {
 
   #headerParameters(
     message: Request,
-    facts: MethodFacts | undefined,
+    facts: MethodDescriptor | undefined,
     principal: Principal | undefined,
   ): readonly RepeatedParameter[] | Promise<readonly RepeatedParameter[]> {
     if (facts?.paramHeaders !== true || facts.nameParam === undefined) return []
@@ -311,7 +317,7 @@ export class Endpoint {
   #serveLater(
     request: AdmittedRequest,
     message: Request,
-    facts: MethodFacts | undefined,
+    facts: MethodDescriptor | undefined,
     parameters: Promise<readonly RepeatedParameter[]>,
   ): void {
     parameters
@@ -325,13 +331,13 @@ export class Endpoint {
 
   #refuseMismatch({ context, headers }: AdmittedRequest, id: Id, error: unknown): void {
     if (!(error instanceof RpcError)) throw error
-    this.#refuse(context, new HttpError(400, error, headers), id)
+    this.#refuse(context, new HttpErrorResponse(400, error, headers), id)
   }
 
   #serveStateless(
     request: AdmittedRequest,
     message: Request,
-    facts: MethodFacts | undefined,
+    facts: MethodDescriptor | undefined,
   ): void {
     const { context, principal, headers } = request
     if (this.#closing) return this.#refuseClosing(request, message.id)
@@ -369,7 +375,7 @@ const NOT_UTF8: Message = {
   kind: 'invalid',
   id: undefined,
   error: new RpcError(PARSE_ERROR, 'Parse error: the body is not valid UTF-8'),
-  mute: false,
+  noResponse: false,
 }
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 

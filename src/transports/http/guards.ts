@@ -1,5 +1,5 @@
 import { isAddress, isLoopback } from '../../auth/loopback.js'
-import { HttpError, notAcceptable } from './http-error.js'
+import { HttpErrorResponse, notAcceptable } from './http-error-response.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 
 /* Checks of every request before its body is read. */
@@ -25,19 +25,19 @@ export class Guards {
   }
 
   /** The error response, where a request must not be served. */
-  check(context: HttpContext): HttpError | undefined {
+  check(context: HttpContext): HttpErrorResponse | undefined {
     const { ambiguity } = context
-    if (ambiguity !== undefined) return new HttpError(400, `Bad Request: ${ambiguity}`)
+    if (ambiguity !== undefined) return new HttpErrorResponse(400, `Bad Request: ${ambiguity}`)
     const host = context.header('host')
     if (host === undefined || !this.#isAllowedHost(host)) {
-      return new HttpError(
+      return new HttpErrorResponse(
         403,
         'Forbidden: the Host header names a host that is not allowed. To allow it, add it to the option "hosts"',
       )
     }
     const origin = context.header('origin')
     if (origin === undefined || this.#isAllowedOrigin(origin, host)) return undefined
-    return new HttpError(
+    return new HttpErrorResponse(
       403,
       'Forbidden: this Origin is not allowed. To allow it, add it to the option "origins"',
     )
@@ -86,34 +86,43 @@ function originOf(text: string): string {
 }
 
 /** The error response, where the body of a POST must not be read. */
-export function checkBody(context: HttpContext, maxBodyBytes: number): HttpError | undefined {
+export function checkBody(
+  context: HttpContext,
+  maxBodyBytes: number,
+): HttpErrorResponse | undefined {
   const type = context.header('content-type')
   if (!isJson(type)) {
-    return new HttpError(
+    return new HttpErrorResponse(
       415,
       'Unsupported Media Type: send JSON in UTF-8, with the header "Content-Type: application/json"',
     )
   }
   const encoding = context.header('content-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
-    return new HttpError(415, 'Unsupported Media Type: send the body without Content-Encoding')
+    return new HttpErrorResponse(
+      415,
+      'Unsupported Media Type: send the body without Content-Encoding',
+    )
   // https://datatracker.ietf.org/doc/html/rfc9112#section-6.1
   const transfer = context.header('transfer-encoding')
   if (transfer !== undefined && transfer.toLowerCase() !== 'chunked')
-    return new HttpError(501, 'Not Implemented: the only supported Transfer-Encoding is chunked')
+    return new HttpErrorResponse(
+      501,
+      'Not Implemented: the only supported Transfer-Encoding is chunked',
+    )
   const length = context.header('content-length')
   return length !== undefined && Number(length) > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined
 }
 
 /** The error response, where the client does not accept both forms of a response. */
-export function checkAccept(context: HttpContext): HttpError | undefined {
+export function checkAccept(context: HttpContext): HttpErrorResponse | undefined {
   return accepts(context, 'application/json') && accepts(context, 'text/event-stream')
     ? undefined
     : notAcceptable(BOTH)
 }
 
-export function tooLarge(maxBodyBytes: number, headers: HeaderList = []): HttpError {
-  return new HttpError(
+export function tooLarge(maxBodyBytes: number, headers: HeaderList = []): HttpErrorResponse {
+  return new HttpErrorResponse(
     413,
     `Content Too Large: a request body may have at most ${maxBodyBytes} bytes`,
     headers,

@@ -3,7 +3,7 @@ import { truncate } from '../../jsonrpc/truncate.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import { bodyReadBefore } from './node-body.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
-import { VisibleRequest } from './request-headers.js'
+import { HandlerRequest } from './request-headers.js'
 import type { HeaderList, HttpContext, Sink, UnreadBody } from './http-context.js'
 
 /** Headers that must occur once: a proxy might read another value than this server. */
@@ -65,7 +65,7 @@ export class NodeContext implements HttpContext {
 
   get http(): HttpRequest {
     const { headers } = this.#request
-    this.#http ??= new VisibleRequest(() => Object.entries(headers))
+    this.#http ??= new HandlerRequest(() => Object.entries(headers))
     return this.#http
   }
 
@@ -101,7 +101,7 @@ export class NodeContext implements HttpContext {
     let held = 0
     let refused = false
     const release = () => {
-      budget.give(held)
+      budget.release(held)
       held = 0
       chunks = []
     }

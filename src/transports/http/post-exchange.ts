@@ -1,10 +1,10 @@
 import type { Exchange, HttpRequest, Principal } from '../../jsonrpc/channel.js'
-import { ChannelClosed, type RpcError } from '../../jsonrpc/errors.js'
+import { ChannelClosedError, type RpcError } from '../../jsonrpc/errors.js'
 import type { Id, Invalid, Message, SentMessage, SentResponse } from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
-import type { EventLog } from './event-log.js'
+import type { ResumableStream } from './resumable-stream.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import { HttpError, JSON_TYPE, refuse } from './http-error.js'
+import { HttpErrorResponse, JSON_TYPE, refuse } from './http-error-response.js'
 import type { KeptAlive } from './open-responses.js'
 import type { StateChange } from './session-state.js'
 import type { SessionStreams } from './session-streams.js'
@@ -43,7 +43,7 @@ export interface PostOptions {
 export class PostExchange implements Exchange, KeptAlive {
   readonly principal?: Principal
   readonly #options: PostOptions
-  #log: EventLog | undefined
+  #log: ResumableStream | undefined
   /** Whether the client has disconnected before a stream was opened. */
   #disconnected = false
   #released = false
@@ -114,7 +114,7 @@ export class PostExchange implements Exchange, KeptAlive {
     if (message?.kind === 'request')
       this.#options.session.failed(
         message.id,
-        new ChannelClosed(`${reason}: no request can be sent`),
+        new ChannelClosedError(`${reason}: no request can be sent`),
       )
   }
 
@@ -178,10 +178,10 @@ export class PostExchange implements Exchange, KeptAlive {
       return context.respond(200, [...STREAM_HEADERS, ...headers], '')
     if (received.kind !== 'invalid') return context.respond(202, headers)
     const { unreadableId } = session.revision
-    refuse(context, new HttpError(400, received.error, headers), undefined, unreadableId)
+    refuse(context, new HttpErrorResponse(400, received.error, headers), undefined, unreadableId)
   }
 
-  #stream(): EventLog {
+  #stream(): ResumableStream {
     if (this.#log !== undefined) return this.#log
     const { streams, context, headers } = this.#options
     this.#log = streams.openStream(context, headers)

@@ -2,7 +2,7 @@ import { andThen } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { SessionRecord, SessionStore } from '../../stores/session-store.js'
-import { nameOf, secretDigest, secretOf } from './session-id.js'
+import { sessionNameOf, secretDigest, secretOf } from './session-id.js'
 import type { HttpSession, RestorableState } from './session.js'
 
 /** A session as it was read from the store. */
@@ -57,7 +57,7 @@ export class SessionPersistence {
 
   /** Reads a session. Rejects where the store fails. */
   get(id: string): StoredSession | undefined | Promise<StoredSession | undefined> {
-    const name = nameOf(id)
+    const name = sessionNameOf(id)
     if (name === '') return undefined
     const operation = this.#operations.get(name)
     if (operation !== undefined) return operation.then(() => this.get(id))

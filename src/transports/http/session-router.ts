@@ -1,33 +1,33 @@
-import type { MethodFacts } from '../../protocol/methods.js'
+import type { MethodDescriptor } from '../../protocol/methods.js'
 import type { Channel } from '../../jsonrpc/channel.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Id, Message, Request } from '../../jsonrpc/message.js'
-import { weightOf } from '../../jsonrpc/budget.js'
+import { estimateMemory } from '../../jsonrpc/budget.js'
 import { defaultHttpRevision, handshakeRevision } from '../../protocol/revisions/index.js'
 import type { EventStore } from '../../stores/event-store.js'
 import type { SessionStore } from '../../stores/session-store.js'
 import type { AdmittedRequest, Responder } from './admitted-request.js'
 import type { Budgets } from './budgets.js'
-import { parseEventId } from './event-log.js'
+import { parseEventId } from './resumable-stream.js'
 import { accepts } from './guards.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import {
-  HttpError,
+  HttpErrorResponse,
   notAcceptable,
   unavailable,
   unknownSession,
   unsupportedVersion,
-} from './http-error.js'
+} from './http-error-response.js'
 import type { OpenResponses } from './open-responses.js'
 import type { ServedSession } from './served-session.js'
-import { newId } from './session-id.js'
+import { newSessionId } from './session-id.js'
 import { initializeOf } from './session-state.js'
 import { HttpSession, type SessionFacts, initializeBytes } from './session.js'
 import { Sessions } from './sessions.js'
 
 export interface SessionRouterOptions {
   /** What is known of each method, including those of extensions. */
-  methods: ReadonlyMap<string, MethodFacts>
+  methods: ReadonlyMap<string, MethodDescriptor>
   /** Serves a client over a channel. */
   openSession(channel: Channel): ServedSession
   report(entry: LogEntry): void
@@ -99,7 +99,7 @@ export class SessionRouter {
   /** Serves a GET or DELETE. */
   getOrDelete(request: AdmittedRequest): void {
     const { context, headers, principal } = request
-    const refuse = (error: HttpError) => this.#responder.refuse(context, error)
+    const refuse = (error: HttpErrorResponse) => this.#responder.refuse(context, error)
     this.#find(request, context.header('mcp-session-id') ?? '', (session) => {
       if (session === undefined) return refuse(unknownSession(headers))
       if (hasOtherVersion(context, session))
@@ -167,7 +167,7 @@ export class SessionRouter {
     const { pending } = this.#options.budgets.of(principal?.id)
     if (pending.full)
       return this.#responder.refuse(context, unavailable('too many open requests', headers))
-    const held = weightOf(text)
+    const held = estimateMemory(text)
     pending.charge(held)
     // Another request may have ended the session in the meantime.
     const decideLater = (session: Awaited<typeof found>) =>
@@ -175,7 +175,7 @@ export class SessionRouter {
         ? this.#find(request, id, next, text)
         : decide(session)
     found
-      .finally(() => pending.give(held))
+      .finally(() => pending.release(held))
       .then(decideLater)
       .catch((error: unknown) => this.#responder.fail(context, error))
   }
@@ -189,15 +189,16 @@ export class SessionRouter {
     const { context, principal, headers } = request
     const version = context.header('mcp-protocol-version')
     const { unreadableId } = session?.revision ?? handshakeRevision(version) ?? defaultHttpRevision
-    const refuse = (error: HttpError) =>
+    const refuse = (error: HttpErrorResponse) =>
       this.#responder.refuse(context, error, requestIdOf(message), unreadableId)
     if (session === undefined) {
       if (message.kind === 'request' && message.method === 'initialize')
         return this.#initialize(request, message)
-      if (message.kind === 'invalid') return refuse(new HttpError(400, message.error, headers))
+      if (message.kind === 'invalid')
+        return refuse(new HttpErrorResponse(400, message.error, headers))
       return refuse(
         context.header('mcp-session-id') === undefined
-          ? new HttpError(400, NO_SESSION_ID, headers)
+          ? new HttpErrorResponse(400, NO_SESSION_ID, headers)
           : unknownSession(headers),
       )
     }
@@ -217,7 +218,7 @@ export class SessionRouter {
     const owner = principal?.id
     const initialize = initializeOf(message.params)
     if (!this.makeRoom(owner, initializeBytes(initialize))) return refuse('too many sessions')
-    const id = newId(this.#options.sessionIdPrefix)
+    const id = newSessionId(this.#options.sessionIdPrefix)
     const session = this.#make({ id, owner, initialize, generation: 0 })
     // Before `initialize` is served, so that it counts against the limit.
     this.#sessions.add(session)
@@ -239,7 +240,7 @@ export class SessionRouter {
 
   #listen({ context, headers, principal }: AdmittedRequest, session: HttpSession): void {
     const refuse = (status: number, problem: string) =>
-      this.#responder.refuse(context, new HttpError(status, problem, headers))
+      this.#responder.refuse(context, new HttpErrorResponse(status, problem, headers))
     const lastEventId = context.header('last-event-id')
     if (lastEventId === undefined) {
       if (!session.listen(context, headers, principal?.expires))
@@ -266,7 +267,7 @@ function hasOtherVersion(context: HttpContext, { protocolVersion }: HttpSession)
 
 /** The id for an error response: that of a request, even of an invalid one. */
 function requestIdOf(message: Message): Id | undefined {
-  return message.kind === 'request' || (message.kind === 'invalid' && !message.mute)
+  return message.kind === 'request' || (message.kind === 'invalid' && !message.noResponse)
     ? message.id
     : undefined
 }

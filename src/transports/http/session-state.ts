@@ -5,10 +5,10 @@ import {
   type Params,
   encodeNotification,
   encodeRequest,
-  read,
+  parseMessage,
 } from '../../jsonrpc/message.js'
-import type { MethodFacts, SessionFact } from '../../protocol/methods.js'
-import { clientFacts } from '../../protocol/revisions/client-facts.js'
+import type { MethodDescriptor, SessionEffect } from '../../protocol/methods.js'
+import { storedInitializeParams } from '../../protocol/revisions/initialize-params.js'
 
 /** Maximum characters of stored requests per session. */
 const MAX_CHARACTERS = 64 * 1024
@@ -18,8 +18,8 @@ const MAX_LAST = 16
 /** A change of the session state by one message. */
 export type StateChange =
   | 'initialized'
-  | (SessionFact & { readonly id: Id; readonly method: string; readonly value: string })
-type Methods = ReadonlyMap<string, MethodFacts>
+  | (SessionEffect & { readonly id: Id; readonly method: string; readonly value: string })
+type Methods = ReadonlyMap<string, MethodDescriptor>
 
 const INITIALIZED = encodeNotification('notifications/initialized', undefined)
 /** Of requests that are repeated when a session is restored: their responses are not sent. */
@@ -28,7 +28,7 @@ const ID = 0
 /** An `initialize` request with the params that matter to a session; empty where they are invalid. */
 export function initializeOf(params: Params | undefined): string {
   try {
-    return encodeRequest(ID, 'initialize', clientFacts(params ?? {}))
+    return encodeRequest(ID, 'initialize', storedInitializeParams(params ?? {}))
   } catch {
     return ''
   }
@@ -106,7 +106,7 @@ export class SessionState {
 
   #shrink(characters: number): void {
     this.#size -= characters
-    this.#budget.give(2 * characters)
+    this.#budget.release(2 * characters)
   }
 }
 
@@ -118,7 +118,7 @@ function sizeOf(value: string): number {
 /** How a message changes the state, as far as it succeeds. */
 export function stateChangesOf(message: Message, methods: Methods): StateChange[] {
   if (message.kind === 'batch')
-    return message.frames.flatMap((frame) => stateChangesOf(read(frame), methods))
+    return message.frames.flatMap((frame) => stateChangesOf(parseMessage(frame), methods))
   if (message.kind === 'notification')
     return message.method === 'notifications/initialized' ? ['initialized'] : []
   if (message.kind !== 'request') return []

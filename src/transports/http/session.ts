@@ -1,22 +1,22 @@
-import type { MethodFacts } from '../../protocol/methods.js'
+import type { MethodDescriptor } from '../../protocol/methods.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
-import { type Id, type Message, type SentResponse, read } from '../../jsonrpc/message.js'
+import { type Id, type Message, type SentResponse, parseMessage } from '../../jsonrpc/message.js'
 import {
   type Revision,
   handshakeRevision,
   newestHandshakeRevision,
 } from '../../protocol/revisions/index.js'
-import type { EventId } from './event-log.js'
+import type { EventId } from './resumable-stream.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import { PostExchange, type PostOptions, type SessionPort } from './post-exchange.js'
 import type { ServedSession } from './served-session.js'
-import { nameOf } from './session-id.js'
+import { sessionNameOf } from './session-id.js'
 import { SessionState, type StateChange, stateChangesOf } from './session-state.js'
 import { SessionStreams, type StreamSettings } from './session-streams.js'
 
 export interface SessionSettings extends StreamSettings {
-  methods: ReadonlyMap<string, MethodFacts>
+  methods: ReadonlyMap<string, MethodDescriptor>
   /** The memory of its requests in progress. */
   pending: Budget
   /** The memory that it holds beyond them. */
@@ -85,7 +85,7 @@ export class HttpSession implements Channel, SessionPort {
   ) {
     this.id = id
     this.owner = owner
-    this.name = nameOf(id)
+    this.name = sessionNameOf(id)
     this.generation = generation
     this.pending = settings.pending
     this.retained = settings.retained
@@ -153,7 +153,7 @@ export class HttpSession implements Channel, SessionPort {
       return false
     for (const frame of stored.messages) {
       if (this.#closed) return false
-      this.state.apply(stateChangesOf(read(frame), this.#settings.methods))
+      this.state.apply(stateChangesOf(parseMessage(frame), this.#settings.methods))
       await this.#repeat(frame, principal)
     }
     return true

@@ -1,12 +1,12 @@
 import type { Principal } from '../../jsonrpc/channel.js'
-import { handled } from '../../jsonrpc/hook.js'
+import { markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { SessionStore } from '../../stores/session-store.js'
 import type { Budgets } from './budgets.js'
 import { nextGeneration } from './session-id.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
 import { type HttpSession, type SessionFacts, initializeBytes } from './session.js'
-import { within } from '../../jsonrpc/deadline.js'
+import { withTimeout } from '../../jsonrpc/deadline.js'
 
 export interface SessionsOptions {
   /** Maximum number of sessions. */
@@ -122,7 +122,7 @@ export class Sessions {
   /** Stores a new session, so that any process can serve its client. Resolves in time also where the store does not. */
   begin(session: HttpSession): Promise<unknown> | undefined {
     const stored = this.#persistence?.set(session)
-    return stored === undefined ? undefined : within(INITIALIZE_TIMEOUT, stored)
+    return stored === undefined ? undefined : withTimeout(INITIALIZE_TIMEOUT, stored)
   }
 
   /** Stores a session whose state has changed. */
@@ -139,7 +139,7 @@ export class Sessions {
 
   /** Ends a session; resolves in time also where the store does not. */
   async endInTime(session: HttpSession): Promise<boolean> {
-    const ended = await within(STORE_TIMEOUT, this.end(session))
+    const ended = await withTimeout(STORE_TIMEOUT, this.end(session))
     if (ended === 'late')
       this.#options.report({
         level: 'error',
@@ -152,7 +152,7 @@ export class Sessions {
   async close(deadline: number): Promise<void> {
     this.#closed = true
     for (const session of this.#all.values()) this.#leave(session)
-    if (this.#persistence !== undefined) await within(deadline, this.#persistence.settled())
+    if (this.#persistence !== undefined) await withTimeout(deadline, this.#persistence.settled())
   }
 
   #leave(session: HttpSession): void {
@@ -188,7 +188,7 @@ export class Sessions {
     const stored = persistence.get(id)
     if (stored === undefined) return undefined
     if (this.#restoring.size >= this.#options.max) {
-      if (stored instanceof Promise) void handled(stored)
+      if (stored instanceof Promise) void markHandled(stored)
       return 'unavailable'
     }
     const restored = this.#restore(persistence, id, stored, principal).finally(() =>
@@ -203,7 +203,7 @@ export class Sessions {
   async #inTime(restored: Promise<Found>): Promise<Found> {
     const { report } = this.#options
     try {
-      const found = await within(STORE_TIMEOUT, restored)
+      const found = await withTimeout(STORE_TIMEOUT, restored)
       if (found !== 'late') return found
       const message = `A session was not restored within ${STORE_TIMEOUT} ms`
       report({ level: 'error', message })
@@ -220,7 +220,7 @@ export class Sessions {
     principal: Principal | undefined,
   ): Promise<Found> {
     // A late result is not used: by then the session may have been restored and ended.
-    const stored = reading instanceof Promise ? await within(STORE_TIMEOUT, reading) : reading
+    const stored = reading instanceof Promise ? await withTimeout(STORE_TIMEOUT, reading) : reading
     if (stored === 'late') throw new Error(`"get" did not resolve within ${STORE_TIMEOUT} ms`)
     if (stored === undefined || stored.owner !== principal?.id) return undefined
     if (!(await persistence.matches(id, stored))) return undefined
@@ -228,7 +228,7 @@ export class Sessions {
     if (!this.makeRoom(owner, initializeBytes(initialize))) return 'unavailable'
     const generation = nextGeneration(stored.generation)
     const session = this.#options.make({ id, owner, initialize, generation })
-    const restored = await within(STORE_TIMEOUT, session.restore(stored, principal))
+    const restored = await withTimeout(STORE_TIMEOUT, session.restore(stored, principal))
     if (restored === 'late') {
       session.leave()
       throw new Error(`"initialize" or a message after it got no response in ${STORE_TIMEOUT} ms`)

@@ -9,7 +9,7 @@ import {
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import { HEADER_MISMATCH } from '../../protocol/errors.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from '../../protocol/meta.js'
-import type { MethodFacts } from '../../protocol/methods.js'
+import type { MethodDescriptor } from '../../protocol/methods.js'
 import { missingRequestMeta, readRequestMeta } from '../../protocol/revisions/request-meta.js'
 import { encodeHeaderValue } from './client/parameter-headers.js'
 import type { HttpContext } from './http-context.js'
@@ -59,7 +59,7 @@ function mismatch(problem: string): RpcError {
 export function checkRoutingHeaders(
   context: HttpContext,
   { method, params }: Request,
-  facts: MethodFacts | undefined,
+  facts: MethodDescriptor | undefined,
 ): void {
   const header = context.header('mcp-method')
   if (header === undefined)
@@ -74,7 +74,7 @@ export function checkRoutingHeaders(
 /** The routing headers of a request, as they are checked here. */
 export function routingHeadersOf(
   { method, params = {} }: Request,
-  { nameParam = '', paramHeaders = false }: MethodFacts,
+  { nameParam = '', paramHeaders = false }: MethodDescriptor,
   parametersOf: (tool: string) => readonly RepeatedParameter[],
 ): Readonly<Record<string, string>> {
   const headers: Record<string, string> = { 'Mcp-Method': method }

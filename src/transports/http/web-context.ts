@@ -1,6 +1,6 @@
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
-import { VisibleRequest } from './request-headers.js'
+import { HandlerRequest } from './request-headers.js'
 import type { HeaderList, HttpContext, Sink, UnreadBody } from './http-context.js'
 
 /* Fetch API requests and responses, for every runtime that has them. */
@@ -60,7 +60,7 @@ class WebContext implements HttpContext {
 
   get http(): HttpRequest {
     const { headers } = this.#request
-    this.#http ??= new VisibleRequest(() => headers.entries())
+    this.#http ??= new HandlerRequest(() => headers.entries())
     return this.#http
   }
 
@@ -93,13 +93,13 @@ class WebContext implements HttpContext {
     let written = 0
     return {
       write: (text) =>
-        attempt(() => {
+        ignoreErrors(() => {
           const bytes = encoder.encode(text)
           controller?.enqueue(bytes)
           written += bytes.length
         }),
-      end: () => attempt(() => controller?.close()),
-      destroy: () => attempt(() => controller?.error(new Error('The client does not read'))),
+      end: () => ignoreErrors(() => controller?.close()),
+      destroy: () => ignoreErrors(() => controller?.error(new Error('The client does not read'))),
       onDrain: (listener) => (drained = listener),
       get unsentBytes() {
         return -(controller?.desiredSize ?? 0)
@@ -133,7 +133,7 @@ class WebContext implements HttpContext {
       // The client has disconnected before the body was complete.
       return this.respond(400, [], '')
     } finally {
-      budget.give(held)
+      budget.release(held)
     }
     done(body)
   }
@@ -163,7 +163,7 @@ class WebContext implements HttpContext {
 }
 
 /** A controller throws when its stream was cancelled. */
-function attempt(write: () => void): void {
+function ignoreErrors(write: () => void): void {
   try {
     write()
   } catch {

@@ -1,4 +1,4 @@
-import { RequestFailed } from '../../../jsonrpc/errors.js'
+import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import { untilAborted } from './abort.js'
 import type { SendRequest } from './http-request.js'
 
@@ -61,10 +61,10 @@ export function withAuthorization(send: SendRequest, authorizer: Authorizer): Se
 }
 
 /** The request was not sent, or was refused. */
-function unauthorized(error: unknown): RequestFailed {
-  if (error instanceof RequestFailed) return error
+function unauthorized(error: unknown): RequestFailedError {
+  if (error instanceof RequestFailedError) return error
   const reason = error instanceof Error ? error.message : String(error)
-  return new RequestFailed(
+  return new RequestFailedError(
     'AUTHORIZATION_FAILED',
     `The request could not be authorized: ${reason}`,
     { executed: 'no', cause: error },

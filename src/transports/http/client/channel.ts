@@ -1,5 +1,5 @@
 import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
-import { RequestFailed } from '../../../jsonrpc/errors.js'
+import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
 import {
   type Id,
@@ -7,7 +7,7 @@ import {
   type SentMessage,
   type SentRequest,
   isObject,
-  read,
+  parseMessage,
 } from '../../../jsonrpc/message.js'
 import { untilAborted, withTimeout } from './abort.js'
 import { EventStreams } from './event-streams.js'
@@ -15,7 +15,7 @@ import { Gate } from './gate.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
 import { PendingRequest } from './pending-request.js'
 import { type Post, PostQueue } from './post-queue.js'
-import { failure, notItsResponse, refusal, sessionExpired } from './request-errors.js'
+import { toRequestFailed, notItsResponse, refusal, sessionExpired } from './request-errors.js'
 import {
   EVENT_STREAM,
   JSON_TYPE,
@@ -28,7 +28,7 @@ import {
 } from './request-headers.js'
 import { mediaType, readErrorText, readText } from './response-body.js'
 
-export interface HttpChannelOptions {
+export interface HttpClientChannelOptions {
   url: URL
   /** Sends one HTTP request, with redirects and authorization. */
   send: SendRequest
@@ -42,7 +42,7 @@ export interface HttpChannelOptions {
 }
 
 /** Milliseconds for what is still to be sent or received at the end: of a request, of a session. */
-const LINGER = 2000
+const CLOSE_TIMEOUT = 2000
 
 /**
  * The client side of Streamable HTTP, for every revision: each message is a POST. With a handshake there may be a
@@ -54,7 +54,7 @@ export class HttpClientChannel implements Channel {
   readonly http = true
   /** Called when the server has ended the session and no request was refused because of it. */
   onExpired: (() => void) | undefined
-  readonly #options: HttpChannelOptions
+  readonly #options: HttpClientChannelOptions
   readonly #pending = new Map<Id, PendingRequest>()
   readonly #streams: EventStreams
   readonly #posts: PostQueue
@@ -70,7 +70,7 @@ export class HttpClientChannel implements Channel {
   #listening: AbortController | undefined
   #closed = false
 
-  constructor(options: HttpChannelOptions) {
+  constructor(options: HttpClientChannelOptions) {
     this.#options = options
     const report = (entry: LogEntry) => options.report(entry)
     this.#posts = new PostQueue((post, signal) => this.#post(post, signal), report)
@@ -122,7 +122,7 @@ export class HttpClientChannel implements Channel {
     await this.#posts.close()
     if (this.#session === undefined) return
     try {
-      const response = await withTimeout(LINGER, (signal) =>
+      const response = await withTimeout(CLOSE_TIMEOUT, (signal) =>
         this.#exchange('DELETE', {}, undefined, signal),
       )
       response.cancel()
@@ -160,7 +160,7 @@ export class HttpClientChannel implements Channel {
       )
       await this.#receiveResponse(response, pending)
     } catch (error) {
-      this.#fail(pending, failure(error, pending.sent))
+      this.#fail(pending, toRequestFailed(error, pending.sent))
     } finally {
       pending.finish()
       if (this.#pending.get(request.id) === pending) this.#pending.delete(request.id)
@@ -178,21 +178,26 @@ export class HttpClientChannel implements Channel {
     await this.#posts.sendNow(post)
     this.#endHandshake()
     if (this.#closed) return
+    void this.#listen()
+  }
+
+  /** Keeps the GET stream open until the session ends. It is optional: its failure affects nothing else. */
+  async #listen(): Promise<void> {
     this.#listening?.abort()
     this.#listening = new AbortController()
     const session = this.#session
-    this.#streams.listen(this.#listening.signal).then(
-      (reason) => {
-        if (reason === 'not found' && session !== undefined) this.#expire(session)
-        else if (reason !== undefined)
-          this.#options.report({
-            level: 'warning',
-            message:
-              'The server refused to open its GET stream again: its notifications are no longer received',
-          })
-      },
-      () => {}, // it was aborted
-    )
+    try {
+      const refused = await this.#streams.listen(this.#listening.signal)
+      if (refused === 'not found' && session !== undefined) this.#expire(session)
+      else if (refused !== undefined)
+        this.#options.report({
+          level: 'warning',
+          message:
+            'The server refused to open its GET stream again: its notifications are no longer received',
+        })
+    } catch {
+      // It was aborted.
+    }
   }
 
   #endHandshake(): void {
@@ -203,7 +208,7 @@ export class HttpClientChannel implements Channel {
   async #post({ frame, message }: Post, signal: AbortSignal): Promise<void> {
     const cancelled = this.#cancelledBy(message)
     // The server may be slow to accept the cancellation.
-    cancelled?.abortAfter(LINGER)
+    cancelled?.abortAfter(CLOSE_TIMEOUT)
     const session = this.#session
     try {
       const headers = requestHeaders(message, this.#version, this.#options.nameParam)
@@ -266,7 +271,7 @@ export class HttpClientChannel implements Channel {
     if (type === JSON_TYPE)
       this.#deliver(await readText(response, this.#options.maxMessage), pending)
     else response.cancel()
-    if (!pending.answered) throw notItsResponse(status, type)
+    if (!pending.settled) throw notItsResponse(status, type)
   }
 
   async #refused(response: HttpResponse, pending: PendingRequest): Promise<void> {
@@ -281,7 +286,7 @@ export class HttpClientChannel implements Channel {
 
   #deliver(text: string, own: PendingRequest | undefined): void {
     if (this.#closed) return
-    const message = read(text)
+    const message = parseMessage(text)
     if (message.kind === 'batch' && hasBatches(this.#version)) {
       for (const frame of message.frames) this.#deliver(frame, own)
       return
@@ -304,7 +309,7 @@ export class HttpClientChannel implements Channel {
     if (pending === undefined) return
     pending.settle()
     // It came on another stream; its own has nothing more.
-    if (pending !== own) pending.abortAfter(LINGER)
+    if (pending !== own) pending.abortAfter(CLOSE_TIMEOUT)
     if (pending.request.method !== 'initialize') return
     this.#version = agreedVersion(message)
     // Otherwise the handshake goes on with `notifications/initialized`.
@@ -323,7 +328,7 @@ export class HttpClientChannel implements Channel {
       if (pending.session !== session || pending === refusedOne) continue
       this.#fail(
         pending,
-        new RequestFailed(
+        new RequestFailedError(
           'SESSION_EXPIRED',
           'The server has ended the session while the request was executed',
           { executed: 'maybe' },
@@ -350,12 +355,12 @@ function isNotification(
 
 /** Also one that is not valid: the request is rejected for it. */
 function isResponse(message: Message): boolean {
-  return message.kind === 'response' || (message.kind === 'invalid' && message.mute)
+  return message.kind === 'response' || (message.kind === 'invalid' && message.noResponse)
 }
 
 /** For text that is sent without its message. */
 function sentMessage(frame: string): SentMessage | undefined {
-  const message = read(frame)
+  const message = parseMessage(frame)
   if (message.kind === 'request' || message.kind === 'notification') return message
   return message.kind === 'response' ? { kind: 'response', id: message.id } : undefined
 }

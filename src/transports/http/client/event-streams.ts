@@ -1,10 +1,10 @@
-import { EventTooLong } from '../../../framing/event-stream.js'
-import { RequestFailed } from '../../../jsonrpc/errors.js'
+import { EventTooLongError } from '../../../framing/event-stream.js'
+import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
 import { untilAborted, waitFor } from './abort.js'
 import type { HttpResponse } from './http-request.js'
 import type { PendingRequest } from './pending-request.js'
-import { Cursor, isTemporary } from './reconnecting.js'
+import { StreamPosition, isTemporary } from './reconnecting.js'
 import { EVENT_STREAM } from './request-headers.js'
 import { mediaType, readEvents } from './response-body.js'
 
@@ -47,20 +47,24 @@ export class EventStreams {
     resumable: boolean,
   ): Promise<void> {
     const { signal } = pending.controller
-    const cursor = new Cursor()
+    const cursor = new StreamPosition()
     const broken = await this.#read(response, cursor, pending, signal)
     if (resumable) await this.#resume(cursor, pending, signal)
-    if (!pending.answered)
-      throw new RequestFailed(
+    if (!pending.settled)
+      throw new RequestFailedError(
         'STREAM_ENDED',
         'The stream of the request ended without its response',
         { executed: 'maybe', cause: broken },
       )
   }
 
-  async #resume(cursor: Cursor, pending: PendingRequest, signal: AbortSignal): Promise<void> {
+  async #resume(
+    cursor: StreamPosition,
+    pending: PendingRequest,
+    signal: AbortSignal,
+  ): Promise<void> {
     let failures = 0
-    while (cursor.id !== undefined && !pending.answered && failures < MAX_FAILURES) {
+    while (cursor.id !== undefined && !pending.settled && failures < MAX_FAILURES) {
       await waitFor(cursor.delay(failures), signal)
       const attempt = await this.#open(cursor, pending, signal)
       if (attempt === 'refused' || attempt === 'not found') return
@@ -73,7 +77,7 @@ export class EventStreams {
    * server that refuses it is not asked again. Resolves with the reason if it was open before.
    */
   async listen(signal: AbortSignal): Promise<'refused' | 'not found' | undefined> {
-    const cursor = new Cursor()
+    const cursor = new StreamPosition()
     let opened = false
     for (let failures = 0; !signal.aborted;) {
       const attempt = await this.#open(cursor, undefined, signal)
@@ -90,7 +94,7 @@ export class EventStreams {
 
   /** Requests the events after the last one. */
   async #open(
-    cursor: Cursor,
+    cursor: StreamPosition,
     pending: PendingRequest | undefined,
     signal: AbortSignal,
   ): Promise<Attempt> {
@@ -109,7 +113,7 @@ export class EventStreams {
       return isTemporary(status) ? 'temporary' : 'refused'
     }
     const broken = await this.#read(response, cursor, pending, signal)
-    if (!(broken instanceof EventTooLong)) return 'read'
+    if (!(broken instanceof EventTooLongError)) return 'read'
     // The same event would come again.
     cursor.id = undefined
     this.#host.report({
@@ -122,7 +126,7 @@ export class EventStreams {
   /** Delivers every message of a stream; resolves to the error if it broke. */
   async #read(
     response: HttpResponse,
-    cursor: Cursor,
+    cursor: StreamPosition,
     pending: PendingRequest | undefined,
     signal: AbortSignal,
   ): Promise<unknown> {
@@ -134,13 +138,13 @@ export class EventStreams {
         const { event = 'message', data = '' } = each
         if (event === 'message' && data !== '') host.deliver(data, pending)
         // After the response the stream should end; otherwise it is closed.
-        if (pending?.answered === true) linger ??= setTimeout(() => response.cancel(), LINGER)
+        if (pending?.settled === true) linger ??= setTimeout(() => response.cancel(), LINGER)
         const ready = host.ready()
         if (ready !== undefined) await untilAborted(ready, signal)
       }
       return undefined
     } catch (error) {
-      if (error instanceof EventTooLong && pending !== undefined) throw error
+      if (error instanceof EventTooLongError && pending !== undefined) throw error
       return error
     } finally {
       clearTimeout(linger)

@@ -1,7 +1,7 @@
 import { untilAborted } from './abort.js'
 
 /** One HTTP request, as the client's transport makes it. */
-interface HttpRequest {
+interface OutgoingHttpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
@@ -22,14 +22,14 @@ export interface HttpResponse {
 }
 
 /** Sends a request without following redirects. Rejects if there is no response. */
-export type SendRequest = (request: HttpRequest) => Promise<HttpResponse>
+export type SendRequest = (request: OutgoingHttpRequest) => Promise<HttpResponse>
 
 const MAX_REDIRECTS = 5
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 /** A response that the transport cannot use. */
-export class UnexpectedResponse extends Error {
-  override readonly name = 'UnexpectedResponse'
+export class UnexpectedResponseError extends Error {
+  override readonly name = 'UnexpectedResponseError'
   readonly status: number
 
   constructor(status: number, message: string) {
@@ -57,7 +57,7 @@ export function followRedirects(send: SendRequest): SendRequest {
 function redirectTarget(method: string, url: URL, response: HttpResponse, hops: number): URL {
   const { status } = response
   const refuse = (reason: string) =>
-    new UnexpectedResponse(
+    new UnexpectedResponseError(
       status,
       `The server redirects (HTTP ${status}) ${reason}. Connect to the final URL instead`,
     )
@@ -97,7 +97,7 @@ export function webRequest(fetch: typeof globalThis.fetch): SendRequest {
       throw error
     })
     if (response.type === 'opaqueredirect')
-      throw new UnexpectedResponse(
+      throw new UnexpectedResponseError(
         0,
         'The server redirects, and a browser hides the target. Connect to the final URL instead',
       )

@@ -3,9 +3,9 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
-import { type HttpResponse, type SendRequest, UnexpectedResponse } from './http-request.js'
+import { type HttpResponse, type SendRequest, UnexpectedResponseError } from './http-request.js'
 import { type Proxy, proxyOf, tunnel } from './node-proxy.js'
-import { InvalidBody } from './response-body.js'
+import { InvalidBodyError } from './response-body.js'
 
 /*
  * HTTP by Node's own modules instead of its fetch, which times out after five minutes without data: a tool may take
@@ -69,7 +69,9 @@ export function nodeRequest(
       // Without a listener, Node would neither respond nor fail.
       request.on('upgrade', (_message, socket) => {
         socket.destroy()
-        reject(new UnexpectedResponse(101, 'The server switched to another protocol (HTTP 101)'))
+        reject(
+          new UnexpectedResponseError(101, 'The server switched to another protocol (HTTP 101)'),
+        )
       })
       request.on('socket', (socket: Socket & { secureConnecting?: boolean }) => {
         socket.setKeepAlive(true, TCP_KEEP_ALIVE)
@@ -111,7 +113,7 @@ async function* decompressed(
   const decoder = decoderOf(encoding)
   if (decoder === undefined) {
     message.destroy()
-    throw new InvalidBody(`The response has an unknown Content-Encoding, "${encoding}"`)
+    throw new InvalidBodyError(`The response has an unknown Content-Encoding, "${encoding}"`)
   }
   // Errors reach the reader through the decoder.
   pipeline(message, decoder, () => {})
@@ -119,7 +121,7 @@ async function* decompressed(
     yield* decoder as AsyncIterable<Uint8Array> // decoders emit buffers
   } catch (cause) {
     if (message.errored !== null || !message.complete) throw cause
-    throw new InvalidBody(`The body of the response is not valid ${encoding}`, { cause })
+    throw new InvalidBodyError(`The body of the response is not valid ${encoding}`, { cause })
   }
 }
 

@@ -20,7 +20,7 @@ export class PendingRequest {
   }
 
   /** Whether its response or its failure was delivered. */
-  get answered(): boolean {
+  get settled(): boolean {
     return this.#answered
   }
 

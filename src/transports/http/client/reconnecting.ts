@@ -10,7 +10,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
 const MAX_ID = 4096
 
 /** Where and when to resume a stream. */
-export class Cursor {
+export class StreamPosition {
   /** The value of `Last-Event-ID`. */
   id: string | undefined
   #retry = DEFAULT_RETRY

@@ -1,4 +1,4 @@
-import { RequestFailed } from '../../../jsonrpc/errors.js'
+import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import { type Message, type SentMessage, isObject } from '../../../jsonrpc/message.js'
 import {
   handshakeRevisions,
@@ -53,7 +53,7 @@ export function versionHeader(version: string | undefined): Readonly<Record<stri
 export function sessionOf(response: HttpResponse): string | undefined {
   const id = response.header('mcp-session-id')
   if (id === undefined || /^[!-~]+$/.test(id)) return id
-  throw new RequestFailed(
+  throw new RequestFailedError(
     'INVALID_RESPONSE',
     'The server sent a Mcp-Session-Id with characters that are not visible ASCII',
     {

@@ -1,15 +1,19 @@
 import { ChunkBuffer } from '../../../framing/bytes.js'
-import { EventStreamParser, EventTooLong, type StreamEvent } from '../../../framing/event-stream.js'
+import {
+  EventStreamParser,
+  EventTooLongError,
+  type StreamEvent,
+} from '../../../framing/event-stream.js'
 import type { HttpResponse } from './http-request.js'
 
 /** A body beyond the client's limit. */
-export class BodyTooLong extends Error {
-  override readonly name = 'BodyTooLong'
+export class BodyTooLongError extends Error {
+  override readonly name = 'BodyTooLongError'
 }
 
 /** A body that cannot be decoded. */
-export class InvalidBody extends Error {
-  override readonly name = 'InvalidBody'
+export class InvalidBodyError extends Error {
+  override readonly name = 'InvalidBodyError'
 }
 
 /** Maximum bytes of an error body, and milliseconds to wait for it. */
@@ -28,7 +32,7 @@ export async function readText(response: HttpResponse, limit: number): Promise<s
   let chunks: ChunkBuffer | undefined
   for await (const chunk of response.body) {
     size += chunk.byteLength
-    if (size > limit) throw new BodyTooLong(`The response is longer than ${limit} bytes`)
+    if (size > limit) throw new BodyTooLongError(`The response is longer than ${limit} bytes`)
     if (chunks === undefined && first.byteLength > 0) {
       chunks = new ChunkBuffer()
       chunks.add(first)
@@ -39,7 +43,7 @@ export async function readText(response: HttpResponse, limit: number): Promise<s
   try {
     return decoder.decode(chunks?.take() ?? first)
   } catch (cause) {
-    throw new InvalidBody('The body of the response is not UTF-8', { cause })
+    throw new InvalidBodyError('The body of the response is not UTF-8', { cause })
   }
 }
 
@@ -65,7 +69,7 @@ export async function* readEvents(
     parser.push(chunk)
     for (let event = parser.next(); event !== undefined; event = parser.next()) {
       if (isLonger(event.data, limit))
-        throw new EventTooLong(`An event is longer than ${limit} bytes`)
+        throw new EventTooLongError(`An event is longer than ${limit} bytes`)
       yield event
     }
   }

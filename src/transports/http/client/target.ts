@@ -4,7 +4,7 @@ import { ignore } from '../../../jsonrpc/hook.js'
 import { type Authorizer, withAuthorization } from './authorizer.js'
 import { HttpClientChannel } from './channel.js'
 import { type SendRequest, followRedirects, webRequest } from './http-request.js'
-import { TwoEndpointChannel } from './two-endpoint-channel.js'
+import { HttpSseChannel } from './http-sse-channel.js'
 
 export interface HttpClientOptions {
   /** Sends the requests, instead of Node's HTTP modules or the runtime's `fetch`. */
@@ -50,8 +50,8 @@ export class HttpTarget {
     return new HttpClientChannel({ ...this.#options(report), nameParam: this.#nameParam })
   }
 
-  openHttpSse(report: (entry: LogEntry) => void = ignore): TwoEndpointChannel {
-    return new TwoEndpointChannel(this.#options(report))
+  openHttpSse(report: (entry: LogEntry) => void = ignore): HttpSseChannel {
+    return new HttpSseChannel(this.#options(report))
   }
 
   #options(report: (entry: LogEntry) => void) {

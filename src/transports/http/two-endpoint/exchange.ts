@@ -3,7 +3,7 @@ import { INVALID_REQUEST, PARSE_ERROR, type RpcError } from '../../../jsonrpc/er
 import type { Message, SentResponse } from '../../../jsonrpc/message.js'
 import { INSUFFICIENT_SCOPE } from '../../../protocol/errors.js'
 import type { HeaderList, HttpContext } from '../http-context.js'
-import { HttpError, JSON_TYPE, refuse } from '../http-error.js'
+import { HttpErrorResponse, JSON_TYPE, refuse } from '../http-error-response.js'
 import { statusOf } from '../status.js'
 
 /** What an exchange needs of its session. */
@@ -68,7 +68,8 @@ export class TwoEndpointExchange implements Exchange {
     this.#posted = undefined
     if (posted === undefined) return false
     const { context, headers, message } = posted
-    if (message.kind === 'invalid') refuse(context, new HttpError(400, message.error, headers))
+    if (message.kind === 'invalid')
+      refuse(context, new HttpErrorResponse(400, message.error, headers))
     else context.respond(202, [...TEXT_TYPE, ...headers], 'Accepted')
     return !this.#ended
   }

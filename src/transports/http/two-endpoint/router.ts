@@ -1,14 +1,19 @@
 import { RpcError } from '../../../jsonrpc/errors.js'
-import { type Message, read } from '../../../jsonrpc/message.js'
+import { type Message, parseMessage } from '../../../jsonrpc/message.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../../../protocol/errors.js'
 import { handshakeRevisions, newest } from '../../../protocol/revisions/index.js'
 import type { AdmittedRequest, MessageHandler, Responder } from '../admitted-request.js'
 import { hasRequestMeta } from '../stateless-request.js'
 import { accepts } from '../guards.js'
 import type { HttpContext } from '../http-context.js'
-import { HttpError, methodNotAllowed, notAcceptable, unavailable } from '../http-error.js'
+import {
+  HttpErrorResponse,
+  methodNotAllowed,
+  notAcceptable,
+  unavailable,
+} from '../http-error-response.js'
 import type { OpenResponses } from '../open-responses.js'
-import { newId } from '../session-id.js'
+import { newSessionId } from '../session-id.js'
 import type { SessionRouter, SessionRouterOptions } from '../session-router.js'
 import { SESSION_BYTES, TwoEndpointSession } from './session.js'
 
@@ -74,7 +79,7 @@ export class TwoEndpointRouter {
     await Promise.all([...this.#sessions.values()].map((session) => session.drain(deadline)))
   }
 
-  #refuse({ context }: AdmittedRequest, error: HttpError, message?: Message): void {
+  #refuse({ context }: AdmittedRequest, error: HttpErrorResponse, message?: Message): void {
     const id = message?.kind === 'request' ? message.id : undefined
     this.#options.responder.refuse(context, error, id)
   }
@@ -96,7 +101,12 @@ export class TwoEndpointRouter {
       ...budgets.ofSession(principal?.id),
       ended: this.#ended,
     }
-    const session = new TwoEndpointSession(newId(sessionIdPrefix), request, settings, openSession)
+    const session = new TwoEndpointSession(
+      newSessionId(sessionIdPrefix),
+      request,
+      settings,
+      openSession,
+    )
     this.#sessions.set(session.id, session)
     session.sendEndpoint(`${this.#reference(context)}?${SESSION_ID}=${session.id}`)
   }
@@ -118,9 +128,9 @@ export class TwoEndpointRouter {
     const ids = new URLSearchParams(context.target.split('?')[1]).getAll(SESSION_ID)
     const [id] = ids
     if (id === undefined || ids.length > 1)
-      return this.#refuse(request, new HttpError(400, NO_SESSION_ID, headers))
+      return this.#refuse(request, new HttpErrorResponse(400, NO_SESSION_ID, headers))
     if (this.#find(request, id) === undefined)
-      return this.#refuse(request, new HttpError(404, UNKNOWN_SESSION, headers))
+      return this.#refuse(request, new HttpErrorResponse(404, UNKNOWN_SESSION, headers))
     this.#options.readMessage(request, (_, text, message) =>
       this.#deliver(request, id, text, message),
     )
@@ -138,9 +148,13 @@ export class TwoEndpointRouter {
     // It may have ended while the body was read.
     const session = this.#find(request, id)
     if (session === undefined)
-      return this.#refuse(request, new HttpError(404, UNKNOWN_SESSION, headers), message)
+      return this.#refuse(request, new HttpErrorResponse(404, UNKNOWN_SESSION, headers), message)
     if (isStateless(message))
-      return this.#refuse(request, new HttpError(400, NO_STATELESS_REQUESTS, headers), message)
+      return this.#refuse(
+        request,
+        new HttpErrorResponse(400, NO_STATELESS_REQUESTS, headers),
+        message,
+      )
     const isCall = message.kind === 'request' || message.kind === 'batch'
     if (isCall && responder.full(principal))
       return this.#refuse(request, unavailable('too many open requests', headers), message)
@@ -157,7 +171,8 @@ function isSame(path: string, own: string): boolean {
 
 /** Whether a message is, or a batch has, a stateless request. */
 function isStateless(message: Message): boolean {
-  if (message.kind === 'batch') return message.frames.some((frame) => isStateless(read(frame)))
+  if (message.kind === 'batch')
+    return message.frames.some((frame) => isStateless(parseMessage(frame)))
   return message.kind === 'request' && hasRequestMeta(message)
 }
 

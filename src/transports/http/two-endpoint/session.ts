@@ -129,7 +129,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
 
   ended(exchange: TwoEndpointExchange): void {
     this.#calls.delete(exchange)
-    this.pending.give(exchange.bytes)
+    this.pending.release(exchange.bytes)
     this.#settings.openResponses.remove(exchange)
     // Afterwards: the response is sent first.
     if (this.#expired) queueMicrotask(() => this.#endIfExpired())
@@ -148,7 +148,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
     clearTimeout(this.#timer)
     this.#receiver?.closed()
     this.#stream.end()
-    this.pending.give(this.#unsentBytes)
+    this.pending.release(this.#unsentBytes)
     this.#unsentBytes = 0
     this.retained.close()
     this.#settings.ended(this)
@@ -171,7 +171,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
    */
   #chargeUnsent(): boolean {
     const bytes = Math.max(0, this.#stream.unsentBytes - this.#settings.maxUnsentBytes)
-    this.pending.give(this.#unsentBytes)
+    this.pending.release(this.#unsentBytes)
     this.#unsentBytes = !this.#closed && this.pending.take(bytes) ? bytes : 0
     return this.#unsentBytes === bytes
   }

@@ -1,16 +1,21 @@
 import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
-import { RequestFailed } from '../../../jsonrpc/errors.js'
+import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
-import { type Id, type SentMessage, type SentRequest, read } from '../../../jsonrpc/message.js'
+import {
+  type Id,
+  type SentMessage,
+  type SentRequest,
+  parseMessage,
+} from '../../../jsonrpc/message.js'
 import { untilAborted } from './abort.js'
 import { type HttpResponse, type SendRequest, originOf } from './http-request.js'
 import { PendingRequest } from './pending-request.js'
 import { type Post, PostQueue } from './post-queue.js'
-import { failure, refused } from './request-errors.js'
+import { toRequestFailed, statusError } from './request-errors.js'
 import { EVENT_STREAM, JSON_TYPE, agreedVersion, versionHeader } from './request-headers.js'
 import { mediaType, readErrorText, readEvents } from './response-body.js'
 
-export interface TwoEndpointOptions {
+export interface HttpSseOptions {
   /** The SSE endpoint. */
   url: URL
   send: SendRequest
@@ -28,9 +33,9 @@ const MAX_ENDPOINT = 8192
  * whose first event is the URL for POST requests.
  * https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse
  */
-export class TwoEndpointChannel implements Channel {
+export class HttpSseChannel implements Channel {
   readonly http = true
-  readonly #options: TwoEndpointOptions
+  readonly #options: HttpSseOptions
   readonly #stream = new AbortController()
   readonly #pending = new Map<Id, PendingRequest>()
   readonly #posts: PostQueue
@@ -42,7 +47,7 @@ export class TwoEndpointChannel implements Channel {
   #receiver: Receiver | undefined
   #closed = false
 
-  constructor(options: TwoEndpointOptions) {
+  constructor(options: HttpSseOptions) {
     this.#options = options
     this.#posts = new PostQueue(
       (post, signal) => this.#sendOther(post, signal),
@@ -111,7 +116,7 @@ export class TwoEndpointChannel implements Channel {
         if (ready !== undefined) await untilAborted(ready, signal)
       }
     } catch (thrown) {
-      error = failure(thrown, true)
+      error = toRequestFailed(thrown, true)
     }
     this.#lost(error)
     if (!this.#closed) this.#receiver?.closed(error)
@@ -119,7 +124,7 @@ export class TwoEndpointChannel implements Channel {
 
   #deliver(text: string): void {
     if (this.#closed) return
-    const message = read(text)
+    const message = parseMessage(text)
     if (message.kind === 'response') {
       const initialize = this.#pending.get(message.id)?.request.method === 'initialize'
       if (initialize) this.#version = agreedVersion(message)
@@ -136,7 +141,7 @@ export class TwoEndpointChannel implements Channel {
     } catch (error) {
       // The response may have been received already, on the stream.
       if (this.#pending.delete(request.id) && !this.#closed)
-        this.#receiver?.failed?.(request.id, failure(error, pending.sent))
+        this.#receiver?.failed?.(request.id, toRequestFailed(error, pending.sent))
     }
   }
 
@@ -164,7 +169,7 @@ export class TwoEndpointChannel implements Channel {
       ...(onSend === undefined ? {} : { onSend }),
     })
     const { status } = response
-    if (status < 200 || status >= 300) throw refused(status, await readErrorText(response))
+    if (status < 200 || status >= 300) throw statusError(status, await readErrorText(response))
     response.cancel()
   }
 }
@@ -172,9 +177,9 @@ export class TwoEndpointChannel implements Channel {
 async function checkStream(response: HttpResponse): Promise<void> {
   const { status } = response
   if (status === 200 && mediaType(response) === EVENT_STREAM) return
-  if (status !== 200) throw refused(status, await readErrorText(response))
+  if (status !== 200) throw statusError(status, await readErrorText(response))
   response.cancel()
-  throw new RequestFailed(
+  throw new RequestFailedError(
     'INVALID_RESPONSE',
     `The server answered GET with Content-Type "${mediaType(response)}", not ${EVENT_STREAM}`,
     {
@@ -187,7 +192,7 @@ async function checkStream(response: HttpResponse): Promise<void> {
 /** The URL in the first event. Messages and tokens are never sent to another origin. */
 function endpointOf(event: string, data: string, url: URL): URL {
   const invalid = (reason: string) =>
-    new RequestFailed('INVALID_RESPONSE', reason, { executed: 'no' })
+    new RequestFailedError('INVALID_RESPONSE', reason, { executed: 'no' })
   if (event !== 'endpoint')
     throw invalid('The first event of the HTTP+SSE stream must be "endpoint"')
   if (data.length > MAX_ENDPOINT)

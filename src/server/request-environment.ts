@@ -1,11 +1,11 @@
 import { nextTurn } from '../runtime.js'
 import type { HttpRequest } from '../jsonrpc/channel.js'
-import type { Incoming } from '../jsonrpc/incoming.js'
+import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
 import type { ProgressParams } from '../protocol/model.js'
 import { projectProgress } from '../protocol/revisions/project.js'
 import type { Asking } from './ask.js'
-import type { AskingCall, CallEnvironment, Caller, Connection } from './call.js'
+import type { AskingCall, CallEnvironment, Caller, ClientContext } from './call.js'
 import type { InternalServer } from './context.js'
 import { isWanted, logEntryOf, sendLog } from './log.js'
 import type { LogMessage } from './registry.js'
@@ -14,14 +14,14 @@ import type { LogMessage } from './registry.js'
 const MAX_TOKEN = 1024
 
 /** The environment of a call whose request is live: the client waits for the response on its connection. */
-export class LiveCall implements CallEnvironment {
+export class RequestEnvironment implements CallEnvironment {
   readonly #server: InternalServer
-  readonly #incoming: Incoming
-  readonly #connection: Connection
+  readonly #incoming: IncomingRequest
+  readonly #connection: ClientContext
   #token: Id | false | undefined
   #progress: Omit<ProgressParams, 'progressToken'> | undefined
 
-  constructor(server: InternalServer, incoming: Incoming, connection: Connection) {
+  constructor(server: InternalServer, incoming: IncomingRequest, connection: ClientContext) {
     this.#server = server
     this.#incoming = incoming
     this.#connection = connection
@@ -84,7 +84,7 @@ export class LiveCall implements CallEnvironment {
   }
 
   park<Value>(promise: Promise<Value>): Promise<Value> {
-    return this.#incoming.parked(promise)
+    return this.#incoming.park(promise)
   }
 
   /** Loaded when it is first needed: few calls ask. */

@@ -4,7 +4,7 @@ import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { isThenable } from '../../jsonrpc/message.js'
 import type { EventStore } from '../../stores/event-store.js'
 import type { SseStream } from './sse-stream.js'
-import { within } from '../../jsonrpc/deadline.js'
+import { withTimeout } from '../../jsonrpc/deadline.js'
 
 export interface EventLogOptions {
   eventStore: EventStore
@@ -33,7 +33,7 @@ const STORE_TIMEOUT = 2000
  * gets the events that it missed.
  * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery
  */
-export class EventLog {
+export class ResumableStream {
   /** Unique within its session. */
   readonly name: string
   readonly #key: string
@@ -169,7 +169,7 @@ export class EventLog {
 
   async #inTime(appended: Promise<unknown>): Promise<boolean> {
     try {
-      if ((await within(STORE_TIMEOUT, appended)) !== 'late') return true
+      if ((await withTimeout(STORE_TIMEOUT, appended)) !== 'late') return true
       this.#failed(new Error(`"append" did not resolve within ${STORE_TIMEOUT} ms`))
     } catch (error) {
       this.#failed(error)

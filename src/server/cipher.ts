@@ -6,7 +6,7 @@ const decoder = new TextDecoder()
 type Key = Parameters<typeof crypto.subtle.encrypt>[1]
 
 /** Encrypts strings that clients store and send back, each bound to a purpose. */
-export class Seal {
+export class Cipher {
   readonly #secrets: readonly string[]
   #keys: Promise<[Key, ...Key[]]> | undefined
 
@@ -15,7 +15,7 @@ export class Seal {
     this.#secrets = secrets
   }
 
-  async close(text: string, purpose: string): Promise<string> {
+  async encrypt(text: string, purpose: string): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12))
     const [key] = await this.#load()
     const sealed = await crypto.subtle.encrypt(
@@ -27,7 +27,7 @@ export class Seal {
   }
 
   /** The string, or undefined if it was not sealed here for this purpose. One of more than `maxLength` characters is refused unread. */
-  async open(sealed: string, purpose: string, maxLength: number): Promise<string | undefined> {
+  async decrypt(sealed: string, purpose: string, maxLength: number): Promise<string | undefined> {
     const parts = sealed.length > maxLength ? undefined : partsOf(sealed)
     if (parts === undefined) return undefined
     for (const key of await this.#load()) {
@@ -59,7 +59,7 @@ export class Seal {
 }
 
 /** Maximum length of the sealed form of a string. */
-export function maxSealedLength(length: number): number {
+export function maxEncryptedLength(length: number): number {
   const [iv, tag, bytesACharacter] = [12, 16, 3]
   return Math.ceil(((iv + length * bytesACharacter + tag) * 4) / 3) + 2
 }

@@ -24,39 +24,41 @@ const INFO: Readonly<Record<string, number>> = {
 const CAPABILITIES = ['experimental', 'extensions', 'roots', 'sampling', 'elicitation', 'tasks']
 
 /** What is stored of `initialize`. */
-export interface ClientFacts {
+export interface StoredInitializeParams {
   protocolVersion: string
   capabilities: Params
   clientInfo: Implementation | undefined
 }
 
 /** Throws if the parameters of `initialize` are invalid or too long. */
-export function clientFacts({
+export function storedInitializeParams({
   protocolVersion,
   capabilities = {},
   clientInfo,
-}: Params): ClientFacts {
+}: Params): StoredInitializeParams {
   if (typeof protocolVersion !== 'string' || protocolVersion.length > MAX_NAME)
-    throw wrong(`"protocolVersion" must be a string such as "${newestHandshakeRevision.id}"`)
-  if (!isObject(capabilities)) throw wrong('"capabilities" must be an object')
+    throw invalidParams(
+      `"protocolVersion" must be a string such as "${newestHandshakeRevision.id}"`,
+    )
+  if (!isObject(capabilities)) throw invalidParams('"capabilities" must be an object')
   if (clientInfo !== undefined && !isObject(clientInfo))
-    throw wrong('"clientInfo" must be an object')
+    throw invalidParams('"clientInfo" must be an object')
   for (const member of ['name', 'version']) {
     const value = clientInfo?.[member]
     if (typeof value === 'string' && value.length > MAX_NAME)
-      throw wrong(
+      throw invalidParams(
         `"clientInfo.${member}" has ${value.length} characters; at most ${MAX_NAME} are allowed`,
       )
   }
   return {
     protocolVersion,
-    capabilities: keptCapabilities(capabilities),
-    clientInfo: keptInfo(clientInfo),
+    capabilities: boundedCapabilities(capabilities),
+    clientInfo: boundedInfo(clientInfo),
   }
 }
 
 /** The known members that are not too long. */
-export function keptInfo(info: Params | undefined): Implementation | undefined {
+export function boundedInfo(info: Params | undefined): Implementation | undefined {
   if (info === undefined) return undefined
   const kept: Record<string, string> = {}
   for (const [member, max] of Object.entries(INFO)) {
@@ -67,7 +69,7 @@ export function keptInfo(info: Params | undefined): Implementation | undefined {
 }
 
 /** The known capabilities. Of one that is too long, only its presence is stored. */
-export function keptCapabilities(capabilities: Params): Params {
+export function boundedCapabilities(capabilities: Params): Params {
   const kept: Record<string, unknown> = {}
   for (const name of CAPABILITIES) {
     const value = capabilities[name]
@@ -99,6 +101,6 @@ function copyWithin(room: { bytes: number }, value: unknown): unknown {
   return Object.fromEntries(members)
 }
 
-function wrong(problem: string): RpcError {
+function invalidParams(problem: string): RpcError {
   return new RpcError(INVALID_PARAMS, `Invalid params: ${problem}`)
 }

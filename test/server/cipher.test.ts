@@ -1,31 +1,31 @@
 import { expect, it, vi } from 'vitest'
 import { connect, memory } from '../../src/client.js'
 import { createServer, tool } from '../../src/index.js'
-import { Seal, maxSealedLength } from '../../src/server/seal.js'
+import { Cipher, maxEncryptedLength } from '../../src/server/cipher.js'
 
 const CHARACTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 it('decrypts texts of any length and rejects a changed last character', async () => {
-  const seal = new Seal()
+  const seal = new Cipher()
   for (let length = 0; length < 12; length++) {
     const text = 'x'.repeat(length)
-    const sealed = await seal.close(text, 'purpose')
-    expect(await seal.open(sealed, 'purpose', 100)).toBe(text)
-    expect(await seal.open(sealed, 'another', 100)).toBeUndefined()
+    const sealed = await seal.encrypt(text, 'purpose')
+    expect(await seal.decrypt(sealed, 'purpose', 100)).toBe(text)
+    expect(await seal.decrypt(sealed, 'another', 100)).toBeUndefined()
     for (const character of CHARACTERS)
       if (character !== sealed.at(-1))
-        expect(await seal.open(sealed.slice(0, -1) + character, 'purpose', 100)).toBeUndefined()
+        expect(await seal.decrypt(sealed.slice(0, -1) + character, 'purpose', 100)).toBeUndefined()
   }
 })
 
 it.each(['', 'a', 'ab', 'abc', 'é', '€€€', '😀', 'x'.repeat(1000)])(
   'maxSealedLength bounds the encrypted length: %#',
   async (text) => {
-    const seal = new Seal()
-    const sealed = await seal.close(text, 'purpose')
-    expect(sealed.length).toBeLessThanOrEqual(maxSealedLength(text.length))
-    expect(await seal.open(sealed, 'purpose', maxSealedLength(text.length))).toBe(text)
-    expect(await seal.open(sealed, 'purpose', sealed.length - 1)).toBeUndefined()
+    const seal = new Cipher()
+    const sealed = await seal.encrypt(text, 'purpose')
+    expect(sealed.length).toBeLessThanOrEqual(maxEncryptedLength(text.length))
+    expect(await seal.decrypt(sealed, 'purpose', maxEncryptedLength(text.length))).toBe(text)
+    expect(await seal.decrypt(sealed, 'purpose', sealed.length - 1)).toBeUndefined()
   },
 )
 
