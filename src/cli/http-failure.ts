@@ -43,7 +43,7 @@ function reasonOf(failure: RequestFailedError, url: URL, credentials: Credential
   if (code === 'INVALID_RESPONSE')
     return `${firstLine(message)}. It is probably not an MCP endpoint. ${TRY_PATH}`
   if (code !== 'HTTP_STATUS' || status === undefined) return firstLine(message)
-  const said = firstLine(message).replace(/^The server answered HTTP \d+:? ?/, '')
+  const said = firstLine(message).replace(/^The server responded with HTTP \d+:? ?/, '')
   const suffix = said === '' ? '' : ` ("${said}")`
   if (status >= 300 && status < 400) return firstLine(message)
   return `HTTP ${status}${suffix}: ${statusReason(status, credentials)}`
