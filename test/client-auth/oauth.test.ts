@@ -8,6 +8,8 @@ import {
   memoryTokenStore,
   oauth,
 } from '../../src/oauth.js'
+import { withAuthorization } from '../../src/transports/http/client/authorizer.js'
+import { webRequest } from '../../src/transports/http/client/http-request.js'
 import { ISSUER, REDIRECT, SECRET, SERVER, World, json } from './world.js'
 
 vi.mock('../../src/runtime.js', async (original) => ({
@@ -488,6 +490,23 @@ describe('logout', () => {
     expect(new URLSearchParams(world.to(`${ISSUER}/revoke`)[0]?.body).get('token')).toBe(
       `${SECRET}-refresh`,
     )
+  })
+})
+
+describe('a server that repeats the token in its error', () => {
+  it('does not get it into an error of ours', async () => {
+    const world = new World()
+    const authorizer = world.authorizer()
+    await world.request(authorizer)
+    world.mcp = ({ headers }) =>
+      new Response(`{"error":"invalid ${headers.get('authorization')}"}`, { status: 400 })
+    const send = withAuthorization(webRequest(world.fetch), authorizer)
+    const { signal } = new AbortController()
+    const url = new URL(SERVER)
+    const response = await send({ method: 'POST', url, headers: {}, body: '', signal })
+    let text = ''
+    for await (const chunk of response.body) text += new TextDecoder().decode(chunk)
+    expect(text).toBe('{"error":"invalid Bearer [secret]"}')
   })
 })
 
