@@ -39,7 +39,7 @@ function reasonOf(failure: RequestFailedError, url: URL, credentials: Credential
   const { code, status, message } = failure
   if (code === 'NETWORK') return networkReason(failure, url)
   if (code === 'INVALID_RESPONSE' && /text\/html/.test(message))
-    return `it answered with a web page, not with MCP. ${TRY_PATH}`
+    return `it responded with a web page, not with MCP. ${TRY_PATH}`
   if (code === 'INVALID_RESPONSE')
     return `${firstLine(message)}. It is probably not an MCP endpoint. ${TRY_PATH}`
   if (code !== 'HTTP_STATUS' || status === undefined) return firstLine(message)

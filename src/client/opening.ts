@@ -111,7 +111,7 @@ export function isModern(error: unknown): error is RpcError {
 /** The message for a server's error. */
 export function describeRpcError(method: string, { code, message, data }: RpcError): string {
   const detail = data === undefined ? '' : ` ${JSON.stringify(data)}`
-  return `The server answered ${method} with error ${code}: ${truncate(`${message}${detail}`, MAX_SHOWN)}`
+  return `The server responded to ${method} with error ${code}: ${truncate(`${message}${detail}`, MAX_SHOWN)}`
 }
 
 /** What the result of `server/discover` says. */
@@ -171,7 +171,7 @@ export async function initialize(
   const negotiated = handshakeRevisions.find(({ id }) => id === protocolVersion)
   if (negotiated === undefined || (proposed !== undefined && negotiated !== proposed)) {
     throw new ConnectionError(
-      `The server answered ${revision.id} with protocol revision ${truncateJson(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,
+      `The client proposed ${revision.id} and the server responded with protocol revision ${truncateJson(protocolVersion)}, which ${proposed === undefined ? 'this client does not support' : 'is not the requested one'}`,
     )
   }
   session.revision = negotiated

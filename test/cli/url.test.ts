@@ -299,7 +299,7 @@ describe('no connection to a URL is explained in one line', () => {
       200,
       'text/html',
       '<html>',
-      'it answered with a web page, not with MCP. Check the path of the URL; many servers use /mcp',
+      'it responded with a web page, not with MCP. Check the path of the URL; many servers use /mcp',
     ],
     [200, 'application/json', '{}', 'It is probably not an MCP endpoint'],
     [403, 'text/plain', 'no', 'HTTP 403 ("no"): the server refuses access'],

@@ -233,7 +233,7 @@ export const SERVER_ROWS: readonly Row[] = [
   }),
   row(
     'a middleware, at initialize',
-    'ConnectionError: The server answered initialize with error -32603: Internal error',
+    'ConnectionError: The server responded to initialize with error -32603: Internal error',
     'ConnectionError: given up',
     async (middleware) => {
       const server = serverOf({})

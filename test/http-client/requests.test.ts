@@ -175,7 +175,7 @@ describe('errors', () => {
       code: 'HTTP_STATUS',
       status,
       executed,
-      message: `The server answered HTTP ${status}: go away`,
+      message: `The server responded with HTTP ${status}: go away`,
     })
   })
 

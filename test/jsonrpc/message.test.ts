@@ -136,17 +136,20 @@ describe('read', () => {
 describe('unread: classifies a message by its first and last characters', () => {
   const error = new RpcError(-32600, 'too long')
   it.each([
-    ['{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"xxxx', { id: 7, mute: false }],
-    ['{"method":"tools/call","id":"a","params":{"a":"xxxx', { id: 'a', mute: false }],
+    [
+      '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"xxxx',
+      { id: 7, noResponse: false },
+    ],
+    ['{"method":"tools/call","id":"a","params":{"a":"xxxx', { id: 'a', noResponse: false }],
     [
       '{"jsonrpc":"2.0","id":9007199254740993,"method":"x","params":',
-      { id: 9007199254740993n, mute: false },
+      { id: 9007199254740993n, noResponse: false },
     ],
-    ['{"jsonrpc":"2.0","id":7,"result":{"a":"xxxx', { id: 7, mute: true }],
-    ['{"jsonrpc":"2.0","method":"x","params":{"id":5', { id: undefined, mute: false }],
-    ['{"jsonrpc":"2.0","id":12', { id: undefined, mute: false }],
-    ['xxxxxx', { id: undefined, mute: false }],
-    ['', { id: undefined, mute: false }],
+    ['{"jsonrpc":"2.0","id":7,"result":{"a":"xxxx', { id: 7, noResponse: true }],
+    ['{"jsonrpc":"2.0","method":"x","params":{"id":5', { id: undefined, noResponse: false }],
+    ['{"jsonrpc":"2.0","id":12', { id: undefined, noResponse: false }],
+    ['xxxxxx', { id: undefined, noResponse: false }],
+    ['', { id: undefined, noResponse: false }],
   ])('%s', (head, expected) => {
     expect(readUnparsed(head, '', error)).toEqual({ kind: 'invalid', error, ...expected })
   })
@@ -196,7 +199,7 @@ describe('scan', () => {
     expect(parseMessage(dense)).toMatchObject({
       kind: 'invalid',
       id: 7,
-      mute: true,
+      noResponse: true,
       error: { code: -32600 },
     })
   })

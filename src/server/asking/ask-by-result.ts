@@ -142,7 +142,7 @@ export class AskByResult implements Asking {
     const before = this.#answers.get(key)?.[mark]
     if (before !== undefined) {
       const reading = await parseAnswer(question, before)
-      if (!('wrong' in reading)) return reading
+      if (!('invalid' in reading)) return reading
     }
     const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
     // Without a state it is not known what it answers: then it is used for one question.
@@ -152,7 +152,7 @@ export class AskByResult implements Asking {
         : this.#previousState.asked[key] !== mark
     if (response === undefined || other) return undefined
     const reading = await parseAnswer(question, response)
-    if ('wrong' in reading) return undefined
+    if ('invalid' in reading) return undefined
     this.#answers.set(key, { ...this.#answers.get(key), [mark]: response })
     return reading
   }

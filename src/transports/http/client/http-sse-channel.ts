@@ -181,7 +181,7 @@ async function checkStream(response: HttpResponse): Promise<void> {
   response.cancel()
   throw new RequestFailedError(
     'INVALID_RESPONSE',
-    `The server answered GET with Content-Type "${mediaType(response)}", not ${EVENT_STREAM}`,
+    `The server responded to GET with Content-Type "${mediaType(response)}", not ${EVENT_STREAM}`,
     {
       status,
       executed: 'no',

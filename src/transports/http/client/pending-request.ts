@@ -8,7 +8,7 @@ export class PendingRequest {
   session: string | undefined
   /** Whether the server may have received it. */
   sent = false
-  #answered = false
+  #settled = false
   #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(request: SentRequest) {
@@ -21,13 +21,13 @@ export class PendingRequest {
 
   /** Whether its response or its failure was delivered. */
   get settled(): boolean {
-    return this.#answered
+    return this.#settled
   }
 
   /** True the first time. */
   settle(): boolean {
-    const first = !this.#answered
-    this.#answered = true
+    const first = !this.#settled
+    this.#settled = true
     return first
   }
 
