@@ -54,10 +54,7 @@ function authorizerOf(
     async headers(request) {
       if (request.url.origin !== origin) return {}
       if (token !== undefined) return { authorization: `Bearer ${token}` }
-      const headers = (await stored?.headers(request)) ?? {}
-      // For errors, which must not repeat it.
-      credentials.token = headers['authorization']?.replace(/^\S+ /, '')
-      return headers
+      return (await stored?.headers(request)) ?? {}
     },
     async challenged(challenge, signal) {
       credentials.challenge = challenge.header

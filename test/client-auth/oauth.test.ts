@@ -506,7 +506,7 @@ describe('a server that repeats the token in its error', () => {
     const response = await send({ method: 'POST', url, headers: {}, body: '', signal })
     let text = ''
     for await (const chunk of response.body) text += new TextDecoder().decode(chunk)
-    expect(text).toBe('{"error":"invalid Bearer [secret]"}')
+    expect(text).toBe('{"error":"invalid Bearer [token]"}')
   })
 })
 

@@ -108,6 +108,6 @@ async function* replaced(
     length += chunk.length
     if (length > MAX_ERROR_BODY) break
   }
-  for (const secret of secrets) text = text.replaceAll(secret, '[secret]')
+  for (const secret of secrets) text = text.replaceAll(secret, '[token]')
   yield new TextEncoder().encode(text)
 }
