@@ -110,9 +110,10 @@ describe('authorization code', () => {
     expect(world.authorizations[1]?.get('scope')).toBe('notes:read notes:write')
   })
 
-  it('many requests at once lead to one authorization', async () => {
+  it('many requests at once lead to one authorization, also without exclusive access to the store', async () => {
     const world = new World()
-    const authorizer = world.authorizer()
+    const { get, set, delete: remove } = memoryTokenStore()
+    const authorizer = world.authorizer({ store: { get, set, delete: remove } })
     const statuses = await Promise.all(Array.from({ length: 20 }, () => world.request(authorizer)))
     expect(new Set(statuses)).toEqual(new Set([200]))
     expect(world.authorizations.length).toBe(1)
