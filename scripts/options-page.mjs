@@ -139,6 +139,18 @@ const SECTIONS = [
     [['transports/http/client/target.ts', 'HttpClientOptions']],
   ],
   [
+    'oauth(options) of a client',
+    'From `ccmcp/oauth`, for the option `authorizer` of `http`. See [authorization of a client](client-authorization.md).',
+    [['client/auth/options.ts', 'OAuthOptions']],
+  ],
+  ['client', 'The option `client` of `oauth`.', [['client/auth/registration.ts', 'ClientOptions']]],
+  ['key', 'The option `key` of `client`.', [['client/auth/client-authentication.ts', 'ClientKey']]],
+  [
+    'enterpriseManaged(options)',
+    'From `ccmcp/oauth`, for the option `grant` of `oauth`.',
+    [['client/auth/grants.ts', 'EnterpriseOptions']],
+  ],
+  [
     'memory(server, options)',
     'From `ccmcp/client`: a server in the same process. See [testing](testing.md).',
     [['client.ts', 'MemoryOptions']],

@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process'
 import type { ElicitResult } from '../client.js'
 import { indented } from './format.js'
+import { openBrowser } from './open-browser.js'
 import { type Piece, styled } from './print.js'
 import type { Questions } from './questions.js'
 
@@ -66,22 +66,4 @@ function warningsOf({ protocol, hostname, host, username, password }: URL): Piec
   const isLocal = hostname === 'localhost' || hostname === '127.0.0.1' || hostname === '[::1]'
   if (protocol === 'http:' && !isLocal) warnings.push('The page is not encrypted (http:).')
   return warnings.flatMap((warning) => ['  ', styled('warning', warning), '\n'])
-}
-
-/** Resolves to false if the program that opens URLs cannot be started. */
-function openBrowser(href: string): Promise<boolean> {
-  const [program, args] = openerOf(href)
-  return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: 'ignore', detached: true })
-    child.on('error', () => resolve(false))
-    child.on('spawn', () => resolve(true))
-    child.unref()
-  })
-}
-
-/** Without a shell: a URL may have any character. */
-function openerOf(href: string): [program: string, args: string[]] {
-  if (process.platform === 'darwin') return ['open', [href]]
-  if (process.platform === 'win32') return ['rundll32', ['url.dll,FileProtocolHandler', href]]
-  return ['xdg-open', [href]]
 }

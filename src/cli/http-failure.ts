@@ -56,7 +56,7 @@ function statusReason(status: number, { variable, challenge }: Credentials): str
     case 401: {
       const asked = challengeText(challenge)
       return variable === undefined
-        ? `the server requires authorization${asked}. Pass a token with --token-env NAME, or another header with --header`
+        ? `the server requires authorization${asked}. Log in with "ccmcp login URL", or pass a token with --token-env NAME, or another header with --header`
         : `the server does not accept the token in ${variable}${asked}. It may have expired`
     }
     case 403:

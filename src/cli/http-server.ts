@@ -5,6 +5,7 @@ import { type Credentials, explainFailure } from './http-failure.js'
 import { UsageError, valuesOfRepeated } from './options.js'
 import { warn } from './print.js'
 import type { ServerTarget } from './server-target.js'
+import { storedLogin } from './stored-login.js'
 
 export function isUrl(word: string): boolean {
   return /^https?:/i.test(word)
@@ -27,10 +28,11 @@ export function httpServer(
     warn(`the header "Authorization" is sent unencrypted to ${url.origin}; use https:`)
   const token = variable === undefined ? undefined : tokenOf(variable, url)
   const credentials: Credentials = { variable, token, challenge: undefined }
+  const isGiven = token !== undefined || authorization !== undefined
   const target = asUsage(() =>
     http(url, {
       headers: Object.fromEntries(headers),
-      authorizer: authorizerOf(url, credentials),
+      authorizer: authorizerOf(url, credentials, isGiven ? undefined : storedLogin(url)),
       ...limits,
     }),
   )
@@ -41,17 +43,22 @@ export function httpServer(
   }
 }
 
-/** Sends the token to the origin of the URL only, and remembers what the server asks for. */
-function authorizerOf({ origin }: URL, credentials: Credentials): Authorizer {
+/** Sends the token, or that of `ccmcp login`, to the origin of the URL only, and remembers what the server asks for. */
+function authorizerOf(
+  { origin }: URL,
+  credentials: Credentials,
+  stored: Authorizer | undefined,
+): Authorizer {
   const { token } = credentials
   return {
-    headers: ({ url }) =>
-      Promise.resolve(
-        token !== undefined && url.origin === origin ? { authorization: `Bearer ${token}` } : {},
-      ),
-    challenged({ header }) {
-      credentials.challenge = header
-      return Promise.resolve(false)
+    async headers(request) {
+      if (request.url.origin !== origin) return {}
+      if (token !== undefined) return { authorization: `Bearer ${token}` }
+      return (await stored?.headers(request)) ?? {}
+    },
+    async challenged(challenge, signal) {
+      credentials.challenge = challenge.header
+      return (await stored?.challenged(challenge, signal)) ?? false
     },
   }
 }

@@ -23,6 +23,14 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'show the updates of a resource',
     load: async () => (await import('./subscribe.js')).subscribe,
   },
+  login: {
+    description: 'log in to a server at a URL',
+    load: async () => (await import('./login.js')).loginCommand,
+  },
+  logout: {
+    description: 'log out of a server',
+    load: async () => (await import('./logout.js')).logoutCommand,
+  },
   play: {
     description: 'replay a transcript against a server, or record one',
     load: async () => (await import('./play.js')).playCommand,

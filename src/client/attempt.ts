@@ -99,6 +99,8 @@ export class ConnectionAttempt {
     // Before closing: the end of the process must not be taken for the cause.
     const diagnosis = this.#channel.diagnose?.() ?? ''
     await this.session.peer.close()
+    // The connection works; a user is needed.
+    if (error instanceof RequestFailedError && error.code === 'AUTHORIZATION_REQUIRED') return error
     const diagnosed = diagnosis === '' || isServerExit(error)
     return new ConnectionError(diagnosed ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }

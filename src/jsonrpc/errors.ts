@@ -14,10 +14,16 @@ const branded = Symbol.for('ccmcp.RpcError')
 
 /** Why a request got no response, though its channel is still open. */
 export type RequestFailure =
+  | 'AUTHORIZATION_DENIED'
   | 'AUTHORIZATION_FAILED'
+  | 'AUTHORIZATION_REQUIRED'
+  | 'DISCOVERY_FAILED'
   | 'HTTP_STATUS'
   | 'NETWORK'
+  | 'REGISTRATION_FAILED'
+  | 'TOKEN_REQUEST_FAILED'
   | 'TOO_LARGE'
+  | 'UNSAFE_URL'
   | 'STREAM_ENDED'
   | 'SESSION_EXPIRED'
   | 'INVALID_RESPONSE'
@@ -84,7 +90,7 @@ export function abortError(reason: unknown): Error {
 
 /** Rejects a request that gets no response, though the channel is still open. */
 export class RequestFailedError extends Error {
-  override readonly name = 'RequestFailedError'
+  override readonly name: string = 'RequestFailedError'
   readonly code: RequestFailure
   /** Whether the server may have executed it. Only a request that was not executed is safe to repeat. */
   readonly executed: 'no' | 'maybe'

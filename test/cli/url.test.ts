@@ -202,7 +202,7 @@ describe('--header and --token-env', () => {
   it('say how to pass a token', async () => {
     const origin = await guarded()
     expect((await cli(['list', origin])).stderr).toContain(
-      'the server requires authorization (scope "a b", Old token). Pass a token with --token-env NAME',
+      'the server requires authorization (scope "a b", Old token). Log in with "ccmcp login URL", or pass a token with --token-env NAME',
     )
   })
   it('do not follow a redirect to another origin', async () => {

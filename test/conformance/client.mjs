@@ -2,6 +2,7 @@
 // protocol revision in the environment. Unknown scenarios end with exit code 1.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { REFUSED, authorizerOf, useTool } from './client-authorization.mjs'
 
 const {
   MCP_CONFORMANCE_SCENARIO: scenario = '',
@@ -87,25 +88,39 @@ function elicit({ requestedSchema = {} }) {
   return { action: 'accept', content: Object.fromEntries(content) }
 }
 
-const run = SCENARIOS[scenario]
+const authorizer = await authorizerOf(scenario, context)
+const run = SCENARIOS[scenario] ?? (authorizer === undefined ? undefined : useTool)
 if (run === undefined) {
   process.stderr.write(`Unknown scenario: ${scenario}\n`)
   process.exit(1)
 }
 const { connect, http } = await import('../../dist/client.js')
-const client = await connect(http(process.argv.at(-1)), {
-  elicit,
-  sample: () => ({ model: 'none', role: 'assistant', content: { type: 'text', text: '…' } }),
-  roots: () => [],
-})
-try {
-  // The client finds out what the server supports; one of the servers chooses an earlier revision.
-  const modern = client.revision === '2026-07-28'
-  expect(
-    modern === (revision === '2026-07-28'),
-    `a revision as ${revision}, got ${client.revision}`,
+
+async function runScenario() {
+  const client = await connect(http(process.argv.at(-1), authorizer && { authorizer }), {
+    elicit,
+    sample: () => ({ model: 'none', role: 'assistant', content: { type: 'text', text: '…' } }),
+    roots: () => [],
+  })
+  try {
+    // The client finds out what the server supports; one of the servers chooses an earlier revision.
+    const modern = client.revision === '2026-07-28'
+    expect(
+      modern === (revision === '2026-07-28'),
+      `a revision as ${revision}, got ${client.revision}`,
+    )
+    await run(client)
+  } finally {
+    await client.close()
+  }
+}
+
+const refusal = REFUSED.get(scenario)
+if (refusal === undefined) await runScenario()
+else {
+  const error = await runScenario().then(
+    () => undefined,
+    (thrown) => thrown,
   )
-  await run(client)
-} finally {
-  await client.close()
+  expect(refusal.test(String(error)), `an error that matches ${refusal}, got ${error}`)
 }
