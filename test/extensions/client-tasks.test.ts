@@ -183,7 +183,7 @@ describe('a server that does not follow the specification', () => {
             const result = method === 'server/discover' ? opening : next
             other.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
           },
-          garbage: () => {},
+          malformed: () => {},
           closed: () => {},
         })
         return client

@@ -44,7 +44,7 @@ export class RawClient {
     this.#channel = memory(server, principal === undefined ? {} : { principal }).open()
     this.#channel.receive({
       frame: (frame) => this.#received(JSON.parse(frame) as Message), // what our server writes
-      garbage: () => {},
+      malformed: () => {},
       closed: () => {},
     })
   }

@@ -1,6 +1,6 @@
 import type { ClientExtension, ExtensionConnection } from '../../client/extension.js'
 import { RpcError, withCode } from '../../jsonrpc/errors.js'
-import { callHook, handled, ignore } from '../../jsonrpc/hook.js'
+import { callHook, markHandled, ignore } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import type { CallToolResult } from '../../protocol/model.js'
@@ -136,7 +136,7 @@ async function waitFor(
   const { taskId } = first
   // Not with the signal of the caller, which is aborted.
   const cancel = () =>
-    void handled(
+    void markHandled(
       connection.request('tasks/cancel', { taskId }, { signal: new AbortController().signal }),
     )
   signal.addEventListener('abort', cancel, { once: true })

@@ -1,10 +1,10 @@
 import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
-import { handled } from '../../jsonrpc/hook.js'
+import { markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { CallToolResult } from '../../protocol/model.js'
 import { revisions } from '../../protocol/revisions/index.js'
-import { describeResult, projectCallResult } from '../../protocol/revisions/project.js'
+import { addResultFields, projectCallResult } from '../../protocol/revisions/project.js'
 import { nextTurn } from '../../runtime.js'
 import { describeIssues } from '../../schema/standard.js'
 import { Suspended } from '../../server/ask.js'
@@ -52,7 +52,9 @@ export class TaskRunner {
   constructor(options: RunnerOptions) {
     this.#options = options
     this.#records = options.records
-    this.#unsubscribe = options.records.store.subscribe((name) => void handled(this.#changed(name)))
+    this.#unsubscribe = options.records.store.subscribe(
+      (name) => void markHandled(this.#changed(name)),
+    )
     this.claim()
   }
 
@@ -173,7 +175,7 @@ export class TaskRunner {
     if ('thrown' in outcome) return await fail(this.#errorOf(outcome.thrown))
     const { server, report, maxTaskBytes } = this.#options
     const projected = projectCallResult(run.revision, outcome.result)
-    const result = describeResult(run.revision, projected, server.info, undefined)
+    const result = addResultFields(run.revision, projected, server.info, undefined)
     if ((await end({ status: 'completed', statusMessage: undefined, result })) !== 'full') return
     const message = `The result is too large to be stored with its task: at most ${maxTaskBytes} bytes, within the limits of the store`
     report({ level: 'error', message, id: run.id })

@@ -1,24 +1,24 @@
 import { RpcError } from '../../jsonrpc/errors.js'
-import type { Incoming } from '../../jsonrpc/incoming.js'
+import type { IncomingRequest } from '../../jsonrpc/incoming.js'
 import type { Params } from '../../jsonrpc/message.js'
-import { describeResult } from '../../protocol/revisions/project.js'
+import { addResultFields } from '../../protocol/revisions/project.js'
 import type { AskContext, Asking, Binding } from '../ask.js'
-import type { AskingCall, Connection } from '../call.js'
+import type { AskingCall, ClientContext } from '../call.js'
 import type { InternalServer } from '../context.js'
 import { findResource } from '../features/resources.js'
 import { AskByRequest } from './ask-by-request.js'
 import { AskByResult, type Suspend } from './ask-by-result.js'
-import { digest, sealState } from './state.js'
+import { digest, encryptState } from './state.js'
 
 /** How a live call asks its client in its revision. */
 export function askingOf(
   server: InternalServer,
-  incoming: Incoming,
-  connection: Connection,
+  incoming: IncomingRequest,
+  connection: ClientContext,
   call: AskingCall,
 ): Asking {
   const context = askContextOf(server, incoming, connection, call)
-  return context.revision.asking === 'request'
+  return context.revision.asksBy === 'request'
     ? new AskByRequest(context)
     : new AskByResult(context, endRequest(context))
 }
@@ -26,8 +26,8 @@ export function askingOf(
 /** Resumes a call that ended with `input_required`. */
 export function resume(
   server: InternalServer,
-  incoming: Incoming,
-  connection: Connection,
+  incoming: IncomingRequest,
+  connection: ClientContext,
   call: AskingCall,
   params: Params,
 ): Promise<Asking> {
@@ -42,7 +42,7 @@ function endRequest(context: AskContext): Suspend {
     if (suspension instanceof RpcError) return incoming.settle({ error: suspension })
     const { questions, ...recorded } = suspension
     const asked = [...questions]
-    const requestState = await sealState(context, {
+    const requestState = await encryptState(context, {
       id: crypto.randomUUID(),
       expires: Date.now() + state.ttl,
       binding: await digest(context.binding),
@@ -60,15 +60,15 @@ function endRequest(context: AskContext): Suspend {
       ),
     )
     const result = { resultType: 'input_required', inputRequests, requestState }
-    incoming.settle({ result: describeResult(revision, result, server, undefined) })
+    incoming.settle({ result: addResultFields(revision, result, server, undefined) })
   }
 }
 
 /** What a live call needs to ask its client. */
 function askContextOf(
   server: InternalServer,
-  incoming: Incoming,
-  connection: Connection,
+  incoming: IncomingRequest,
+  connection: ClientContext,
   call: AskingCall,
 ): AskContext {
   const { revision, caller } = connection
@@ -82,7 +82,7 @@ function askContextOf(
       return call.signal
     },
     revision,
-    mayAsk: server.methods.get(incoming.request.method)?.mayAsk === true,
+    mayAsk: server.methods.get(incoming.request.method)?.mayRequireInput === true,
     capabilities: caller.capabilities,
     get binding() {
       binding ??= bindingOf(server, incoming, connection)
@@ -94,7 +94,11 @@ function askContextOf(
   }
 }
 
-function bindingOf(server: InternalServer, { request }: Incoming, connection: Connection): Binding {
+function bindingOf(
+  server: InternalServer,
+  { request }: IncomingRequest,
+  connection: ClientContext,
+): Binding {
   // Parsed again: a handler may have changed its arguments.
   const { params = {} } = JSON.parse(request.frame) as { params?: Params } // it has been read before
   const { arguments: given = {} } = params
