@@ -79,6 +79,7 @@ async function bundles() {
       testing: entry('testing'),
       extensions: entry('extensions'),
       tasks: entry('tasks'),
+      journal: entry('journal'),
       oauth: entry('oauth'),
       cli: entry('cli'),
     },

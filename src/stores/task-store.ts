@@ -72,9 +72,10 @@ export interface MemoryTaskStoreOptions {
   maxBytesPerOwner?: number
 }
 
-interface Entry extends ClaimedTask {
+/** A task in memory. Only `claimed` changes. */
+export interface TaskEntry extends ClaimedTask {
   claimed: boolean
-  bytes: number
+  readonly bytes: number
 }
 
 /** The bytes that every task is charged at least, so that a small change always fits. */
@@ -89,7 +90,7 @@ const SWEEP = 60_000
 /** Stores tasks in this process: they end with it. */
 export class MemoryTaskStore implements TaskStore {
   readonly #options: Required<MemoryTaskStoreOptions>
-  readonly #tasks = new Map<string, Entry>()
+  readonly #tasks = new Map<string, TaskEntry>()
   /** Names of tasks that are to be run and not claimed. */
   readonly #due = new Set<string>()
   readonly #owners = new Map<string, { tasks: number; bytes: number }>()
@@ -174,6 +175,24 @@ export class MemoryTaskStore implements TaskStore {
     }
   }
 
+  /** All tasks that have not expired; for stores that keep a copy elsewhere. */
+  *entries(): Generator<TaskEntry> {
+    for (const name of this.#tasks.keys()) {
+      const found = this.#find(name)
+      if (found !== undefined) yield found
+    }
+  }
+
+  entry(name: string): TaskEntry | undefined {
+    return this.#find(name)
+  }
+
+  /** Puts a task back as it was, whatever the limits are. */
+  restore(name: string, task: Omit<TaskEntry, 'bytes'> | undefined): void {
+    this.#remove(name)
+    if (task !== undefined) this.#put({ ...task, bytes: memoryOf(task) })
+  }
+
   subscribe(changed: (name: string) => void): () => void {
     this.#listeners.add(changed)
     return () => void this.#listeners.delete(changed)
@@ -190,14 +209,14 @@ export class MemoryTaskStore implements TaskStore {
     )
   }
 
-  #find(name: string): Entry | undefined {
+  #find(name: string): TaskEntry | undefined {
     const found = this.#tasks.get(name)
     if (found === undefined || found.expires > Date.now()) return found
     this.#remove(name)
     return undefined
   }
 
-  #put(task: Entry): void {
+  #put(task: TaskEntry): void {
     this.#tasks.set(task.name, task)
     if (task.runnable && !task.claimed) this.#due.add(task.name)
     this.#charge(task.owner, task.bytes, 1)

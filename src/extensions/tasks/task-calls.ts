@@ -166,12 +166,18 @@ export class TaskCalls {
     }
     const expires = now + ttl
     const owner = ownerOf(caller)
-    const stored = await this.#records.create(
-      { name, owner, expires, claimed: started },
-      state,
-      entries,
-    )
+    const stored = await this.#store({ name, owner, expires, claimed: started }, state, entries)
     return stored ? { taskId, name, state, expires } : undefined
+  }
+
+  /** A store that fails is like one without room. */
+  async #store(...task: Parameters<TaskRecords['create']>): Promise<boolean> {
+    try {
+      return await this.#records.create(...task)
+    } catch (error) {
+      this.#options.report({ level: 'error', message: 'A task could not be stored', error })
+      return false
+    }
   }
 }
 

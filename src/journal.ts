@@ -1,0 +1,3 @@
+export { JournalCorruptError } from './stores/journal/journal-file.js'
+export { JournalLockedError } from './stores/journal/journal-lock.js'
+export { JournalTaskStore } from './stores/journal/journal-task-store.js'
