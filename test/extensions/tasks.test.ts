@@ -219,21 +219,25 @@ describe('a tool that may be called as a task', () => {
   it('asks on the call first, then in the task, with the steps and answers of the call', async () => {
     const effects: string[] = []
     const seen: unknown[] = []
+    let proceed = () => {}
+    const gate = new Promise<void>((resolve) => (proceed = resolve))
     const job = after(async (_, call) => {
       seen.push([call.key, call.attempt])
       await call.step('first', () => void effects.push('first'))
       const { one } = await call.ask({ one: form({ message: '1?', schema: NAME }) })
       await call.step('second', async () => {
         effects.push('second')
-        await new Promise((resolve) => setTimeout(resolve, 50))
+        await gate
       })
       const { two } = await call.ask({ two: form({ message: '2?', schema: NAME }) })
       return `${one.name} ${two.name}`
-    })
-    const client = clientOf(serverOf([job]))
+    }, 60_000)
+    const server = serverOf([job])
+    const client = clientOf(server)
     const asked = await client.call('job')
     expect(asked).toMatchObject({ resultType: 'input_required', inputRequests: { one: {} } })
     const { requestState } = asked
+    server.tools.update('job', { task: { mode: 'may', after: 1, poll: 5 } })
     const created = await client.request('tools/call', {
       name: 'job',
       arguments: {},
@@ -242,6 +246,7 @@ describe('a tool that may be called as a task', () => {
     })
     expect(created).toMatchObject({ resultType: 'task', status: 'working' })
     expect(created).not.toHaveProperty('requestState')
+    proceed()
     const taskId = created.taskId ?? ''
     const parked = await client.until(taskId, 'input_required')
     const [key = ''] = Object.keys(parked.inputRequests ?? {})
