@@ -37,13 +37,14 @@ export class JournalFile {
 
   /** Opens a file, or creates it; `read` gets its values in order. */
   static async open(path: string, read: (value: unknown) => void): Promise<JournalFile> {
-    const bytes = await readFile(path).catch((error: unknown) => {
+    const found = await readFile(path).catch((error: unknown) => {
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
       throw error
     })
+    const bytes = found ?? Buffer.alloc(0)
     let size = 0
     let lines = 0
-    while (bytes !== undefined && size < bytes.length) {
+    while (size < bytes.length) {
       const end = bytes.indexOf(NEWLINE, size)
       const value = end === -1 ? undefined : parseLine(bytes.subarray(size, end))
       if (value === undefined) {
@@ -57,14 +58,13 @@ export class JournalFile {
       size = end + 1
     }
     if (lines === 0) {
-      if (bytes !== undefined && bytes.length > 0)
-        throw new JournalCorruptError(path, 0, 'it has no header')
+      if (bytes.length > 0) throw new JournalCorruptError(path, 0, 'it has no header')
       const file = await create(path, [HEADER])
       return new JournalFile(path, file.handle, file.size)
     }
     const handle = await open(path, 'r+')
     const journal = new JournalFile(path, handle, size)
-    if (bytes !== undefined && size < bytes.length) await journal.#cut()
+    if (size < bytes.length) await journal.#cut()
     return journal
   }
 

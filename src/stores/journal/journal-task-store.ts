@@ -129,7 +129,7 @@ export class JournalTaskStore implements TaskStore {
     )
     const settled: Promise<unknown> = written
       .catch(() => {})
-      .then(() => {
+      .finally(() => {
         if (this.#unwritten.get(name) === settled) this.#unwritten.delete(name)
       })
     this.#unwritten.set(name, settled)
@@ -165,9 +165,11 @@ export class JournalTaskStore implements TaskStore {
   /** Rewrites the file when most of it is obsolete. */
   async #compact(): Promise<void> {
     if (this.#file.size < Math.max(SMALLEST, 3 * this.#memory.bytes)) return
-    const values = [...this.#memory.entries()].map(({ claimed: _, bytes: __, ...task }) => [
-      { task },
-    ])
+    const values = [...this.#memory.entries()].map(
+      ({ name, owner, expires, runnable, version, state, entries }) => [
+        { task: { name, owner, expires, runnable, version, state, entries } },
+      ],
+    )
     // If it fails, the old file is used further.
     await this.#file.replace(values).catch(() => {})
   }
