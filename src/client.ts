@@ -46,8 +46,8 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   return {
     open() {
       const [client, other] = memoryChannels(principal)
-      const release = internal.extensions?.acquire(internal)
-      void new ServerSession(internal, other, { closed: () => void release?.(ignore) })
+      const release = internal.extensions?.acquire(internal, ignore)
+      void new ServerSession(internal, other, { closed: () => void release?.() })
       return client
     },
   }
