@@ -53,7 +53,12 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   }
 }
 
-export type { ClientExtension, ResultContext } from './client/extension.js'
+export type {
+  ClientExtension,
+  ClientExtensionMethod,
+  ExtensionContext,
+  ResultContext,
+} from './client/extension.js'
 export type { InputHandlers } from './client/input-handlers.js'
 export { type ConnectOptions, connect } from './client/connect.js'
 export type { ClientNotifications, Requests, ServerNotifications } from './client/methods.js'
@@ -65,6 +70,7 @@ export type { ReconnectOptions } from './client/reconnect.js'
 export type { CallOptions, Progress } from './client/session.js'
 export type {
   ListChange,
+  ListenOptions,
   ResourceChange,
   Subscription,
   SubscriptionEnded,

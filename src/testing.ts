@@ -51,6 +51,7 @@ export function inProcessHttp(server: Server, options: MemoryOptions = {}): Targ
         fetch: handler,
         headers: principal === undefined ? {} : { Authorization: 'Bearer in-process' },
         parametersOf: (tool) => checkServer(server).tools.get(tool)?.headers ?? [],
+        methodOf: (method) => checkServer(server).methods.get(method),
         close: () => handler.close(0),
       })
     },

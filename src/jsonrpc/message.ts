@@ -63,6 +63,8 @@ export interface SentRequest {
   readonly params: unknown
   /** The protocol version of the request, if the sender has one. */
   readonly protocolVersion?: string | undefined
+  /** The parameter that HTTP repeats in `Mcp-Name`, if the method has one. */
+  readonly nameParam?: string | undefined
   /** Arguments that HTTP repeats in `Mcp-Param-…` headers, by header name. */
   readonly headerParams?: Readonly<Record<string, string | number | boolean>> | undefined
 }
