@@ -1,29 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
-import {
-  type CallToolResult,
-  type Params,
-  type ToolListing,
-  extension,
-} from '../../src/extensions.js'
-import { createServer, tool } from '../../src/index.js'
-
-declare module 'ccmcp' {
-  interface ToolFields {
-    weight?: number
-  }
-}
-declare module 'ccmcp/client' {
-  interface Requests {
-    'weights/get': { params: { of: string }; result: Weight }
-  }
-}
-
-/** Has no index signature, as most types of users. */
-interface Weight {
-  weight: number
-}
+import { extension } from '../../src/extensions.js'
+import { createServer } from '../../src/index.js'
+import { compile } from '../schema/compiler.js'
 
 const page = readFileSync(new URL('../../docs/extensions.md', import.meta.url), 'utf8')
 const [server = '', client = ''] = page.split('## The client')
@@ -31,7 +11,7 @@ const [server = '', client = ''] = page.split('## The client')
 /** The names in the first column of the table of a section. */
 const documented = (section: string) =>
   [...section.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) =>
-    [...cell.matchAll(/`(\w+)/g)].map(([, name]) => name),
+    [...cell.matchAll(/`(\w+)/g)].map(([, name = '']) => name),
   )
 
 /** The names that an error message lists. */
@@ -57,7 +37,7 @@ describe('docs/extensions.md has all names, and no others,', () => {
     const names = await known(() => extension({ id, methods }))
     const row = server.split('\n').find((line) => line.startsWith('| `methods`')) ?? ''
     const [, , cell = ''] = row.split('|')
-    const listed = [...cell.matchAll(/`(\w+)(?:\(params, call\))?`/g)].map(([, name]) => name)
+    const listed = [...cell.matchAll(/`(\w+)(?:\(params, call\))?`/g)].map(([, name = '']) => name)
     expect(listed.toSorted()).toEqual(names.toSorted())
   })
 
@@ -69,26 +49,39 @@ describe('docs/extensions.md has all names, and no others,', () => {
   })
 })
 
-it('types tool fields and requests that are declared, and results that are interfaces', async () => {
-  const weights = extension({
-    id,
-    toolFields: { weight: (value) => (typeof value === 'number' ? undefined : 'must be a number') },
-    methods: {
-      'weights/get': { serve: (_: Params): Weight => ({ weight: heavy.weight ?? 0 }) },
-    },
-    listTool: (listing: ToolListing, { weight }): ToolListing => ({
-      ...listing,
-      description: `${weight ?? 0} kg`,
-    }),
-    callTool: async (_, run): Promise<CallToolResult> => await run(),
+describe('the declarations of docs/extensions.md', () => {
+  const [, declarations = ''] = /^```ts\n([\s\S]*?)^```/m.exec(page) ?? []
+  const program = (cost: string) => `
+    import { createServer, tool } from 'ccmcp'
+    import { type Client, connect, memory } from 'ccmcp/client'
+    import { type CallToolResult, type Params, type ToolListing, extension } from 'ccmcp/extensions'
+    ${declarations}
+    /** Has no index signature, as most types of users. */
+    interface Usage {
+      used: number
+    }
+    const quota = extension({
+      id: 'com.example/quota',
+      methods: { 'quota/get': { serve: (_: Params): Usage => ({ used: 1 }) } },
+      resultTypes: ['usage'],
+      listTool: (listing: ToolListing, { cost }) => ({ ...listing, title: (cost ?? 0).toFixed() }),
+      callTool: async (_, run): Promise<CallToolResult | (Usage & { resultType: string })> =>
+        Math.random() > 1 ? await run() : { resultType: 'usage', used: 1 },
+    })
+    const greet = tool({ name: 'greet', cost: ${cost}, run: () => 'Hello' })
+    const server = createServer({ name: 's', version: '1', tools: [greet], extensions: [quota] })
+    const client: Client = await connect(memory(server), { extensions: [{ id: 'com.example/quota' }] })
+    const used: number = (await client.request('quota/get', { unit: 'calls' })).used
+    client.on('notifications/quota/changed', (params) => params.used.toFixed())
+    await client.request('subscriptions/listen', { notifications: { quotaChanged: true } })
+    export { used }
+  `
+
+  it('type tool fields, requests and notifications; results may be interfaces', () => {
+    expect(compile({ program: program('1') })).toEqual({ output: '', status: 0 })
   })
-  const heavy = tool({ name: 'heavy', weight: 7, run: () => 'done' })
-  const made = createServer({ name: 'x', version: '1', tools: [heavy], extensions: [weights] })
-  await using connected = await connect(memory(made), { extensions: [{ id }] })
-  const { weight } = await connected.request('weights/get', { of: 'heavy' })
-  const typed: number = weight
-  expect(typed).toBe(7)
-  const listed: ToolListing[] = []
-  for await (const each of connected.tools()) listed.push(each)
-  expect(listed).toMatchObject([{ description: '7 kg' }])
+
+  it('reject a tool field of another type', () => {
+    expect(compile({ program: program("'1'") }).output).toContain("'string' is not assignable")
+  })
 })
