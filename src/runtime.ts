@@ -19,8 +19,10 @@ export function asyncStorage<Store>(): AsyncStorage<Store> | undefined {
   return hooks === undefined ? undefined : new hooks.AsyncLocalStorage<Store>()
 }
 
-/** Whether this is Node itself: Bun and Deno have `process.versions.node` as well. */
+/** Whether this is Node itself: Bun, Deno and Cloudflare Workers have `process.versions.node` as well. */
 export function isNode(): boolean {
+  const { navigator } = globalThis as { navigator?: { userAgent?: string } }
+  if (navigator?.userAgent === 'Cloudflare-Workers') return false
   const { node, bun, deno } = (globalThis.process?.versions ?? {}) as Partial<
     Record<string, string>
   >

@@ -86,9 +86,12 @@ const UNREACHABLE: ReadonlySet<string> = new Set([
   'ENETUNREACH',
 ])
 
-/** `fetch` has the reason in `cause`. */
+/** `fetch` has the reason in `cause`; that of a browser has none. */
 function reason(error: Error): string {
   const { cause } = error
+  const { location } = globalThis as { location?: { origin?: string } }
+  if (error instanceof TypeError && cause === undefined && location?.origin !== undefined)
+    return `${error.message} (a browser gives no reason: the server may be unreachable, or may not allow requests of the origin ${location.origin} by CORS)`
   return cause instanceof Error && cause.message !== ''
     ? `${error.message} (${cause.message})`
     : error.message
