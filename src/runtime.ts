@@ -29,6 +29,15 @@ export function isNode(): boolean {
   return node !== undefined && bun === undefined && deno === undefined
 }
 
+/** What a failed `fetch` of a browser may mean, which does not say it; empty elsewhere, and for other errors. */
+export function corsHint(error: Error): string {
+  const { location } = globalThis as { location?: { origin?: string } }
+  const opaque = error instanceof TypeError && error.cause === undefined
+  return opaque && location?.origin !== undefined
+    ? ` (a browser does not say why; the server may be unreachable, or CORS may not allow requests from the origin ${location.origin})`
+    : ''
+}
+
 /** The addresses of a host name; none if it has none, or if the runtime cannot tell. */
 export async function addressesOf(host: string): Promise<string[]> {
   const dns = globalThis.process?.getBuiltinModule?.('node:dns/promises')

@@ -1,5 +1,6 @@
 import { RequestFailedError, RpcError } from '../../../jsonrpc/errors.js'
 import { truncate } from '../../../jsonrpc/truncate.js'
+import { corsHint } from '../../../runtime.js'
 import { UnexpectedResponseError } from './http-request.js'
 import { JSON_TYPE } from './request-headers.js'
 import { BodyTooLongError, InvalidBodyError } from './response-body.js'
@@ -89,12 +90,9 @@ const UNREACHABLE: ReadonlySet<string> = new Set([
 /** `fetch` has the reason in `cause`; that of a browser has none. */
 function reason(error: Error): string {
   const { cause } = error
-  const { location } = globalThis as { location?: { origin?: string } }
-  if (error instanceof TypeError && cause === undefined && location?.origin !== undefined)
-    return `${error.message} (a browser gives no reason: the server may be unreachable, or may not allow requests of the origin ${location.origin} by CORS)`
   return cause instanceof Error && cause.message !== ''
     ? `${error.message} (${cause.message})`
-    : error.message
+    : `${error.message}${corsHint(error)}`
 }
 
 /** Statuses that do not say which protocol a server speaks, nor whether it would serve the request. */
