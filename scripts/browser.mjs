@@ -147,6 +147,7 @@ async function startServers(origin) {
     restart,
     place: {
       page: origin,
+      checks: `${origin}/checks.mjs`,
       url: listening.url,
       sse: new URL('/sse', listening.url).href,
       restricted: `${restricted.url}/mcp`,
@@ -236,14 +237,15 @@ try {
   const inWorker = (place) =>
     new Promise((resolve, reject) => {
       const started = new Worker('/worker.js', { type: 'module' })
-      started.onmessage = ({ data }) => resolve(data)
-      started.onerror = ({ message }) => reject(new Error(message))
+      started.addEventListener('message', ({ data }) => resolve(data))
+      started.addEventListener('error', ({ message }) => reject(new Error(message)))
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker has no origin to name
       started.postMessage(place)
     })
   print('worker', await tab.evaluate(inWorker, servers.place))
 
   await tab.goto(`${page.url}/oauth`)
-  const login = async (place) => await (await import('/checks.mjs')).authorize(place)
+  const login = async (place) => await (await import(place.checks)).authorize(place)
   // The page may be left before it has answered.
   const left = tab.evaluate(login, servers.place).catch((error) => {
     if (!/navigat|destroyed/i.test(error.message)) throw error

@@ -108,14 +108,16 @@ export async function run(place) {
     const response = await fetch(`${place.page}/${command}`, { method: 'POST' })
     if (!response.ok) throw new Error(await response.text())
   }
-  const checks = [
-    ...REVISIONS.map((revision) => [revision, () => features(place.url, revision, control)]),
-    ['HTTP+SSE', () => httpSse(place)],
-    ['a server whose CORS does not allow the headers of 2026-07-28', () => oldServer(place)],
-    ['failures', () => failures(place)],
-  ]
+  const checks = {
+    ...Object.fromEntries(
+      REVISIONS.map((revision) => [revision, () => features(place.url, revision, control)]),
+    ),
+    'HTTP+SSE': () => httpSse(place),
+    'a server whose CORS does not allow the headers of 2026-07-28': () => oldServer(place),
+    failures: () => failures(place),
+  }
   const lines = []
-  for (const [name, check] of checks) {
+  for (const [name, check] of Object.entries(checks)) {
     try {
       await check()
       lines.push(`ok     ${name}`)
