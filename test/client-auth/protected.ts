@@ -27,6 +27,8 @@ async function listening(): Promise<{
   server: ReturnType<typeof createHttpServer>
 }> {
   const server = createHttpServer()
+  // On a busy machine, the default of 5 s could end while the client sends the next request.
+  server.keepAliveTimeout = 60_000
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { server, port: (server.address() as AddressInfo).port } // listens on a port
 }
