@@ -8,17 +8,18 @@ import type { Server } from './server/server.js'
 import { ServerSession } from './server/session.js'
 import { type HttpClientOptions, HttpTarget } from './transports/http/client/target.js'
 import { memoryChannels } from './transports/memory.js'
-import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
+import { ProcessChannel, type ProcessOptions, childProcess } from './transports/stdio-client.js'
 
 const PROCESS = namesOf<ProcessOptions>()('cwd env stderr framing maxMessage exitTimeout')
 
-/** A server that is started as a child process, over stdio. */
+/** A server that is started as a child process, over stdio. Throws in a runtime that cannot start one, such as a browser. */
 export function stdio(
   command: string,
   args: readonly string[] = [],
   options: ProcessOptions = {},
 ): Target {
   checkNames('stdio', options, PROCESS)
+  childProcess()
   return { open: () => new ProcessChannel(command, args, options) }
 }
 

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import type { Framing } from '../framing/detect.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
 import { withCode } from '../jsonrpc/errors.js'
@@ -28,7 +28,7 @@ const EXIT_TIMEOUT = 2000
 const MAX_STDERR = 8192
 /** Milliseconds to read what a process has written before it exited. */
 const OUTPUT_TIMEOUT = 500
-const WINDOWS = process.platform === 'win32'
+const WINDOWS = globalThis.process?.platform === 'win32'
 /** Other variables may be secrets of the host; a server gets them only through `env`. */
 const INHERITED = WINDOWS
   ? [
@@ -46,6 +46,17 @@ const INHERITED = WINDOWS
       'USERPROFILE',
     ]
   : ['HOME', 'LANG', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'TMPDIR', 'USER']
+
+/** Node's module: not imported, so that bundlers for browsers need not resolve it. Throws where it is missing. */
+export function childProcess(): typeof import('node:child_process') {
+  const found = globalThis.process?.getBuiltinModule?.('node:child_process')
+  if (found === undefined)
+    throw withCode(
+      'NOT_SUPPORTED',
+      new Error('stdio: this runtime cannot start a server as a child process; use http(url)'),
+    )
+  return found
+}
 
 /** Process groups to be killed when this process exits. */
 const groups = new Set<number>()
@@ -72,7 +83,7 @@ export class ProcessChannel implements Channel {
     this.#exitTimeout = exitTimeout
     this.#status = { command: [command, ...args].join(' '), stderr: '' }
     const inherited = Object.fromEntries(INHERITED.map((name) => [name, process.env[name]]))
-    const child = spawn(command, args, {
+    const child = childProcess().spawn(command, args, {
       stdio: 'pipe',
       cwd,
       env: { ...inherited, ...env },
@@ -174,7 +185,8 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
     if (!WINDOWS) return void process.kill(-pid, signal)
     const args = ['/pid', String(pid), '/T', '/F']
     // Without a listener, a missing taskkill would end this process.
-    spawn('taskkill', args, { stdio: 'ignore', windowsHide: true }).on('error', ignore)
+    const options = { stdio: 'ignore', windowsHide: true } as const
+    childProcess().spawn('taskkill', args, options).on('error', ignore)
   } catch {
     // The process has exited already.
   }

@@ -1,4 +1,4 @@
-import { addressesOf } from '../../runtime.js'
+import { addressesOf, corsHint } from '../../runtime.js'
 import { isPrivateHost, isSecure } from './addresses.js'
 import { AuthorizationError, shown } from './errors.js'
 
@@ -205,9 +205,10 @@ function decoded(headers: Headers): Headers {
   return copy
 }
 
-/** `fetch` has the reason in `cause`. */
+/** `fetch` has the reason in `cause`; that of a browser has none. */
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return shown(error)
   const { cause } = error
-  return shown(cause instanceof Error && cause.message !== '' ? cause.message : error.message)
+  if (cause instanceof Error && cause.message !== '') return shown(cause.message)
+  return `${shown(error.message)}${corsHint(error)}`
 }
