@@ -11,11 +11,13 @@ import {
   type TappedMessage,
   TimeoutError,
   connect,
+  requiredElicitations,
 } from '../client.js'
 import { isObject } from '../jsonrpc/message.js'
 import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
 import { statelessRevisions } from '../protocol/revisions/index.js'
 import { VERSION } from '../version.js'
+import type { Asking } from './elicit.js'
 import { truncate } from './format.js'
 import { isUrl } from './http-server.js'
 import { type Arguments, CommandError, valuesOfRepeated } from './options.js'
@@ -63,7 +65,9 @@ class InvalidOutput {
   }
 }
 
-type Use = (client: Client, options: CallOptions) => Promise<void>
+/** Sends a request, and once more if the server has refused it until the user has opened URLs. */
+export type Retry = <Result>(request: () => Promise<Result>) => Promise<Result>
+type Use = (client: Client, options: CallOptions, retry: Retry) => Promise<void>
 
 /** Connects to the server, runs `use`, and always closes the connection. `isEndless`: until Ctrl-C, with reconnecting. */
 export async function withClient(
@@ -107,12 +111,17 @@ async function connected(
   const isHttp = isUrl(label)
   const invalidOutput = new InvalidOutput(isHttp)
   let client: Client | undefined
-  const elicit: InputHandlers['elicit'] = async (params, context) => {
-    const { answerElicitation } = await import('./elicit.js')
+  const asking = () => {
     const name = client?.server?.name
-    return await answerElicitation(params, {
+    return {
       server: name === undefined ? label : `${name} (${label})`,
       interactive: !values.has('no-input'),
+    }
+  }
+  const elicit: InputHandlers['elicit'] = async (params, context) => {
+    const { answerElicitation } = await import('./elicit.js')
+    return await answerElicitation(params, {
+      ...asking(),
       waitsForUrl: client !== undefined && isStateless(client),
       signal: context.signal,
     })
@@ -136,9 +145,27 @@ async function connected(
   })
   try {
     const times = timeout === undefined ? {} : { timeout, maxTimeout: Math.max(timeout, 600_000) }
-    await use(client, { signal, ...times })
+    await use(client, { signal, ...times }, retryAfterUrls(client, asking(), signal))
   } finally {
     await client.close()
+  }
+}
+
+function retryAfterUrls(
+  client: Client,
+  asking: Pick<Asking, 'server' | 'interactive'>,
+  signal: AbortSignal,
+): Retry {
+  return async (request) => {
+    try {
+      return await request()
+    } catch (error) {
+      const elicitations = requiredElicitations(error)
+      if (elicitations.length === 0) throw error
+      const { completeElicitations } = await import('./required-urls.js')
+      if (!(await completeElicitations(elicitations, client, { ...asking, signal }))) throw error
+      return await request()
+    }
   }
 }
 
