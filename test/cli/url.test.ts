@@ -138,6 +138,31 @@ describe('a server at a URL', () => {
       stderr: expect.stringContaining('nothing accepts connections at 127.0.0.1, port 1'),
     })
   })
+  it('gets the Mcp-Param headers that a tool requires from play', async () => {
+    const region = { type: 'string', 'x-mcp-header': 'Region' } as const
+    const deploy = tool({
+      name: 'deploy',
+      input: { type: 'object', properties: { region }, required: ['region'] },
+      run: ({ region: name }, { http }) => `${name} ${String(http?.headers['mcp-param-region'])}`,
+    })
+    const routed = createServer({ name: 'routed', version: '1.0.0', tools: [deploy] })
+    const { url, close } = await listen(routed, QUIET)
+    cleanups.push(() => close(0))
+    const file = join(folder, 'headers.txt')
+    const meta =
+      '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}'
+    writeFileSync(
+      file,
+      `> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deploy","arguments":{"region":"eu"},${meta}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"eu eu"}],"isError":false,"resultType":"complete","_meta":*}}
+`,
+    )
+    expect(await cli(['play', file, url])).toEqual({
+      code: 0,
+      stdout: `${file}: 1 message sent, 1 received as expected\n`,
+      stderr: '',
+    })
+  })
   it('may be one of the official SDK', async () => {
     const origin = await httpServer((request, response) => {
       const sdk = new McpServer({ name: 'sdk', version: '1.0.0' })
