@@ -386,8 +386,8 @@ describe('invalid arguments of serve', () => {
     [['serve', '--max-message', '1e6'], '--max-message must be a number of bytes, not "1e6"'],
   ])('%j', async (args, problem: unknown) => {
     const { stdout, stderr, code } = await ccmcp(args)
+    expect([stdout, code], stderr).toEqual(['', 2])
     expect(stderr.slice('ccmcp: '.length, -see('serve ').length)).toEqual(problem)
-    expect(stderr.endsWith(see('serve '))).toBe(true)
-    expect([stdout, code]).toEqual(['', 2])
+    expect(stderr.endsWith(see('serve ')), stderr).toBe(true)
   })
 })

@@ -6,12 +6,12 @@ import { extension } from '../../src/extensions.js'
 import { httpHandler, listen, nodeHandler } from '../../src/http.js'
 import { createServer } from '../../src/index.js'
 import { onStillClock } from '../clock.js'
-import { POST, begin, described, message } from './caller.js'
+import { POST, begin, statelessRequest, message } from './caller.js'
 import { onNode } from './embedding.js'
 import { servedOverHttp } from './served.js'
 
 const REQUESTS = {
-  'a stateless request': described('tools/call', { name: 'echo', arguments: { text: 'x' } }),
+  'a stateless request': statelessRequest('tools/call', { name: 'echo', arguments: { text: 'x' } }),
   initialize: {
     headers: POST,
     body: message(
