@@ -55,7 +55,7 @@ class InvalidOutput {
 
   warn(reason: string): void {
     if (++this.#count > MAX_INVALID_LINES) return
-    if (this.#isHttp) return warn(`the server: ${reason}`)
+    if (this.#isHttp) return warn(`warning: ${reason}`)
     warn(
       `the server wrote a line to stdout that is not a protocol message: ${JSON.stringify(truncate(this.#line, 200))} (${reason})`,
     )
@@ -72,22 +72,22 @@ type Use = (client: Client, options: CallOptions, retry: Retry) => Promise<void>
 /** Connects to the server, runs `use`, and always closes the connection. `isEndless`: until Ctrl-C, with reconnecting. */
 export async function withClient(
   args: Arguments,
-  word: string | undefined,
+  server: string | undefined,
   use: Use,
   { isEndless = false }: { isEndless?: boolean } = {},
 ): Promise<void> {
-  const server = targetOf(args, word)
+  const target = targetOf(args, server)
   const timeout = timeoutOf(args)
   const roots = valuesOfRepeated(args.values.get('root')).map(checkDirectory)
-  if (args.command === undefined && word === undefined)
+  if (args.command === undefined && server === undefined)
     warn(
       `no server specified; using the bundled server ${DEFAULT_SERVER}, which can write files. Pass a URL, a module (./server.js) or a command after "--" to use another`,
     )
   const run = async (signal: AbortSignal) => {
     try {
-      await connected(args, server, { signal, timeout, roots, reconnect: isEndless }, use)
+      await connected(args, target, { signal, timeout, roots, reconnect: isEndless }, use)
     } catch (error) {
-      throw commandError(error, server, args.values.has('json'))
+      throw commandError(error, target, args.values.has('json'))
     }
   }
   await abortOnSignal(run, { endsOnCtrlC: isEndless })

@@ -367,7 +367,7 @@ describe('invalid arguments of serve', () => {
       ['serve', OFFER, '--exclude-tools', 'zzzzzz'],
       expect.stringContaining('Unknown tool "zzzzzz"; expected sum, fail'),
     ],
-    [['serve', '--tools', ','], '--tools needs at least one name'],
+    [['serve', '--tools', ','], '--tools needs at least one value'],
     [
       ['serve', '--root', '/no/such/folder'],
       `--root: cannot access "/no/such/folder": ENOENT: no such file or directory, stat '/no/such/folder'`,
