@@ -66,7 +66,7 @@ class InvalidOutput {
 }
 
 /** Sends a request, and once more if the server has refused it until the user has opened URLs. */
-export type Retry = <Result>(request: () => Promise<Result>) => Promise<Result>
+type Retry = <Result>(request: () => Promise<Result>) => Promise<Result>
 type Use = (client: Client, options: CallOptions, retry: Retry) => Promise<void>
 
 /** Connects to the server, runs `use`, and always closes the connection. `isEndless`: until Ctrl-C, with reconnecting. */

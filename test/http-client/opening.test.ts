@@ -125,7 +125,7 @@ describe('server/discover', () => {
     const sent: string[] = []
     // It never responds; with a server, the time for the connection would count.
     const fetch: typeof globalThis.fetch = (_input, init) => {
-      sent.push((JSON.parse(String(init?.body)) as { method: string }).method)
+      sent.push((JSON.parse(init?.body as string) as { method: string }).method) // a message
       return new Promise((_resolve, reject) =>
         init?.signal?.addEventListener('abort', () => reject(new Error('aborted'))),
       )
