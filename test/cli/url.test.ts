@@ -351,7 +351,7 @@ describe('no connection to a URL is explained in one line', () => {
     expect(stderr).toContain(problem)
     expect([stderr.match(/\n/g)?.length, code]).toEqual([1, 3])
   })
-  it('TLS where there is none', async () => {
+  it('https: to a server without TLS', async () => {
     const url = listening.url.replace('http:', 'https:')
     const { stderr, code } = await cli(['list', url])
     expect(stderr).toContain('the server does not speak TLS here. Try http: instead of https:')

@@ -137,13 +137,13 @@ describe('server/discover', () => {
     expect(sent).toEqual(['server/discover'])
   })
 
-  it.each([-32020, -32021])('answered with %i means a modern server', async (code) => {
+  it.each([-32020, -32021])('rejected with %i means a stateless server', async (code) => {
     const { url, received } = await scripted((_, response) => failing(response, 400, code))
     await expect(connect(http(url))).rejects.toThrow(`error ${code}`)
     expect(methods(received)).toEqual(['server/discover'])
   })
 
-  it('is sent once more where the refused version is listed', async () => {
+  it('is sent once more if the refused version is listed', async () => {
     const refuse = (response: ServerResponse) =>
       failing(response, 400, -32022, { supported: [NEWEST] })
     const once = await scripted((each, response, count) =>
@@ -156,7 +156,7 @@ describe('server/discover', () => {
     expect(methods(always.received)).toEqual(['server/discover', 'server/discover'])
   })
 
-  it('is left out where the server is known to need initialize', async () => {
+  it('is left out if the server is known to need initialize', async () => {
     const { url, received } = await scripted(
       legacy((_, response) => void response.writeHead(404).end()),
     )
@@ -200,7 +200,7 @@ describe('HTTP+SSE', () => {
       '400 and an error that is not modern',
       (response: ServerResponse) => failing(response, 400, -32600),
     ],
-  ])('is used where initialize is refused with %s', async (_, post) => {
+  ])('is used if initialize is refused with %s', async (_, post) => {
     const { url, received } = await twoEndpoints(post)
     const client = await open(http(url, { headers: { 'X-Extra': '1' } }))
     expect([client.revision, client.server?.name]).toEqual(['2024-11-05', 'old'])
@@ -219,7 +219,7 @@ describe('HTTP+SSE', () => {
   it.each([
     ['is not "endpoint"', 'event: message\ndata: {}\n\n', 'must be "endpoint"'],
     ['names another origin', 'event: endpoint\ndata: https://a.test/\n\n', 'https://a.test'],
-  ])('is not used where the first event %s', async (_, first, reason) => {
+  ])('is not used if the first event %s', async (_, first, reason) => {
     const { url } = await twoEndpoints((response) => void response.writeHead(404).end(), first)
     const failed: unknown = await connect(http(url)).catch((error: unknown) => error)
     expect(failed).toBeInstanceOf(ConnectionError)
@@ -227,7 +227,7 @@ describe('HTTP+SSE', () => {
     expect((failed as Error).message).toContain(reason)
   })
 
-  it('is not used where GET is refused as well', async () => {
+  it('is not used if GET is refused as well', async () => {
     const { url } = await scripted((_, response) => void response.writeHead(404).end())
     await expect(connect(http(url))).rejects.toThrow('The server responded with HTTP 404')
   })

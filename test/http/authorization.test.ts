@@ -303,7 +303,7 @@ describe('scopes of definitions', () => {
   it.each([
     { type: 'ref/prompt', name: 'named', argument: 'who' },
     { type: 'ref/resource', uri: 'notes://{name}', argument: 'name' },
-  ])('are asked for where something is completed: $type', async ({ argument, ...ref }) => {
+  ])('are asked for if something is completed: $type', async ({ argument, ...ref }) => {
     await serving(guarded(), { auth }, async ({ url }) => {
       const asked = statelessRequest('completion/complete', {
         ref,
@@ -806,7 +806,7 @@ describe('oauth', () => {
     ['null', 200, {}, 'null'],
     ['metadata without keys', 200, {}, '{"issuer":"ISSUER"}'],
   ])(
-    'is found by the next of its documents where the first is %s',
+    'is found by the next of its documents if the first is %s',
     async (_, status, headers, body) => {
       const asked: string[] = []
       const { privateKey, publicKey } = await generateKeyPair('RS256')

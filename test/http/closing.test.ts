@@ -120,7 +120,7 @@ describe('extensions of a server', () => {
     return { server, events }
   }
 
-  it('are stopped where the port is in use', async () => {
+  it('are stopped if the port is in use', async () => {
     const { server, events } = extended()
     const other = createNetServer()
     await once(other.listen(0, '127.0.0.1'), 'listening')

@@ -143,7 +143,7 @@ describe('nginx', () => {
     headers: { ...(sending.headers as object), host: 'mcp.example.com' },
   })
 
-  it.skipIf(!available)('leads every request to where it belongs', async () => {
+  it.skipIf(!available)('routes every request to the process of its session', async () => {
     await proxied(async (url) => {
       const places = new Set<string>()
       for (let i = 0; i < 10; i++) places.add((await send(url, viaName(call('where')))).text)
@@ -168,7 +168,7 @@ describe('nginx', () => {
     })
   })
 
-  it.skipIf(!available)('holds nothing back, and tells who has gone away', async () => {
+  it.skipIf(!available)('does not buffer, and reports disconnected clients', async () => {
     await proxied(async (url) => {
       const stream = await open(url, viaName(call('work', { _meta: { progressToken: 1 } })))
       expect(await stream.message()).toMatchObject({ params: { progress: 1 } })

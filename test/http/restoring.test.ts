@@ -127,7 +127,7 @@ describe('stored events', () => {
       expect((await moved.listen(never)).status).toBe(400)
   })
 
-  it('of different processes have different ids, also where both have the session', async () => {
+  it('of different processes have different ids, also if both have the session', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const shared = {
@@ -385,7 +385,7 @@ describe('a session store', () => {
     expect((await client.at(second.url).request('ping')).status).toBe(404)
   })
 
-  it('gives 404 to requests that wait for a session that another request ends', async () => {
+  it('responds with 404 to requests that wait for a session that another request ends', async () => {
     const sessions = new Remote()
     const first = await start(watched(), { sessionStore: sessions })
     const client = await InitializedSession.open(first.url, NEWEST)
@@ -601,7 +601,7 @@ describe('a new session', () => {
     expect([moved.status, second.sessions]).toEqual([200, 1])
   })
 
-  it('gets its response also where the store fails', async () => {
+  it('gets its response also if the store fails', async () => {
     const broken: SessionStore = {
       set: () => Promise.reject(new Error('no connection')),
       get: () => undefined,
@@ -616,7 +616,7 @@ describe('a new session', () => {
     expect(log).toContain('The session store failed to store or delete a session')
   })
 
-  it('ends where the client disconnects while it is being stored', async () => {
+  it('ends if the client disconnects while it is being stored', async () => {
     let stored = () => {}
     const slow: SessionStore = {
       set: () => new Promise((resolve) => (stored = () => resolve(true))),
@@ -642,7 +642,7 @@ describe('a new session', () => {
     stored()
   })
 
-  it('gets its response also where the store does not resolve', async () => {
+  it('gets its response also if the store does not resolve', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       const silent: SessionStore = {
@@ -684,7 +684,7 @@ describe('a session is not restored', () => {
     return { status, kept: sessions.size, sessions: second.sessions }
   }
 
-  it('where the server capabilities have changed', async () => {
+  it('if the server capabilities have changed', async () => {
     expect(await after(watched(), () => Promise.resolve(), watched({ prompts: true }))).toEqual({
       status: 404,
       kept: 0,
@@ -692,7 +692,7 @@ describe('a session is not restored', () => {
     })
   })
 
-  it('where initialize now fails', async () => {
+  it('if initialize now fails', async () => {
     const refusing = watched()
     refusing.use((call, next) => {
       if (call.method === 'initialize') throw new Error('not today')
@@ -705,7 +705,7 @@ describe('a session is not restored', () => {
     })
   })
 
-  it('where its state is too large', async () => {
+  it('if its state is too large', async () => {
     const large = async (client: InitializedSession) => {
       for (let i = 0; i < 10; i++)
         await client.request('resources/subscribe', { uri: `note:${i}${'x'.repeat(7000)}` })
@@ -725,7 +725,7 @@ describe('a session is not restored', () => {
     expect(await after(notes, again)).toEqual({ status: 200, kept: 1, sessions: 1 })
   })
 
-  it('where the limit of sessions is reached', async () => {
+  it('if the limit of sessions is reached', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
     const client = await InitializedSession.open(first.url, NEWEST)
@@ -735,7 +735,7 @@ describe('a session is not restored', () => {
     expect((await client.at(second.url).request('ping')).status).toBe(503)
   })
 
-  it('where sessions restored at the same time have reached the limit', async () => {
+  it('if sessions restored at the same time have reached the limit', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
     const clients = await Promise.all([1, 2].map(() => InitializedSession.open(first.url, NEWEST)))
@@ -763,7 +763,7 @@ describe('a session is not restored', () => {
 })
 
 describe('a session that another process has restored', () => {
-  it('is not overwritten in the store, and restored again where its client returns', async () => {
+  it('is not overwritten in the store, and restored again if its client returns', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
     const client = await InitializedSession.open(first.url, NEWEST)

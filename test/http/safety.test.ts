@@ -249,7 +249,7 @@ describe('slow clients', () => {
     )
   })
 
-  it('have the request timeout for the headers where it is shorter', async () => {
+  it('have the request timeout for the headers if it is shorter', async () => {
     await serving(servedOverHttp().server, { requestTimeout: 1000 }, async ({ url, port }) => {
       expect((await send(url, echo('x'))).status).toBe(200)
       const socket = connect(port, '127.0.0.1')

@@ -10,7 +10,7 @@ import { InitializedSession, message, serving } from './caller.js'
 const changes = (method: string, uri: string) =>
   stateChangesOf(parseMessage(message(method, { uri }, 1)), METHODS)
 
-it('keeps the state where a client unsubscribes beyond the memory limit', () => {
+it('keeps the state if a client unsubscribes beyond the memory limit', () => {
   const budget = new Budget(1000)
   const state = new SessionState('', budget)
   state.apply(changes('resources/subscribe', 'note:a'))

@@ -306,7 +306,7 @@ describe('requests to the client', () => {
     })
   })
 
-  it('are sent on the GET stream where that of the call is disconnected', async () => {
+  it('are sent on the GET stream if that of the call is disconnected', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async (listening) => {
       const client = await InitializedSession.open(listening.url, '2025-06-18', { elicitation: {} })
@@ -328,7 +328,7 @@ describe('requests to the client', () => {
     })
   })
 
-  it('fail at once where the client has disconnected and has no GET stream', async () => {
+  it('fail at once if the client has disconnected and has no GET stream', async () => {
     const { server, gate } = servedOverHttp()
     let failure: unknown
     server.tools.add(
@@ -441,7 +441,7 @@ describe('initialize', () => {
     })
   })
 
-  it('gets JSON with Mcp-Session-Id also where a middleware sends messages before', async () => {
+  it('gets JSON with Mcp-Session-Id also if a middleware sends messages before', async () => {
     const { server } = servedOverHttp()
     let failure: unknown
     server.use(async (call, next) => {

@@ -47,7 +47,7 @@ describe('a stateless request', () => {
     })
   })
 
-  it('gets a stream without event ids where other messages precede the response', async () => {
+  it('gets a stream without event ids if other messages precede the response', async () => {
     proves('http.notifications-relate', 'http.no-requests', 'http.buffering')
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async (listening) => {
@@ -148,7 +148,7 @@ describe('a stateless request', () => {
   )
 
   it.each(['by the reason', 'by an error that says so', 'by one that has it as its cause'])(
-    'is no failure where it stops as it was told to, %s',
+    'is not a failure if it stops as it was told to, %s',
     async (how) => {
       const log: string[] = []
       const server = createServer({ name: 'stopping', version: '1' })

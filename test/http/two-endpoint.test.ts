@@ -250,7 +250,7 @@ describe('the end of an HTTP+SSE stream', () => {
     })
   })
 
-  it('is after the calls in progress where the server closes', async () => {
+  it('is after the calls in progress if the server closes', async () => {
     await servingSse(async ({ sse, listening, gate }) => {
       const caller = await SseCaller.initialized(sse)
       await caller.call('quiet', { gate: 'g' }, 'slow')
@@ -821,7 +821,7 @@ describe('Streamable HTTP and HTTP+SSE on one server', () => {
     })
   })
 
-  it('tells the tap of both', async () => {
+  it('shows both messages to the tap', async () => {
     const seen: string[] = []
     await servingSse(
       async ({ sse }) => {
