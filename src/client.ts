@@ -67,6 +67,7 @@ export { Client, type ToolCallOptions } from './client/client.js'
 export type { CachedCallOptions, CacheOptions } from './client/cache.js'
 export type { ClientEvents } from './client/events.js'
 export type { Prior } from './client/prior.js'
+export { requiredElicitations, type UrlElicitation } from './client/required-elicitations.js'
 export type { ReconnectOptions } from './client/reconnect.js'
 export type { CallOptions, Progress } from './client/session.js'
 export type {

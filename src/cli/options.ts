@@ -156,7 +156,7 @@ export function listOf(name: string, text: string): string[] {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
-  if (items.length === 0) throw new UsageError(`--${name} needs at least one name`)
+  if (items.length === 0) throw new UsageError(`--${name} needs at least one value`)
   return items
 }
 

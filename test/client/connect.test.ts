@@ -705,7 +705,7 @@ describe('a connected client', () => {
     await client.close()
   })
 
-  it('accepts responses in a batch where the revision has batches', async () => {
+  it('accepts responses in a batch if the revision has batches', async () => {
     const target = scripted((asked, server) => {
       if (asked.method === 'initialize')
         answer(server, asked, { ...opened, protocolVersion: '2025-03-26' })

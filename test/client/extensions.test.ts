@@ -158,7 +158,7 @@ describe('the result type of a client extension', () => {
     expect((await client.callTool('x')).content).toEqual(redeemed)
   })
 
-  it('fails the call where its handler returns no object, or the same type for ever', async () => {
+  it('fails the call if its handler does not return an object, or always returns the same type', async () => {
     const returning = async (result: object) => {
       const resultTypes = { ticket: () => result as Record<string, unknown> }
       await using client = await connect(ticketing(NEWEST), {

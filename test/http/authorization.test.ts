@@ -18,11 +18,11 @@ import { type AuthorizationServer, startAuthorizationServer } from './authorizat
 import { proves } from '../requirements/proves.js'
 import {
   type Answer,
-  Handshaken,
+  InitializedSession,
   POST,
   type Sending,
   type Stream,
-  described,
+  statelessRequest,
   message,
   open,
   send,
@@ -107,7 +107,7 @@ const as = (token: string, sending: Sending): Sending => ({
   headers: { ...(sending.headers as object), ...bearer(token) },
 })
 const call = (name: string, more: object = {}) =>
-  described('tools/call', { name, arguments: {}, ...more })
+  statelessRequest('tools/call', { name, arguments: {}, ...more })
 const textOf = ({ json }: Answer) =>
   (json as { result: { content: { text: string }[] } }).result.content[0]?.text
 
@@ -183,7 +183,7 @@ describe('a slow verification', () => {
           : principal,
     }
     await serving(guarded(), { auth }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25', {}, bearer(ALICE))
+      const client = await InitializedSession.open(listening.url, '2025-11-25', {}, bearer(ALICE))
       slow = true
       const controller = new AbortController()
       const gone = fetch(listening.url, {
@@ -201,7 +201,7 @@ describe('a slow verification', () => {
       await expect.poll(() => listening.openResponses).toBe(0)
       const own = await client.listen()
       expect(own.status).toBe(200)
-      own.cut()
+      own.disconnect()
     })
   })
 })
@@ -253,17 +253,18 @@ describe('scopes of definitions', () => {
       })
       expect(textOf(await send(url, as(BOB, call('both'))))).toBe('both')
       expect(
-        (await send(url, as(ALICE, described('resources/read', { uri: 'note://secret' })))).status,
+        (await send(url, as(ALICE, statelessRequest('resources/read', { uri: 'note://secret' }))))
+          .status,
       ).toBe(200)
       expect(
-        (await send(url, as(ALICE, described('prompts/get', { name: 'secret' })))).status,
+        (await send(url, as(ALICE, statelessRequest('prompts/get', { name: 'secret' })))).status,
       ).toBe(200)
     })
   })
 
   it('are required within a session as well', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))
+      const client = await InitializedSession.open(url, '2025-11-25', {}, bearer(ALICE))
       const { status, headers } = await client.request('tools/call', { name: 'write' })
       expect([status, headers['www-authenticate']]).toEqual([
         403,
@@ -302,9 +303,9 @@ describe('scopes of definitions', () => {
   it.each([
     { type: 'ref/prompt', name: 'named', argument: 'who' },
     { type: 'ref/resource', uri: 'notes://{name}', argument: 'name' },
-  ])('are asked for where something is completed: $type', async ({ argument, ...ref }) => {
+  ])('are asked for if something is completed: $type', async ({ argument, ...ref }) => {
     await serving(guarded(), { auth }, async ({ url }) => {
-      const asked = described('completion/complete', {
+      const asked = statelessRequest('completion/complete', {
         ref,
         argument: { name: argument, value: '' },
       })
@@ -327,7 +328,7 @@ describe('scopes of definitions', () => {
     await serving(server, { auth: known }, async ({ url }) => {
       const uris = ['note://hidden', 'note://later']
       const listen = (resourceSubscriptions: string[]) =>
-        described('subscriptions/listen', { notifications: { resourceSubscriptions } })
+        statelessRequest('subscriptions/listen', { notifications: { resourceSubscriptions } })
       expect((await send(url, as(nobody, listen(['note://secret'])))).status).toBe(403)
       const streams = [
         await open(url, as(BOB, listen(uris))),
@@ -335,7 +336,7 @@ describe('scopes of definitions', () => {
       ]
       const sessions = []
       for (const token of [BOB, ALICE]) {
-        const client = await Handshaken.open(url, '2025-11-25', {}, bearer(token))
+        const client = await InitializedSession.open(url, '2025-11-25', {}, bearer(token))
         for (const uri of uris)
           expect((await client.request('resources/subscribe', { uri })).json).toMatchObject({
             result: {},
@@ -349,7 +350,7 @@ describe('scopes of definitions', () => {
       const told = ({ text }: Stream) => text.includes('"uri":"note://hidden"')
       for (const stream of [...streams, ...sessions]) await stream.has('"uri":"note://later"')
       expect([...streams, ...sessions].map(told)).toEqual([true, false, true, false])
-      for (const stream of [...streams, ...sessions]) stream.cut()
+      for (const stream of [...streams, ...sessions]) stream.disconnect()
     })
   })
 
@@ -373,7 +374,7 @@ describe('scopes of definitions', () => {
   it('can be used by visible', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
       const names = async (token: string) =>
-        (await send(url, as(token, described('tools/list')))).text
+        (await send(url, as(token, statelessRequest('tools/list')))).text
       expect(await names(ALICE)).not.toContain('hidden')
       expect(await names(BOB)).toContain('hidden')
       expect((await send(url, as(ALICE, call('hidden')))).json).toMatchObject({
@@ -387,8 +388,8 @@ describe('scopes of definitions', () => {
       expect(textOf(await send(url, call('whoami')))).toBe('nobody: ')
       for (const asked of [
         call('write'),
-        described('resources/read', { uri: 'note://secret' }),
-        described('prompts/get', { name: 'secret' }),
+        statelessRequest('resources/read', { uri: 'note://secret' }),
+        statelessRequest('prompts/get', { name: 'secret' }),
       ])
         expect((await send(url, asked)).status).toBe(403)
     })
@@ -413,7 +414,7 @@ describe('another principal', () => {
 
   it('cannot use the session', async () => {
     await serving(guarded(), { auth }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25', {}, bearer(ALICE))
+      const client = await InitializedSession.open(listening.url, '2025-11-25', {}, bearer(ALICE))
       const stolen = { ...client.headers, ...bearer(BOB) }
       const tries: Sending[] = [
         { headers: { ...POST, ...stolen }, body: message('tools/call', { name: 'whoami' }, 1) },
@@ -518,7 +519,7 @@ describe('oauth', () => {
         'Bearer error="insufficient_scope", scope="notes:read notes:write", resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp"',
       )
       expect(textOf(await send(url, as(more, call('write'))))).toBe('written')
-      const client = await Handshaken.open(url, '2025-06-18', {}, bearer(little))
+      const client = await InitializedSession.open(url, '2025-06-18', {}, bearer(little))
       expect((await client.request('tools/call', { name: 'write' })).status).toBe(403)
       expect(
         textOf(await client.post(message('tools/call', { name: 'write' }, 1), bearer(more))),
@@ -689,13 +690,18 @@ describe('oauth', () => {
       const server = guarded()
       await serving(server, { auth: timed, keepAlive: 10 }, async (listening) => {
         const { url } = listening
-        const client = await Handshaken.open(url, '2025-11-25', { elicitation: {} }, bearer(ALICE))
+        const client = await InitializedSession.open(
+          url,
+          '2025-11-25',
+          { elicitation: {} },
+          bearer(ALICE),
+        )
         const own = await client.listen()
         const listens = await open(
           url,
           as(
             ALICE,
-            described('subscriptions/listen', { notifications: { toolsListChanged: true } }),
+            statelessRequest('subscriptions/listen', { notifications: { toolsListChanged: true } }),
           ),
         )
         const asked = await client.stream('tools/call', { name: 'ask' })
@@ -708,7 +714,7 @@ describe('oauth', () => {
         expect(listens.seen.at(-1)?.data).toContain('"result"')
         expect(asked.isOpen).toBe(true)
         expect((await client.listen()).status).toBe(401)
-        asked.cut()
+        asked.disconnect()
       })
     } finally {
       vi.useRealTimers()
@@ -722,14 +728,14 @@ describe('oauth', () => {
       const timed: TokenVerifier = { verify: (token) => ({ id: token, scopes: [], expires }) }
       const server = guarded()
       await serving(server, { auth: timed, keepAlive: 0 }, async ({ url }) => {
-        const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))
+        const client = await InitializedSession.open(url, '2025-11-25', {}, bearer(ALICE))
         const own = await client.listen()
         const primed = await own.next()
         const listens = await open(
           url,
           as(
             ALICE,
-            described('subscriptions/listen', { notifications: { toolsListChanged: true } }),
+            statelessRequest('subscriptions/listen', { notifications: { toolsListChanged: true } }),
           ),
         )
         await listens.has('notifications/subscriptions/acknowledged')
@@ -742,7 +748,7 @@ describe('oauth', () => {
         vi.setSystemTime(expires - 1)
         const again = await client.listen(primed?.id)
         expect(await again.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
-        again.cut()
+        again.disconnect()
       })
     } finally {
       vi.useRealTimers()
@@ -800,7 +806,7 @@ describe('oauth', () => {
     ['null', 200, {}, 'null'],
     ['metadata without keys', 200, {}, '{"issuer":"ISSUER"}'],
   ])(
-    'is found by the next of its documents where the first is %s',
+    'is found by the next of its documents if the first is %s',
     async (_, status, headers, body) => {
       const asked: string[] = []
       const { privateKey, publicKey } = await generateKeyPair('RS256')
