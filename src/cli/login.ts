@@ -145,6 +145,8 @@ class LoginSession {
     if (callback === undefined) throw new Error('there is no callback server')
     const state = new URL(url).searchParams.get('state') ?? ''
     const waiting = callback.wait(state, this.#signal)
+    // It is awaited below, but may be aborted before.
+    waiting.catch(() => {})
     if (this.#values.has('no-browser')) return await this.#withoutBrowser(url, callback, waiting)
     const { openBrowser } = await import('./open-browser.js')
     const opened = await openBrowser(url)
