@@ -145,7 +145,7 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
     const { code, stderr } = await start('login', there.url, '--no-browser', '--timeout', '1')
       .outcome
     expect(code).toBe(1)
-    expect(stderr).toContain('nobody has logged in within the time')
+    expect(stderr).toContain('nobody has logged in in time')
   })
 
   it('the refusal of the user is shown', async () => {
