@@ -202,7 +202,7 @@ const SECRETS = [
 function secretsOf(sent: URLSearchParams, { id, secret }: RegisteredClient): string[] {
   const inBody = SECRETS.flatMap((name) => sent.get(name) ?? [])
   const values = secret === undefined ? inBody : [...inBody, basicCredentials(id, secret), secret]
-  return values.filter((value) => value !== '').flatMap((value) => [value, formEncoded(value)])
+  return values.flatMap((value) => (value === '' ? [] : [value, formEncoded(value)]))
 }
 
 /** A server may repeat what it was sent. */
