@@ -142,6 +142,7 @@ describe('a list of tokens', () => {
     ['another scheme', { authorization: `Basic ${ALICE}` }],
     ['a token with spaces', { authorization: `Bearer ${ALICE} ${BOB}` }],
   ])('responds with 401 to %s', async (_, headers) => {
+    proves('auth.401', 'auth.validate', 'auth.validate-first', 'auth.statuses')
     await serving(guarded(), { auth }, async ({ url }) => {
       const {
         status,
@@ -241,6 +242,7 @@ describe('scopes of definitions', () => {
   ])
 
   it('get 403 with all required scopes in the challenge', async () => {
+    proves('auth.insufficient-scope', 'auth.single-challenge', 'auth.statuses')
     await serving(guarded(), { auth }, async ({ url }) => {
       const { status, headers, json } = await send(url, as(ALICE, call('both')))
       expect(status).toBe(403)
@@ -396,6 +398,7 @@ describe('scopes of definitions', () => {
   })
 
   it('do not apply over stdio and in memory', async () => {
+    proves('auth.stdio')
     const channel = connectInMemory(guarded())
     const answer = await new Promise<string>((resolve) => {
       channel.receive({ frame: resolve, malformed: () => {}, closed: () => {} })
@@ -463,6 +466,13 @@ describe('oauth', () => {
     oauth({ resource: RESOURCE, issuer: server.issuer, scopes: ['notes:read'], ...more })
 
   it('lets a client discover the authorization server, and accepts its tokens', async () => {
+    proves(
+      'auth.http',
+      'auth.resource-metadata-served',
+      'auth.authorization-servers',
+      'auth.challenge-metadata',
+      'auth.challenge-scope',
+    )
     await serving(
       guarded(),
       { auth: auth({ scopesSupported: ['notes:read', 'notes:write'] }) },
@@ -529,6 +539,7 @@ describe('oauth', () => {
   })
 
   it('requires the scopes of the whole server', async () => {
+    proves('auth.scope-hierarchies')
     await serving(guarded(), { auth: auth() }, async ({ url }) => {
       const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:write' })
       const { status, headers } = await send(url, as(token, call('whoami')))
@@ -548,6 +559,7 @@ describe('oauth', () => {
   })
 
   it('rejects tokens of other issuers and for other audiences, and logs none', async () => {
+    proves('auth.audience', 'auth.audience-only', 'auth.own-tokens', 'auth.validation-errors')
     const log: string[] = []
     const { privateKey, publicKey } = await generateKeyPair('RS256')
     const jwt = (claims: object) =>

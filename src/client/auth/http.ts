@@ -43,7 +43,7 @@ export class OAuthHttp {
   async check(url: URL, what: string): Promise<void> {
     checkUrl(url, what)
     if (this.#options.privateAddresses) return
-    this.#serverIsPrivate ??= isPrivate(this.#server.hostname)
+    this.#serverIsPrivate ??= isWhollyPrivate(this.#server.hostname)
     if (await this.#serverIsPrivate) return
     if (await isPrivate(url.hostname))
       throw new AuthorizationError(
@@ -156,6 +156,13 @@ async function isPrivate(hostname: string): Promise<boolean> {
   if (isPrivateHost(hostname)) return true
   const addresses = await addressesOf(hostname)
   return addresses.some(isPrivateHost)
+}
+
+/** A public server could add a private address to its name, in order to be allowed to name others. */
+async function isWhollyPrivate(hostname: string): Promise<boolean> {
+  if (isPrivateHost(hostname)) return true
+  const addresses = await addressesOf(hostname)
+  return addresses.length > 0 && addresses.every(isPrivateHost)
 }
 
 async function jsonOf(response: Response, url: URL): Promise<Fetched> {
