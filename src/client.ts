@@ -47,7 +47,10 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
     open() {
       const [client, other] = memoryChannels(principal)
       const release = internal.extensions?.acquire(internal)
-      void new ServerSession(internal, other, { closed: () => void release?.(ignore) })
+      void new ServerSession(internal, other, {
+        remote: false,
+        closed: () => void release?.(ignore),
+      })
       return client
     },
   }

@@ -14,11 +14,12 @@ import { callHook, ignore } from './jsonrpc/hook.js'
 /** Connects to a server in memory; returns the client's channel. */
 export function connectInMemory(
   server: Server,
-  { report, closed, ...options }: ServerSessionOptions = {},
+  { report, closed, remote = false, ...options }: Partial<ServerSessionOptions> = {},
 ): Channel {
   const [client, other] = memoryChannels()
   void new ServerSession(checkServer(server), other, {
     ...options,
+    remote,
     ...(report && { report: (each) => callHook(() => report(each), ignore) }),
     ...(closed && { closed: (error) => callHook(() => closed(error), ignore) }),
   })
