@@ -1,6 +1,18 @@
 // The layers of src/, in one place: test/project/architecture.test.ts checks the imports against them, and build.mjs
 // bundles by them. Paths are relative to src/ and written with "/".
 
+/** Files of src/ that are built as bundles of their own: what users import, and the command line (`cli`). */
+export const ENTRY_POINTS = [
+  'index',
+  'stdio',
+  'http',
+  'client',
+  'testing',
+  'extensions',
+  'oauth',
+  'cli',
+]
+
 /**
  * What each folder may import besides its own files: folders and files of src, and packages. `any`: everything.
  * @type {Readonly<Record<string, readonly string[] | 'any'>>}
@@ -50,7 +62,7 @@ export const MAY_USE_NODE =
  * are that one file. What is needed later, or by clients only, stays out of it.
  */
 export const CHUNKS = {
-  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|schema)\/|protocol\/(?!extension)|server\/(?!asking|extension|features\/completion)|transports\/(?!http|memory|stdio-(?:client|diagnosis|isolated))|(?:index|stdio|serving|runtime|version)\.ts)/,
+  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|schema)\/|protocol\/(?!extension)|server\/(?!asking|extension|features\/completion)|transports\/(?:faults|log-writer|stdio-log|stdio-wire|streams)\.ts|(?:index|stdio|serving|runtime|version)\.ts)/,
   options: /^cli\/(?:options|command|servers|settings)\.ts/,
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/default-server\.ts/,

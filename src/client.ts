@@ -48,7 +48,7 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
     open() {
       const [client, other] = memoryChannels(principal)
       const release = internal.extensions?.acquire(internal, ignore)
-      void new ServerSession(internal, other, { closed: () => void release?.() })
+      void new ServerSession(internal, other, { remote: false, closed: () => void release?.() })
       return client
     },
   }

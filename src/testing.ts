@@ -15,7 +15,7 @@ import { callHook, ignore } from './jsonrpc/hook.js'
 /** Connects to a server in memory; returns the client's channel. */
 export function connectInMemory(
   server: Server,
-  { report, closed, ...options }: ServerSessionOptions = {},
+  { report, closed, remote = false, ...options }: Partial<ServerSessionOptions> = {},
 ): Channel {
   const [client, other] = memoryChannels()
   const internal = checkServer(server)
@@ -23,6 +23,7 @@ export function connectInMemory(
   const release = internal.extensions?.acquire(internal, safeReport)
   void new ServerSession(internal, other, {
     ...options,
+    remote,
     report: safeReport,
     closed: (error) => {
       void release?.()

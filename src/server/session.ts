@@ -45,8 +45,11 @@ export interface ServerSessionOptions {
   /** The channel has ended; with an error, it broke. */
   closed?: (error?: Error) => void
   maxDepth?: number
-  /** Whether the caller may be anybody: errors hide internals behind a reference, and the scopes of definitions are required. */
-  remote?: boolean
+  /**
+   * Whether the caller may be anybody: errors hide internals behind a reference, and the scopes of definitions are
+   * required. False only if the caller already has the rights of this process: it started it, or is in it.
+   */
+  remote: boolean
 }
 
 /**
@@ -77,7 +80,7 @@ export class ServerSession implements PeerOptions {
   constructor(
     server: InternalServer,
     channel: Channel,
-    { report = ignore, closed = ignore, maxDepth, remote = false }: ServerSessionOptions = {},
+    { report = ignore, closed = ignore, maxDepth, remote }: ServerSessionOptions,
   ) {
     this.report = report
     if (maxDepth !== undefined) this.maxDepth = maxDepth

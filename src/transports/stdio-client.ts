@@ -3,6 +3,7 @@ import type { Framing } from '../framing/detect.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
 import { withCode } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
+import type { SentMessage } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { copyString } from '../jsonrpc/budget.js'
 import { type ProcessStatus, explain } from './stdio-diagnosis.js'
@@ -96,8 +97,10 @@ export class ProcessChannel implements Channel {
       output: child.stdin,
       framing,
       maxMessage,
-      readAfterWriteError: true,
+      keepReading: true,
     })
+    // The streams channel removes its listeners when it is closed; these stay, so that a late EPIPE cannot end this process.
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', ignore)
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#status.stderr = (this.#status.stderr + text).slice(-MAX_STDERR)
       // An exception in the callback must not stop the reading.
@@ -140,19 +143,28 @@ export class ProcessChannel implements Channel {
         if (head !== '') note(head)
         receiver.malformed(error, head, tail)
       },
+      ready: () => receiver.ready?.(),
+      drained: () => receiver.drained?.(),
       closed: () => {}, // a broken pipe: the exit of the process is reported instead, which says more
     })
-    const closed = () =>
-      receiver.closed(
-        this.#closing ? undefined : withCode('SERVER_EXITED', new Error(this.diagnose())),
-      )
+    let reported = false
+    const closed = () => {
+      if (reported) return
+      reported = true
+      const exited = () => withCode('SERVER_EXITED', new Error(this.diagnose()))
+      receiver.closed(this.#closing ? undefined : exited())
+    }
     void this.exited.then(closed)
     // A server that has closed its stdout can send no more responses, even if it keeps running.
     void this.#streams.ended.then(() => setTimeout(closed, OUTPUT_TIMEOUT).unref())
   }
 
-  send(frame: string): void {
-    this.#streams.send(frame)
+  send(frame: string, message?: SentMessage): void {
+    this.#streams.send(frame, message)
+  }
+
+  get congested(): boolean {
+    return this.#streams.congested
   }
 
   diagnose(): string {

@@ -281,7 +281,7 @@ describe('finding the revision', () => {
 
   it('reports why a server cannot be started', async () => {
     await expect(connect(stdio('no\0such'))).rejects.toThrow(
-      'The server could not be started: The argument',
+      'The target could not be opened: The argument',
     )
   })
 
