@@ -23,6 +23,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'replay a transcript against a server, or record one',
     load: async () => (await import('./play.js')).playCommand,
   },
+  tap: {
+    description: 'run a server on stdio and record every byte',
+    load: async () => (await import('./tap.js')).tap,
+  },
   demo: {
     description: 'run an example session and show every message',
     load: async () => (await import('./demo.js')).demo,

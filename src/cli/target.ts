@@ -63,13 +63,8 @@ Exit codes: 0 success, 1 an error from the server, 2 an invalid command line, 3 
 
 /** The server of a command line: the command after `--`, or one that `ccmcp serve` runs. */
 export function targetOf({ values, command }: Arguments, word: string | undefined): Target {
-  if (command !== undefined && word !== undefined)
-    throw new UsageError(
-      `Two servers: ${JSON.stringify(word)} and a command after "--"; pass one of them`,
-    )
   const limit = values.get('max-message')
-  const [program, ...args] = command ?? bundledCommand(word ?? DEFAULT_SERVER)
-  if (program === undefined || program === '') throw new UsageError('Missing command after "--"')
+  const [program = '', ...args] = serverCommand({ command }, word)
   return stdio(program, args, {
     // A command that the user types gets the shell's variables, except for the descriptors of our own launcher.
     env: { ...process.env, CCMCP_WIRE: undefined },
@@ -77,6 +72,20 @@ export function targetOf({ values, command }: Arguments, word: string | undefine
     ...(limit === undefined ? {} : { maxMessage: bytesOf('max-message', limit) }),
     ...(values.has('verbose') ? { stderr: (text) => printError(text) } : {}),
   })
+}
+
+/** The command that starts a server: the one after `--`, or `ccmcp serve`. */
+export function serverCommand(
+  { command }: Pick<Arguments, 'command'>,
+  word: string | undefined,
+): string[] {
+  if (command !== undefined && word !== undefined)
+    throw new UsageError(
+      `Two servers: ${JSON.stringify(word)} and a command after "--"; pass one of them`,
+    )
+  const found = command ?? bundledCommand(word ?? DEFAULT_SERVER)
+  if ((found[0] ?? '') === '') throw new UsageError('Missing command after "--"')
+  return found
 }
 
 function bundledCommand(word: string): string[] {
