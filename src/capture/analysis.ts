@@ -57,6 +57,7 @@ export class Analysis {
   readonly #parsers = { in: new FrameParser('in'), out: new FrameParser('out') }
   readonly #operations = new Operations()
   readonly #rules: SessionRules
+  #hasExited = false
 
   constructor(schemas: ReadonlyMap<string, SchemaCheck>) {
     this.#rules = new SessionRules(schemas)
@@ -64,21 +65,27 @@ export class Analysis {
 
   add(record: CaptureRecord): Row[] {
     if (record.type === 'chunk') return this.#chunk(record)
-    if (record.type === 'event') return [eventRow(record)]
-    return []
+    if (record.type !== 'event') return []
+    // Without an exit the capture is still being written, or its writer was killed.
+    if (record.event === 'exit') this.#hasExited = true
+    return [eventRow(record)]
   }
 
-  /** The end of the capture: incomplete lines and unanswered requests. */
+  /** Whether the server has exited, so that nothing follows. */
+  get hasExited(): boolean {
+    return this.#hasExited
+  }
+
+  /** The end of the capture: incomplete lines and unanswered requests. They are findings only if the server has exited. */
   end(): Row[] {
-    const rows = [...this.#parsers.in.end(), ...this.#parsers.out.end()].flatMap((frame) =>
-      this.#frame(frame),
-    )
+    const frames = [...this.#parsers.in.end(), ...this.#parsers.out.end()]
+    const rows = this.#hasExited ? frames.flatMap((frame) => this.#frame(frame)) : []
     const unanswered = this.#operations
       .pending()
       .filter(
         ({ method, status }) => METHODS.get(method)?.stream !== true && status !== 'cancelled',
       )
-    return [...rows, ...unanswered.map(unansweredRow)]
+    return [...rows, ...unanswered.map((operation) => unansweredRow(operation, this.#hasExited))]
   }
 
   #chunk(record: ChunkRecord): Row[] {
@@ -88,6 +95,7 @@ export class Analysis {
 
   #frame(frame: Frame): Row[] {
     const found = new FrameFindings(frame)
+    found.revision = this.#operations.revision
     const isWhole = frame.faults.every(({ kind }) => kind !== 'missing-bytes')
     checkFrame(frame, found)
     if (frame.kind !== 'message' || frame.text === undefined || !isWhole)
@@ -228,10 +236,11 @@ function describeEvent({ event, text, base64, ...rest }: EventRecord): string {
 }
 
 /** A request without a response, with the bytes of the request. */
-function unansweredRow({ dir, id, method, target, revision, startNs, span }: Operation): Row {
+function unansweredRow(operation: Operation, hasExited: boolean): Row {
+  const { dir, id, method, target, revision, startNs, span } = operation
   const found = new FrameFindings({ dir, text: undefined, body: span })
   found.revision = revision
-  found.bytes('unanswered-request', span)
+  if (hasExited) found.bytes('unanswered-request', span)
   return {
     ...EMPTY,
     ...span,

@@ -24,6 +24,8 @@ export interface Operation {
   /** The bytes of the request. */
   span: Span
   progressToken: unknown
+  /** Whether the request says which revision it has. */
+  namesRevision: boolean
   /** Whether the request asked for a task. */
   hasTask: boolean
 }
@@ -74,7 +76,7 @@ export class Operations {
     if (message.kind === 'request') return this.#request(message, frame)
     if (message.kind === 'response') return this.#response(message, dir)
     if (message.kind === 'notification') return this.#notification(message, dir)
-    return { revision: this.#current() }
+    return { revision: this.revision }
   }
 
   #request(message: Message, { dir, lastNs, start, end }: Frame): Link {
@@ -97,6 +99,7 @@ export class Operations {
       progress: 0,
       continues: this.#continued(message),
       span: { start, end },
+      namesRevision: method === 'initialize' || describedVersion(params) !== undefined,
       progressToken: valueAt(params, '_meta', 'progressToken'),
       hasTask: valueAt(params, 'task') !== undefined,
     }
@@ -106,8 +109,8 @@ export class Operations {
 
   #requestRevision({ method, params }: Message): Revision | undefined {
     if (method === 'initialize') return revisionOf(stringAt(params, 'protocolVersion'))
-    const version = stringAt(params, '_meta', PROTOCOL_VERSION)
-    if (version === undefined) return this.#current()
+    const version = describedVersion(params)
+    if (version === undefined) return this.revision
     this.#described = revisionOf(version) ?? this.#described
     return revisionOf(version)
   }
@@ -122,16 +125,18 @@ export class Operations {
   #response(message: Message, dir: Direction): Link {
     const { id, error, result } = message
     // An error response to an unreadable request has no id.
-    if (id === undefined || id.isNull) return { revision: this.#current() }
+    if (id === undefined || id.isNull) return { revision: this.revision }
     const requester = opposite(dir)
     const operation = this.#pending[requester].get(id.key)
     if (operation === undefined)
       return {
-        revision: this.#current(),
+        revision: this.revision,
         problem: this.#used[requester].has(id.key) ? 'duplicate-response' : 'orphan-response',
       }
     this.#pending[requester].delete(id.key)
     operation.status = statusOf(message)
+    // A request that was sent before the response to initialize.
+    if (!operation.namesRevision) operation.revision ??= this.revision
     if (operation.method === 'initialize' && error === undefined) {
       this.#negotiated = revisionOf(stringAt(result, 'protocolVersion'))
       this.#hasNegotiated = true
@@ -145,7 +150,7 @@ export class Operations {
 
   #notification({ method, params }: Message, dir: Direction): Link {
     const operation = this.#notified(method, params, dir)
-    if (operation === undefined) return { revision: this.#current() }
+    if (operation === undefined) return { revision: this.revision }
     if (method === 'notifications/progress') operation.progress++
     if (method === 'notifications/cancelled') operation.status = 'cancelled'
     return { operation, revision: operation.revision }
@@ -174,10 +179,14 @@ export class Operations {
   }
 
   /** The revision of a message that does not say it. If requests of both kinds were sent, it is not certain. */
-  #current(): Revision | undefined {
+  get revision(): Revision | undefined {
     if (this.#hasNegotiated) return this.#described === undefined ? this.#negotiated : undefined
     return this.#described
   }
+}
+
+function describedVersion(params: Message['params']): string | undefined {
+  return stringAt(params, '_meta', PROTOCOL_VERSION)
 }
 
 function statusOf({ error, result }: Message): Status {

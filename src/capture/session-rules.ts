@@ -21,7 +21,9 @@ const MAX_ISSUES = 5
 /** Rules of MCP, by the revision of each message. */
 export class SessionRules {
   readonly #schemas: ReadonlyMap<string, SchemaCheck>
-  #initialize: 'none' | 'requested' | 'answered' | 'initialized' = 'none'
+  /** Whether the server has responded to initialize, and the client has confirmed. */
+  #isAnswered = false
+  #isInitialized = false
   /** What each side has declared; undefined if the capture does not show it. */
   #server: Record<string, unknown> | undefined
   #client: Record<string, unknown> | undefined
@@ -50,13 +52,10 @@ export class SessionRules {
 
   /** Remembers what the handshake says. */
   #follow({ kind, method, params, result }: Message, dir: Direction, { operation }: Link): void {
-    if (method === 'initialize' && dir === 'in') {
-      this.#initialize = 'requested'
-      this.#client = objectAt(params, 'capabilities')
-    }
-    if (method === 'notifications/initialized') this.#initialize = 'initialized'
+    if (method === 'initialize' && dir === 'in') this.#client = objectAt(params, 'capabilities')
+    if (method === 'notifications/initialized') this.#isInitialized = true
     if (kind !== 'response' || result === undefined) return
-    if (operation?.method === 'initialize') this.#initialize = 'answered'
+    if (operation?.method === 'initialize') this.#isAnswered = true
     if (operation?.method === 'initialize' || operation?.method === 'server/discover')
       this.#server = objectAt(result, 'capabilities')
   }
@@ -83,7 +82,8 @@ export class SessionRules {
       return
     }
     const stateless = revision?.opening === 'stateless'
-    if (!stateless && method !== 'ping' && method !== 'initialize' && this.#isEarly(dir))
+    const isReady = dir === 'in' ? this.#isAnswered : this.#isInitialized
+    if (!stateless && !isReady && method !== 'ping' && method !== 'initialize')
       found.text('before-initialized', place, method)
     if (revision === undefined) return
     this.#method(method, dir, revision, place, found)
@@ -95,12 +95,6 @@ export class SessionRules {
       (capability !== undefined && revision.fields.capabilities.includes(capability))
     if (capability !== undefined && exists && declared !== undefined && !(capability in declared))
       found.text('undeclared-capability', place, capability)
-  }
-
-  #isEarly(dir: Direction): boolean {
-    if (this.#initialize === 'none') return dir === 'in'
-    if (dir === 'in') return this.#initialize === 'requested'
-    return this.#initialize !== 'initialized'
   }
 
   #method(

@@ -27,6 +27,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'run a server on stdio and record every byte',
     load: async () => (await import('./tap.js')).tap,
   },
+  view: {
+    description: 'show a capture, or follow the newest',
+    load: async () => (await import('./view.js')).view,
+  },
   demo: {
     description: 'run an example session and show every message',
     load: async () => (await import('./demo.js')).demo,

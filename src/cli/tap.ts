@@ -66,7 +66,9 @@ async function runTap(parsed: Arguments): Promise<void> {
 }
 
 /** The variable names descriptors of the launcher, which the server does not get. */
-function withoutWire({ CCMCP_WIRE: _, ...env }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+function withoutWire(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const env = { ...variables }
+  delete env['CCMCP_WIRE']
   return env
 }
 

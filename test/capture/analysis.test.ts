@@ -20,6 +20,7 @@ function rowsOf(...lines: readonly string[]): Row[] {
     offsets[dir] += bytes.length
     return analysis.add(record)
   })
+  rows.push(...analysis.add({ type: 'event', event: 'exit', ns: 1 }).slice(1))
   return [...rows, ...analysis.end()]
 }
 
@@ -275,6 +276,13 @@ describe('rows', () => {
       { kind: 'request' },
       { kind: 'response', status: 'error', text: '-32602 no' },
     ])
+  })
+
+  it('of open requests and incomplete lines are no findings while the server runs', () => {
+    const analysis = new Analysis(schemas)
+    const bytes = new TextEncoder().encode(`${ping.slice(2)}\n{"json`)
+    analysis.add(chunkRecord('in', 1, 0, bytes))
+    expect(analysis.end()).toMatchObject([{ kind: 'unanswered', method: 'ping', findings: [] }])
   })
 
   it('of a notification are not linked if two requests have the same progress token', () => {
