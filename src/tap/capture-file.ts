@@ -1,16 +1,13 @@
-import { type Stats, closeSync, constants, openSync, statSync, write } from 'node:fs'
-import {
-  type CaptureRecord,
-  type Direction,
-  captureHeader,
-  chunkRecord,
-  contentOf,
-  encodeRecord,
-} from '../capture/format.js'
+import { type Stats, closeSync, constants, openSync, statSync, write, writeSync } from 'node:fs'
+import { type CaptureRecord, captureHeader, encodeRecord } from '../capture/format.js'
 import { VERSION } from '../version.js'
+import { type RecordedBytes, encodeBytes, encodedSize } from './chunk-encoder.js'
 
 /** Bytes that wait for the disk; beyond that, they are dropped from the capture. */
 const MAX_WAITING = 32 * 1024 * 1024
+/** Milliseconds to collect records for one write, and the bytes that are written at once. */
+const FLUSH_DELAY = 10
+const BATCH_BYTES = 1024 * 1024
 /** Milliseconds to write the rest at the end. */
 const CLOSE_TIMEOUT = 2000
 /** A second capture of the same name gets a number. */
@@ -23,29 +20,33 @@ export interface CaptureFileOptions {
   failed(error: Error): void
 }
 
-type Source = Direction | 'stderr'
-
-interface Bytes {
-  type: 'bytes'
-  source: Source
-  ns: number
-  offset: number
-  bytes: Uint8Array
-}
+type Source = RecordedBytes['source']
+type Entry = RecordedBytes | CaptureRecord
 
 /** Writes a capture. Nothing here throws or waits: if the file cannot be written, the capture ends and the traffic goes on. */
 export class CaptureFile {
   /** The file, if it could be opened. */
   readonly path: string | undefined
   readonly #options: CaptureFileOptions
-  readonly #origin = process.hrtime.bigint()
+  readonly #origin = performance.now()
   #descriptor: number | undefined
   /** What is to be encoded and written. Encoding is deferred, so that bytes are forwarded first. */
-  #queue: (Bytes | CaptureRecord)[] = []
+  #queue: Entry[] = []
+  /** Reused: only one write is in progress. */
+  #batch = Buffer.alloc(0)
   #waiting = 0
   #size = 0
   #writing = false
-  #scheduled = false
+  #timer: ReturnType<typeof setTimeout> | undefined
+  readonly #flushSync = () => {
+    if (this.#descriptor === undefined) return
+    try {
+      for (let data = this.#encode(); data.length > 0; data = this.#encode())
+        writeSync(this.#descriptor, data)
+    } catch {
+      // There is nobody left to be told.
+    }
+  }
   #offsets: Record<Source, number> = { in: 0, out: 0, stderr: 0 }
   #dropped: Record<Source, number> = { in: 0, out: 0, stderr: 0 }
   #isDropping = false
@@ -61,6 +62,8 @@ export class CaptureFile {
       options.failed(error as Error) // thrown by node:fs
     }
     this.#add(captureHeader(new Date(), `ccmcp ${VERSION}`))
+    // If this process ends early, by an error.
+    process.on('exit', this.#flushSync)
   }
 
   /** Records bytes that were read. They must not be changed afterwards. */
@@ -93,10 +96,11 @@ export class CaptureFile {
     })
     clearTimeout(timer)
     this.#end()
+    this.#queue = []
   }
 
   #ns(): number {
-    return Number(process.hrtime.bigint() - this.#origin)
+    return Math.round((performance.now() - this.#origin) * 1e6)
   }
 
   #drop(source: Source, { length }: Uint8Array, reason: string): void {
@@ -106,26 +110,44 @@ export class CaptureFile {
     this.event('dropped', { reason, ...this.#dropped })
   }
 
-  #add(record: Bytes | CaptureRecord): void {
+  #add(entry: Entry): void {
     if (this.#descriptor === undefined) return
-    this.#queue.push(record)
-    if (this.#scheduled || this.#writing) return
-    this.#scheduled = true
-    setImmediate(() => this.#flush())
+    this.#queue.push(entry)
+    if (!this.#writing) this.#timer ??= setTimeout(() => this.#flush(), FLUSH_DELAY)
   }
 
   #flush(): void {
-    this.#scheduled = false
+    clearTimeout(this.#timer)
+    this.#timer = undefined
     if (this.#writing) return
     if (this.#queue.length === 0 || this.#descriptor === undefined) {
       this.#drained?.()
       return
     }
-    const data = Buffer.from(this.#queue.map((each) => encodeRecord(recordOf(each))).join(''))
-    this.#queue = []
+    const before = this.#waiting
+    const data = this.#encode()
     this.#size += data.length
     this.#writing = true
-    this.#write(data, this.#waiting)
+    const left = this.#queue.reduce((sum, each) => sum + lengthOf(each), 0)
+    this.#write(data, before - left)
+  }
+
+  /** Encodes the first entries of the queue, as many as fit, and removes them. */
+  #encode(): Buffer {
+    let at = 0
+    let count = 0
+    for (const entry of this.#queue) {
+      const line = entry.type === 'bytes' ? undefined : Buffer.from(encodeRecord(entry))
+      const size = entry.type === 'bytes' ? encodedSize(entry) : (line?.length ?? 0)
+      if (count === 0 && size > this.#batch.length)
+        this.#batch = Buffer.allocUnsafeSlow(Math.max(size, BATCH_BYTES))
+      if (at + size > this.#batch.length) break
+      if (entry.type === 'bytes') at = encodeBytes(entry, this.#batch, at)
+      else at += line?.copy(this.#batch, at) ?? 0
+      count++
+    }
+    this.#queue.splice(0, count)
+    return this.#batch.subarray(0, at)
   }
 
   /** Writes all of `data`, which stands for `count` recorded bytes. */
@@ -159,11 +181,8 @@ export class CaptureFile {
   }
 }
 
-function recordOf(entry: Bytes | CaptureRecord): CaptureRecord {
-  if (entry.type !== 'bytes') return entry
-  const { source, ns, offset, bytes } = entry
-  if (source !== 'stderr') return chunkRecord(source, ns, offset, bytes)
-  return { type: 'event', event: 'stderr', ns, ...contentOf(bytes) }
+function lengthOf(entry: Entry): number {
+  return entry.type === 'bytes' ? entry.bytes.length : 0
 }
 
 /** Opens a new file that only its owner can read. An existing file is kept: the new one gets a number. A pipe or a device is written to. */
