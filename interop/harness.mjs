@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url))
 const PRELOAD = new URL('servers/preload.mjs', import.meta.url).href
-const STEP = 15_000
+const STEP = 30_000
 
 /** Thrown by a check that cannot run in this environment. */
 export class Skipped extends Error {}

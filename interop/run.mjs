@@ -3,6 +3,7 @@
 //
 //   node interop/run.mjs [words]     only the checks whose names contain all words
 //   node interop/run.mjs --heavy     also hosts of several hundred megabytes
+//   node interop/run.mjs --foreign   also servers in Python, Go and Rust, where those are installed
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -59,13 +60,16 @@ const { askingChecks } = await import('./checks/asking.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
 const { featureChecks } = await import('./checks/features.mjs')
 const { httpChecks } = await import('./checks/http.mjs')
+const { httpServerChecks } = await import('./checks/http-servers.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 
 const versionsIn = (folder) =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).devDependencies
 const versions = versionsIn(here)
-const words = process.argv.slice(2).filter((word) => word !== '--heavy')
+const OPTIONS = new Set(['--heavy', '--foreign'])
+const words = process.argv.slice(2).filter((word) => !OPTIONS.has(word))
+const { foreignChecks } = await import('./checks/foreign.mjs')
 const checks = [
   ...hostChecks(versions, versionsIn(heavy)),
   ...clientChecks(versions),
@@ -73,8 +77,10 @@ const checks = [
   ...askingChecks(versions),
   ...httpChecks(versions, versionsIn(heavy)),
   ...serverChecks(versions),
+  ...httpServerChecks(versions),
   ...misbehaviourChecks(),
 ].filter(([name]) => words.every((word) => name.includes(word)))
+if (process.argv.includes('--foreign')) checks.push(...foreignChecks(words))
 const count = { ok: 0, FAIL: 0, skip: 0 }
 
 function print(verdict, name, text) {

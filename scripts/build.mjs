@@ -78,6 +78,7 @@ async function bundles() {
       client: entry('client'),
       testing: entry('testing'),
       extensions: entry('extensions'),
+      oauth: entry('oauth'),
       cli: entry('cli'),
     },
     external: [/^node:/, 'jose'],

@@ -11,7 +11,17 @@ export const MAY_IMPORT = {
   jsonrpc: [],
   protocol: ['jsonrpc'],
   server: ['protocol', 'schema', 'jsonrpc', 'runtime.ts'],
-  client: ['protocol', 'schema', 'jsonrpc', 'version.ts'],
+  client: [
+    'protocol',
+    'schema',
+    'jsonrpc',
+    'version.ts',
+    // For OAuth:
+    'runtime.ts',
+    'auth/loopback.ts',
+    'transports/http/client/authorizer.ts',
+    'oauth4webapi',
+  ],
   transports: [
     'framing',
     'jsonrpc',
@@ -46,5 +56,5 @@ export const CHUNKS = {
   options: /^cli\/(?:options|command|servers|settings)\.ts/,
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/default-server\.ts/,
-  connecting: /^(?:client\/|client\.ts|transports\/stdio-(?:client|diagnosis))/,
+  connecting: /^(?:client\/(?!auth\/)|client\.ts|transports\/stdio-(?:client|diagnosis))/,
 }

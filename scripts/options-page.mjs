@@ -22,7 +22,7 @@ const SECTIONS = [
     'tool(definition)',
     'See [tools](tools.md).',
     [
-      ['server/define.ts', 'ToolFacts'],
+      ['server/define.ts', 'ToolProperties'],
       ['server/define.ts', 'ToolDefinition'],
     ],
   ],
@@ -31,7 +31,7 @@ const SECTIONS = [
     'See [resources](resources.md).',
     [
       ['server/define.ts', 'ResourceDefinition'],
-      ['server/define.ts', 'ResourceFacts'],
+      ['server/define.ts', 'ResourceProperties'],
       ['protocol/model.ts', 'ResourceListing', ['uri', 'name', '_meta']],
     ],
   ],
@@ -39,7 +39,7 @@ const SECTIONS = [
     'prompt(definition)',
     'See [prompts](prompts.md).',
     [
-      ['server/define.ts', 'PromptFacts'],
+      ['server/define.ts', 'PromptProperties'],
       ['server/define.ts', 'PromptDefinition'],
     ],
   ],
@@ -84,6 +84,11 @@ const SECTIONS = [
     [['http/options.ts', 'HttpHandlerOptions']],
   ],
   [
+    'legacySse',
+    'The `legacySse` option of `listen`, `httpHandler` and `nodeHandler`. See [old clients](http.md#old-clients-httpsse).',
+    [['http/options.ts', 'LegacySseOptions']],
+  ],
+  [
     'limits',
     'The `limits` option of `listen`, `httpHandler` and `nodeHandler`.',
     [['http/options.ts', 'HttpLimits']],
@@ -101,7 +106,7 @@ const SECTIONS = [
   [
     'tokens([known, …])',
     'From `ccmcp/http`: see [authorization](authorization.md).',
-    [['auth/tokens.ts', 'KnownToken']],
+    [['auth/tokens.ts', 'StaticToken']],
   ],
   ['oauth(options)', 'From `ccmcp/http`.', [['auth/oauth.ts', 'OAuthOptions']]],
   [
@@ -112,6 +117,12 @@ const SECTIONS = [
       ['client/input-handlers.ts', 'InputHandlers'],
     ],
   ],
+  [
+    'reconnect of connect',
+    'See [client](client.md#reconnecting).',
+    [['client/reconnect.ts', 'ReconnectOptions']],
+  ],
+  ['cache of connect', 'See [client](client.md#caching).', [['client/cache.ts', 'CacheOptions']]],
   [
     'extensions of connect',
     'Each is an object. See [client](client.md#extensions).',
@@ -128,14 +139,34 @@ const SECTIONS = [
     [['transports/http/client/target.ts', 'HttpClientOptions']],
   ],
   [
+    'oauth(options) of a client',
+    'From `ccmcp/oauth`, for the option `authorizer` of `http`. See [authorization of a client](client-authorization.md).',
+    [['client/auth/options.ts', 'OAuthOptions']],
+  ],
+  ['client', 'The option `client` of `oauth`.', [['client/auth/registration.ts', 'ClientOptions']]],
+  ['key', 'The option `key` of `client`.', [['client/auth/client-authentication.ts', 'ClientKey']]],
+  [
+    'enterpriseManaged(options)',
+    'From `ccmcp/oauth`, for the option `grant` of `oauth`.',
+    [['client/auth/grants.ts', 'EnterpriseOptions']],
+  ],
+  [
     'memory(server, options)',
     'From `ccmcp/client`: a server in the same process. See [testing](testing.md).',
     [['client.ts', 'MemoryOptions']],
   ],
   [
     'callTool(name, args, options)',
-    'These options apply to every request of a client.',
-    [['client/session.ts', 'CallOptions']],
+    'These options apply to every request of a client; `output` to tools only.',
+    [
+      ['client/session.ts', 'CallOptions'],
+      ['client/client.ts', 'ToolCallOptions'],
+    ],
+  ],
+  [
+    'tools(options), prompts(options), resources(options), readResource(uri, options)',
+    'They also take the options of every request.',
+    [['client/cache.ts', 'CachedCallOptions']],
   ],
 ]
 

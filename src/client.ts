@@ -10,7 +10,7 @@ import { type HttpClientOptions, HttpTarget } from './transports/http/client/tar
 import { memoryChannels } from './transports/memory.js'
 import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
 
-const PROCESS = namesOf<ProcessOptions>()('cwd env stderr framing maxMessage patience')
+const PROCESS = namesOf<ProcessOptions>()('cwd env stderr framing maxMessage exitTimeout')
 
 /** A server that is started as a child process, over stdio. */
 export function stdio(
@@ -46,7 +46,7 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   return {
     open() {
       const [client, other] = memoryChannels(principal)
-      const release = internal.extensions?.use(internal)
+      const release = internal.extensions?.acquire(internal)
       void new ServerSession(internal, other, { closed: () => void release?.(ignore) })
       return client
     },
@@ -57,12 +57,28 @@ export type { ClientExtension, ResultContext } from './client/extension.js'
 export type { InputHandlers } from './client/input-handlers.js'
 export { type ConnectOptions, connect } from './client/connect.js'
 export type { ClientNotifications, Requests, ServerNotifications } from './client/methods.js'
-export { Client } from './client/client.js'
+export { Client, type ToolCallOptions } from './client/client.js'
+export type { CachedCallOptions, CacheOptions } from './client/cache.js'
+export type { ClientEvents } from './client/events.js'
+export type { Prior } from './client/prior.js'
+export type { ReconnectOptions } from './client/reconnect.js'
 export type { CallOptions, Progress } from './client/session.js'
+export type {
+  ListChange,
+  ResourceChange,
+  Subscription,
+  SubscriptionEnded,
+} from './client/subscriptions.js'
+export { InvalidResultError as InvalidResult, type TypedToolResult } from './client/tool-results.js'
 export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
-export { Timeout } from './jsonrpc/deadline.js'
-export { ChannelClosed, type ErrorCode, RequestFailed, RpcError } from './jsonrpc/errors.js'
-export type { Channel, Principal, Tapped } from './jsonrpc/channel.js'
+export { TimeoutError } from './jsonrpc/deadline.js'
+export {
+  ChannelClosedError,
+  type ErrorCode,
+  RequestFailedError,
+  RpcError,
+} from './jsonrpc/errors.js'
+export type { Channel, Principal, TappedMessage } from './jsonrpc/channel.js'
 export type { Authorizer } from './transports/http/client/authorizer.js'
 export type { HttpClientOptions } from './transports/http/client/target.js'
 export type { ProcessOptions } from './transports/stdio-client.js'

@@ -1,4 +1,4 @@
-export type { MethodFacts, SessionFact } from './protocol/methods.js'
+export type { MethodDescriptor, SessionEffect } from './protocol/methods.js'
 export type { CallEnvironment } from './server/call.js'
 export {
   type Extension,

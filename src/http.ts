@@ -1,10 +1,16 @@
 export { httpHandler, nodeHandler } from './http/handlers.js'
 export { listen } from './http/listen.js'
-export type { HttpHandlerOptions, HttpLimits, HttpOptions, ListenOptions } from './http/options.js'
-export type { Authorization } from './auth/authorization.js'
+export type {
+  HttpHandlerOptions,
+  HttpLimits,
+  HttpOptions,
+  LegacySseOptions,
+  ListenOptions,
+} from './http/options.js'
+export type { TokenVerifier } from './auth/authorization.js'
 export { type OAuthOptions, oauth } from './auth/oauth.js'
-export { type KnownToken, tokens } from './auth/tokens.js'
-export type { HttpHeaders, HttpRequest, Principal, Tapped } from './jsonrpc/channel.js'
+export { type StaticToken, tokens } from './auth/tokens.js'
+export type { HttpHeaders, HttpRequest, Principal, TappedMessage } from './jsonrpc/channel.js'
 export {
   type EventStore,
   MemoryEventStore,

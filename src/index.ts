@@ -25,7 +25,7 @@ export { withJsonSchema } from './schema/with-json-schema.js'
 export type { Call, Caller } from './server/call.js'
 export {
   type Answers,
-  Declined,
+  DeclinedError,
   type Json,
   type Question,
   type StateOptions,
@@ -49,7 +49,7 @@ export {
   result,
   tool,
 } from './server/define.js'
-export { ToolError } from './server/failure.js'
+export { ToolError } from './server/tool-error.js'
 export type { Middleware, MethodCall, Result } from './server/middleware.js'
 export type { Server } from './server/server.js'
 export { type ServerOptions, createServer } from './server/create-server.js'

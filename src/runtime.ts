@@ -26,3 +26,14 @@ export function isNode(): boolean {
   >
   return node !== undefined && bun === undefined && deno === undefined
 }
+
+/** The addresses of a host name; none if it has none, or if the runtime cannot tell. */
+export async function addressesOf(host: string): Promise<string[]> {
+  const dns = globalThis.process?.getBuiltinModule?.('node:dns/promises')
+  try {
+    const found = await dns?.lookup(host.replace(/^\[|\]$/g, ''), { all: true })
+    return (found ?? []).map(({ address }) => address)
+  } catch {
+    return []
+  }
+}

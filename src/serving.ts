@@ -1,5 +1,5 @@
 import type { Framing } from './framing/detect.js'
-import { type Tapped, tap } from './jsonrpc/channel.js'
+import { type TappedMessage, tap } from './jsonrpc/channel.js'
 import { ignore } from './jsonrpc/hook.js'
 import type { LogEntry } from './jsonrpc/log-entry.js'
 import { checkServer } from './server/context.js'
@@ -33,31 +33,31 @@ export interface ServingOptions {
   /** The minimum level that is logged (default `warning`). */
   logLevel?: ProcessLogLevel
   /** Called with every message in both directions. */
-  tap?: (tapped: Tapped) => void
+  tap?: (tapped: TappedMessage) => void
 }
 
 /** Serves one client over two byte streams, until its input ends or `stop` is called. */
-export class Serving {
+export class StreamServer {
   readonly #channel: StreamChannel
   readonly #session: ServerSession
   #stopped: ReturnType<typeof setTimeout> | undefined
   #broken: Error | undefined
-  readonly #release: ReturnType<Extensions['use']> | undefined
+  readonly #release: ReturnType<Extensions['acquire']> | undefined
   readonly #report: (report: LogEntry) => void
   #end: () => void = () => {}
   readonly #ended = new Promise<void>((resolve) => {
     this.#end = resolve
   })
-  #abandon: () => void = () => {}
+  #stopWaiting: () => void = () => {}
   readonly #abandoned = new Promise<void>((resolve) => {
-    this.#abandon = resolve
+    this.#stopWaiting = resolve
   })
 
   constructor(server: Server, options: ServingOptions) {
     const internal = checkServer(server)
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
     checkOptions(options)
-    this.#release = internal.extensions?.use(internal)
+    this.#release = internal.extensions?.acquire(internal)
     this.#channel = new StreamChannel(options)
     const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
     this.#report = report
@@ -86,11 +86,11 @@ export class Serving {
    * responses that are buffered are still written.
    */
   stop(): void {
-    const patience = this.stopped ? 0 : DRAIN_AFTER_SIGNAL
-    this.#stopped ??= setTimeout(this.#abandon, 2 * DRAIN_AFTER_SIGNAL)
+    const drainTimeout = this.stopped ? 0 : DRAIN_AFTER_SIGNAL
+    this.#stopped ??= setTimeout(this.#stopWaiting, 2 * DRAIN_AFTER_SIGNAL)
     this.#channel.stop()
     this.#end()
-    void this.#session.drain(patience)
+    void this.#session.drain(drainTimeout)
   }
 
   /** Resolves when every request has its response, or was ended, and everything is written. */

@@ -1,8 +1,8 @@
 import type { Framing } from './framing/detect.js'
-import type { Tapped } from './jsonrpc/channel.js'
+import type { TappedMessage } from './jsonrpc/channel.js'
 import { checkNames, namesOf } from './schema/names.js'
 import type { Server } from './server/server.js'
-import { Serving, type ServingOptions } from './serving.js'
+import { StreamServer, type ServingOptions } from './serving.js'
 import { type ProcessLogLevel, type LogStream, standardError } from './transports/stdio-log.js'
 import {
   type Descriptors,
@@ -31,7 +31,7 @@ export interface ServeOptions extends ServingOptions {
 export async function serve(server: Server, options: ServeOptions): Promise<void> {
   checkNames('serve', options, SERVE)
   const { signal } = options
-  const serving = new Serving(server, options)
+  const serving = new StreamServer(server, options)
   const stop = () => serving.stop()
   if (signal?.aborted === true) stop()
   signal?.addEventListener('abort', stop)
@@ -66,7 +66,12 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
       ? standardWire()
       : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
   if (wire.interactive && greeting !== undefined) standardError.write(`${greeting}\n`)
-  const serving = new Serving(server, { ...common, log, input: wire.input, output: wire.output })
+  const serving = new StreamServer(server, {
+    ...common,
+    log,
+    input: wire.input,
+    output: wire.output,
+  })
   // A second signal ends it immediately.
   const stop = () => serving.stop()
   process.on('SIGTERM', stop)
@@ -120,4 +125,4 @@ function isClosedPipe(error: unknown): boolean {
   )
 }
 
-export type { Framing, ProcessLogLevel, LogStream, Input, Output, Tapped, Descriptors }
+export type { Framing, ProcessLogLevel, LogStream, Input, Output, TappedMessage, Descriptors }

@@ -1,7 +1,7 @@
 import { type MemoryOptions, memory } from './client.js'
 import type { Target } from './client/target.js'
 import { HttpChannel } from './harness/http-channel.js'
-import { type PlayOptions, type Played, play } from './harness/play.js'
+import { type PlayOptions, type PlayResult, play } from './harness/play.js'
 import { type HttpOptions, httpHandler } from './http.js'
 import { type Channel, checkPrincipal } from './jsonrpc/channel.js'
 import { checkNames } from './schema/names.js'
@@ -59,7 +59,7 @@ export function playTranscript(
   transcript: string,
   server: Server,
   options: PlayOptions & MemoryOptions = {},
-): Promise<Played> {
+): Promise<PlayResult> {
   const { principal, ...playing } = options
   return play(
     transcript,
@@ -69,6 +69,6 @@ export function playTranscript(
 }
 
 export { type Absent, type Cell, matrix } from './harness/matrix.js'
-export { type Played, type PlayOptions, play } from './harness/play.js'
+export { type PlayResult, type PlayOptions, play } from './harness/play.js'
 export { memoryChannels } from './transports/memory.js'
 export type { Channel, Receiver } from './jsonrpc/channel.js'

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ChannelClosed, ConnectionError } from '../../dist/client.js'
+import { ChannelClosedError, ConnectionError } from '../../dist/client.js'
 import { isAlive, rejection, script, until } from '../harness.mjs'
 import { UNHURRIED, listOf, observe, textOf } from './observe.mjs'
 
@@ -85,7 +85,7 @@ async function fails(server, options, ...patterns) {
 }
 
 async function silent(t) {
-  const server = observe(t, script('servers/silent.mjs'), { patience: PATIENCE })
+  const server = observe(t, script('servers/silent.mjs'), { exitTimeout: PATIENCE })
   await t.step('error', async () => {
     const begin = Date.now()
     await fails(
@@ -182,7 +182,7 @@ async function noisy(t) {
 }
 
 async function printsText(t, args) {
-  const server = observe(t, script('servers/text.mjs', ...args), { patience: PATIENCE })
+  const server = observe(t, script('servers/text.mjs', ...args), { exitTimeout: PATIENCE })
   await t.step('error', () =>
     fails(server, IMPATIENT, /Server is running\.\.\./, /stdout/, /console\.log/),
   )
@@ -191,7 +191,7 @@ async function printsText(t, args) {
 async function contentLength(t) {
   await t.step('error', async () => {
     await fails(
-      observe(t, script('servers/content-length.mjs', 'both'), { patience: PATIENCE }),
+      observe(t, script('servers/content-length.mjs', 'both'), { exitTimeout: PATIENCE }),
       IMPATIENT,
       /Content-Length framing/,
     )
@@ -234,7 +234,7 @@ async function missingModule(t) {
 }
 
 async function withChild(t, pipes) {
-  const server = observe(t, script('servers/parent.mjs', pipes), { patience: PATIENCE })
+  const server = observe(t, script('servers/parent.mjs', pipes), { exitTimeout: PATIENCE })
   const client = await t.must('connect', () => server.connect())
   await t.step('call', () => echoes(client))
   await t.step('close', async () => {
@@ -248,12 +248,12 @@ async function withChild(t, pipes) {
 }
 
 async function crashes(t, pipes) {
-  const server = observe(t, script('servers/parent.mjs', pipes), { patience: PATIENCE })
+  const server = observe(t, script('servers/parent.mjs', pipes), { exitTimeout: PATIENCE })
   const client = await t.must('connect', () => server.connect())
   await t.step('call rejected', async () => {
     const begin = Date.now()
     const error = await rejection(client.callTool('crash', {}, { timeout: 4000 }))
-    assert.ok(error instanceof ChannelClosed, String(error))
+    assert.ok(error instanceof ChannelClosedError, String(error))
     assert.match(error.message, /exited with code 7/)
     return `after ${Date.now() - begin} ms`
   })
@@ -264,7 +264,7 @@ async function crashes(t, pipes) {
 }
 
 async function stubborn(t) {
-  const server = observe(t, script('servers/stubborn.mjs'), { patience: PATIENCE })
+  const server = observe(t, script('servers/stubborn.mjs'), { exitTimeout: PATIENCE })
   const client = await t.must('connect', () => server.connect())
   await t.step('killed', async () => {
     const begin = Date.now()

@@ -1,13 +1,24 @@
-// The official SDK 2.x: stateless and with handshake. The argument delays its start, in milliseconds.
+// The official SDK 2.x: stateless and with handshake. The argument delays its start, in milliseconds; with "http" it
+// serves Streamable HTTP.
+import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { McpServer } from '@modelcontextprotocol/server'
+import { toNodeHandler } from '@modelcontextprotocol/node'
+import {
+  McpServer,
+  acceptedContent,
+  createMcpHandler,
+  inputRequired,
+} from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { z } from 'zod'
 
 const text = (text) => ({ content: [{ type: 'text', text }] })
 
 function create() {
-  const server = new McpServer({ name: 'sdk-2', version: '1.0.0' })
+  const server = new McpServer(
+    { name: 'sdk-2', version: '1.0.0' },
+    { capabilities: { resources: { subscribe: true } } },
+  )
   server.registerTool('echo', { inputSchema: z.object({ message: z.string() }) }, ({ message }) =>
     text(message),
   )
@@ -38,8 +49,37 @@ function create() {
     }
     return text('done')
   })
+  server.registerTool('ask', {}, ({ mcpReq }) => {
+    const schema = z.object({ name: z.string() })
+    const answer = acceptedContent(mcpReq.inputResponses, 'who', schema)
+    if (answer !== undefined) return text(`accept ${answer.name}`)
+    const who = inputRequired.elicit({ message: 'Who?', requestedSchema: schema })
+    return inputRequired({ inputRequests: { who } })
+  })
+  server.registerTool('touch', {}, () => {
+    notify?.resourceUpdated('note://1')
+    return text('touched')
+  })
+  server.registerResource('note', 'note://1', {}, ({ href: uri }) => ({
+    contents: [{ uri, text: 'a note' }],
+  }))
+  server.registerPrompt('greet', { argsSchema: z.object({ name: z.string() }) }, ({ name }) => ({
+    messages: [{ role: 'user', content: { type: 'text', text: `Hello ${name}` } }],
+  }))
   return server
 }
 
-await sleep(Number(process.argv[2] ?? 0))
-serveStdio(create)
+const [, , argument = '0'] = process.argv
+let notify
+if (argument === 'http') {
+  const handler = createMcpHandler(create)
+  notify = handler.notify
+  const listening = createServer(toNodeHandler(handler))
+  listening.listen(0, '127.0.0.1', () =>
+    console.error(`serving http://127.0.0.1:${listening.address().port}/mcp`),
+  )
+  process.stdin.resume().on('end', () => process.exit())
+} else {
+  await sleep(Number(argument))
+  serveStdio(create)
+}

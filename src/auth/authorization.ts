@@ -2,7 +2,7 @@ import type { HttpRequest, Principal } from '../jsonrpc/channel.js'
 import { isObject } from '../jsonrpc/message.js'
 
 /** Authenticates callers by bearer tokens, which it verifies and never issues. */
-export interface Authorization {
+export interface TokenVerifier {
   /**
    * The principal of a token; undefined if the token is invalid. Throws if it cannot be verified at the moment.
    * `request` has the headers of the HTTP request, without credentials.
@@ -24,7 +24,7 @@ export interface Authorization {
 }
 
 /** Throws if the option `auth` is not an `Authorization`. */
-export function checkAuthorization(auth: unknown): asserts auth is Authorization | undefined {
+export function checkAuthorization(auth: unknown): asserts auth is TokenVerifier | undefined {
   if (auth === undefined) return
   const expected =
     '"auth" must be the result of tokens(…) or oauth(…), or an object with a function "verify"'

@@ -1,7 +1,7 @@
 import type { CryptoKey, JWTPayload, JWTVerifyGetKey, JWTVerifyOptions } from 'jose'
 import type { Principal } from '../jsonrpc/channel.js'
 import { truncateJson } from '../jsonrpc/truncate.js'
-import type { Authorization } from './authorization.js'
+import type { TokenVerifier } from './authorization.js'
 import { Backoff } from './backoff.js'
 import { isLoopback } from './loopback.js'
 
@@ -47,7 +47,7 @@ const MAX_KEYS_TRIED = 16
  * `jose`.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#token-handling
  */
-export function oauth(options: OAuthOptions): Authorization {
+export function oauth(options: OAuthOptions): TokenVerifier {
   const { resource, issuer, scopes = [], scopesSupported = scopes, clockTolerance = 5 } = options
   for (const [name, url] of Object.entries({ resource, issuer })) {
     if (typeof url !== 'string' || !URL.canParse(url))

@@ -1,8 +1,8 @@
 import type { Principal } from '../jsonrpc/channel.js'
 import { isObject } from '../jsonrpc/message.js'
-import type { Authorization } from './authorization.js'
+import type { TokenVerifier } from './authorization.js'
 
-export interface KnownToken {
+export interface StaticToken {
   /** At least 16 characters. */
   token: string
   /** The `id` of its principal. */
@@ -16,15 +16,15 @@ const MIN_LENGTH = 16
 
 /** Static tokens, for a few known callers. */
 export function tokens(
-  list: readonly KnownToken[],
-  options: Pick<Authorization, 'scopes'> = {},
-): Authorization {
+  list: readonly StaticToken[],
+  options: Pick<TokenVerifier, 'scopes'> = {},
+): TokenVerifier {
   if (!Array.isArray(list))
     throw new TypeError(
       'tokens: the argument must be an array such as [{ token: "…", id: "alice", scopes: ["notes:read"] }]',
     )
   const owners = new Map<string, string>()
-  for (const each of list as readonly KnownToken[]) {
+  for (const each of list as readonly StaticToken[]) {
     if (!isObject(each))
       throw new TypeError(
         'tokens: each entry must be an object with "token", "id" and optional "scopes"',

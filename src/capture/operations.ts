@@ -86,7 +86,7 @@ export class Operations {
     const pending = this.#pending[dir]
     const used = this.#used[dir]
     // Stateless requests may use an id again once it was answered.
-    const isReused = revision?.opening === 'stateless' ? pending.has(id.key) : used.has(id.key)
+    const isReused = revision?.lifecycle === 'stateless' ? pending.has(id.key) : used.has(id.key)
     if (used.size < MAX_IDS) used.add(id.key)
     const operation: Operation = {
       dir,

@@ -13,8 +13,8 @@ interface Rule {
   fix: string
 }
 
-const stdio: Clause = ({ opening }) =>
-  opening === 'stateless' ? 'basic/transports/stdio' : 'basic/transports#stdio'
+const stdio: Clause = ({ lifecycle }) =>
+  lifecycle === 'stateless' ? 'basic/transports/stdio' : 'basic/transports#stdio'
 /** The oldest revision describes messages on a page of their own. */
 const messages = (section: string) => (revision: Revision) =>
   `${revision === revisions[0] ? 'basic/messages' : 'basic'}#${section}`
@@ -164,8 +164,8 @@ export const RULES = {
   },
   'undeclared-capability': {
     severity: 'warning',
-    clause: ({ opening }) =>
-      opening === 'stateless' ? 'basic#meta' : 'basic/lifecycle#capability-negotiation',
+    clause: ({ lifecycle }) =>
+      lifecycle === 'stateless' ? 'basic#meta' : 'basic/lifecycle#capability-negotiation',
     why: 'The receiver has not declared the capability that this method needs.',
     fix: 'Check the capabilities of the other side before sending the request.',
   },

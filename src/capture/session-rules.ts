@@ -81,7 +81,7 @@ export class SessionRules {
       found.text('server-request', place, method)
       return
     }
-    const stateless = revision?.opening === 'stateless'
+    const stateless = revision?.lifecycle === 'stateless'
     const isReady = dir === 'in' ? this.#isAnswered : this.#isInitialized
     if (!stateless && !isReady && method !== 'ping' && method !== 'initialize')
       found.text('before-initialized', place, method)
@@ -104,9 +104,9 @@ export class SessionRules {
     place: Message['node'],
     found: FrameFindings,
   ): void {
-    const has = ({ methods, excluded }: Revision) =>
+    const has = ({ methods, unsupportedMethods }: Revision) =>
       (dir === 'in' ? methods.clientRequests : methods.serverRequests).includes(method) ||
-      Object.hasOwn(excluded, method)
+      Object.hasOwn(unsupportedMethods, method)
     if (!has(revision) && revisions.some(has)) found.text('wrong-revision', place, method)
   }
 

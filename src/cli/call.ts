@@ -1,33 +1,108 @@
+import type { CallOptions, Client } from '../client.js'
+import { type CallToolResult, LOG_LEVELS, type LogLevel } from '../protocol/model.js'
+import { standardError } from '../transports/stdio-log.js'
+import { ARGS_OPTION, argumentsOf } from './arguments.js'
 import { type Command, HELP } from './command.js'
-import { CommandError } from './options.js'
-import { print, printJson } from './print.js'
-import { contentText } from './format.js'
+import { contentText, truncate } from './format.js'
+import { type Arguments, CommandError, type Options } from './options.js'
+import { isPair } from './pairs.js'
+import { print, printError, printJson, styled, warn } from './print.js'
+import { StatusLine } from './status-line.js'
 import { SUGGESTION_OPTIONS, didYouMean } from './suggest.js'
-import { ARGS_OPTION, CLIENT_OPTIONS, TARGET_NOTES, argsOf, withClient } from './target.js'
+import { CLIENT_OPTIONS, TARGET_NOTES } from './target.js'
+import { typedArguments } from './typed-arguments.js'
+import { withClient } from './with-client.js'
+
+/** Maximum characters to show of a log message. */
+const MAX_LOG = 2000
+
+const LOG_OPTION = {
+  'log-level': {
+    value: LOG_LEVELS,
+    description: 'show log messages of the server from this level on',
+  },
+} as const satisfies Options
+
+export const PAIR_NOTES = `name=value is an argument, converted to the type that the server declares: a=2, on=true, tags=x tags=y for an
+array, place.city=Bonn for a member of an object. name:=JSON is taken as it is, and name@=FILE is the text of a file
+(- for stdin). They are added to those of --args.`
 
 export const call: Command = {
-  usage: 'call TOOL [SERVER | -- COMMAND] [options]',
+  usage: 'call TOOL [SERVER | -- COMMAND] [name=value …] [options]',
   description: 'Calls a tool and prints its result. An error result is written to stderr.',
-  notes: TARGET_NOTES,
-  options: { ...ARGS_OPTION, ...CLIENT_OPTIONS, ...HELP },
+  notes: `${PAIR_NOTES}
+
+${TARGET_NOTES}`,
+  options: { ...ARGS_OPTION, ...LOG_OPTION, ...CLIENT_OPTIONS, ...HELP },
   positionals: [1, 2],
   takesServerCommand: true,
+  takesPairs: true,
   async run(args) {
     const [name = '', word] = args.positionals
-    const input = await argsOf(args)
-    const json = args.values.has('json')
+    const { args: object, given } = await argumentsOf(args)
     await withClient(args, word, async (client, options) => {
-      const result = await client
-        .callTool(name, input, options)
-        .catch(didYouMean(name, client.tools(SUGGESTION_OPTIONS), (tool) => tool.name))
-      const text =
-        result.content.length > 0
-          ? contentText(result.content)
-          : JSON.stringify(result.structuredContent ?? null, null, 2)
-      if (json) printJson(result)
-      else if (result.isError !== true) print(text.endsWith('\n') ? text : `${text}\n`)
-      if (result.isError === true)
-        throw new CommandError(1, json ? `${name} failed` : `${name} failed: ${text}`)
+      const input =
+        given.length === 0
+          ? object
+          : typedArguments(object, given, await inputSchemaOf(client, name, options))
+      const result = await callTool(client, name, input, args, options)
+      printResult(name, result, args)
     })
   },
+}
+
+/** The input schema of a tool; one that accepts everything if the server does not list the tool. */
+async function inputSchemaOf(client: Client, name: string, options: CallOptions): Promise<unknown> {
+  for await (const tool of client.tools(options))
+    if (tool.name === name) return tool.inputSchema ?? true
+  return true
+}
+
+async function callTool(
+  client: Client,
+  name: string,
+  input: Record<string, unknown>,
+  { values }: Arguments,
+  options: CallOptions,
+): Promise<CallToolResult> {
+  const level = values.get('log-level') as LogLevel | undefined // checked against the option's values
+  const isTerminal = standardError.isTTY
+  if (level !== undefined || isTerminal) client.on('notifications/message', printLogMessage)
+  if (level !== undefined)
+    await client.setLogLevel(level, options).catch((error: unknown) => {
+      if (!(error instanceof Error && 'code' in error && error.code === 'NOT_SUPPORTED'))
+        throw error
+      warn('the server has no log messages; --log-level has no effect')
+    })
+  const showsProgress = isTerminal && !values.has('json') && process.env['TERM'] !== 'dumb'
+  const status = showsProgress ? new StatusLine(name, process.stderr) : undefined
+  try {
+    return await client
+      // Progress also extends the timeout, so it is requested without a terminal as well.
+      .callTool(name, input, { ...options, onProgress: (progress) => status?.update(progress) })
+      .catch(didYouMean(name, client.tools(SUGGESTION_OPTIONS), (tool) => tool.name))
+  } finally {
+    status?.end()
+  }
+}
+
+function printLogMessage(params: { level: LogLevel; logger?: string; data: unknown }): void {
+  const { level, logger, data } = params
+  const text = typeof data === 'string' ? data : (JSON.stringify(data) ?? '')
+  const source = typeof logger === 'string' ? `${level}, ${logger}` : String(level)
+  printError(styled('detail', `[${source}]`), ` ${truncate(text, MAX_LOG).trimEnd()}\n`)
+}
+
+function printResult(name: string, result: CallToolResult, { values, command }: Arguments): void {
+  const text =
+    result.content.length > 0
+      ? contentText(result.content)
+      : JSON.stringify(result.structuredContent ?? null, null, 2)
+  const json = values.has('json')
+  if (json) printJson(result)
+  else if (result.isError !== true) print(text.endsWith('\n') ? text : `${text}\n`)
+  if (result.isError !== true) return
+  if (command?.some(isPair) === true)
+    warn('what follows "--" belongs to the command of the server; write name=value before "--"')
+  throw new CommandError(1, json ? `${name} failed` : `${name} failed: ${text}`)
 }

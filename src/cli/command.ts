@@ -19,6 +19,8 @@ export interface Command {
   positionals: readonly [min: number, max: number]
   /** Whether it takes the command of a server after `--`. */
   takesServerCommand?: true
+  /** Whether it takes `name=value` for a tool or prompt. */
+  takesPairs?: true
   run(args: Arguments): Promise<void>
 }
 
@@ -39,6 +41,12 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
     return
   }
   const [min, max] = command.positionals
+  if (command.takesPairs === true) {
+    const { isPair } = await import('./pairs.js')
+    const rest = parsed.positionals.splice(min)
+    parsed.pairs = rest.filter(isPair)
+    parsed.positionals.push(...rest.filter((word) => !isPair(word)))
+  }
   const extra = parsed.positionals[max]
   if (extra !== undefined) throw new UsageError(`Unknown argument ${JSON.stringify(extra)}`)
   if (parsed.positionals.length < min)

@@ -5,7 +5,7 @@ import { standardError } from '../transports/stdio-log.js'
 import { VERSION } from '../version.js'
 import { type Command, HELP } from './command.js'
 import { print } from './print.js'
-import { abortOnSignal } from './target.js'
+import { abortOnSignal } from './signals.js'
 
 export const demo: Command = {
   usage: 'demo',

@@ -2,8 +2,16 @@ import { isObject } from '../jsonrpc/message.js'
 import type { ContentBlock, ResourceContents } from '../protocol/model.js'
 
 /** Truncates a text to `max` characters and appends its length. */
-export function shorten(text: string, max: number): string {
+export function truncate(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters)`
+}
+
+/** Maximum characters of an indented text. */
+export const MAX_TEXT = 5000
+
+/** A text of a server with each of its lines indented. */
+export function indented(text: string, by: string): string {
+  return truncate(String(text).trim(), MAX_TEXT).replaceAll(/^/gm, by)
 }
 
 /** Content blocks as text; blocks other than text are summarized. */

@@ -3,6 +3,9 @@ import type { Options } from './options.js'
 /** The HTTP options of `ccmcp serve`. */
 export const HTTP_OPTIONS = {
   http: { description: 'serve over HTTP, at http://127.0.0.1:3000/mcp, instead of stdio' },
+  sse: {
+    description: 'with --http: also serve HTTP+SSE, for old clients, at http://127.0.0.1:3000/sse',
+  },
   port: { value: 'NUMBER', description: 'with --http: port (default 3000; 0 for any free port)' },
   host: {
     value: 'ADDRESS',

@@ -10,14 +10,14 @@ import type {
 import { type Command, HELP } from './command.js'
 import { CommandError } from './options.js'
 import { type Piece, print, printJson, styled } from './print.js'
-import { shorten, schemaText } from './format.js'
-import { CLIENT_OPTIONS, TARGET_NOTES, isConnectionLost, withClient } from './target.js'
+import { MAX_TEXT, indented, truncate, schemaText } from './format.js'
+import { CLIENT_OPTIONS, TARGET_NOTES } from './target.js'
+import { isConnectionLost, withClient } from './with-client.js'
 
 /** Maximum total characters of a list; a longer one is considered endless. */
 const MAX_LIST = 64 * 1024 * 1024
-/** Maximum characters to show of a name, of a text and of the type of an argument. */
+/** Maximum characters to show of a name and of the type of an argument. */
 const MAX_NAME = 200
-const MAX_TEXT = 5000
 const MAX_TYPE = 500
 /** Maximum number of arguments to show of one tool or prompt. */
 const MAX_ROWS = 200
@@ -48,7 +48,7 @@ If one of the lists fails, the others are shown, and the exit code is 1, or 3 if
       const lines = errors.map(({ method, error }) => `${method} failed: ${messageOf(error)}`)
       throw new CommandError(
         errors.some(({ error }) => isConnectionLost(error)) ? 3 : 1,
-        shorten(lines.join('\n'), 2 * MAX_TEXT),
+        truncate(lines.join('\n'), 2 * MAX_TEXT),
       )
     }),
 }
@@ -146,11 +146,11 @@ function formatFeatures(
     ),
     section('Prompts', prompts, promptLines),
   ].filter((pieces) => pieces.length > 0)
-  const said = instructions === undefined ? '' : `\n${indented(instructions, '  ')}\n`
+  const instructionsText = instructions === undefined ? '' : `\n${indented(instructions, '  ')}\n`
   const nothing = sections.length > 0 || incomplete ? '' : 'No tools, resources or prompts.\n'
   return [
     styled('heading', name),
-    `, protocol ${revision}\n${said}\n`,
+    `, protocol ${revision}\n${instructionsText}\n`,
     ...sections.flatMap((pieces, index) => (index === 0 ? pieces : ['\n', ...pieces])),
     nothing,
   ]
@@ -181,7 +181,7 @@ function entry(name: string, description: string | undefined, rows: readonly Row
     .flatMap((row): Piece[] => [
       '      - ',
       inOneLine(row.name),
-      styled('detail', row.type === '' ? '' : ` (${shorten(row.type, MAX_TYPE)})`),
+      styled('detail', row.type === '' ? '' : ` (${truncate(row.type, MAX_TYPE)})`),
       row.description === '' ? '\n' : `: ${inOneLine(row.description, MAX_TEXT)}\n`,
     ])
   const more = rows.length > MAX_ROWS ? [`      - … and ${rows.length - MAX_ROWS} more\n`] : []
@@ -224,9 +224,5 @@ function resourceFacts(uri: string, { name, mimeType, description }: Facts): str
 }
 
 function inOneLine(text: string, max = MAX_NAME): string {
-  return shorten(String(text), max).trim().replaceAll(/\s+/g, ' ')
-}
-
-function indented(text: string, by: string): string {
-  return shorten(String(text).trim(), MAX_TEXT).replaceAll(/^/gm, by)
+  return truncate(String(text), max).trim().replaceAll(/\s+/g, ' ')
 }

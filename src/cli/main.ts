@@ -19,6 +19,18 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   call: { description: 'call a tool', load: async () => (await import('./call.js')).call },
   read: { description: 'read a resource', load: async () => (await import('./read.js')).read },
   prompt: { description: 'get a prompt', load: async () => (await import('./prompt.js')).prompt },
+  subscribe: {
+    description: 'show the updates of a resource',
+    load: async () => (await import('./subscribe.js')).subscribe,
+  },
+  login: {
+    description: 'log in to a server at a URL',
+    load: async () => (await import('./login.js')).loginCommand,
+  },
+  logout: {
+    description: 'log out of a server',
+    load: async () => (await import('./logout.js')).logoutCommand,
+  },
   play: {
     description: 'replay a transcript against a server, or record one',
     load: async () => (await import('./play.js')).playCommand,
@@ -57,10 +69,10 @@ ${columns([
 ])}
 
 A server is a bundled one (${Object.keys(BUNDLED).join(', ')}) or a module that exports one. Commands that
-connect to a server also take any command after "--":
+connect to a server also take a URL, or any command after "--":
 
   ccmcp list -- npx some-server
-  ccmcp call add --args '{"a":2,"b":40}'
+  ccmcp call add https://example.com/mcp a=2 b=40
 `
 }
 

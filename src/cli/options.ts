@@ -11,6 +11,8 @@ interface Option {
   paths?: true
   /** A letter that stands for the option: `f` for `-f`. */
   short?: string
+  /** May be repeated; each value is kept as it is. */
+  repeatable?: true
   description: string
 }
 
@@ -21,6 +23,8 @@ export interface Arguments {
   values: Map<string, string>
   /** The arguments that are not options. */
   positionals: string[]
+  /** The arguments of a tool or prompt: `name=value`, `name:=JSON` or `name@=FILE`. */
+  pairs: string[]
   /** The arguments after `--`. */
   command: string[] | undefined
 }
@@ -47,7 +51,12 @@ export class UsageError extends CommandError {
 
 /** Parses `--name value`, `--name=value` and positional arguments. */
 export function readArguments(args: readonly string[], options: Options): Arguments {
-  const parsed: Arguments = { values: new Map(), positionals: [], command: undefined }
+  const parsed: Arguments = {
+    values: new Map(),
+    positionals: [],
+    pairs: [],
+    command: undefined,
+  }
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] ?? ''
     if (arg === '--') {
@@ -79,9 +88,9 @@ export function readArguments(args: readonly string[], options: Options): Argume
   return parsed
 }
 
-/** Joins repeated values of an option. NUL cannot occur in a path. */
-function separatorOf({ list, paths }: Option): string | undefined {
-  if (paths === true) return '\0'
+/** Joins repeated values of an option. NUL cannot occur in an argument. */
+function separatorOf({ list, paths, repeatable }: Option): string | undefined {
+  if (paths === true || repeatable === true) return '\0'
   return list === true ? ',' : undefined
 }
 
@@ -158,6 +167,11 @@ export function listOf(name: string, text: string): string[] {
     .filter((item) => item !== '')
   if (items.length === 0) throw new UsageError(`--${name} needs at least one name`)
   return items
+}
+
+/** The values of an option that was given several times. */
+export function valuesOfRepeated(text: string | undefined): string[] {
+  return text === undefined ? [] : text.split('\0')
 }
 
 /** The paths of a repeatable option. */

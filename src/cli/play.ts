@@ -2,19 +2,18 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { type PlayOptions, play } from '../harness/play.js'
 import { record } from '../harness/record.js'
 import { type Step, parseTranscript } from '../harness/transcript.js'
-import type { Channel } from '../jsonrpc/channel.js'
-import { tap } from '../jsonrpc/channel.js'
+import type { TargetChannel } from '../client.js'
+import { type Channel, tap } from '../jsonrpc/channel.js'
+import { isObject, parseMessage } from '../jsonrpc/message.js'
+import { PROTOCOL_VERSION } from '../protocol/meta.js'
 import { type Command, HELP } from './command.js'
+import { truncate } from './format.js'
 import { type Arguments, CommandError, UsageError } from './options.js'
 import { print } from './print.js'
-import {
-  TARGET_NOTES,
-  TARGET_OPTIONS,
-  abortOnSignal,
-  showFrame,
-  targetOf,
-  timeoutOf,
-} from './target.js'
+import { abortOnSignal } from './signals.js'
+import type { ServerTarget } from './server-target.js'
+import { TARGET_NOTES, TARGET_OPTIONS, targetOf, timeoutOf } from './target.js'
+import { showFrame } from './with-client.js'
 
 export const playCommand: Command = {
   usage: 'play FILE [SERVER | -- COMMAND] [options]',
@@ -37,10 +36,10 @@ ${TARGET_NOTES.replace('an error from the server', 'a difference')}`,
   async run(args) {
     const [file = '', word] = args.positionals
     const transcript = readTranscript(file)
-    const target = targetOf(args, word)
+    const server = targetOf(args, word)
     const timeout = timeoutOf(args)
     await abortOnSignal(async (signal) => {
-      const channel = openChannel(args, target)
+      const channel = openChannel(args, server)
       const stop = () => void channel.close()
       signal.addEventListener('abort', stop)
       const playing: Playing = {
@@ -48,6 +47,7 @@ ${TARGET_NOTES.replace('an error from the server', 'a difference')}`,
         transcript,
         channel,
         signal,
+        explain: server.explain,
         options: timeout === undefined ? {} : { timeout },
       }
       try {
@@ -64,6 +64,8 @@ interface Playing {
   transcript: string
   channel: Channel
   signal: AbortSignal
+  /** One line about a lost connection. */
+  explain: ServerTarget['explain']
   options: PlayOptions
 }
 
@@ -87,10 +89,10 @@ function readTranscript(file: string): string {
   return text
 }
 
-function openChannel({ values }: Arguments, target: ReturnType<typeof targetOf>): Channel {
+function openChannel({ values }: Arguments, { target }: ServerTarget): Channel {
   let channel: Channel
   try {
-    channel = target.open()
+    channel = describing(target.open())
   } catch (error) {
     throw new CommandError(
       3,
@@ -101,7 +103,30 @@ function openChannel({ values }: Arguments, target: ReturnType<typeof targetOf>)
   return tap(channel, showFrame)
 }
 
-async function compare({ file, transcript, channel, signal, options }: Playing): Promise<void> {
+/** HTTP repeats parts of a message in headers, so it needs what a text says; a text that is no message cannot be sent. */
+function describing(channel: TargetChannel): Channel {
+  if (channel.http !== true) return channel
+  return {
+    send(frame) {
+      const message = parseMessage(frame)
+      if (message.kind === 'response' || message.kind === 'notification') return channel.send(frame)
+      if (message.kind !== 'request')
+        throw new UsageError(
+          `Over HTTP, only single JSON-RPC messages can be sent, not ${truncate(frame, 100)}`,
+        )
+      const meta = message.params?.['_meta']
+      const version = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
+      const { kind, id, method, params } = message
+      const protocolVersion = typeof version === 'string' ? version : undefined
+      channel.send(frame, { kind, id, method, params, protocolVersion })
+    },
+    receive: (receiver) => channel.receive(receiver),
+    close: () => channel.close(),
+  }
+}
+
+async function compare(playing: Playing): Promise<void> {
+  const { file, transcript, channel, signal, explain, options } = playing
   let played: Awaited<ReturnType<typeof play>>
   try {
     played = await play(transcript, channel, options)
@@ -111,7 +136,7 @@ async function compare({ file, transcript, channel, signal, options }: Playing):
   signal.throwIfAborted() // missing messages are no differences then
   const { differences, broken } = played
   for (const difference of differences) print(`${file}, ${difference}\n`)
-  if (broken !== undefined) throw new CommandError(3, broken.message)
+  if (broken !== undefined) throw new CommandError(3, explain(broken))
   if (differences.length > 0)
     throw new CommandError(1, `${file}: ${count(differences.length, 'difference')}`)
   const steps = parseTranscript(transcript)
@@ -119,7 +144,8 @@ async function compare({ file, transcript, channel, signal, options }: Playing):
   print(`${file}: ${count(sent, 'message')} sent, ${steps.length - sent} received as expected\n`)
 }
 
-async function recordInto({ file, transcript, channel, signal, options }: Playing): Promise<void> {
+async function recordInto(playing: Playing): Promise<void> {
+  const { file, transcript, channel, signal, explain, options } = playing
   const {
     transcript: recorded,
     unanswered,
@@ -129,7 +155,7 @@ async function recordInto({ file, transcript, channel, signal, options }: Playin
   } = await record(transcript, channel, options)
   // An incomplete recording must not replace a complete one.
   signal.throwIfAborted()
-  if (broken !== undefined) throw new CommandError(3, `${broken.message}\n${file} was not changed`)
+  if (broken !== undefined) throw new CommandError(3, `${explain(broken)}\n${file} was not changed`)
   if (garbage !== undefined)
     throw new CommandError(
       1,

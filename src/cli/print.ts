@@ -75,6 +75,11 @@ export function printJson(value: unknown): void {
   printRaw(`${escaped(JSON.stringify(value, null, 2))}\n`)
 }
 
+/** Writes a value as one line of JSON. */
+export function printJsonLine(value: unknown): void {
+  printRaw(`${escaped(JSON.stringify(value))}\n`)
+}
+
 let listening = false
 
 /** Writes to stdout unchanged. */
@@ -86,9 +91,41 @@ export function printRaw(content: string | Uint8Array): void {
   process.stdout.write(content)
 }
 
+/** What is shown at the bottom of a terminal: it is hidden while something is written above it. */
+export interface BottomLine {
+  hide(): void
+  show(): void
+}
+
+/** A question hides the status line. */
+const bottom: { status?: BottomLine; question?: BottomLine } = {}
+const bottomLine = () => bottom.question ?? bottom.status
+
+/** Keeps a line below everything else on stderr; the returned function removes it. */
+export function showBelow(kind: keyof typeof bottom, line: BottomLine): () => void {
+  const place = (placed: BottomLine | undefined) => {
+    const before = bottomLine()
+    if (placed === undefined) delete bottom[kind]
+    else bottom[kind] = placed
+    const after = bottomLine()
+    if (after === before) return
+    before?.hide()
+    after?.show()
+  }
+  place(line)
+  return () => {
+    if (bottom[kind] === line) place(undefined)
+  }
+}
+
 /** Writes to stderr. */
 export function printError(...pieces: readonly Piece[]): void {
-  standardError.write(render(pieces, standardError))
+  const text = render(pieces, standardError)
+  const below = bottomLine()
+  below?.hide()
+  standardError.write(text)
+  // Text without a line break is continued later: a line below it would overwrite it.
+  if (text.endsWith('\n')) below?.show()
 }
 
 /** Milliseconds for a reader of stderr to read the last message. */

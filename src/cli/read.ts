@@ -2,7 +2,8 @@ import type { ResourceContents } from '../protocol/model.js'
 import { type Command, HELP } from './command.js'
 import { print, printJson, printRaw } from './print.js'
 import { SUGGESTION_OPTIONS, didYouMean } from './suggest.js'
-import { CLIENT_OPTIONS, TARGET_NOTES, withClient } from './target.js'
+import { CLIENT_OPTIONS, TARGET_NOTES } from './target.js'
+import { withClient } from './with-client.js'
 
 export const read: Command = {
   usage: 'read URI [SERVER | -- COMMAND] [options]',
@@ -23,7 +24,7 @@ export const read: Command = {
     }),
 }
 
-function printContents(
+export function printContents(
   { uri, mimeType = 'unknown type', text, blob }: ResourceContents,
   withTitle: boolean,
 ): void {

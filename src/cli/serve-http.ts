@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs'
-import { type Authorization, type KnownToken, type ListenOptions, listen, tokens } from '../http.js'
+import {
+  type TokenVerifier,
+  type StaticToken,
+  type ListenOptions,
+  listen,
+  tokens,
+} from '../http.js'
 import type { Server } from '../index.js'
-import { faultPosition } from '../jsonrpc/scan.js'
+import { syntaxErrorPosition } from '../jsonrpc/scan.js'
 import { standardError } from '../transports/stdio-log.js'
 import { UsageError } from './options.js'
 
@@ -18,6 +24,8 @@ export async function serveHttp(
     ...(maxMessage === undefined ? {} : { limits: { bodyBytes: maxMessage } }),
   })
   standardError.write(`ccmcp: serving ${listening.url}\n`)
+  if (values.has('sse'))
+    standardError.write(`ccmcp: serving HTTP+SSE at ${new URL('/sse', listening.url).href}\n`)
   await new Promise<void>((resolve) => {
     const stop = () => {
       // A second signal exits immediately.
@@ -69,6 +77,7 @@ function listenOptions(values: ReadonlyMap<string, string>): ListenOptions {
       : { hosts: hosts.length === 1 && hosts[0] === 'any' ? 'any' : hosts }),
     ...(origins === undefined ? {} : { origins }),
     ...(file === undefined ? {} : { auth: authOf(file) }),
+    ...(values.has('sse') ? { legacySse: true } : {}),
     ...(values.has('unauthenticated') ? { allowUnauthenticated: true } : {}),
     ...(cert === undefined || key === undefined
       ? {}
@@ -82,7 +91,7 @@ function portOf(text: string): number {
   return Number(text)
 }
 
-function authOf(file: string): Authorization {
+function authOf(file: string): TokenVerifier {
   try {
     return tokens(tokensOf(file))
   } catch (error) {
@@ -90,15 +99,17 @@ function authOf(file: string): Authorization {
   }
 }
 
-function tokensOf(file: string): KnownToken[] {
+function tokensOf(file: string): StaticToken[] {
   const text = contents(file, 'tokens')
   try {
     const list: unknown = JSON.parse(text)
-    if (Array.isArray(list)) return list as KnownToken[] // validated by `tokens`
+    if (Array.isArray(list)) return list as StaticToken[] // validated by `tokens`
   } catch (error) {
     // The parser's message may quote the file, and with it a token.
     if (!(error instanceof SyntaxError)) throw error
-    throw new UsageError(`--tokens: ${file} is not valid JSON at position ${faultPosition(text)}`)
+    throw new UsageError(
+      `--tokens: ${file} is not valid JSON at position ${syntaxErrorPosition(text)}`,
+    )
   }
   throw new UsageError(`--tokens: ${file} must be a JSON array of { "token", "id", "scopes" }`)
 }

@@ -53,7 +53,7 @@ export function selectTools(server: Server, values: ReadonlyMap<string, string>)
     if (tools?.includes(name) === false || excluded.includes(name)) server.tools.disable(name)
 }
 
-function checkDirectory(path: string): string {
+export function checkDirectory(path: string): string {
   let isDirectory: boolean
   try {
     isDirectory = statSync(path).isDirectory()

@@ -1,18 +1,19 @@
-import { within } from '../jsonrpc/deadline.js'
-import { ChannelClosed, RequestFailed, RpcError } from '../jsonrpc/errors.js'
+import { withTimeout } from '../jsonrpc/deadline.js'
+import { ChannelClosedError, RequestFailedError, RpcError } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { isThenable } from '../jsonrpc/message.js'
 import { type Revision, newest } from '../protocol/revisions/index.js'
 import {
   type ProbeOutcome,
-  type Opening,
   initialize,
+  isInconclusive,
   isModern,
   lacksStreamableHttp,
   probe,
-  refusalOf,
+  describeRpcError,
 } from './opening.js'
+import type { Known } from './prior.js'
 import {
   type CallOptions,
   ClientSession,
@@ -21,22 +22,24 @@ import {
 } from './session.js'
 import { ConnectionError, type Target, type TargetChannel } from './target.js'
 
-interface Times {
+interface Timeouts {
   timeout: number
   probeTimeout: number
   signal?: AbortSignal | undefined
 }
 
 /** A process may take this many times `probeTimeout` to start. */
-const STARTING = 5
+const START_FACTOR = 5
 
 /** One attempt to connect to a target. */
-export class Attempt {
+export class ConnectionAttempt {
   readonly #target: Target
   readonly #options: ClientSessionOptions
   #channel: TargetChannel
   readonly #report = (entry: LogEntry) => callHook(() => this.#options.report(entry), ignore)
   session: ClientSession
+  /** Whether the transport is HTTP+SSE. */
+  httpSse = false
 
   constructor(target: Target, options: ClientSessionOptions) {
     this.#target = target
@@ -45,33 +48,64 @@ export class Attempt {
     this.session = new ClientSession(this.#channel, options)
   }
 
+  /** Opens as it is known to work, if it is known; otherwise, or if that fails, finds out what the server has. */
   async open(
     requested: Revision | undefined,
-    known: Opening | undefined,
-    times: Times,
+    known: Known | undefined,
+    times: Timeouts,
   ): Promise<ServerDetails> {
-    if ((requested?.opening ?? known) === 'handshake')
-      return await this.#initialize(requested, times)
+    if (known?.opening === 'handshake' && requested?.lifecycle !== 'stateless') {
+      try {
+        return await this.#openAsKnown(requested, known, times)
+      } catch (error) {
+        if (times.signal?.aborted === true || saysNothing(error)) throw error
+        await this.#reopen()
+      }
+    }
+    if (requested?.lifecycle === 'handshake') return await this.#initialize(requested, times)
     const details =
       requested === undefined
-        ? await this.#negotiate(known, times)
+        ? await this.#negotiate(known?.opening === 'stateless', times)
         : await this.#discover(requested, times)
     this.session.revision = details.revision
     return details
   }
 
+  async #openAsKnown(
+    requested: Revision | undefined,
+    { httpSse }: Known,
+    times: Timeouts,
+  ): Promise<ServerDetails> {
+    const open = this.#target.openHttpSse?.bind(this.#target)
+    if (httpSse && open !== undefined) {
+      await this.#reopen(open)
+      this.httpSse = true
+    }
+    const timeout = Math.min(START_FACTOR * times.probeTimeout, times.timeout)
+    return await this.#handshake(requested, { ...times, timeout })
+  }
+
+  /** Opens without asking, by what the server has allowed to reuse. False if the transport does not answer every request. */
+  reuse(details: ServerDetails): boolean {
+    if (this.#channel.http !== true) return false
+    this.session.revision = details.revision
+    return true
+  }
+
   /** Closes the connection, and returns the error for the caller. */
   async fail(error: unknown): Promise<Error> {
     const message = error instanceof Error ? error.message : String(error)
-    const reason = error instanceof RpcError ? refusalOf('initialize', error) : message
+    const reason = error instanceof RpcError ? describeRpcError('initialize', error) : message
     // Before closing: the end of the process must not be taken for the cause.
     const diagnosis = this.#channel.diagnose?.() ?? ''
     await this.session.peer.close()
+    // The connection works; a user is needed.
+    if (error instanceof RequestFailedError && error.code === 'AUTHORIZATION_REQUIRED') return error
     const diagnosed = diagnosis === '' || isServerExit(error)
     return new ConnectionError(diagnosed ? reason : `${reason}\n${diagnosis}`, { cause: error })
   }
 
-  async #discover(requested: Revision, { timeout, signal }: Times): Promise<ServerDetails> {
+  async #discover(requested: Revision, { timeout, signal }: Timeouts): Promise<ServerDetails> {
     const probed = await probe(
       this.session,
       requested,
@@ -84,7 +118,7 @@ export class Attempt {
       probed.kind === 'modern'
         ? `it chose ${probed.details.revision.id}`
         : probed.answer instanceof RpcError
-          ? refusalOf('server/discover', probed.answer)
+          ? describeRpcError('server/discover', probed.answer)
           : probed.answer.message
     throw new ConnectionError(`The server does not serve ${requested.id}: ${because}`)
   }
@@ -95,11 +129,11 @@ export class Attempt {
    * of that: a modern server would refuse it, or take it as the choice of a legacy
    * revision. A server is legacy if it responds to `ping` but not to `server/discover`.
    */
-  async #negotiate(known: Opening | undefined, times: Times): Promise<ServerDetails> {
+  async #negotiate(isKnown: boolean, times: Timeouts): Promise<ServerDetails> {
     if (this.#channel.http === true) return await this.#negotiateOverHttp(times)
     const { timeout, signal } = times
     // A server that is known to be modern has the whole timeout.
-    const probeTimeout = known === undefined ? Math.min(times.probeTimeout, timeout) : timeout
+    const probeTimeout = isKnown ? timeout : Math.min(times.probeTimeout, timeout)
     const opened = new AbortController()
     const pending: CallOptions = {
       timeout: Infinity,
@@ -108,23 +142,23 @@ export class Attempt {
     }
     try {
       const probing = probe(this.session, newest, pending)
-      let probed = await within(probeTimeout, probing)
+      let probed = await withTimeout(probeTimeout, probing)
       if (probed === 'late') {
         const alive = this.session.request('ping', undefined, pending).then(late, late)
-        probed = await within(
-          Math.min(STARTING * probeTimeout, timeout),
+        probed = await withTimeout(
+          Math.min(START_FACTOR * probeTimeout, timeout),
           Promise.race([probing, alive]),
         )
       }
       if (probed === 'late')
-        return await this.#initializeBesideProbe(probing, {
+        return await this.#initializeDuringProbe(probing, {
           ...times,
           probeTimeout,
           signal: pending.signal,
         })
       if (probed.kind === 'modern') return probed.details
       if (probed.kind === 'failed') {
-        if (!(probed.error instanceof ChannelClosed)) throw probed.error
+        if (!(probed.error instanceof ChannelClosedError)) throw probed.error
         await this.#reopen()
       }
       return await this.#initialize(undefined, times)
@@ -134,7 +168,7 @@ export class Attempt {
   }
 
   /** Every HTTP request has a response: one that is missing decides nothing. */
-  async #negotiateOverHttp(times: Times): Promise<ServerDetails> {
+  async #negotiateOverHttp(times: Timeouts): Promise<ServerDetails> {
     const { timeout, signal } = times
     const probed = await probe(this.session, newest, withSignal(timeout, signal), true)
     if (probed.kind === 'failed') throw probed.error
@@ -142,26 +176,26 @@ export class Attempt {
   }
 
   /** Sends `initialize`; a late response to `server/discover` still means a modern server. */
-  async #initializeBesideProbe(
+  async #initializeDuringProbe(
     probing: Promise<ProbeOutcome>,
-    times: Times,
+    times: Timeouts,
   ): Promise<ServerDetails> {
     const { timeout, probeTimeout } = times
     const initializing = this.#initialize(undefined, times)
     // A server that accepts `initialize` has chosen a handshake revision, even if it also has stateless ones.
     const accepted = probing.then((probed) =>
-      probed.kind === 'modern' ? within(probeTimeout, initializing) : initializing,
+      probed.kind === 'modern' ? withTimeout(probeTimeout, initializing) : initializing,
     )
     let problem: unknown
     try {
       const details = await Promise.race([initializing, accepted])
       if (details !== 'late') return details
     } catch (error) {
-      if (!(error instanceof RpcError || error instanceof ChannelClosed)) throw error
+      if (!(error instanceof RpcError || error instanceof ChannelClosedError)) throw error
       problem = error
     }
-    const probed = await within(isModern(problem) ? timeout : probeTimeout, probing)
-    if (problem instanceof ChannelClosed) {
+    const probed = await withTimeout(isModern(problem) ? timeout : probeTimeout, probing)
+    if (problem instanceof ChannelClosedError) {
       // The process has exited because of what it was sent.
       await this.#reopen()
       return probed !== 'late' && probed.kind === 'modern'
@@ -173,17 +207,18 @@ export class Attempt {
     throw probed.kind === 'failed' ? probed.error : problem
   }
 
-  async #initialize(requested: Revision | undefined, times: Times): Promise<ServerDetails> {
+  async #initialize(requested: Revision | undefined, times: Timeouts): Promise<ServerDetails> {
     try {
       return await this.#handshake(requested, times)
     } catch (error) {
       const open = this.#target.openHttpSse?.bind(this.#target)
       if (open === undefined || !lacksStreamableHttp(error)) throw error
       await this.#reopen(open)
+      this.httpSse = true
       try {
         return await this.#handshake(requested, times)
       } catch (second) {
-        const failed = second instanceof ChannelClosed || second instanceof RequestFailed
+        const failed = second instanceof ChannelClosedError || second instanceof RequestFailedError
         if (!failed || !(error instanceof Error)) throw second
         throw new ConnectionError(`${error.message}; HTTP+SSE failed too: ${second.message}`, {
           cause: error,
@@ -194,7 +229,7 @@ export class Attempt {
 
   async #handshake(
     requested: Revision | undefined,
-    { timeout, signal }: Times,
+    { timeout, signal }: Timeouts,
   ): Promise<ServerDetails> {
     const { session } = this
     const details = await initialize(session, requested, this.#options, withSignal(timeout, signal))
@@ -205,14 +240,20 @@ export class Attempt {
   /** Opens the target again, after the first process has exited: two at a time could conflict. */
   async #reopen(open = this.#target.open.bind(this.#target)): Promise<void> {
     await this.session.peer.close()
+    this.httpSse = false
     this.#channel = openChannel(() => open(this.#report))
     this.session = new ClientSession(this.#channel, this.#options)
   }
 }
 
+/** Whether the failure to open as before does not mean that the server has changed: it is not there, or refuses everyone. */
+function saysNothing(error: unknown): boolean {
+  return error instanceof RequestFailedError && (error.code === 'NETWORK' || isInconclusive(error))
+}
+
 /** Whether the error is that the server's process ended: its message has the diagnosis. */
 function isServerExit(error: unknown): boolean {
-  const cause: unknown = error instanceof ChannelClosed ? error.cause : undefined
+  const cause: unknown = error instanceof ChannelClosedError ? error.cause : undefined
   return cause instanceof Error && 'code' in cause && cause.code === 'SERVER_EXITED'
 }
 

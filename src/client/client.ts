@@ -4,50 +4,76 @@ import type {
   CompleteResult,
   GetPromptResult,
   Implementation,
+  LogLevel,
   PromptListing,
   ReadResourceResult,
   ResourceListing,
   ResourceTemplateListing,
   ToolListing,
 } from '../protocol/model.js'
+import type { Schema } from '../schema/standard.js'
+import { type CachedCallOptions, cachedListOf } from './cache.js'
+import type { Connection } from './connection.js'
+import type { ClientEvents } from './events.js'
 import type * as methods from './methods.js'
-import { listOf } from './pages.js'
-import type { CallOptions, ClientSession, ServerDetails } from './session.js'
+import type { Prior } from './prior.js'
+import type { CallOptions, SessionCallOptions } from './session.js'
+import type { List } from './subscription-links.js'
+import type { ListChange, ResourceChange, Subscription } from './subscriptions.js'
+import { type TypedToolResult, checkBy, checkResult, typedResult } from './tool-results.js'
+
+export interface ToolCallOptions<Output extends Schema = Schema> extends CallOptions {
+  /** The schema of the structured content: JSON Schema or Standard Schema. The result is validated and typed by it. */
+  output?: Output
+}
+
+/** The name of an event or a notification. */
+type EventName = keyof ClientEvents | methods.ServerNotificationMethod
+type EventOf<Name> = Name extends keyof ClientEvents
+  ? ClientEvents[Name]
+  : methods.NotificationParams<Name>
 
 /** A connected client. */
 export class Client {
-  readonly #session: ClientSession
-  readonly #details: ServerDetails
+  readonly #connection: Connection
+  readonly #validateResults: boolean
+  readonly #send = (method: string, params: Params | undefined, options?: SessionCallOptions) =>
+    this.#connection.request(method, params, options)
 
-  constructor(session: ClientSession, details: ServerDetails) {
-    this.#session = session
-    this.#details = details
+  constructor(connection: Connection, validateResults: boolean) {
+    this.#connection = connection
+    this.#validateResults = validateResults
   }
 
   /** The negotiated protocol revision. */
   get revision(): string {
-    return this.#details.revision.id
+    return this.#connection.details.revision.id
   }
 
   /** The server's name and version. */
   get server(): Implementation | undefined {
-    return this.#details.server
+    return this.#connection.details.server
   }
 
   get capabilities(): Params {
-    return this.#details.capabilities
+    return this.#connection.details.capabilities
   }
 
   get instructions(): string | undefined {
-    return this.#details.instructions
+    return this.#connection.details.instructions
   }
 
-  /** Sends a request. The methods of the protocol are typed; results are not checked. */
+  /** What is known of the server, as plain JSON: `connect(target, { prior })` then saves a request. */
+  get prior(): Prior {
+    return this.#connection.prior
+  }
+
+  /** Sends a request. The methods of the protocol are typed; results are neither checked nor cached. */
   request<const Method extends methods.RequestMethod>(
     method: Method,
     ...[params, options]: methods.RequestArguments<Method, CallOptions>
   ): Promise<methods.RequestResult<Method>> {
-    return this.#session.request(method, params as Params | undefined, options) as Promise<
+    return this.#send(method, params as Params | undefined, options) as Promise<
       methods.RequestResult<Method>
     > // as the protocol defines it
   }
@@ -56,19 +82,45 @@ export class Client {
     method: Method,
     ...[params]: methods.NotificationArguments<Method>
   ): void {
-    this.#session.peer.notify(method, params)
+    this.#connection.notify(method, params as Params | undefined)
   }
 
-  /** Calls a tool. A tool that fails resolves with `isError`; an unknown tool rejects with an RpcError. */
-  async callTool(name: string, args: Params = {}, options?: CallOptions): Promise<CallToolResult> {
-    const result = await this.#session.request('tools/call', { name, arguments: args }, options)
-    if (!Array.isArray(result['content']))
+  /**
+   * Calls a tool. A tool that fails resolves with `isError`; an unknown tool rejects with an RpcError. With `output`, the
+   * structured content is validated and typed by that schema.
+   */
+  callTool<const Output extends Schema>(
+    name: string,
+    args: Params | undefined,
+    options: ToolCallOptions<Output> & { output: Output },
+  ): Promise<TypedToolResult<Output>>
+  callTool(name: string, args?: Params, options?: CallOptions): Promise<CallToolResult>
+  async callTool(
+    name: string,
+    args: Params = {},
+    { output, ...options }: ToolCallOptions = {},
+  ): Promise<CallToolResult | TypedToolResult<Schema>> {
+    const check = output === undefined ? undefined : checkBy(output)
+    const schema = this.#validateResults ? await this.#outputSchema(name, options) : undefined
+    const received = await this.#send('tools/call', { name, arguments: args }, options)
+    if (!Array.isArray(received['content']))
       throw new TypeError(`The result of the tool ${name} has no "content"`)
-    return result as unknown as CallToolResult // the content is not checked
+    const result = received as unknown as CallToolResult // the content is not checked
+    if (schema !== undefined) await checkResult(name, result, schema)
+    return check === undefined ? result : await typedResult(name, result, check)
   }
 
-  async readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
-    const result = await this.#session.request('resources/read', { uri }, options)
+  /** Before the call, so that a list that fails does not hide a result. */
+  #outputSchema(name: string, options: CallOptions): Promise<unknown> {
+    const { onProgress: _, ...others } = options
+    const { details, outputSchemas } = this.#connection
+    if (details.revision.structuredContent === 'none') return Promise.resolve(undefined)
+    return outputSchemas.of(name, () => this.tools(others))
+  }
+
+  async readResource(uri: string, options?: CachedCallOptions): Promise<ReadResourceResult> {
+    const { cache } = this.#connection
+    const { result } = await cache.request(this.#send, 'resources/read', { uri }, options)
     if (!Array.isArray(result['contents']))
       throw new TypeError(`The response for ${uri} has no "contents"`)
     return result as unknown as ReadResourceResult // the contents are not checked
@@ -79,7 +131,7 @@ export class Client {
     args: Readonly<Record<string, string>> = {},
     options?: CallOptions,
   ): Promise<GetPromptResult> {
-    const result = await this.#session.request('prompts/get', { name, arguments: args }, options)
+    const result = await this.#send('prompts/get', { name, arguments: args }, options)
     if (!Array.isArray(result['messages']))
       throw new TypeError(`The result of the prompt ${name} has no "messages"`)
     return result as unknown as GetPromptResult // the messages are not checked
@@ -97,9 +149,10 @@ export class Client {
         ? { type: 'ref/prompt', name: of.prompt }
         : { type: 'ref/resource', uri: of.template }
     const known =
-      Object.keys(others).length > 0 && this.#details.revision.fields.completion.includes('context')
+      Object.keys(others).length > 0 &&
+      this.#connection.details.revision.fields.completion.includes('context')
     const context = known ? { context: { arguments: others } } : {}
-    const { completion } = await this.#session.request(
+    const { completion } = await this.#send(
       'completion/complete',
       { ref, argument, ...context },
       options,
@@ -110,37 +163,74 @@ export class Client {
   }
 
   /** Every tool, of all pages. */
-  tools(options?: CallOptions): AsyncIterableIterator<ToolListing> {
-    return listOf<ToolListing>(this.#session, 'tools/list', 'tools', options)
+  tools(options?: CachedCallOptions): AsyncIterableIterator<ToolListing> {
+    return this.#list('tools/list', 'tools', options)
   }
 
-  resources(options?: CallOptions): AsyncIterableIterator<ResourceListing> {
-    return listOf<ResourceListing>(this.#session, 'resources/list', 'resources', options)
+  resources(options?: CachedCallOptions): AsyncIterableIterator<ResourceListing> {
+    return this.#list('resources/list', 'resources', options)
   }
 
-  resourceTemplates(options?: CallOptions): AsyncIterableIterator<ResourceTemplateListing> {
-    return listOf<ResourceTemplateListing>(
-      this.#session,
-      'resources/templates/list',
-      'resourceTemplates',
-      options,
-    )
+  resourceTemplates(options?: CachedCallOptions): AsyncIterableIterator<ResourceTemplateListing> {
+    return this.#list('resources/templates/list', 'resourceTemplates', options)
   }
 
-  prompts(options?: CallOptions): AsyncIterableIterator<PromptListing> {
-    return listOf<PromptListing>(this.#session, 'prompts/list', 'prompts', options)
+  prompts(options?: CachedCallOptions): AsyncIterableIterator<PromptListing> {
+    return this.#list('prompts/list', 'prompts', options)
   }
 
-  /** Adds a listener for a notification; the returned function removes it. */
-  on<const Method extends methods.ServerNotificationMethod>(
-    method: Method,
-    listener: (params: methods.NotificationParams<Method>) => unknown,
+  #list<Item>(
+    method: string,
+    member: string,
+    options: CachedCallOptions | undefined,
+  ): AsyncIterableIterator<Item> {
+    return cachedListOf<Item>(this.#connection.cache, this.#send, method, member, options)
+  }
+
+  /** Forgets the cached results, such as after the user has changed. */
+  clearCache(): void {
+    this.#connection.cache.clear()
+  }
+
+  /**
+   * Calls the listener when a resource changes, in every protocol revision and across reconnects. Resolves when the server
+   * has accepted it; rejects with the code `NOT_SUPPORTED` if it does not offer subscriptions. A change may be announced
+   * more than once.
+   */
+  async subscribe(
+    uri: string,
+    listener: (change: ResourceChange) => unknown,
+    options?: CallOptions,
+  ): Promise<Subscription> {
+    await this.#connection.verified(options)
+    return await this.#connection.subscriptions.subscribe(uri, listener, options)
+  }
+
+  /** Calls the listener when the list of tools, prompts or resources changes. As `subscribe`, for lists. */
+  async watch(
+    list: List,
+    listener: (change: ListChange) => unknown,
+    options?: CallOptions,
+  ): Promise<Subscription> {
+    await this.#connection.verified(options)
+    return await this.#connection.subscriptions.watch(list, listener, options)
+  }
+
+  /** Asks for log messages of a level or above (`on('notifications/message', …)`), in every protocol revision. */
+  setLogLevel(level: LogLevel, options?: CallOptions): Promise<void> {
+    return this.#connection.setLogLevel(level, options)
+  }
+
+  /** Adds a listener for an event or a notification; the returned function removes it. */
+  on<const Name extends EventName>(
+    name: Name,
+    listener: (event: EventOf<Name>) => unknown,
   ): () => void {
-    return this.#session.on(method, listener as (params: Params) => unknown) // params are not checked
+    return this.#connection.listeners.add(name, listener) // params of notifications are not checked
   }
 
   close(): Promise<void> {
-    return this.#session.peer.close()
+    return this.#connection.close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

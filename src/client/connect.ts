@@ -1,15 +1,19 @@
-import type { Tapped } from '../jsonrpc/channel.js'
+import type { TappedMessage } from '../jsonrpc/channel.js'
+import { callHook, ignore } from '../jsonrpc/hook.js'
 import type { Params } from '../jsonrpc/message.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../schema/names.js'
 import { VERSION } from '../version.js'
-import { type InputHandlers, capabilitiesOf } from './input-handlers.js'
-import { Attempt } from './attempt.js'
+import { type InputHandlers, capabilitiesOf, declaredHandlers } from './input-handlers.js'
+import { ConnectionAttempt } from './attempt.js'
+import type { CacheOptions } from './cache.js'
 import { Client } from './client.js'
+import { Connection, type ConnectionOptions } from './connection.js'
 import { type ClientExtension, ClientExtensions } from './extension.js'
-import type { Opening } from './opening.js'
+import { type Known, readPrior } from './prior.js'
+import { type ReconnectOptions, checkReconnect } from './reconnect.js'
 import type { ClientSessionOptions } from './session.js'
 import { ConnectionError, type Target } from './target.js'
 
@@ -34,26 +38,55 @@ export interface ConnectOptions extends InputHandlers {
   /** Receives log entries about what the server does wrong. */
   report?: (report: LogEntry) => void
   /** Called with every message in both directions. */
-  tap?: (tapped: Tapped) => void
+  tap?: (tapped: TappedMessage) => void
+  /** Connects again when the connection is lost (default false). */
+  reconnect?: boolean | ReconnectOptions
+  /** Limits of the cache for results that the server allows to reuse; `false` for no cache. */
+  cache?: boolean | CacheOptions
+  /** Validates the results of tools by the output schemas that the server lists (default false). */
+  validateResults?: boolean
+  /** The `prior` of an earlier client of the same server, which saves a request. One that is wrong is ignored. */
+  prior?: unknown
 }
 
 const OPTIONS = namesOf<ConnectOptions>()(
-  'revision info capabilities extensions timeout probeTimeout signal report tap sample elicit roots',
+  'revision info capabilities extensions timeout probeTimeout signal report tap reconnect cache validateResults prior sample elicit roots',
 )
 
+const RECONNECT = namesOf<ReconnectOptions>()('attempts delay maxDelay')
+const CACHE = namesOf<CacheOptions>()('maxEntries maxBytes')
+
 /** How each target was opened last time. */
-const openings = new WeakMap<Target, Opening>()
+const openings = new WeakMap<Target, Known>()
 
 /** Connects to a server: negotiates the protocol revision and opens the session. */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   if (typeof (target as Partial<Target> | undefined)?.open !== 'function')
     throw new TypeError('connect: the target must come from stdio(…), http(…) or memory(…)')
   checkNames('connect', options, OPTIONS)
-  const revision = options.revision === undefined ? undefined : revisionOf(options.revision)
+  const { reconnect, cache = {}, report = () => {}, validateResults = false } = options
+  const restoring = reconnect === true ? {} : reconnect || undefined
+  if (restoring !== undefined) {
+    checkNames('connect: reconnect', restoring, RECONNECT)
+    checkReconnect(restoring)
+  }
+  const caching = cache === true ? {} : cache || undefined
+  if (caching !== undefined) checkNames('connect: cache', caching, CACHE)
+  const connection = new Connection({
+    open: opener(target, options),
+    reconnect: restoring,
+    cache: caching,
+    report,
+  })
+  await connection.connect(options.signal)
+  return new Client(connection, validateResults)
+}
+
+/** Returns a function that opens a session: the first one may use a prior. */
+function opener(target: Target, options: ConnectOptions): ConnectionOptions['open'] {
   const {
     info = { name: 'ccmcp', version: VERSION },
     capabilities,
-    extensions,
     sample,
     elicit,
     roots,
@@ -61,40 +94,48 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     probeTimeout = 2000,
     report = () => {},
     tap,
-    signal,
   } = options
+  const revision = options.revision === undefined ? undefined : revisionOf(options.revision)
   const inputHandlers: InputHandlers = {
     ...(sample && { sample }),
     ...(elicit && { elicit }),
     ...(roots && { roots }),
   }
   const declared = { ...capabilitiesOf(inputHandlers), ...capabilities }
-  const sessionOptions: ClientSessionOptions = {
+  const shared = {
     info,
     capabilities: declared,
-    inputHandlers,
-    extensions: new ClientExtensions(extensions),
+    inputHandlers: declaredHandlers(inputHandlers, declared),
+    extensions: new ClientExtensions(options.extensions),
     report,
     ...(tap === undefined ? {} : { tap }),
   }
-  const attempt = start(target, sessionOptions)
-  try {
-    const details = await attempt.open(revision, openings.get(target), {
-      timeout,
-      probeTimeout,
-      signal,
-    })
-    openings.set(target, details.revision.opening)
-    return new Client(attempt.session, details)
-  } catch (error) {
-    openings.delete(target)
-    throw await attempt.fail(error)
+  let prior = options.prior === undefined ? undefined : readPrior(options.prior)
+  if (options.prior !== undefined && prior === undefined)
+    callHook(() => report({ level: 'info', message: 'The prior is not valid, or too old' }), ignore)
+  return async (observer, signal) => {
+    const attempt = start(target, { ...shared, observer })
+    const given = prior
+    prior = undefined
+    try {
+      const reused = revision === undefined ? given?.details : undefined
+      if (reused !== undefined && attempt.reuse(reused))
+        return { session: attempt.session, details: reused, httpSse: false, verified: false }
+      const known = openings.get(target) ?? (given?.opening === 'handshake' ? given : undefined)
+      const details = await attempt.open(revision, known, { timeout, probeTimeout, signal })
+      const { session, httpSse } = attempt
+      openings.set(target, { opening: details.revision.lifecycle, httpSse })
+      return { session, details, httpSse, verified: true }
+    } catch (error) {
+      openings.delete(target)
+      throw await attempt.fail(error)
+    }
   }
 }
 
-function start(target: Target, options: ClientSessionOptions): Attempt {
+function start(target: Target, options: ClientSessionOptions): ConnectionAttempt {
   try {
-    return new Attempt(target, options)
+    return new ConnectionAttempt(target, options)
   } catch (error) {
     throw new ConnectionError(
       `The server could not be started: ${error instanceof Error ? error.message : String(error)}`,

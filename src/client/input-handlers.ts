@@ -1,6 +1,6 @@
 import { INVALID_PARAMS, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
-import { truncate } from '../jsonrpc/truncate.js'
+import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import type {
   CreateMessageParams,
   CreateMessageResult,
@@ -10,8 +10,8 @@ import type {
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import {
-  projectCompletion,
-  projectElicitation,
+  projectSamplingResult,
+  projectElicitResult,
   projectRoot,
 } from '../protocol/revisions/project.js'
 import { untilAborted } from './until-aborted.js'
@@ -43,8 +43,23 @@ export function capabilitiesOf({ sample, elicit, roots }: InputHandlers): Params
   }
 }
 
+/** The handlers, with an elicitation refused where its mode is not one of the declared. */
+export function declaredHandlers(handlers: InputHandlers, { elicitation }: Params): InputHandlers {
+  const { elicit } = handlers
+  // Without a mode, an empty capability means forms.
+  const declared = isObject(elicitation) ? { form: {}, ...elicitation } : {}
+  if (elicit === undefined || ('form' in declared && 'url' in declared)) return handlers
+  return {
+    ...handlers,
+    elicit(params, context) {
+      if (params.mode in declared) return elicit(params, context)
+      throw invalidParams(`this client has not declared elicitation in "mode" ${params.mode}`)
+    },
+  }
+}
+
 /** Answers one request of a server. An error goes to the server. */
-export async function answer(
+export async function handleServerRequest(
   { sample, elicit, roots }: InputHandlers,
   revision: Revision | undefined,
   method: string,
@@ -52,14 +67,22 @@ export async function answer(
   signal: AbortSignal,
 ): Promise<object> {
   if (method === 'sampling/createMessage' && sample !== undefined)
-    return projectCompletion(revision, await sample(samplingParams(params), { signal }))
+    return projectSamplingResult(revision, await sample(samplingParams(params), { signal }))
   if (method === 'elicitation/create' && elicit !== undefined)
-    return projectElicitation(revision, await elicit(elicitParams(revision, params), { signal }))
+    return projectElicitResult(revision, await elicit(elicitParams(revision, params), { signal }))
   if (method === 'roots/list' && roots !== undefined) {
     const found = await roots({ signal })
-    return { roots: found.map((root) => projectRoot(revision, root)) }
+    return { roots: found.map((root) => projectRoot(revision, checkRoot(root))) }
   }
   throw unknownMethod(method)
+}
+
+/** https://modelcontextprotocol.io/specification/2026-07-28/client/roots#root */
+function checkRoot(root: Root): Root {
+  if (root.uri.startsWith('file://')) return root
+  throw new TypeError(
+    `roots: the URI of a root must begin with file://, not ${truncateJson(root.uri)}`,
+  )
 }
 
 function samplingParams(params: Params): CreateMessageParams {
@@ -71,7 +94,7 @@ function elicitParams(revision: Revision | undefined, params: Params): ElicitPar
   const { mode = 'form', message } = params
   if (typeof message !== 'string') throw invalidParams('"message" must be a string')
   if (mode !== 'form' && mode !== 'url') throw invalidParams('"mode" must be "form" or "url"')
-  if (mode === 'url' && revision?.urlQuestions === 'none')
+  if (mode === 'url' && revision?.urlElicitation === 'none')
     throw invalidParams(`protocol revision ${revision.id} has no "mode" url`)
   return { ...params, mode } as unknown as ElicitParams // the other members are not checked
 }
@@ -85,7 +108,7 @@ export function unknownMethod(method: string): RpcError {
 }
 
 /** Answers the input requests of a result. Returns the params to add when the request is sent again. */
-export async function answerInputRequests(
+export async function resolveInputRequests(
   handlers: InputHandlers,
   revision: Revision,
   method: string,
@@ -107,7 +130,10 @@ export async function answerInputRequests(
       )
     const params = isObject(request['params']) ? request['params'] : {}
     try {
-      return [key, await answer(handlers, revision, request['method'], params, signal)] as const
+      return [
+        key,
+        await handleServerRequest(handlers, revision, request['method'], params, signal),
+      ] as const
     } catch (error) {
       if (!(error instanceof RpcError && error.code === METHOD_NOT_FOUND)) throw error
       throw new TypeError(

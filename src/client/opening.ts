@@ -1,4 +1,4 @@
-import { RequestFailed, RpcError } from '../jsonrpc/errors.js'
+import { RequestFailedError, RpcError } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import {
@@ -29,7 +29,7 @@ const INCONCLUSIVE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
 const MAX_SHOWN = 1000
 
 /** How a connection to a server is opened. */
-export type Opening = Revision['opening']
+export type Lifecycle = Revision['lifecycle']
 
 /**
  * What the response to `server/discover` says about a server: it is modern; it is
@@ -54,21 +54,23 @@ export async function probe(
   try {
     return {
       kind: 'modern',
-      details: discovered(await session.request('server/discover', undefined, options, revision)),
+      details: discoveredDetails(
+        await session.request('server/discover', undefined, options, revision),
+      ),
     }
   } catch (error) {
     if (error instanceof RpcError && error.code === UNSUPPORTED_PROTOCOL_VERSION) {
       const supported = isObject(error.data) ? error.data['supported'] : undefined
-      const mutual = newestOf(supported, retryListed ? undefined : revision)
+      const mutual = newestMutual(supported, retryListed ? undefined : revision)
       if (mutual !== undefined) return await probe(session, mutual, options)
       return hasHandshake(supported)
         ? { kind: 'legacy', answer: error }
-        : { kind: 'failed', error: nothingInCommon(supported) }
+        : { kind: 'failed', error: noCommonRevision(supported) }
     }
     if (isModern(error))
       return {
         kind: 'failed',
-        error: new ConnectionError(refusalOf('server/discover', error), { cause: error }),
+        error: new ConnectionError(describeRpcError('server/discover', error), { cause: error }),
       }
     const legacy = error instanceof RpcError || error instanceof TypeError || isLegacyFailure(error)
     return legacy ? { kind: 'legacy', answer: error } : { kind: 'failed', error }
@@ -79,18 +81,23 @@ export async function probe(
  * Whether the failure of an HTTP request leads to `initialize`: a client error that says something of the request, or a
  * body that is no response. In a browser, also a network error without a reason: CORS may not allow the headers.
  */
-function isLegacyFailure(error: unknown): error is RequestFailed {
-  if (!(error instanceof RequestFailed)) return false
+export function isLegacyFailure(error: unknown): error is RequestFailedError {
+  if (!(error instanceof RequestFailedError)) return false
   const { code, status = 0, cause } = error
   if (code === 'INVALID_RESPONSE') return true
-  if (code === 'HTTP_STATUS') return status >= 400 && status < 500 && !INCONCLUSIVE.has(status)
+  if (code === 'HTTP_STATUS') return status >= 400 && !isInconclusive(error)
   return code === 'NETWORK' && cause instanceof TypeError && cause.cause === undefined
+}
+
+/** Whether the HTTP status does not say which protocol the server speaks. */
+export function isInconclusive({ status = 0 }: RequestFailedError): boolean {
+  return status >= 500 || INCONCLUSIVE.has(status)
 }
 
 /** Whether `initialize` was refused as by a server that has no Streamable HTTP at this URL. */
 export function lacksStreamableHttp(error: unknown): boolean {
   return (
-    error instanceof RequestFailed &&
+    error instanceof RequestFailedError &&
     (error.status === 400 || error.status === 404 || error.status === 405) &&
     !isModern(error.cause)
   )
@@ -102,34 +109,32 @@ export function isModern(error: unknown): error is RpcError {
 }
 
 /** The message for a server's error. */
-export function refusalOf(method: string, { code, message, data }: RpcError): string {
+export function describeRpcError(method: string, { code, message, data }: RpcError): string {
   const detail = data === undefined ? '' : ` ${JSON.stringify(data)}`
-  return `The server answered ${method} with error ${code}: ${truncate(`${message}${detail}`, MAX_SHOWN)}`
+  return `The server responded to ${method} with error ${code}: ${truncate(`${message}${detail}`, MAX_SHOWN)}`
 }
 
-function discovered({
-  supportedVersions,
-  capabilities,
-  instructions,
-  _meta: meta,
-}: Params): ServerDetails {
-  const revision = newestOf(supportedVersions)
+/** What the result of `server/discover` says. */
+export function discoveredDetails(result: Params): ServerDetails {
+  const { supportedVersions, capabilities, instructions, _meta: meta } = result
+  const revision = newestMutual(supportedVersions)
   if (revision === undefined) {
     const legacy = !Array.isArray(supportedVersions) || hasHandshake(supportedVersions)
     throw legacy
       ? new TypeError('The response to server/discover lists no stateless protocol revision')
-      : nothingInCommon(supportedVersions)
+      : noCommonRevision(supportedVersions)
   }
   return {
     revision,
     server: infoOf(isObject(meta) ? meta[SERVER_INFO] : undefined),
     capabilities: isObject(capabilities) ? capabilities : {},
     instructions: typeof instructions === 'string' ? instructions : undefined,
+    parseDiscoverResult: result,
   }
 }
 
 /** The newest stateless revision that the server supports as well, except one that it has refused. */
-function newestOf(supported: unknown, refused?: Revision): Revision | undefined {
+function newestMutual(supported: unknown, refused?: Revision): Revision | undefined {
   return statelessRevisions.findLast(
     (each) => each !== refused && Array.isArray(supported) && supported.includes(each.id),
   )
@@ -139,7 +144,7 @@ function hasHandshake(supported: unknown): boolean {
   return handshakeRevisions.some(({ id }) => Array.isArray(supported) && supported.includes(id))
 }
 
-function nothingInCommon(supported: unknown): ConnectionError {
+function noCommonRevision(supported: unknown): ConnectionError {
   const listed = Array.isArray(supported)
     ? truncate(supported.filter((each) => typeof each === 'string').join(', '), MAX_SHOWN)
     : ''
@@ -166,7 +171,7 @@ export async function initialize(
   const negotiated = handshakeRevisions.find(({ id }) => id === protocolVersion)
   if (negotiated === undefined || (proposed !== undefined && negotiated !== proposed)) {
     throw new ConnectionError(
-      `The server answered ${revision.id} with protocol revision ${truncateJson(protocolVersion)}, which ${proposed === undefined ? 'this client does not know' : 'is not the one that was asked for'}`,
+      `The client proposed ${revision.id} and the server responded with protocol revision ${truncateJson(protocolVersion)}, which ${proposed === undefined ? 'this client does not support' : 'is not the requested one'}`,
     )
   }
   session.revision = negotiated

@@ -1,19 +1,25 @@
-import { type Tapped, tap } from '../jsonrpc/channel.js'
+import { type TappedMessage, tap } from '../jsonrpc/channel.js'
 import { Deadline } from '../jsonrpc/deadline.js'
-import { RequestFailed, RpcError } from '../jsonrpc/errors.js'
+import { RequestFailedError, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
-import { type Notification, type Params, isObject } from '../jsonrpc/message.js'
+import type { IncomingRequest } from '../jsonrpc/incoming.js'
+import { type Id, type Notification, type Params, isObject } from '../jsonrpc/message.js'
 import { Peer } from '../jsonrpc/peer.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
 import { METHODS } from '../protocol/methods.js'
-import { cancelled } from '../protocol/cancellation.js'
+import { parseCancellation } from '../protocol/cancellation.js'
 import { HEADER_MISMATCH } from '../protocol/errors.js'
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
-import type { Implementation } from '../protocol/model.js'
+import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../protocol/meta.js'
+import type { Implementation, LogLevel } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import type { ClientExtensions } from './extension.js'
-import { type InputHandlers, answer, answerInputRequests, unknownMethod } from './input-handlers.js'
+import {
+  type InputHandlers,
+  handleServerRequest,
+  resolveInputRequests,
+  unknownMethod,
+} from './input-handlers.js'
 import { listOf } from './pages.js'
 import { ConnectionError, type TargetChannel } from './target.js'
 import { ToolHeaders } from './tool-headers.js'
@@ -36,13 +42,28 @@ export interface CallOptions {
   onProgress?: (progress: Progress) => unknown
 }
 
+export interface SessionCallOptions extends CallOptions {
+  /** Called where the response is not yet the result: it needs input, or belongs to an extension. */
+  onRound?: () => void
+}
+
+/** Who is told of what happens to a session. */
+export interface SessionObserver {
+  notified(session: ClientSession, method: string, params: Params): void
+  /** The connection has ended, with an error if it broke. */
+  closed(session: ClientSession, error: Error | undefined): void
+  /** The server has ended the HTTP session, and there is a new one. */
+  renewed(session: ClientSession, details: ServerDetails): void
+}
+
 export interface ClientSessionOptions {
+  observer: SessionObserver
   info: Implementation
   capabilities: Params
   inputHandlers: InputHandlers
   extensions: ClientExtensions
   report(report: LogEntry): void
-  tap?: (tapped: Tapped) => void
+  tap?: (tapped: TappedMessage) => void
 }
 
 /** What the server has said about itself. */
@@ -51,6 +72,8 @@ export interface ServerDetails {
   server: Implementation | undefined
   capabilities: Params
   instructions: string | undefined
+  /** The result of `server/discover`, if there was one. */
+  parseDiscoverResult?: Params
 }
 
 const TIMEOUT = 60_000
@@ -62,44 +85,63 @@ const MAX_ROUNDS = 20
 export class ClientSession {
   readonly peer: Peer
   readonly #options: ClientSessionOptions
-  readonly #listeners = new Map<string, Set<(params: Params) => unknown>>()
   readonly #progress = new Map<unknown, (params: Params) => void>()
   /** Signals of the server's requests in progress. Meanwhile the server may keep us waiting. */
-  readonly #answering = new Set<AbortSignal>()
+  readonly #serverRequests = new Set<AbortSignal>()
   /** The negotiated revision; undefined until there is one. */
   revision: Revision | undefined
+  /** The level of log messages that each request asks for, where the revision has it so. */
+  logLevel: LogLevel | undefined
+  /** Whether the connection has ended. */
+  closed = false
+  /** Whether messages arrive in the order in which they were sent. Over HTTP each request has a stream of its own. */
+  readonly ordered: boolean
   /** Repeats the handshake, in the same revision, after the server has ended an HTTP session. */
-  reinitialize: (() => Promise<unknown>) | undefined
+  reinitialize: (() => Promise<ServerDetails>) | undefined
   #reinitializing: Promise<unknown> | undefined
   /** Over HTTP, the arguments that are repeated in headers. */
   readonly #toolHeaders: ToolHeaders | undefined
 
   constructor(channel: TargetChannel, options: ClientSessionOptions) {
     this.#options = options
-    if (channel.http === true) this.#toolHeaders = new ToolHeaders((entry) => this.peer.log(entry))
+    this.ordered = channel.http !== true
+    if (channel.http === true) {
+      this.#toolHeaders = new ToolHeaders((entry) => this.peer.log(entry))
+      channel.onExpired = () => this.#expired()
+    }
     const tapFailed = (error: unknown) =>
       options.report({ level: 'error', message: 'tap failed', error })
     this.peer = new Peer(
       options.tap === undefined ? channel : tap(channel, options.tap, tapFailed),
       {
-        onRequest: ({ request, signal }) => {
+        onRequest: (call) => {
+          const { request, signal } = call
           const { method, params = {} } = request
-          if (method === 'ping') return {}
           const { revision } = this
+          if (revision !== undefined && isStateless(revision)) return this.#ignoreRequest(call)
+          if (method === 'ping') return {}
           if (revision?.methods.serverRequests.includes(method) === false)
             throw unknownMethod(method)
-          this.#answering.add(signal)
-          return answer(options.inputHandlers, revision, method, params, signal).finally(() =>
-            this.#answering.delete(signal),
-          )
+          this.#serverRequests.add(signal)
+          return handleServerRequest(
+            options.inputHandlers,
+            revision,
+            method,
+            params,
+            signal,
+          ).finally(() => this.#serverRequests.delete(signal))
         },
-        onNotification: (notification) => this.#notified(notification),
-        answersGarbage: false,
+        onNotification: (notification) => this.#onNotification(notification),
+        respondsToMalformed: false,
         batchLimit: () => (this.revision?.batches === true ? Infinity : 0),
         cancelled: (requestId, reason, method) =>
           method !== 'initialize' &&
           this.peer.notify('notifications/cancelled', { requestId, reason }),
         report: options.report,
+        onClosed: (error) => {
+          this.closed = true
+          options.observer.closed(this, error)
+        },
       },
     )
   }
@@ -111,23 +153,24 @@ export class ClientSession {
   async request(
     method: string,
     params: Params | undefined,
-    options: CallOptions = {},
+    { onRound, ...options }: SessionCallOptions = {},
     revision: Revision | undefined = this.revision,
   ): Promise<Params> {
     const { inputHandlers, extensions } = this.#options
     const { signal = new AbortController().signal } = options
-    let result = await this.#requestSafely(method, params, options, revision)
+    let result = await this.#requestWithRetry(method, params, options, revision)
     if (revision === undefined) return result
     for (let round = 0; ; round++) {
       const { resultType } = result
       const handler = extensions.resultHandler(revision, resultType)
       if (handler === undefined && !(isStateless(revision) && resultType === 'input_required'))
         return result
+      onRound?.()
       if (round === MAX_ROUNDS)
         throw new TypeError(`${method} does not complete: it has needed input ${MAX_ROUNDS} times`)
       if (handler === undefined) {
-        const input = await answerInputRequests(inputHandlers, revision, method, result, signal)
-        result = await this.#requestSafely(method, { ...params, ...input }, options, revision)
+        const input = await resolveInputRequests(inputHandlers, revision, method, result, signal)
+        result = await this.#requestWithRetry(method, { ...params, ...input }, options, revision)
       } else {
         const request = (other: string, its?: Params) => this.request(other, its, options, revision)
         const context = { method, params, signal, request }
@@ -138,7 +181,7 @@ export class ClientSession {
   }
 
   /** Sends a request, and once more where the server has refused it for a reason that the client can remove. */
-  async #requestSafely(
+  async #requestWithRetry(
     method: string,
     params: Params | undefined,
     options: CallOptions,
@@ -156,9 +199,18 @@ export class ClientSession {
     }
   }
 
+  /** The server has ended the session while no request was sent: what it should send needs a new one. */
+  #expired(): void {
+    if (this.reinitialize === undefined || this.closed) return
+    this.#renew(this.reinitialize).catch((error: unknown) =>
+      this.peer.log({ level: 'warning', message: 'The session could not be renewed', error }),
+    )
+  }
+
   /** Initializes a new session; one for all requests that were refused. */
-  #renew(reinitialize: () => Promise<unknown>): Promise<unknown> {
+  #renew(reinitialize: () => Promise<ServerDetails>): Promise<unknown> {
     this.#reinitializing ??= reinitialize()
+      .then((details) => this.#options.observer.renewed(this, details))
       .catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : String(error)
         throw new ConnectionError(`The server ended the session and refused a new one: ${reason}`, {
@@ -185,7 +237,7 @@ export class ClientSession {
     const deadline = new Deadline({
       idle: timeout,
       total: maxTimeout,
-      busy: () => [...this.#answering].some(({ aborted }) => !aborted),
+      busy: () => [...this.#serverRequests].some(({ aborted }) => !aborted),
     })
     const token = onProgress === undefined ? undefined : this.peer.nextId
     if (onProgress !== undefined) {
@@ -202,22 +254,30 @@ export class ClientSession {
         ...(signal === undefined ? {} : { signal }),
         ...(stateless ? { protocolVersion: revision.id } : {}),
         ...(stateless && method === 'tools/call'
-          ? { headerParams: this.#toolHeaders?.of(params) }
+          ? { headerParams: this.#toolHeaders?.headerParamsFor(params) }
           : {}),
       })
       const checked = this.#checkResult(method, result, revision)
       return stateless && method === 'tools/list' && this.#toolHeaders
-        ? this.#toolHeaders.read(checked)
+        ? this.#toolHeaders.rememberPage(checked)
         : checked
     } finally {
       if (token !== undefined) this.#progress.delete(token)
     }
   }
 
-  on(method: string, listener: (params: Params) => unknown): () => void {
-    const listeners = this.#listeners.get(method) ?? new Set()
-    this.#listeners.set(method, listeners.add(listener))
-    return () => void listeners.delete(listener)
+  /**
+   * Opens a stream of notifications. They carry the id of its request; `ended` settles when the stream ends.
+   * https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions
+   */
+  listen(notifications: Params, signal: AbortSignal): { id: Id; ended: Promise<Params> } {
+    const id = this.peer.nextId
+    const unlimited = { signal, timeout: Infinity, maxTimeout: Infinity }
+    const params = { notifications }
+    return {
+      id,
+      ended: this.#requestOnce('subscriptions/listen', params, unlimited, this.revision),
+    }
   }
 
   /** Adds the progress token, and for a stateless revision the protocol's own members of `_meta`. */
@@ -235,6 +295,7 @@ export class ClientSession {
       meta[PROTOCOL_VERSION] = stateless.id
       meta[CLIENT_INFO] = info
       meta[CLIENT_CAPABILITIES] = extensions.declare(stateless, capabilities)
+      if (this.logLevel !== undefined) meta[LOG_LEVEL] ??= this.logLevel
     }
     return { ...params, _meta: meta }
   }
@@ -251,7 +312,7 @@ export class ClientSession {
         `The response to ${method} has the unknown resultType ${truncateJson(resultType)}`,
       )
     const hasInput = result['inputRequests'] !== undefined || result['requestState'] !== undefined
-    if (METHODS.get(method)?.mayAsk === true && hasInput) return result
+    if (METHODS.get(method)?.mayRequireInput === true && hasInput) return result
     throw new TypeError(
       hasInput
         ? `${method} must not need input, but its response does`
@@ -259,10 +320,17 @@ export class ClientSession {
     )
   }
 
-  #notified(notification: Notification): void {
+  /** Clients send no responses: https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#sending-messages */
+  #ignoreRequest(call: IncomingRequest): undefined {
+    const message = `The server sent the request ${truncate(call.request.method)}, which this protocol revision does not allow`
+    this.peer.log({ level: 'warning', message })
+    call.cancel(new Error(message))
+  }
+
+  #onNotification(notification: Notification): void {
     const { method, params = {} } = notification
     if (method === 'notifications/cancelled') {
-      const target = cancelled(notification)
+      const target = parseCancellation(notification)
       if (target !== undefined) this.peer.cancel(target.id, target.reason)
     }
     if (method === 'notifications/progress' && typeof params['progress'] === 'number') {
@@ -272,8 +340,7 @@ export class ClientSession {
     const handler = this.#options.extensions.notificationHandler(this.revision, method)
     if (handler !== undefined)
       this.#call(`The extension's handler for ${truncate(method)}`, () => handler(params))
-    for (const listener of this.#listeners.get(method) ?? [])
-      this.#call(`A listener for ${truncate(method)}`, () => listener(params))
+    this.#options.observer.notified(this, method, params)
   }
 
   /** Calls user code; its failure is reported, and affects nothing else. */
@@ -285,14 +352,16 @@ export class ClientSession {
 }
 
 /** Whether each request says its protocol version, instead of one handshake. */
-function isStateless({ opening }: Revision): boolean {
+function isStateless({ lifecycle: opening }: Revision): boolean {
   return opening !== 'handshake'
 }
 
 /** Whether the server has refused the request because the session has ended. */
 function isExpired(error: unknown): boolean {
   return (
-    error instanceof RequestFailed && error.code === 'SESSION_EXPIRED' && error.executed === 'no'
+    error instanceof RequestFailedError &&
+    error.code === 'SESSION_EXPIRED' &&
+    error.executed === 'no'
   )
 }
 

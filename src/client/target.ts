@@ -15,6 +15,8 @@ export interface TargetChannel extends Channel {
   diagnose?(): string
   /** Whether it is HTTP: there, a missing response never means a server of an earlier revision. */
   readonly http?: boolean
+  /** Set by the client; called when the server has ended the session and no request was refused because of it. */
+  onExpired?: (() => void) | undefined
 }
 
 /** A connection that could not be made: with its likely cause and what to do. */

@@ -1,4 +1,4 @@
-import { type Params, isObject } from '../jsonrpc/message.js'
+import { type Params, isObject, memberAt } from '../jsonrpc/message.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncateJson } from '../jsonrpc/truncate.js'
 import { type HeaderParameter, headerParameters } from '../schema/headers.js'
@@ -22,19 +22,19 @@ export class ToolHeaders {
   }
 
   /** Remembers the tools of a page. Those with an invalid `x-mcp-header` are reported, and left out of the result. */
-  read(page: Params): Params {
+  rememberPage(page: Params): Params {
     const { tools } = page
     if (!Array.isArray(tools)) return page
     return { ...page, tools: tools.filter((tool: unknown) => this.#remember(tool)) }
   }
 
   /** The values for headers in the params of a `tools/call`, by the name of the header. */
-  of(params: Params | undefined): HeaderParams | undefined {
+  headerParamsFor(params: Params | undefined): HeaderParams | undefined {
     const tool = this.#tools.get(String(params?.['name']))
     if (tool === undefined) return undefined
     const values: HeaderParams = {}
     for (const { name, path } of tool.parameters) {
-      const value = valueAt(params?.['arguments'], path)
+      const value = memberAt(params?.['arguments'], path)
       if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
         values[name] = value
     }
@@ -68,13 +68,4 @@ export class ToolHeaders {
       return false
     }
   }
-}
-
-function valueAt(value: unknown, path: readonly string[]): unknown {
-  let found = value
-  for (const key of path) {
-    if (!isObject(found) || !Object.hasOwn(found, key)) return undefined
-    found = found[key]
-  }
-  return found
 }

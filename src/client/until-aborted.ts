@@ -1,4 +1,4 @@
-import { asError } from '../jsonrpc/errors.js'
+import { abortError } from '../jsonrpc/errors.js'
 
 /** What the promise becomes; rejects as soon as the signal fires, also where the promise never settles. */
 export async function untilAborted<Value>(
@@ -7,7 +7,7 @@ export async function untilAborted<Value>(
 ): Promise<Value> {
   const settled = new AbortController()
   const aborted = new Promise<never>((_, reject) => {
-    const abort = () => reject(asError(signal.reason))
+    const abort = () => reject(abortError(signal.reason))
     if (signal.aborted) abort()
     else signal.addEventListener('abort', abort, { signal: settled.signal })
   })

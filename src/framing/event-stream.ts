@@ -38,9 +38,11 @@ function linesOf(data: string): string {
 }
 
 /** Thrown for an event beyond the maximum length. */
-export class EventTooLong extends Error {
-  override readonly name = 'EventTooLong'
+export class EventTooLongError extends Error {
+  override readonly name = 'EventTooLongError'
 }
+
+const MAX_SMALL_PARTS = 1024
 
 /** A push parser: `push(bytes)`, then `next()` until it returns undefined. Also returns events without data if they have an id or a reconnection time. */
 export class EventStreamParser {
@@ -50,15 +52,16 @@ export class EventStreamParser {
   #queue: string[] = []
   #text = ''
   #at = 0
-  /** The parts of a line that is not complete. */
+  /** The parts of a line that is not complete; many small ones are joined, as each takes more memory than its text. */
   #parts: string[] = []
+  #smallParts: string[] = []
   #partial = 0
   #afterReturn = false
   #data: string[] = []
   #length = 0
   #current: StreamEvent = {}
 
-  /** `maxLength`: maximum characters of one event. */
+  /** `maxLength`: maximum characters of the data of one event, so of at least as many bytes. */
   constructor(maxLength = 32 * 1024 * 1024) {
     this.#maxLength = maxLength
   }
@@ -98,9 +101,7 @@ export class EventStreamParser {
         this.#at = this.#text.length
         continue
       }
-      const line = this.#parts.join('') + this.#text.slice(start, end)
-      this.#parts = []
-      this.#partial = 0
+      const line = this.#kept() + this.#text.slice(start, end)
       this.#afterReturn = this.#text[end] === '\r'
       this.#at = end + 1
       return line
@@ -109,13 +110,28 @@ export class EventStreamParser {
 
   #keep(part: string): void {
     this.#partial += part.length
-    this.#limit(this.#length + this.#partial)
-    if (part !== '') this.#parts.push(part)
+    this.#limit(this.#length + this.#partial - 'data: '.length)
+    if (part === '') return
+    this.#smallParts.push(part)
+    if (this.#smallParts.length < MAX_SMALL_PARTS) return
+    this.#parts.push(this.#smallParts.join(''))
+    this.#smallParts = []
+  }
+
+  /** The beginning of the line. */
+  #kept(): string {
+    if (this.#partial === 0) return ''
+    const kept = this.#parts.join('') + this.#smallParts.join('')
+    this.#parts = []
+    this.#smallParts = []
+    this.#partial = 0
+    return kept
   }
 
   #limit(length: number): void {
-    if (length > this.#maxLength)
-      throw new EventTooLong(`An event is longer than ${this.#maxLength} characters`)
+    // One line break is not part of the data.
+    if (length > this.#maxLength + 1)
+      throw new EventTooLongError(`An event is longer than ${this.#maxLength} bytes`)
   }
 
   #field(line: string): void {
@@ -125,7 +141,8 @@ export class EventStreamParser {
     const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
     switch (name) {
       case 'data':
-        this.#length += value.length
+        // With the line break that joins it to the next one.
+        this.#length += value.length + 1
         this.#limit(this.#length)
         this.#data.push(value)
         return

@@ -8,11 +8,11 @@ import {
   type Request as RpcRequest,
   encodeError,
   isObject,
-  read,
+  parseMessage,
 } from '../jsonrpc/message.js'
 import { PROTOCOL_VERSION } from '../protocol/meta.js'
 import { METHODS } from '../protocol/methods.js'
-import { type HeaderParameter, routingHeadersOf } from '../transports/http/routing-headers.js'
+import { type RepeatedParameter, routingHeadersOf } from '../transports/http/stateless-request.js'
 
 /** An HTTP endpoint in the same process. */
 export interface HttpEndpoint {
@@ -20,7 +20,7 @@ export interface HttpEndpoint {
   /** Headers of every request. */
   readonly headers: Readonly<Record<string, string>>
   /** The parameters of a tool that are repeated in headers. */
-  parametersOf(tool: string): readonly HeaderParameter[]
+  parametersOf(tool: string): readonly RepeatedParameter[]
   close(): Promise<void>
 }
 
@@ -49,7 +49,7 @@ export class HttpChannel implements TargetChannel {
   }
 
   send(frame: string): void {
-    const message = read(frame)
+    const message = parseMessage(frame)
     if (
       this.#session === undefined &&
       message.kind === 'notification' &&
@@ -179,7 +179,7 @@ export class HttpChannel implements TargetChannel {
       last = id ?? last
       retry = time ?? retry
       if (data === undefined || data === '') continue
-      const message = read(data)
+      const message = parseMessage(data)
       if (message.kind === 'response' && message.id === request?.id) responded = true
       this.#receiver?.frame(data)
     }
@@ -218,7 +218,7 @@ async function* eventsOf({ body }: Response, signal: AbortSignal): AsyncGenerato
 
 /** The error response to a rejected request. The server sends it without an id if it did not read the message. */
 function errorFrame(text: string, id: Id): string {
-  if (read(text).kind === 'response') return text
+  if (parseMessage(text).kind === 'response') return text
   const { error } = JSON.parse(text) as { error: { code: number; message: string; data?: unknown } } // of our own server
   return encodeError(id, new RpcError(error.code, error.message, error.data), 'null')
 }

@@ -1,4 +1,6 @@
 import type { Channel } from '../jsonrpc/channel.js'
+import { RequestFailedError, RpcError } from '../jsonrpc/errors.js'
+import { encodeError } from '../jsonrpc/message.js'
 
 /** Collects the messages of a channel. */
 export class Inbox {
@@ -14,7 +16,7 @@ export class Inbox {
         this.#frames.push(frame)
         this.#wake()
       },
-      garbage: (error, head) => {
+      malformed: (error, head) => {
         this.#frames.push(
           JSON.stringify({
             garbage: error.message,
@@ -23,12 +25,21 @@ export class Inbox {
         )
         this.#wake()
       },
-      closed: (error) => {
-        this.#closed = true
-        this.broken = error
+      failed: (id, error) => {
+        if (error instanceof RpcError) this.#frames.push(encodeError(id, error, 'null'))
+        else if (error instanceof RequestFailedError && error.code !== 'NETWORK')
+          this.#frames.push(JSON.stringify({ id, failed: error.message }))
+        else return this.#close(error)
         this.#wake()
       },
+      closed: (error) => this.#close(error),
     })
+  }
+
+  #close(error: Error | undefined): void {
+    this.#closed = true
+    this.broken = error
+    this.#wake()
   }
 
   /** The next message, or undefined after the timeout. */

@@ -3,7 +3,7 @@ import { Inbox } from './inbox.js'
 import { type Variables, compareMessages } from './expectation.js'
 import { fill, parseTranscript } from './transcript.js'
 
-export interface Played {
+export interface PlayResult {
   /** The differences, with line numbers; empty if everything matched. */
   differences: string[]
   /** The transcript with the received messages. */
@@ -24,7 +24,7 @@ export async function play(
   transcript: string,
   channel: Channel,
   { timeout = 5000 }: PlayOptions = {},
-): Promise<Played> {
+): Promise<PlayResult> {
   const received = new Inbox(channel)
   const lines = transcript.split('\n')
   const differences: string[] = []

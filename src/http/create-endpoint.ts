@@ -11,7 +11,14 @@ import { BearerAuthenticator } from '../transports/http/bearer-authenticator.js'
 import { Budgets } from '../transports/http/budgets.js'
 import { Endpoint } from '../transports/http/endpoint.js'
 import { logTo } from '../transports/stdio-log.js'
-import { type HttpLimits, type HttpOptions, LIMIT_NAMES, UNSENT_BYTES } from './options.js'
+import { legacySsePaths } from './legacy-sse.js'
+import {
+  type HttpLimits,
+  type HttpOptions,
+  KEEP_ALIVE,
+  LIMIT_NAMES,
+  UNSENT_BYTES,
+} from './options.js'
 
 const MIB = 1024 * 1024
 
@@ -22,8 +29,9 @@ export function createEndpoint(
   { path, addresses }: { path?: string | undefined; addresses?: boolean },
 ): Endpoint {
   const server = checkServer(defined)
-  const { auth, keepAlive = 15_000, retryInterval = 1000, sessionIdPrefix, log } = options
+  const { auth, keepAlive = KEEP_ALIVE, retryInterval = 1000, sessionIdPrefix, log } = options
   const limits = withDefaults(options.limits ?? {})
+  const twoEndpoint = legacySsePaths(options.legacySse, path)
   checkAuthorization(auth)
   checkNumbers({ ...limits, keepAlive, retryInterval })
   if (sessionIdPrefix !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(sessionIdPrefix))
@@ -34,16 +42,16 @@ export function createEndpoint(
   const depth = options.limits?.depth
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
   const { tap: onMessage } = options
-  const release = server.extensions?.use(server)
-  return new Endpoint({
+  const endpoint = new Endpoint({
     closed: () => release?.(report),
-    methodFacts: (method) => server.methods.get(method),
+    methods: server.methods,
     path,
+    twoEndpoint,
     addresses,
     hosts: options.hosts,
     origins: options.origins,
     report,
-    open: (channel) =>
+    openSession: (channel) =>
       new ServerSession(
         server,
         onMessage === undefined ? channel : tap(channel, onMessage, tapFailed),
@@ -74,6 +82,9 @@ export function createEndpoint(
     retryInterval,
     sessionIdPrefix,
   })
+  // Last: where an option is invalid, extensions are not started.
+  const release = server.extensions?.acquire(server)
+  return endpoint
 }
 
 /** All limits but `depth`, whose default is that of the JSON-RPC layer. */

@@ -1,7 +1,7 @@
 import { checkNames } from '../schema/names.js'
 import type { Server } from '../server/server.js'
 import { type NodeHandler, nodeHandlerOf } from '../transports/http/node-handler.js'
-import { UnsentResponses } from '../transports/http/unsent-responses.js'
+import { UnsentResponses } from '../transports/http/node-context.js'
 import { type HttpHandler, webContext } from '../transports/http/web-context.js'
 import { standardError } from '../transports/stdio-log.js'
 import { createEndpoint } from './create-endpoint.js'

@@ -3,16 +3,21 @@ import { isLoopback } from '../auth/loopback.js'
 import { withCode } from '../jsonrpc/errors.js'
 import { checkNames } from '../schema/names.js'
 import type { Server } from '../server/server.js'
-import type { Listening } from '../transports/http/node.js'
+import type { Endpoint } from '../transports/http/endpoint.js'
+import type { Listening, NodeServer } from '../transports/http/node.js'
 import { standardError } from '../transports/stdio-log.js'
 import { createEndpoint } from './create-endpoint.js'
 import {
   DRAIN_TIMEOUT,
+  KEEP_ALIVE,
   LISTEN_NAMES,
   type ListenOptions,
   UNSENT_BYTES,
   checkPath,
 } from './options.js'
+
+/** Milliseconds for responses that are sent at the deadline of `close`. */
+const FLUSH_TIMEOUT = 100
 
 /** Serves MCP over HTTP on a port of this machine. */
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
@@ -31,21 +36,15 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   await auth?.prepare?.()
   const log = options.log ?? standardError
   const endpoint = createEndpoint(server, { ...options, log }, { path, addresses: !local })
-  const { NodeServer } = await import('../transports/http/node.js')
-  const node = await NodeServer.start({
-    port,
-    host,
-    tls,
-    ...timeoutsOf(options),
-    maxUnsentBytes: options.limits?.unsentBytes ?? UNSENT_BYTES,
-    handle: (context) => endpoint.handle(context),
-  })
+  const node = await start(endpoint, { ...options, port, host })
   let closing: Promise<void> | undefined
   const close = (deadline = DRAIN_TIMEOUT) => {
     closing ??= (async () => {
+      const end = Date.now() + deadline
       node.stop()
       await endpoint.close(deadline)
-      await node.closed(deadline)
+      // The last responses need a moment to be sent.
+      await node.closed(Math.max(end - Date.now(), Math.min(deadline, FLUSH_TIMEOUT)))
     })()
     return closing
   }
@@ -65,8 +64,31 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   }
 }
 
+async function start(
+  endpoint: Endpoint,
+  options: ListenOptions & { port: number; host: string },
+): Promise<NodeServer> {
+  try {
+    const node = await import('../transports/http/node.js')
+    const { port, host, tls, limits } = options
+    return await node.NodeServer.start({
+      port,
+      host,
+      tls,
+      ...timeoutsOf(options),
+      maxUnsentBytes: limits?.unsentBytes ?? UNSENT_BYTES,
+      endpoint,
+      report: (entry) => endpoint.report(entry),
+    })
+  } catch (error) {
+    // Stops the extensions.
+    await endpoint.close(0)
+    throw error
+  }
+}
+
 function timeoutsOf({
-  keepAlive = 15_000,
+  keepAlive = KEEP_ALIVE,
   requestTimeout = 30_000,
   headersTimeout = requestTimeout === 0 ? 10_000 : Math.min(10_000, requestTimeout),
   inactivityTimeout = keepAlive === 0 ? 0 : Math.max(45_000, 3 * keepAlive),

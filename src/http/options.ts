@@ -1,6 +1,6 @@
 import { namesOf } from '../schema/names.js'
-import type { Authorization } from '../auth/authorization.js'
-import type { Tapped } from '../jsonrpc/channel.js'
+import type { TokenVerifier } from '../auth/authorization.js'
+import type { TappedMessage } from '../jsonrpc/channel.js'
 import type { EventStore } from '../stores/event-store.js'
 import type { SessionStore } from '../stores/session-store.js'
 import type { LogStream, ProcessLogLevel } from '../transports/stdio-log.js'
@@ -14,7 +14,7 @@ export interface HttpLimits {
   depth?: number
   /** Maximum number of open responses, which are calls in progress and streams; beyond it, 503 (default 20,000). */
   openResponses?: number
-  /** Maximum unsent bytes of one stream; beyond it, its client is disconnected (default 1 MiB). */
+  /** Maximum unsent bytes of one stream; beyond it, its client is disconnected, or with `legacySse` they count as `pendingBytes` (default 1 MiB). */
   unsentBytesPerStream?: number
   /** Maximum unsent bytes of all responses and streams, with `listen` and `nodeHandler`; beyond it, the oldest are destroyed (default 256 MiB). */
   unsentBytes?: number
@@ -28,10 +28,20 @@ export interface HttpLimits {
   retainedBytesPerPrincipal?: number
   /** The same per session, or per `subscriptions/listen` (default 2 MiB). */
   retainedBytesPerSession?: number
-  /** Maximum number of sessions; beyond it, idle ones are evicted, or `initialize` gets 503 (default 10,000). */
+  /** Maximum number of sessions; beyond it, idle ones are evicted, or new ones get 503 (default 10,000). */
   sessions?: number
   /** Milliseconds without a request or an open stream after which a session ends (default 30 minutes). */
   sessionIdleTimeout?: number
+}
+
+export interface LegacySseOptions {
+  /** The path of the event stream (default /sse). */
+  path?: string
+  /**
+   * The path for POST requests (default /messages). Without a slash at the start it is relative to `path`: use this
+   * behind a proxy that removes a prefix from the path.
+   */
+  messagesPath?: string
 }
 
 export interface HttpOptions {
@@ -39,8 +49,10 @@ export interface HttpOptions {
   hosts?: readonly string[] | 'any'
   /** Allowed origins of web pages, such as `https://app.example.com`; they also get CORS headers. */
   origins?: readonly string[]
+  /** Also serves HTTP+SSE, the transport before Streamable HTTP, for old clients; `true` for its default paths (default false). */
+  legacySse?: boolean | LegacySseOptions
   /** Authenticates callers: `tokens(…)`, `oauth(…)`, or an object of your own. */
-  auth?: Authorization
+  auth?: TokenVerifier
   /** Limits of sizes and counts: see below. */
   limits?: HttpLimits
   /** Milliseconds without output after which an open response sends a keep-alive (default 15 s, with `httpHandler` 4 s; 0 for never). */
@@ -58,7 +70,7 @@ export interface HttpOptions {
   /** Lowest level that is logged (default `warning`). */
   logLevel?: ProcessLogLevel
   /** Called with every message in both directions. */
-  tap?: (tapped: Tapped) => void
+  tap?: (tapped: TappedMessage) => void
 }
 
 export interface HttpHandlerOptions extends HttpOptions {
@@ -90,17 +102,20 @@ export interface ListenOptions extends HttpOptions {
   signal?: AbortSignal
 }
 
+export const LEGACY_SSE_NAMES = namesOf<LegacySseOptions>()('path messagesPath')
 export const LIMIT_NAMES = namesOf<HttpLimits>()(
   'bodyBytes incompleteBodyBytes depth openResponses unsentBytesPerStream unsentBytes pendingBytes pendingBytesPerClient retainedBytes retainedBytesPerPrincipal retainedBytesPerSession sessions sessionIdleTimeout',
 )
 const COMMON_NAMES = namesOf<HttpOptions>()(
-  'hosts origins auth limits keepAlive retryInterval sessionIdPrefix eventStore sessionStore log logLevel tap',
+  'hosts origins legacySse auth limits keepAlive retryInterval sessionIdPrefix eventStore sessionStore log logLevel tap',
 )
 export const HANDLER_NAMES = namesOf<HttpHandlerOptions>()(`${COMMON_NAMES} path`)
 export const LISTEN_NAMES = namesOf<ListenOptions>()(
   `${COMMON_NAMES} port host path tls allowUnauthenticated headersTimeout requestTimeout inactivityTimeout signal`,
 )
 
+/** Default of `keepAlive`. */
+export const KEEP_ALIVE = 15_000
 /** Default of `limits.unsentBytes`. */
 export const UNSENT_BYTES = 256 * 1024 * 1024
 /** Milliseconds that `close` gives requests in progress by default. */

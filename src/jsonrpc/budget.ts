@@ -31,13 +31,13 @@ export class Budget {
     this.#parent?.charge(bytes)
   }
 
-  give(bytes: number): void {
+  release(bytes: number): void {
     this.charge(-bytes)
   }
 
   /** Returns everything to the parent and detaches from it. */
   close(): void {
-    this.#parent?.give(this.#used)
+    this.#parent?.release(this.#used)
     this.#parent = undefined
   }
 
@@ -61,7 +61,7 @@ const ELEMENT = 32
 const MEMBER = 48
 
 /** The bytes that a call in progress holds: its text and its parsed params. */
-export function weightOf(frame: string): number {
+export function estimateMemory(frame: string): number {
   if (frame.length <= SHORT) return CALL
   let structure = 0
   let width = 1
@@ -79,6 +79,6 @@ export function weightOf(frame: string): number {
  * A copy that does not share memory. In V8, a slice of a string keeps the whole string alive: a short message would keep
  * the chunk or batch it arrived in.
  */
-export function detached(text: string): string {
+export function copyString(text: string): string {
   return ` ${text}`.slice(1)
 }

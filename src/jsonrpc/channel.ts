@@ -81,15 +81,17 @@ export interface Receiver {
   frame(frame: string, exchange?: Exchange, message?: Message): void
   /** Backpressure: a promise that resolves when more messages can be accepted; undefined if they can be now. A channel that does not wait gets requests rejected instead. */
   ready?(): Promise<void> | undefined
+  /** The other side reads again, after the channel was `congested`: queued calls may start. */
+  drained?(): void
   /** Bytes that are not a message: why, and their first and last characters, from which the request id may be read. */
-  garbage(error: RpcError, head: string, tail: string): void
+  malformed(error: RpcError, head: string, tail: string): void
   /** A sent request gets no response, though the channel stays open. HTTP: status 401, 404 or 5xx, a broken stream. */
   failed?(id: Id, error: Error): void
   /** Nothing more will be received; with an error if the channel broke. */
   closed(error?: Error): void
 }
 
-export interface Tapped {
+export interface TappedMessage {
   direction: 'in' | 'out'
   frame: string
 }
@@ -100,10 +102,10 @@ export interface Tapped {
  */
 export function tap(
   channel: Channel,
-  observe: (tapped: Tapped) => unknown,
+  observe: (tapped: TappedMessage) => unknown,
   failed: (error: unknown) => void = ignore,
 ): Channel {
-  const watch = (tapped: Tapped) => callHook(() => observe(tapped), failed)
+  const watch = (tapped: TappedMessage) => callHook(() => observe(tapped), failed)
   return {
     send(frame, message) {
       watch({ direction: 'out', frame })
@@ -120,11 +122,12 @@ export function tap(
             message,
           )
         },
-        garbage(error, head, tail) {
+        malformed(error, head, tail) {
           watch({ direction: 'in', frame: head })
-          receiver.garbage(error, head, tail)
+          receiver.malformed(error, head, tail)
         },
         ready: () => receiver.ready?.(),
+        drained: () => receiver.drained?.(),
         failed: (id, error) => receiver.failed?.(id, error),
         closed: (error) => receiver.closed(error),
       })
@@ -142,7 +145,7 @@ export function tap(
   }
 }
 
-function tapExchange(exchange: Exchange, watch: (tapped: Tapped) => void): Exchange {
+function tapExchange(exchange: Exchange, watch: (tapped: TappedMessage) => void): Exchange {
   const seen = (frame: string, message?: SentMessage) => {
     watch({ direction: 'out', frame })
     exchange.send(frame, message)

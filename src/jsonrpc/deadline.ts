@@ -1,8 +1,8 @@
 import type { ErrorCode } from './errors.js'
 
 /** Rejects a request that got no response in time. */
-export class Timeout extends Error {
-  override readonly name = 'Timeout'
+export class TimeoutError extends Error {
+  override readonly name = 'TimeoutError'
   readonly code: ErrorCode = 'TIMEOUT'
 }
 
@@ -21,7 +21,7 @@ function isTime(milliseconds: number | undefined): milliseconds is number {
 }
 
 /** The value of a promise, or `late` if it takes longer than so many milliseconds. */
-export async function within<Value>(
+export async function withTimeout<Value>(
   milliseconds: number,
   promise: Promise<Value>,
 ): Promise<Value | 'late'> {
@@ -38,14 +38,14 @@ export class Deadline {
   readonly #options: DeadlineOptions
   #idle: ReturnType<typeof setTimeout> | undefined
   #total: ReturnType<typeof setTimeout> | undefined
-  #expired: ((error: Timeout) => void) | undefined
+  #expired: ((error: TimeoutError) => void) | undefined
   #extended = false
 
   constructor(options: DeadlineOptions) {
     this.#options = options
   }
 
-  start(expired: (error: Timeout) => void): void {
+  start(expired: (error: TimeoutError) => void): void {
     const { total } = this.#options
     this.#expired = expired
     this.#wait()
@@ -82,6 +82,6 @@ export class Deadline {
   #expire(when: string): void {
     const expired = this.#expired
     this.stop()
-    expired?.(new Timeout(`No response ${when}`))
+    expired?.(new TimeoutError(`No response ${when}`))
   }
 }

@@ -14,9 +14,16 @@ const branded = Symbol.for('ccmcp.RpcError')
 
 /** Why a request got no response, though its channel is still open. */
 export type RequestFailure =
+  | 'AUTHORIZATION_DENIED'
+  | 'AUTHORIZATION_FAILED'
+  | 'AUTHORIZATION_REQUIRED'
+  | 'DISCOVERY_FAILED'
   | 'HTTP_STATUS'
   | 'NETWORK'
+  | 'REGISTRATION_FAILED'
+  | 'TOKEN_REQUEST_FAILED'
   | 'TOO_LARGE'
+  | 'UNSAFE_URL'
   | 'STREAM_ENDED'
   | 'SESSION_EXPIRED'
   | 'INVALID_RESPONSE'
@@ -28,6 +35,8 @@ export type ErrorCode =
   | 'CHANNEL_CLOSED'
   | 'CONNECTION_FAILED'
   | 'EADDRINUSE'
+  | 'INVALID_RESULT'
+  | 'NOT_SUPPORTED'
   | 'SERVER_EXITED'
   | 'TIMEOUT'
   | 'UNAUTHENTICATED_BIND'
@@ -59,22 +68,29 @@ export class RpcError extends Error {
   }
 }
 
-/** Rejects the requests that are pending when their connection ends. Its `cause` is the error that broke the connection. */
-export class ChannelClosed extends Error {
-  override readonly name = 'ChannelClosed'
+/** Rejects the requests of a connection that has ended. Its `cause` is the error that broke the connection. */
+export class ChannelClosedError extends Error {
+  override readonly name = 'ChannelClosedError'
   readonly code: ErrorCode = 'CHANNEL_CLOSED'
+  /** Whether the other side may have executed the request: `no` if the connection had ended before it was sent. */
+  readonly executed: 'no' | 'maybe'
+
+  constructor(message: string, facts: { executed?: 'no' | 'maybe'; cause?: unknown } = {}) {
+    super(message, facts.cause === undefined ? {} : { cause: facts.cause })
+    this.executed = facts.executed ?? 'no'
+  }
 }
 
 /** The reason of an aborted signal as an error. */
-export function asError(reason: unknown): Error {
+export function abortError(reason: unknown): Error {
   return reason instanceof Error
     ? reason
     : new Error(typeof reason === 'string' ? reason : 'The request was aborted')
 }
 
 /** Rejects a request that gets no response, though the channel is still open. */
-export class RequestFailed extends Error {
-  override readonly name = 'RequestFailed'
+export class RequestFailedError extends Error {
+  override readonly name: string = 'RequestFailedError'
   readonly code: RequestFailure
   /** Whether the server may have executed it. Only a request that was not executed is safe to repeat. */
   readonly executed: 'no' | 'maybe'

@@ -18,7 +18,7 @@ export function callHook(hook: () => unknown, failed: (error: unknown) => void):
 }
 
 /** The same promise, marked as handled: if it rejects and nobody awaits it, the process lives. */
-export function handled<Value>(promise: Promise<Value>): Promise<Value> {
+export function markHandled<Value>(promise: Promise<Value>): Promise<Value> {
   promise.catch(ignore)
   return promise
 }

@@ -1,8 +1,8 @@
-import { type Budget, detached, weightOf } from './budget.js'
+import { type Budget, copyString, estimateMemory } from './budget.js'
 import type { Exchange } from './channel.js'
 import { Deadline } from './deadline.js'
 import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js'
-import { type CallHost, Incoming } from './incoming.js'
+import { type CallHost, IncomingRequest } from './incoming.js'
 import {
   type Id,
   type Request,
@@ -17,7 +17,7 @@ import { truncate } from './truncate.js'
 
 export interface IncomingOptions {
   /** Handles a received request: returns its result, or a promise of it. An exception becomes an error response. */
-  onRequest(call: Incoming): unknown
+  onRequest(call: IncomingRequest): unknown
   /** Whether a request is served even while others are queued (`ping`). */
   urgent?(request: Request): boolean
   /** Maximum calls in progress or queued; more get an error (default 10,000). */
@@ -31,7 +31,7 @@ export interface PeerPort {
   /** Whether responses are buffered because the other side is not reading. */
   readonly congested: boolean
   /** Whether a request of our own is pending. */
-  readonly asking: boolean
+  readonly hasPendingRequests: boolean
   /** Sends a request of our own. */
   request(method: string, params: unknown, options: RequestOptions): Promise<unknown>
   /** Writes to the log. */
@@ -41,7 +41,7 @@ export interface PeerPort {
 /** Maximum handlers running at a time; other calls are queued. */
 const MAX_RUNNING = 256
 /** Maximum milliseconds for which reading pauses while the pending budget is used up and no call ends. */
-const PATIENCE = 1000
+const PAUSE_TIMEOUT = 1000
 
 /** All received requests in progress. Each gets exactly one response, unless it is cancelled. */
 export class IncomingCalls implements CallHost {
@@ -50,16 +50,16 @@ export class IncomingCalls implements CallHost {
   /** The bytes that calls in progress may hold. */
   readonly #pending: Budget
   /** Calls without a response, by id. Created on first use: most calls get their response synchronously. */
-  #open: Map<Id, Incoming> | undefined
+  #open: Map<Id, IncomingRequest> | undefined
   /** Queued calls: their handlers have not been started. */
-  #waiting: Set<Incoming> | undefined
+  #waiting: Set<IncomingRequest> | undefined
   /** Handlers that have not returned, except those that are parked or whose call was cancelled. */
   #running = 0
   #idle: (() => void)[] = []
   /** Resolves the promise of `ready`; restarts its timeout. */
   #paused: { resume(): void; extend(): void } | undefined
   /** Whether a pause has timed out: until the budget has room again, requests are rejected instead. */
-  #impatient = false
+  #pauseTimedOut = false
 
   constructor(options: IncomingOptions, port: PeerPort, pending: Budget) {
     this.#options = options
@@ -75,7 +75,7 @@ export class IncomingCalls implements CallHost {
         id: request.id,
         error: refusal,
       })
-    const call = new Incoming(request, exchange, inBatch, this)
+    const call = new IncomingRequest(request, exchange, inBatch, this)
     // Calls start in the order of arrival: after a queued call, all others are queued.
     const mayStart = (this.#waiting?.size ?? 0) === 0 && this.#hasRoom()
     if (mayStart || this.#isUrgent(request)) return this.#start(call)
@@ -90,13 +90,13 @@ export class IncomingCalls implements CallHost {
    * is short unless calls end, and there is none while a request of our own is pending, whose response may be next.
    */
   ready(): Promise<void> | undefined {
-    if (!this.#pending.full) this.#impatient = false
-    else if (!this.#impatient && !this.#port.asking) return this.#pause()
+    if (!this.#pending.full) this.#pauseTimedOut = false
+    else if (!this.#pauseTimedOut && !this.#port.hasPendingRequests) return this.#pause()
     return undefined
   }
 
   #pause(): Promise<void> {
-    const deadline = new Deadline({ idle: PATIENCE })
+    const deadline = new Deadline({ idle: PAUSE_TIMEOUT })
     return new Promise((resolve) => {
       const resume = () => {
         deadline.stop()
@@ -104,7 +104,7 @@ export class IncomingCalls implements CallHost {
         resolve()
       }
       deadline.start(() => {
-        this.#impatient = true
+        this.#pauseTimedOut = true
         resume()
       })
       this.#paused = { resume, extend: () => deadline.extend() }
@@ -112,22 +112,22 @@ export class IncomingCalls implements CallHost {
   }
 
   /** Charges a call that did not end synchronously to the pending budget, until its handler returns: even if it is cancelled. */
-  #charge(call: Incoming): void {
+  #charge(call: IncomingRequest): void {
     if (call.bytes > 0) return
-    call.bytes = weightOf(call.request.frame)
+    call.bytes = estimateMemory(call.request.frame)
     this.#pending.charge(call.bytes)
-    call.request.frame = detached(call.request.frame)
+    call.request.frame = copyString(call.request.frame)
   }
 
-  #release(call: Incoming): void {
+  #release(call: IncomingRequest): void {
     if (call.bytes === 0) return
-    this.#pending.give(call.bytes)
+    this.#pending.release(call.bytes)
     call.bytes = 0
     if (this.#pending.full) this.#paused?.extend()
     else this.#paused?.resume()
   }
 
-  #register(call: Incoming): void {
+  #register(call: IncomingRequest): void {
     this.#open ??= new Map()
     this.#open.set(call.id, call)
   }
@@ -140,7 +140,7 @@ export class IncomingCalls implements CallHost {
     call.cancel(reason)
     this.#end(call)
     this.#setRunning(call, false)
-    this.#startWaiting()
+    this.startWaiting()
   }
 
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
@@ -152,22 +152,22 @@ export class IncomingCalls implements CallHost {
     this.#paused?.resume()
   }
 
-  park(call: Incoming): void {
+  park(call: IncomingRequest): void {
     this.#setRunning(call, false)
-    this.#startWaiting()
+    this.startWaiting()
   }
 
-  unpark(call: Incoming): void {
+  unpark(call: IncomingRequest): void {
     this.#setRunning(call, call.open)
   }
 
-  #setRunning(call: Incoming, running: boolean): void {
+  #setRunning(call: IncomingRequest, running: boolean): void {
     if (call.running === running) return
     call.running = running
     this.#running += running ? 1 : -1
   }
 
-  settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void {
+  settle(call: IncomingRequest, outcome: { result: unknown } | { error: RpcError }): void {
     if ('error' in outcome) this.#fail(call, outcome.error)
     else this.#respond(call, outcome.result)
     this.#end(call)
@@ -190,7 +190,7 @@ export class IncomingCalls implements CallHost {
   }
 
   /** The connection has ended: aborts all calls, without responses. */
-  drop(reason: Error): void {
+  cancelAll(reason: Error): void {
     this.#forgetWaiting()
     for (const call of this.#open?.values() ?? []) {
       call.cancel(reason)
@@ -232,7 +232,7 @@ export class IncomingCalls implements CallHost {
     return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#port.congested)
   }
 
-  #start(call: Incoming): void {
+  #start(call: IncomingRequest): void {
     let result: unknown
     let later: boolean
     try {
@@ -251,7 +251,7 @@ export class IncomingCalls implements CallHost {
     }
     this.#charge(call)
     if (call.open) {
-      this.#setRunning(call, !call.waits)
+      this.#setRunning(call, !call.isParked)
       this.#register(call)
     }
     Promise.resolve(result)
@@ -261,11 +261,12 @@ export class IncomingCalls implements CallHost {
         this.#release(call)
         this.#setRunning(call, false)
         this.#end(call)
-        this.#startWaiting()
+        this.startWaiting()
       })
   }
 
-  #startWaiting(): void {
+  /** Starts queued calls, as many as may run. */
+  startWaiting(): void {
     for (const call of this.#waiting ?? []) {
       if (!this.#hasRoom()) return
       this.#waiting?.delete(call)
@@ -273,7 +274,7 @@ export class IncomingCalls implements CallHost {
     }
   }
 
-  #end(call: Incoming): void {
+  #end(call: IncomingRequest): void {
     // The id of a cancelled call may be in use again by the time its handler returns.
     if (this.#open?.get(call.id) === call) this.#open.delete(call.id)
     if (this.#idle.length === 0 || (this.#open?.size ?? 0) > 0) return
@@ -282,7 +283,7 @@ export class IncomingCalls implements CallHost {
     for (const resolve of waiting) resolve()
   }
 
-  #respond(call: Incoming, result: unknown): void {
+  #respond(call: IncomingRequest, result: unknown): void {
     if (!call.open) return
     let frame: string
     try {
@@ -305,7 +306,7 @@ export class IncomingCalls implements CallHost {
   }
 
   /** Sends the error response of a handler that has thrown: an RpcError as it is, anything else as Internal error. */
-  #fail(call: Incoming, thrown: unknown): void {
+  #fail(call: IncomingRequest, thrown: unknown): void {
     if (!call.open) return
     try {
       if (thrown instanceof RpcError && Number.isInteger(thrown.code))

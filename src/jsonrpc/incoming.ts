@@ -6,13 +6,13 @@ import type { RequestOptions } from './outgoing.js'
 /** What a call needs of `IncomingCalls`, which owns it. */
 export interface CallHost {
   ask(method: string, params: unknown, options: RequestOptions): Promise<unknown>
-  park(call: Incoming): void
-  unpark(call: Incoming): void
-  settle(call: Incoming, outcome: { result: unknown } | { error: RpcError }): void
+  park(call: IncomingRequest): void
+  unpark(call: IncomingRequest): void
+  settle(call: IncomingRequest, outcome: { result: unknown } | { error: RpcError }): void
 }
 
 /** One received request, until its response is sent. While the transport sends the response, this object also describes it (`SentResponse`). */
-export class Incoming implements SentResponse {
+export class IncomingRequest implements SentResponse {
   readonly kind = 'response'
   request: Request
   /** The bytes that it takes of the pending budget. */
@@ -27,8 +27,8 @@ export class Incoming implements SentResponse {
   readonly #calls: CallHost
   #controller: AbortController | undefined
   #aborted: Error | undefined
-  #last: (() => void) | undefined
-  #next: (() => void) | undefined
+  #beforeResponse: (() => void) | undefined
+  #afterResponse: (() => void) | undefined
   /** Cancels the requests that were sent for it (`ask`). */
   #questions: AbortController | undefined
   /** How many promises it is parked on. */
@@ -75,7 +75,7 @@ export class Incoming implements SentResponse {
 
   /** Runs a function just before the response is sent. */
   beforeResponse(last: () => void): void {
-    this.#last = last
+    this.#beforeResponse = last
   }
 
   /** Sends a message that belongs to this call; nothing after its response. */
@@ -108,12 +108,12 @@ export class Incoming implements SentResponse {
     this.request = { kind, id, method, params: undefined, frame: '' }
   }
 
-  get waits(): boolean {
+  get isParked(): boolean {
     return this.#parked > 0
   }
 
   /** While the call only waits for this promise, another handler may run in its place. */
-  async parked<Value>(waiting: Promise<Value>): Promise<Value> {
+  async park<Value>(waiting: Promise<Value>): Promise<Value> {
     if (this.#parked++ === 0) this.#calls.park(this)
     try {
       return await waiting
@@ -129,7 +129,7 @@ export class Incoming implements SentResponse {
 
   /** Runs a function just after the response is sent; not if there is none. */
   afterResponse(next: () => void): void {
-    this.#next = next
+    this.#afterResponse = next
   }
 
   /** Sends the response: `error` if there is one, otherwise `result`. */
@@ -137,13 +137,13 @@ export class Incoming implements SentResponse {
     if (!this.open) return
     this.result = result
     this.error = error
-    this.#last?.()
+    this.#beforeResponse?.()
     this.#questions?.abort(new Error('The request has ended'))
     this.#state = 'responded'
     this.#exchange.reply(frame, this)
     // A handler that never returns would keep the result in memory.
     this.result = undefined
-    this.#next?.()
+    this.#afterResponse?.()
   }
 
   /** Ends the call without a response: the specification forbids one for a cancelled request. */

@@ -2,11 +2,11 @@ import { INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError } from './errors
 import {
   MAX_CONTAINERS,
   elements,
-  faultPosition,
+  syntaxErrorPosition,
   isArray,
   memberNames,
   tooComplex,
-  valueAt,
+  textAt,
 } from './scan.js'
 
 /** An integer beyond 2^53 is a bigint: the response must repeat the id exactly. */
@@ -48,7 +48,7 @@ export interface Invalid {
   id: Id | undefined
   error: RpcError
   /** It is a response or a notification: these never get a response. */
-  mute: boolean
+  noResponse: boolean
 }
 export type Message = Request | Notification | Response | Batch | Invalid
 
@@ -91,7 +91,7 @@ const MAX_ID_LENGTH = 1024
  * Reads one frame and classifies it by its members, as JSON-RPC 2.0 does: `method` and `id` is a request, `method` alone
  * a notification, `result` or `error` a response. Never throws: anything else is `invalid`, with its error response.
  */
-export function read(frame: string, maxDepth = MAX_DEPTH): Message {
+export function parseMessage(frame: string, maxDepth = MAX_DEPTH): Message {
   // An oversized batch is rejected unparsed: parsing it would cost a hundred times what it cost to send.
   if (isArray(frame)) {
     const frames = elements(frame, MAX_BATCH + 1)
@@ -103,7 +103,7 @@ export function read(frame: string, maxDepth = MAX_DEPTH): Message {
       problem === 'depth'
         ? `is nested deeper than ${maxDepth} levels`
         : `has more than ${MAX_CONTAINERS} objects and arrays`
-    return unread(frame, frame.slice(-MAX_ID_LENGTH - 100), refusal(`the message ${reason}`))
+    return readUnparsed(frame, frame.slice(-MAX_ID_LENGTH - 100), refusal(`the message ${reason}`))
   }
   let value: unknown
   try {
@@ -117,14 +117,19 @@ export function read(frame: string, maxDepth = MAX_DEPTH): Message {
 }
 
 /** A message that is too large or too deep to parse: its first and last characters may still have the id. */
-export function unread(head: string, tail: string, error: RpcError): Invalid {
-  const written = valueAt(head, ['id']) ?? ID_AT_END.exec(tail)?.[1]
-  const id = written === undefined ? undefined : readId(written)
+export function readUnparsed(head: string, tail: string, error: RpcError): Invalid {
+  const idText = textAt(head, ['id']) ?? ID_AT_END.exec(tail)?.[1]
+  const id = idText === undefined ? undefined : readId(idText)
   const names = memberNames(head)
   if (names.has('method')) return invalid(id, error)
   // A response gets no response, but with its id the pending request can be rejected.
   const mute = names.has('result') || names.has('error')
-  return { kind: 'invalid', id: mute || names.has('params') ? id : undefined, error, mute }
+  return {
+    kind: 'invalid',
+    id: mute || names.has('params') ? id : undefined,
+    error,
+    noResponse: mute,
+  }
 }
 
 /** The id as the last member, where many clients write it. */
@@ -139,7 +144,7 @@ function classify(value: Params, frame: string): Message {
     if (written === undefined) {
       if (params === undefined || isObject(params))
         return { kind: 'notification', method, params, frame }
-      return { kind: 'invalid', id: undefined, error: wrongParams(), mute: true }
+      return { kind: 'invalid', id: undefined, error: wrongParams(), noResponse: true }
     }
     if (id === undefined) {
       const long = typeof written === 'string' ? ` of at most ${MAX_ID_LENGTH} characters` : ''
@@ -157,7 +162,7 @@ function response(value: Params, id: Id | undefined, frame: string): Message {
   const { result, error } = value
   const both = 'result' in value && 'error' in value
   if (id === undefined || both || value['jsonrpc'] !== '2.0') {
-    return { kind: 'invalid', id, error: refusal('not a valid response'), mute: true }
+    return { kind: 'invalid', id, error: refusal('not a valid response'), noResponse: true }
   }
   if (!('error' in value)) return { kind: 'response', id, outcome: { result }, frame }
   const { code, message, data } = isObject(error) ? error : {}
@@ -167,7 +172,7 @@ function response(value: Params, id: Id | undefined, frame: string): Message {
       kind: 'invalid',
       id,
       error: refusal('an error must have a code and a message'),
-      mute: true,
+      noResponse: true,
     }
   return { kind: 'response', id, outcome: { error: new RpcError(code, message, data) }, frame }
 }
@@ -189,7 +194,7 @@ export function exactInteger(
   path: readonly string[],
 ): number | bigint | undefined {
   if (Number.isSafeInteger(value)) return value
-  const digits = valueAt(frame, path)
+  const digits = textAt(frame, path)
   return digits !== undefined && digits.length <= MAX_ID_LENGTH && /^-?\d+$/.test(digits)
     ? BigInt(digits)
     : undefined
@@ -204,7 +209,7 @@ function readId(written: string): Id | undefined {
 }
 
 function invalid(id: Id | undefined, error: RpcError): Invalid {
-  return { kind: 'invalid', id, error, mute: false }
+  return { kind: 'invalid', id, error, noResponse: false }
 }
 
 function refusal(reason: string): RpcError {
@@ -216,7 +221,7 @@ function wrongParams(): RpcError {
 }
 
 function parseError(frame: string): RpcError {
-  const position = faultPosition(frame)
+  const position = syntaxErrorPosition(frame)
   const character = String.fromCodePoint(frame.codePointAt(position) ?? 0)
   const found =
     position < frame.length ? `unexpected ${JSON.stringify(character)}` : 'unexpected end'
@@ -225,6 +230,16 @@ function parseError(frame: string): RpcError {
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The member of a value at a path of names; undefined where there is none. */
+export function memberAt(value: unknown, path: readonly string[]): unknown {
+  let found = value
+  for (const key of path) {
+    if (!isObject(found) || !Object.hasOwn(found, key)) return undefined
+    found = found[key]
+  }
+  return found
 }
 
 /** Whether `await` would wait for it. Throws if its `then` is a getter that throws. */

@@ -1,5 +1,5 @@
-import { type Deadline, Timeout } from './deadline.js'
-import { asError } from './errors.js'
+import { type Deadline, TimeoutError } from './deadline.js'
+import { abortError } from './errors.js'
 import { type Id, type Response, type Send, type SentRequest, encodeRequest } from './message.js'
 
 export interface RequestOptions {
@@ -22,16 +22,16 @@ export interface OutgoingOptions {
   cancelled(id: Id, reason: string, method: string, send: Send): void
 }
 
-interface Waiting {
+interface PendingRequest {
   resolve(result: unknown): void
   reject(error: Error): void
   readonly onResponse: RequestOptions['onResponse']
 }
 
 /** All sent requests that wait for a response. Each settles: with its result, an error response, a timeout or a closed channel. */
-export class OutgoingCalls {
+export class OutgoingRequests {
   readonly #options: OutgoingOptions
-  readonly #waiting = new Map<Id, Waiting>()
+  readonly #waiting = new Map<Id, PendingRequest>()
   #nextId = 1
 
   constructor(options: OutgoingOptions) {
@@ -57,7 +57,7 @@ export class OutgoingCalls {
       headerParams,
       onResponse,
     } = options
-    if (signal?.aborted === true) return Promise.reject(asError(signal.reason))
+    if (signal?.aborted === true) return Promise.reject(abortError(signal.reason))
     const id = this.#nextId++
     const frame = encodeRequest(id, method, params)
     return new Promise((resolve, reject) => {
@@ -66,13 +66,13 @@ export class OutgoingCalls {
         this.#options.cancelled(id, error.message, method, send)
         reject(error)
       }
-      const aborted = () => giveUp(asError(signal?.reason))
+      const aborted = () => giveUp(abortError(signal?.reason))
       const settle = () => {
         this.#waiting.delete(id)
         deadline?.stop()
         signal?.removeEventListener('abort', aborted)
       }
-      deadline?.start((error) => giveUp(new Timeout(`${error.message} to ${method}`)))
+      deadline?.start((error) => giveUp(new TimeoutError(`${error.message} to ${method}`)))
       signal?.addEventListener('abort', aborted)
       this.#waiting.set(id, {
         resolve: (result) => (settle(), resolve(result)),
@@ -84,7 +84,7 @@ export class OutgoingCalls {
   }
 
   /** Settles the request that a response belongs to; false if there is none. */
-  respond(response: Response): boolean {
+  settle(response: Response): boolean {
     const waiting = this.#waiting.get(response.id)
     if (waiting === undefined) return false
     waiting.onResponse?.(response)
@@ -100,7 +100,7 @@ export class OutgoingCalls {
   }
 
   /** Rejects all: no response can arrive any more. */
-  drop(error: Error): void {
+  rejectAll(error: Error): void {
     for (const waiting of this.#waiting.values()) waiting.reject(error)
   }
 }

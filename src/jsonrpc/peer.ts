@@ -1,6 +1,6 @@
 import { Budget } from './budget.js'
 import { type Channel, type Exchange, type Principal, type Receiver, rerouted } from './channel.js'
-import { ChannelClosed, INVALID_REQUEST, RpcError, withCode } from './errors.js'
+import { ChannelClosedError, INVALID_REQUEST, RpcError, withCode } from './errors.js'
 import { callHook, ignore } from './hook.js'
 import { IncomingCalls, type IncomingOptions, type PeerPort } from './incoming-calls.js'
 import {
@@ -16,11 +16,11 @@ import {
   type SentResponse,
   type UnreadableId,
   encodeError,
-  read,
+  parseMessage,
   sendNotification,
-  unread,
+  readUnparsed,
 } from './message.js'
-import { OutgoingCalls, type RequestOptions } from './outgoing.js'
+import { OutgoingRequests, type RequestOptions } from './outgoing.js'
 import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
 
@@ -28,7 +28,7 @@ export interface PeerOptions extends IncomingOptions {
   /** Handles a received notification. */
   onNotification(notification: Notification): void
   /** Whether garbage gets an error response. Servers send one, clients never do: two peers would send errors to each other forever. */
-  answersGarbage: boolean
+  respondsToMalformed: boolean
   /** Maximum messages in a batch; 0 if the negotiated revision has no batches. Called for each batch. */
   batchLimit?(): number
   /** How an error response is written if the id of the request is unknown: differs between revisions. */
@@ -56,12 +56,12 @@ export class Peer implements Receiver, PeerPort {
   readonly #options: PeerOptions
   readonly #incoming: IncomingCalls
   /** Created when the first request is sent. */
-  #outgoing: OutgoingCalls | undefined
+  #outgoing: OutgoingRequests | undefined
   /** The exchange of messages that arrive without one. */
   #exchange: Exchange | undefined
   #closed: Error | undefined
   /** Why no response can arrive any more. */
-  #deaf: Error | undefined
+  #inputEnded: Error | undefined
   #retained: Budget | undefined
 
   constructor(channel: Channel, options: PeerOptions) {
@@ -71,7 +71,7 @@ export class Peer implements Receiver, PeerPort {
     channel.receive(this)
   }
 
-  frame(frame: string, exchange = this.#own(), message = this.#read(frame)): void {
+  frame(frame: string, exchange = this.#channelExchange(), message = this.#read(frame)): void {
     this.#receive(message, exchange, false)
   }
 
@@ -79,8 +79,12 @@ export class Peer implements Receiver, PeerPort {
     return this.#incoming.ready()
   }
 
-  garbage(error: RpcError, head: string, tail: string): void {
-    this.#invalid(unread(head, tail, error), this.#own())
+  drained(): void {
+    this.#incoming.startWaiting()
+  }
+
+  malformed(error: RpcError, head: string, tail: string): void {
+    this.#invalid(readUnparsed(head, tail, error), this.#channelExchange())
   }
 
   failed(id: Id, error: Error): void {
@@ -89,22 +93,21 @@ export class Peer implements Receiver, PeerPort {
 
   closed(error?: Error): void {
     if (this.#closed !== undefined) return
-    this.#closed =
-      error === undefined
-        ? new ChannelClosed('The connection is closed')
-        : new ChannelClosed(`The connection broke: ${error.message}`, { cause: error })
-    this.#outgoing?.drop(this.#closed)
-    this.#incoming.drop(this.#closed)
+    const message =
+      error === undefined ? 'The connection is closed' : `The connection broke: ${error.message}`
+    this.#closed = new ChannelClosedError(message, { cause: error })
+    this.#outgoing?.rejectAll(new ChannelClosedError(message, { executed: 'maybe', cause: error }))
+    this.#incoming.cancelAll(this.#closed)
     this.#options.onClosed?.(error)
   }
 
-  #own(): Exchange {
+  #channelExchange(): Exchange {
     this.#exchange ??= new ChannelExchange(this.#channel)
     return this.#exchange
   }
 
-  #calls(): OutgoingCalls {
-    this.#outgoing ??= new OutgoingCalls({
+  #calls(): OutgoingRequests {
+    this.#outgoing ??= new OutgoingRequests({
       send: (frame, message) => this.#channel.send(frame, message),
       cancelled: (id, reason, method, send) => {
         if (this.#channel.cancel?.(id) !== true) this.#options.cancelled?.(id, reason, method, send)
@@ -125,7 +128,7 @@ export class Peer implements Receiver, PeerPort {
   }
 
   /** Whether a request of ours is pending. */
-  get asking(): boolean {
+  get hasPendingRequests(): boolean {
     return (this.#outgoing?.size ?? 0) > 0
   }
 
@@ -135,7 +138,7 @@ export class Peer implements Receiver, PeerPort {
   }
 
   request(method: string, params?: unknown, options: RequestOptions = {}): Promise<unknown> {
-    const ended = this.#closed ?? this.#deaf
+    const ended = this.#closed ?? this.#inputEnded
     if (ended !== undefined) return Promise.reject(ended)
     const response = this.#calls().request(method, params, options)
     // The response cannot arrive while reading pauses.
@@ -159,9 +162,10 @@ export class Peer implements Receiver, PeerPort {
   }
 
   /** The input has ended: pending and later requests of ours are rejected, while calls in progress still get their responses. */
-  stopListening(): void {
-    this.#deaf ??= new ChannelClosed('The connection is closing: no response can arrive any more')
-    this.#outgoing?.drop(this.#deaf)
+  endInput(): void {
+    const message = 'The connection is closing: no response can arrive any more'
+    this.#inputEnded ??= new ChannelClosedError(message)
+    this.#outgoing?.rejectAll(new ChannelClosedError(message, { executed: 'maybe' }))
   }
 
   /** Resolves when no call is in progress. */
@@ -180,7 +184,7 @@ export class Peer implements Receiver, PeerPort {
   }
 
   #read(frame: string): Message {
-    return read(frame, this.#options.maxDepth)
+    return parseMessage(frame, this.#options.maxDepth)
   }
 
   #receive(message: Message, exchange: Exchange, inBatch: boolean): void {
@@ -209,7 +213,7 @@ export class Peer implements Receiver, PeerPort {
   }
 
   #responded(response: Response): void {
-    if (this.#outgoing?.respond(response) === true) return
+    if (this.#outgoing?.settle(response) === true) return
     this.log({
       level: 'debug',
       message: 'A response with an unknown id was ignored',
@@ -217,7 +221,7 @@ export class Peer implements Receiver, PeerPort {
     })
   }
 
-  #invalid({ id, error, mute }: Invalid, exchange: Exchange): void {
+  #invalid({ id, error, noResponse: mute }: Invalid, exchange: Exchange): void {
     const entry: LogEntry = { level: 'warning', message: error.message }
     this.log(id === undefined ? entry : { ...entry, id })
     if (mute && id !== undefined)
@@ -228,7 +232,7 @@ export class Peer implements Receiver, PeerPort {
           new TypeError(`Invalid response: ${error.message}`, { cause: error }),
         ),
       )
-    if (mute || !this.#options.answersGarbage) return exchange.reply()
+    if (mute || !this.#options.respondsToMalformed) return exchange.reply()
     const frame = encodeError(id, error, this.#options.unreadableId?.() ?? 'null')
     exchange.reply(frame, { kind: 'response', id, error })
   }
@@ -246,14 +250,14 @@ export class Peer implements Receiver, PeerPort {
     }
     if (problem !== undefined) {
       const error = new RpcError(INVALID_REQUEST, `Invalid Request: ${problem}`)
-      return this.#invalid({ kind: 'invalid', id: undefined, error, mute: false }, exchange)
+      return this.#invalid({ kind: 'invalid', id: undefined, error, noResponse: false }, exchange)
     }
     const responses: string[] = []
-    let owed = frames.length
+    let remaining = frames.length
     // Notifications and cancelled requests have no response; a batch of only such messages gets none at all.
     const collect = (response?: string) => {
       if (response !== undefined) responses.push(response)
-      if (--owed === 0)
+      if (--remaining === 0)
         exchange.reply(responses.length === 0 ? undefined : `[${responses.join(',')}]`)
     }
     const each = rerouted(exchange, (frame, part) => exchange.send(frame, part), collect)

@@ -53,12 +53,12 @@ function stringEnd(text: string, start: number): number {
  * The text of the value at a path of object keys, or undefined. The last of repeated keys counts, as for JSON.parse. The
  * text may be truncated: values before that point are found.
  */
-export function valueAt(text: string, path: readonly string[]): string | undefined {
+export function textAt(text: string, path: readonly string[]): string | undefined {
   let found: string | undefined
   const key = path[0]
   if (key === undefined) return text.trim()
   for (const [name, start, end] of members(text)) {
-    if (name === key) found = valueAt(text.slice(start, end), path.slice(1))
+    if (name === key) found = textAt(text.slice(start, end), path.slice(1))
   }
   return found
 }
@@ -151,7 +151,7 @@ function skipSpace(text: string, start: number): number {
 const LITERAL = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 
 /** The position of the first syntax error. Only for a text that JSON.parse has rejected. */
-export function faultPosition(text: string): number {
+export function syntaxErrorPosition(text: string): number {
   const open: number[] = []
   let i = skipSpace(text, 0)
   let expect: 'value' | 'first-value' | 'key' | 'first-key' | 'colon' | 'comma' = 'value'

@@ -1,11 +1,11 @@
 import { type Id, type Notification, exactInteger } from '../jsonrpc/message.js'
-import { detached } from '../jsonrpc/budget.js'
+import { copyString } from '../jsonrpc/budget.js'
 
 /** Maximum length of a cancellation reason: a handler may hold it for long. */
 const MAX_REASON = 1024
 
 /** The request that a `notifications/cancelled` names; undefined if it names none. */
-export function cancelled({
+export function parseCancellation({
   params,
   frame,
 }: Notification): { id: Id; reason: string | undefined } | undefined {
@@ -17,6 +17,6 @@ export function cancelled({
   if (typeof id !== 'string' && typeof id !== 'number' && typeof id !== 'bigint') return undefined
   return {
     id,
-    reason: typeof reason === 'string' ? detached(reason.slice(0, MAX_REASON)) : undefined,
+    reason: typeof reason === 'string' ? copyString(reason.slice(0, MAX_REASON)) : undefined,
   }
 }

@@ -64,7 +64,7 @@ export type ContentBlock =
   | AudioContent
   | ResourceLink
   | EmbeddedResource
-export type ContentKind = ContentBlock['type']
+export type ContentType = ContentBlock['type']
 
 export interface CallToolResult {
   content: ContentBlock[]

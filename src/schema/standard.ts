@@ -41,7 +41,7 @@ type PathSegment = PropertyKey | { readonly key: PropertyKey }
 export type Schema = StandardSchema | JsonSchema
 
 /** A prepared schema: the JSON Schema for clients, and a function that validates values. */
-export interface Checker {
+export interface Validator {
   json: JsonSchema
   check(value: unknown): Outcome | Promise<Outcome>
 }
@@ -94,7 +94,7 @@ export function headersOf(json: JsonSchema): readonly HeaderParameter[] {
 }
 
 /** Prepares a schema; throws if it is invalid. */
-export function checker(schema: Schema, side: 'input' | 'output'): Checker {
+export function checker(schema: Schema, side: 'input' | 'output'): Validator {
   const json = toJsonSchema(schema, side)
   if (!isObject(json)) throw new TypeError('is not valid: a JSON Schema must be an object')
   const simple = compileSimple(json)
@@ -111,6 +111,12 @@ export function checker(schema: Schema, side: 'input' | 'output'): Checker {
       return issues.count === 0 ? { value } : { issues: issues.result() }
     },
   }
+}
+
+/** The check of values by a schema that is not shown to anyone: a library need not provide a JSON Schema. */
+export function validator(schema: Schema): Validator['check'] {
+  if (isStandard(schema)) return (value) => checkStandard(schema, value)
+  return checker(schema, 'output').check
 }
 
 function checkStandard(schema: StandardSchema, value: unknown): Outcome | Promise<Outcome> {

@@ -1,4 +1,4 @@
-import type { Incoming } from '../jsonrpc/incoming.js'
+import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import type {
   CreateMessageParams,
   CreateMessageResult,
@@ -8,8 +8,8 @@ import type {
 import type { Revision } from '../protocol/revisions/index.js'
 import type { Infer } from '../schema/infer.js'
 import type { Schema } from '../schema/standard.js'
-import { ToolError } from './failure.js'
-import type { Seal } from './seal.js'
+import { ToolError } from './tool-error.js'
+import type { Cipher } from './cipher.js'
 
 /*
  * What a handler can ask the client for. Questions are plain data; how they
@@ -91,7 +91,7 @@ export function roots(): Question<Root[]> {
 }
 
 /** The user declined or cancelled the question. */
-export class Declined extends ToolError {
+export class DeclinedError extends ToolError {
   readonly key: string
 
   constructor(key: string, message: string) {
@@ -170,7 +170,7 @@ export interface StateOptions {
 export interface AskContext {
   /** The key of the call, unless a state has one. */
   readonly key: string
-  readonly incoming: Incoming
+  readonly incoming: IncomingRequest
   /** Fires when the call is cancelled or timed out. */
   readonly signal: AbortSignal
   readonly revision: Revision
@@ -180,7 +180,7 @@ export interface AskContext {
   /** What a state is bound to: it is refused for anything else. */
   readonly binding: Binding
   readonly state: Required<Omit<StateOptions, 'keys' | 'once'>> &
-    Pick<StateOptions, 'once'> & { readonly seal: Seal }
+    Pick<StateOptions, 'once'> & { readonly seal: Cipher }
   readonly server: Implementation
   /** Waits for a promise; meanwhile the tool's timeout is paused and its slot is free. */
   waiting<Value>(promise: Promise<Value>): Promise<Value>

@@ -1,5 +1,5 @@
 import type { HttpRequest, Principal } from '../jsonrpc/channel.js'
-import { handled } from '../jsonrpc/hook.js'
+import { markHandled } from '../jsonrpc/hook.js'
 import { type Id, type Params, isObject } from '../jsonrpc/message.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
@@ -60,7 +60,7 @@ export interface Call {
 }
 
 /** What a call needs of the connection it came over. */
-export interface Connection {
+export interface ClientContext {
   readonly revision: Revision
   readonly caller: Caller
   /** The lowest level of log messages that the client wants; undefined if it wants none. */
@@ -167,7 +167,7 @@ export class ServedCall implements Call, AskingCall {
     questions: Questions,
   ): Promise<Answers<Questions>> {
     // When a call is suspended, all its pending promises reject, and its handler handles the first only.
-    return handled(
+    return markHandled(
       this.#prepareToAsk().then((asking) => asking.ask(questions)) as Promise<Answers<Questions>>,
     ) // each answer was read by its question
   }
@@ -176,7 +176,7 @@ export class ServedCall implements Call, AskingCall {
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value> {
-    return handled(this.#prepareToAsk().then((asking) => asking.step(key, run)))
+    return markHandled(this.#prepareToAsk().then((asking) => asking.step(key, run)))
   }
 
   /** Whether it ended with `input_required`, and will be run again. */

@@ -1,11 +1,11 @@
-import type { Incoming } from '../jsonrpc/incoming.js'
+import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
-import type { MethodFacts } from '../protocol/methods.js'
+import type { MethodDescriptor } from '../protocol/methods.js'
 import type { CacheHint, LogLevel } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import type { StateOptions } from './ask.js'
-import type { Caller, Connection, ServedCall } from './call.js'
+import type { Caller, ClientContext, ServedCall } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
 import type { Extension, Extensions } from './extensions.js'
 import type { Overflow } from './features/overflow.js'
@@ -15,7 +15,7 @@ import type { ServedTool } from './features/served-tool.js'
 import type { Log } from './log.js'
 import type { Middleware } from './middleware.js'
 import type { ChangeEmitter, Registry } from './registry.js'
-import type { Seal } from './seal.js'
+import type { Cipher } from './cipher.js'
 import type { Server } from './server.js'
 import type { Subscriptions } from './subscriptions.js'
 
@@ -27,7 +27,7 @@ export interface Handler {
 }
 
 /** A row of a server's method table: the facts of a method, and its handler. */
-export interface ServedMethod extends MethodFacts, Handler {
+export interface ServedMethod extends MethodDescriptor, Handler {
   /** The extension that it belongs to. */
   readonly extension?: Extension
 }
@@ -46,7 +46,7 @@ export interface InternalServer extends Server {
   listCache(): CacheHint
   readonly overflow: Overflow
   readonly changes: ChangeEmitter
-  readonly seal: Seal
+  readonly seal: Cipher
   readonly onInitialized:
     | ((client: { caller: Caller; log: Log }) => void | Promise<void>)
     | undefined
@@ -68,9 +68,9 @@ export function checkServer(server: Server): InternalServer {
 /** All that serving one request may need. */
 export interface Context {
   readonly server: InternalServer
-  readonly connection: Connection
+  readonly connection: ClientContext
   readonly call: ServedCall
-  readonly incoming: Incoming
+  readonly incoming: IncomingRequest
   subscriptions(): Subscriptions
   /** The caching hint of the result, if the definition has one. */
   cache?: CacheHint

@@ -14,7 +14,7 @@ import type { Prompt, Resource, Tool } from './define.js'
 import type { InternalServer, ServedMethod } from './context.js'
 import { HANDLERS } from './dispatch.js'
 import type { Extension } from './extensions.js'
-import { UNCACHED, checkFacts, hintOf } from './features/definition.js'
+import { UNCACHED, checkSharedProperties, hintOf } from './features/definition.js'
 import { Overflow } from './features/overflow.js'
 import { preparePrompt } from './features/served-prompt.js'
 import { prepareResource } from './features/served-resource.js'
@@ -22,7 +22,7 @@ import { prepareTool } from './features/served-tool.js'
 import { type Log, makeLog } from './log.js'
 import type { Middleware } from './middleware.js'
 import { ChangeEmitter, Registry } from './registry.js'
-import { Seal } from './seal.js'
+import { Cipher } from './cipher.js'
 import type { Server } from './server.js'
 import { normalizeUri } from './uri.js'
 
@@ -158,7 +158,7 @@ export function createServer(options: ServerOptions): Server {
     methods: methodTable(extensions),
     extensions,
     listCache: () =>
-      cache.cacheScope === 'public' && isPersonal(server)
+      cache.cacheScope === 'public' && listsVaryByCaller(server)
         ? { ...cache, cacheScope: 'private' }
         : cache,
     overflow,
@@ -169,7 +169,7 @@ export function createServer(options: ServerOptions): Server {
       return log
     },
     changes,
-    seal: new Seal(state.keys),
+    seal: new Cipher(state.keys),
     state: stateOf(state),
     onInitialized,
     pageSize,
@@ -204,8 +204,8 @@ function uriKey(uri: string): string {
 }
 
 /** Whether what is listed may depend on the caller. */
-function isPersonal({ tools, resources, prompts, extensions }: InternalServer): boolean {
-  if (extensions?.personal === true) return true
+function listsVaryByCaller({ tools, resources, prompts, extensions }: InternalServer): boolean {
+  if (extensions?.variesByClient === true) return true
   for (const { definition } of [...tools.values(), ...resources.values(), ...prompts.values()])
     if (definition.visible !== undefined || 'list' in definition) return true
   return false
@@ -240,7 +240,10 @@ function infoOf({
     if (typeof value !== 'string' || value === '')
       throw new TypeError(`createServer: "${field}" must be a non-empty string`)
   }
-  checkFacts({ title, description, icons }, (problem) => new TypeError(`createServer: ${problem}`))
+  checkSharedProperties(
+    { title, description, icons },
+    (problem) => new TypeError(`createServer: ${problem}`),
+  )
   const info: Implementation = { name, version }
   if (title !== undefined) info.title = title
   if (description !== undefined) info.description = description

@@ -35,7 +35,7 @@ export function isBranded(value: unknown): value is Branded {
   return typeof value === 'object' && value !== null && branded in value
 }
 
-interface ToolFacts {
+interface ToolProperties {
   /** 1 to 128 letters, digits, `_`, `-` and `.`; unique among the tools of a server. */
   name: string
   /** The display name; default is the name. */
@@ -66,7 +66,7 @@ export interface ToolDefinition<
   Input,
   Output,
   Result = Returned<Output> | Promise<Returned<Output>>,
-> extends ToolFacts {
+> extends ToolProperties {
   /** The schema of its arguments: JSON Schema or Standard Schema, an object at the top. Default: no arguments. */
   input?: Input & NoRawShape<Input>
   /** The schema of its result, which is validated and sent as structured content. */
@@ -85,17 +85,17 @@ type Standard = { readonly '~standard': unknown }
 
 type Returned<Output> = undefined extends Output
   ? unknown
-  : Frozen<InferInput<Output>> | Branded<Frozen<InferInput<Output>>>
+  : DeepReadonly<InferInput<Output>> | Branded<DeepReadonly<InferInput<Output>>>
 
 /** A handler may return literals and constant arrays as they are. */
-type Frozen<Type> = Type extends (infer Item)[]
-  ? readonly Frozen<Item>[]
+type DeepReadonly<Type> = Type extends (infer Item)[]
+  ? readonly DeepReadonly<Item>[]
   : Type extends object
-    ? { readonly [Key in keyof Type]: Frozen<Type[Key]> }
+    ? { readonly [Key in keyof Type]: DeepReadonly<Type[Key]> }
     : Type
 
 /** A definition without its types: what a server holds. */
-export interface Tool extends ToolFacts {
+export interface Tool extends ToolProperties {
   readonly input: Schema
   readonly output?: Schema
   readonly run?: (input: unknown, call: Call) => unknown
@@ -143,7 +143,7 @@ type One<Name extends string> = Name extends `${infer Bare}*`
     ? { [Key in Bare]: string }
     : { [Key in Name]: string }
 
-interface ResourceFacts extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> {
+interface ResourceProperties extends Omit<ResourceListing, 'uri' | 'name' | '_meta'> {
   /** The programmatic name; default is the URI. */
   name?: string
   /** Sent as `_meta` with its listing. */
@@ -170,7 +170,7 @@ type ReadValue =
   | { contents: readonly ReadItem[]; _meta?: Meta | undefined }
   | undefined
 
-export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
+export interface ResourceDefinition<Uri extends string> extends ResourceProperties {
   /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */
   uri: Uri
   /** Returns its contents: a string, bytes, contents in full, several, or `{ contents }`; undefined if there is no such resource. */
@@ -181,7 +181,7 @@ export interface ResourceDefinition<Uri extends string> extends ResourceFacts {
   complete?: { readonly [Key in keyof Variables<Uri>]?: Complete }
 }
 
-export interface Resource extends ResourceFacts {
+export interface Resource extends ResourceProperties {
   readonly uri: string
   readonly read: (
     variables: Record<string, string | string[]>,
@@ -209,7 +209,7 @@ export interface PromptArgument {
   complete?: Complete
 }
 
-interface PromptFacts {
+interface PromptProperties {
   /** Unique among the prompts of a server. */
   name: string
   /** The display name; default is the name. */
@@ -230,16 +230,20 @@ interface PromptFacts {
 type PromptValue =
   | string
   | ContentBlock
-  | PromptTurn
-  | readonly PromptTurn[]
-  | { messages: readonly PromptTurn[]; description?: string | undefined; _meta?: Meta | undefined }
-interface PromptTurn {
+  | PromptMessageInput
+  | readonly PromptMessageInput[]
+  | {
+      messages: readonly PromptMessageInput[]
+      description?: string | undefined
+      _meta?: Meta | undefined
+    }
+interface PromptMessageInput {
   role: Role
   content: string | ContentBlock
 }
 
 /** A text for each argument, also those of which only the name is known; `required: false` may be missing. */
-type Given<Name extends string, Needs> = {
+type PromptArguments<Name extends string, Needs> = {
   [Key in Name as IsOptional<Key, Needs> extends true ? never : Key]: string
 } & {
   [Key in Name as IsOptional<Key, Needs> extends true ? Key : never]?: string
@@ -256,16 +260,16 @@ interface NoSchema {
 }
 
 // Names and needs are inferred apart: with one parameter for both, a `complete` whose parameters have no types would keep it from being inferred.
-export interface PromptDefinition<Name extends string, Needs> extends PromptFacts {
+export interface PromptDefinition<Name extends string, Needs> extends PromptProperties {
   /** Arguments by name. */
   arguments?: { readonly [Key in Name]: PromptArgument & NoSchema } & {
     readonly [Key in keyof Needs]: { readonly required?: Needs[Key] }
   }
   /** Returns its messages: a string (a user message), a content block, messages with a `role`, or `{ messages }`. */
-  build: (given: Given<Name, Needs>, call: Call) => PromptValue | Promise<PromptValue>
+  build: (given: PromptArguments<Name, Needs>, call: Call) => PromptValue | Promise<PromptValue>
 }
 
-export interface Prompt extends PromptFacts {
+export interface Prompt extends PromptProperties {
   readonly arguments?: Readonly<Record<string, PromptArgument>>
   readonly build: (given: Record<string, string>, call: Call) => PromptValue | Promise<PromptValue>
 }

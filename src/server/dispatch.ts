@@ -14,13 +14,13 @@ import type {
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import {
-  describeResult,
+  addResultFields,
   projectCallResult,
   projectPrompt,
   projectPromptResult,
   projectReadResult,
   projectResource,
-  projectTemplate,
+  projectResourceTemplate,
   projectTool,
 } from '../protocol/revisions/project.js'
 import type { Context, Handler, ServedMethod } from './context.js'
@@ -28,10 +28,10 @@ import type { OpenedStream } from './extensions.js'
 import { UNCACHED } from './features/definition.js'
 import { page } from './features/listing.js'
 import { allPrompts, getPrompt } from './features/prompts.js'
-import { allResources, allTemplates, mayWatch, readResource } from './features/resources.js'
+import { allResources, allTemplates, maySubscribe, readResource } from './features/resources.js'
 import { allTools, callTool } from './features/tools.js'
 import { isLogLevel } from './log.js'
-import { through } from './middleware.js'
+import { runMiddleware } from './middleware.js'
 import { discover } from './lifecycle.js'
 import { checkUri } from './subscriptions.js'
 
@@ -43,11 +43,11 @@ function list<Item>(
   project: (revision: Revision, item: Item) => object,
 ): Handler {
   type Named = { name: string }
-  const turn = (context: Context, params: Params, items: readonly Item[]) =>
+  const toPage = (context: Context, params: Params, items: readonly Item[]) =>
     page(method, member, items as readonly (Item & Named)[], context, params) // every listing has a name
   return {
     serve(context, params) {
-      return andThen(all(context), (items) => turn(context, params, items))
+      return andThen(all(context), (items) => toPage(context, params, items))
     },
     project: (revision, result) => ({
       ...result,
@@ -78,7 +78,7 @@ export const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
       'resources/templates/list',
       'resourceTemplates',
       allTemplates,
-      projectTemplate,
+      projectResourceTemplate,
     ),
   ],
   [
@@ -120,7 +120,7 @@ function uriOf({ uri }: Params): string {
 function subscribe(context: Context, params: Params): object | Promise<object> {
   const uri = uriOf(params)
   checkUri(uri)
-  return andThen(mayWatch(context, uri), (may) => {
+  return andThen(maySubscribe(context, uri), (may) => {
     // A hidden resource is not subscribed to; the response does not reveal it.
     if (may) context.subscriptions().subscribe(uri)
     return {}
@@ -135,7 +135,7 @@ function unsubscribe({ subscriptions }: Context, params: Params): object {
 function listen(context: Context, params: Params): Promise<object> {
   const { server, incoming, call, connection } = context
   const begin = (streams: readonly OpenedStream[]) =>
-    context.subscriptions().listen(incoming, params, (uri) => mayWatch(context, uri), streams)
+    context.subscriptions().listen(incoming, params, (uri) => maySubscribe(context, uri), streams)
   if (server.extensions === undefined) return begin([])
   return server.extensions.listen(params['notifications'], call, connection).then(begin)
 }
@@ -157,7 +157,7 @@ export function dispatch(method: ServedMethod, context: Context): unknown {
     server.extensions?.requireDeclared(method.extension, connection)
   const params = context.incoming.request.params ?? {}
   const retried = isRetry(method, connection.revision, params)
-  if (retried || server.middleware.length > 0) return serveAround(method, context, retried)
+  if (retried || server.middleware.length > 0) return serveWithMiddleware(method, context, retried)
   // Most requests: without a closure around them.
   const result = method.serve(context, params)
   return result instanceof Promise
@@ -166,16 +166,16 @@ export function dispatch(method: ServedMethod, context: Context): unknown {
 }
 
 /** Serves a request through the middleware; a retry gets its state first, since the middleware may ask too. */
-function serveAround(method: ServedMethod, context: Context, retried: boolean): unknown {
+function serveWithMiddleware(method: ServedMethod, context: Context, retried: boolean): unknown {
   const { middleware } = context.server
   // Not stored here: a long call may release them.
   const params = () => context.incoming.request.params ?? {}
-  const around = (serve: () => object | Promise<object>) =>
-    middleware.length === 0 ? serve() : through(middleware, context.call, serve)
-  const serve = () => around(() => method.serve(context, params()))
+  const withMiddleware = (serve: () => object | Promise<object>) =>
+    middleware.length === 0 ? serve() : runMiddleware(middleware, context.call, serve)
+  const serve = () => withMiddleware(() => method.serve(context, params()))
   // The middleware also sees a refused state.
   const refuse = (error: unknown) =>
-    around(() => {
+    withMiddleware(() => {
       throw error
     })
   const result = retried ? context.call.resume(params()).then(serve, refuse) : serve()
@@ -196,9 +196,9 @@ function finish(result: object, method: ServedMethod, context: Context, retried:
     const message = `${incoming.request.method} returned a result after call.ask suspended it; the result is discarded. Do not catch Suspended`
     context.report({ level: 'warning', message, id: call.id })
   }
-  const extended = server.extensions?.owns(result, connection) === true
+  const extended = server.extensions?.isExtensionResult(result, connection) === true
   const projected = extended ? result : (method.project?.(revision, result) ?? result)
-  return describeResult(revision, projected, server.info, hint(method, context, retried))
+  return addResultFields(revision, projected, server.info, hint(method, context, retried))
 }
 
 /** A result that depends on answers is not cacheable: they are not part of the cache key. */
@@ -214,8 +214,8 @@ function hint(
 
 /** Whether the request is a retry after `input_required`. */
 function isRetry(
-  { mayAsk }: ServedMethod,
-  { asking }: Revision,
+  { mayRequireInput: mayAsk }: ServedMethod,
+  { asksBy: asking }: Revision,
   { requestState, inputResponses }: Params,
 ): boolean {
   return (

@@ -2,16 +2,16 @@ import { RpcError } from '../jsonrpc/errors.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
-import type { MethodFacts } from '../protocol/methods.js'
+import type { MethodDescriptor } from '../protocol/methods.js'
 import type { CallToolResult, ToolListing } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import type { Call, CallEnvironment, Caller, Connection } from './call.js'
+import type { Call, CallEnvironment, Caller, ClientContext } from './call.js'
 import type { Tool } from './define.js'
 import type { Result } from './middleware.js'
 import type { Server } from './server.js'
 
 /** A method of an extension: its facts, and how it is served. */
-export interface ExtensionMethod extends Omit<MethodFacts, 'capability'> {
+export interface ExtensionMethod extends Omit<MethodDescriptor, 'capability'> {
   serve(params: Params, call: Call): Result | Promise<Result>
 }
 
@@ -139,12 +139,12 @@ export class Extensions {
     return this.#all.values()
   }
 
-  exists({ revisions }: Extension, { id }: Revision): boolean {
+  isIn({ revisions }: Extension, { id }: Revision): boolean {
     return revisions === undefined || revisions.includes(id)
   }
 
   /** Throws if the client has not declared the extension. */
-  requireDeclared(extension: Extension, connection: Connection): void {
+  requireDeclared(extension: Extension, connection: ClientContext): void {
     const { id } = extension
     if (this.#clientOf(extension, connection).settings !== undefined) return
     throw new RpcError(
@@ -154,28 +154,28 @@ export class Extensions {
     )
   }
 
-  #clientOf(extension: Extension, { revision, caller }: Connection): ExtensionClient {
+  #clientOf(extension: Extension, { revision, caller }: ClientContext): ExtensionClient {
     const declared = caller.capabilities['extensions']
     const settings = isObject(declared) ? declared[extension.id] : undefined
     return {
       caller,
-      settings: this.exists(extension, revision) && isObject(settings) ? settings : undefined,
+      settings: this.isIn(extension, revision) && isObject(settings) ? settings : undefined,
     }
   }
 
   /** What the server declares in a revision. */
   capabilities(revision: Revision): object {
-    const known = this.#all.filter((extension) => this.exists(extension, revision))
+    const known = this.#all.filter((extension) => this.isIn(extension, revision))
     if (known.length === 0) return {}
     return { extensions: Object.fromEntries(known.map(({ id, settings = {} }) => [id, settings])) }
   }
 
   /** Whether tools are listed differently for different clients. */
-  get personal(): boolean {
+  get variesByClient(): boolean {
     return this.#all.some(({ listTool }) => listTool !== undefined)
   }
 
-  list(listing: ToolListing, tool: Tool, connection: Connection): ToolListing | undefined {
+  list(listing: ToolListing, tool: Tool, connection: ClientContext): ToolListing | undefined {
     let listed: ToolListing | undefined = listing
     for (const extension of this.#all)
       if (listed !== undefined && extension.listTool !== undefined)
@@ -190,7 +190,7 @@ export class Extensions {
       input,
       call,
       connection,
-    }: { tool: Tool; input: unknown; call: Call; connection: Connection },
+    }: { tool: Tool; input: unknown; call: Call; connection: ClientContext },
     run: (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>,
   ): CallToolResult | Promise<CallToolResult> {
     return this.#all.reduceRight((next, extension) => {
@@ -204,21 +204,21 @@ export class Extensions {
   }
 
   /** Whether a result is of a type that an extension has added. Throws if the client does not know it. */
-  owns(result: object, connection: Connection): boolean {
+  isExtensionResult(result: object, connection: ClientContext): boolean {
     const extension = 'resultType' in result ? this.#resultTypes.get(result.resultType) : undefined
     if (extension === undefined) return false
     this.requireDeclared(extension, connection)
-    if (connection.revision.results === 'described') return true
+    if (connection.revision.typedResults) return true
     throw new TypeError(`${extension.id}: results of ${connection.revision.id} have no resultType`)
   }
 
   /** Opens the streams of all fields of a `subscriptions/listen` that belong to extensions. */
-  listen(notifications: unknown, call: Call, connection: Connection): Promise<OpenedStream[]> {
+  listen(notifications: unknown, call: Call, connection: ClientContext): Promise<OpenedStream[]> {
     const asked: Params = isObject(notifications) ? notifications : {}
     const opened: Promise<OpenedStream>[] = []
     for (const extension of this.#all)
       for (const [field, open] of Object.entries(extension.listen ?? {})) {
-        if (asked[field] === undefined || !this.exists(extension, connection.revision)) continue
+        if (asked[field] === undefined || !this.isIn(extension, connection.revision)) continue
         this.requireDeclared(extension, connection)
         opened.push(Promise.resolve(open(asked[field], call)).then((stream) => [field, stream]))
       }
@@ -226,7 +226,7 @@ export class Extensions {
   }
 
   /** Starts the extensions for the first user of the server; the last one to call the returned function stops them. */
-  use(server: Server): (report: (entry: LogEntry) => void) => Promise<void> {
+  acquire(server: Server): (report: (entry: LogEntry) => void) => Promise<void> {
     if (this.#users === 0) for (const extension of this.#all) extension.start?.(server)
     this.#users++
     let used = true

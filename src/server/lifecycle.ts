@@ -1,12 +1,16 @@
 import type { Principal } from '../jsonrpc/channel.js'
 import { INVALID_PARAMS, INVALID_REQUEST, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
-import type { Incoming } from '../jsonrpc/incoming.js'
+import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { type Id, type Params, isThenable } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import type { Implementation, LogLevel } from '../protocol/model.js'
-import { clientFacts, keptCapabilities, keptInfo } from '../protocol/revisions/client-facts.js'
+import {
+  storedInitializeParams,
+  boundedCapabilities,
+  boundedInfo,
+} from '../protocol/revisions/initialize-params.js'
 import {
   type Revision,
   handshakeRevisions,
@@ -15,17 +19,17 @@ import {
 } from '../protocol/revisions/index.js'
 import { projectCapabilities, projectImplementation } from '../protocol/revisions/project.js'
 import type { RequestMeta } from '../protocol/revisions/request-meta.js'
-import { type Caller, type Connection, ServedCall } from './call.js'
+import { type Caller, type ClientContext, ServedCall } from './call.js'
 import type { InternalServer } from './context.js'
-import { LiveCall } from './live-call.js'
+import { RequestEnvironment } from './request-environment.js'
 import { logEntryOf, makeLog } from './log.js'
-import { through } from './middleware.js'
+import { runMiddleware } from './middleware.js'
 import type { LogMessage } from './registry.js'
 
 /* What a client says of itself, by `initialize` or in the `_meta` of a stateless request, and what the server declares. */
 
 /** A class, because each object literal with a getter gets a hidden class of its own, which is slow. */
-export class CallerContext implements Connection {
+export class SessionClientContext implements ClientContext {
   readonly revision: Revision
   readonly caller: Caller
   readonly report: (report: LogEntry) => void
@@ -59,8 +63,8 @@ export function callerOf(
 ): Caller {
   const short = length <= SHORT
   return {
-    info: short ? (info as Implementation | undefined) : keptInfo(info), // as the client describes itself
-    capabilities: short ? capabilities : keptCapabilities(capabilities),
+    info: short ? (info as Implementation | undefined) : boundedInfo(info), // as the client describes itself
+    capabilities: short ? capabilities : boundedCapabilities(capabilities),
     revision: revision.id,
     principal,
   }
@@ -77,7 +81,7 @@ interface Session {
 export class Handshake {
   readonly #server: InternalServer
   readonly #session: Session
-  #connection: Connection | undefined
+  #connection: ClientContext | undefined
   #ready = false
   /** While a middleware of `initialize` is pending: later messages wait for it. */
   #pending: Promise<void> | undefined
@@ -95,7 +99,7 @@ export class Handshake {
   }
 
   /** What `initialize` has agreed on. */
-  get connection(): Connection | undefined {
+  get connection(): ClientContext | undefined {
     return this.#connection
   }
 
@@ -115,10 +119,10 @@ export class Handshake {
     return id === this.#pendingId
   }
 
-  initialize(call: Incoming): object {
+  initialize(call: IncomingRequest): object {
     const { params = {} } = call.request
     const { revision, caller, result } = initialize(this.#server, params, call.principal)
-    const connection = new CallerContext(revision, caller, this.#level, this.#session.report)
+    const connection = new SessionClientContext(revision, caller, this.#level, this.#session.report)
     const commit = () => {
       this.#connection = connection
       const message = `Initialized by ${nameOf(caller)}, protocol ${revision.id}`
@@ -127,9 +131,9 @@ export class Handshake {
     }
     const { middleware } = this.#server
     if (middleware.length === 0) return commit()
-    const opened = through(
+    const opened = runMiddleware(
       middleware,
-      new ServedCall(new LiveCall(this.#server, call, connection)),
+      new ServedCall(new RequestEnvironment(this.#server, call, connection)),
       commit,
     )
     if (isThenable(opened)) {
@@ -152,7 +156,7 @@ export class Handshake {
   }
 
   /** On each request after `initialize`. */
-  received(call: Incoming): void {
+  received(call: IncomingRequest): void {
     if (call.request.method === 'initialize')
       throw new RpcError(INVALID_REQUEST, 'Invalid Request: already initialized')
     if (!this.#ready) this.#warnEarly(call)
@@ -179,7 +183,7 @@ export class Handshake {
     )
   }
 
-  #warnEarly(call: Incoming): void {
+  #warnEarly(call: IncomingRequest): void {
     if (this.#warned) return
     this.#warned = true
     const message = `${truncate(call.request.method)} was received before notifications/initialized; it is served anyway`
@@ -205,7 +209,11 @@ function initialize(
   params: Params,
   principal: Principal | undefined,
 ): Initialized {
-  const { protocolVersion: proposed, capabilities, clientInfo: info } = clientFacts(params)
+  const {
+    protocolVersion: proposed,
+    capabilities,
+    clientInfo: info,
+  } = storedInitializeParams(params)
   const { revision, protocolVersion } = negotiate(server, proposed)
   const result: Record<string, unknown> = {
     protocolVersion,
@@ -266,14 +274,14 @@ export function offers(server: InternalServer, capability: string | undefined): 
     case 'prompts':
       return server[capability].offered
     case 'completions':
-      return completes(server)
+      return hasCompletions(server)
     default:
       return true
   }
 }
 
 /** Whether any argument or variable can be completed. */
-function completes(server: InternalServer): boolean {
+function hasCompletions(server: InternalServer): boolean {
   for (const { definition } of server.prompts.values()) {
     if (
       Object.values(definition.arguments ?? {}).some(

@@ -1,4 +1,4 @@
-import { handled } from '../jsonrpc/hook.js'
+import { markHandled } from '../jsonrpc/hook.js'
 import { type Params, isThenable } from '../jsonrpc/message.js'
 import type { Call } from './call.js'
 
@@ -22,7 +22,7 @@ export type Middleware = (
 ) => Result | Promise<Result>
 
 /** Serves a request through all middleware, the first one outermost. Synchronous if all of them are. */
-export function through(
+export function runMiddleware(
   chain: readonly Middleware[],
   call: MethodCall,
   serve: () => object | Promise<object>,
@@ -33,9 +33,9 @@ export function through(
   const given: unknown = first(call, () => {
     if (used) throw new TypeError(`next() was called twice for one ${call.method}`)
     used = true
-    const served = through(rest, call, serve) as Result | Promise<Result> // every result is an object of JSON
+    const served = runMiddleware(rest, call, serve) as Result | Promise<Result> // every result is an object of JSON
     // A middleware that does not wait for it must not make its failure an unhandled rejection.
-    return served instanceof Promise ? handled(served) : served
+    return served instanceof Promise ? markHandled(served) : served
   })
   return isThenable(given)
     ? Promise.resolve(given).then((result) => resultOf(result, call))

@@ -94,7 +94,7 @@ export class Registry<Definition extends object, Served> implements Definitions<
       const name = this.#keyOf(definition)
       const key = this.#normalize(name)
       const before = this.#entries.get(key) ?? added.get(key)
-      if (before !== undefined) throw this.#twice(name, this.#keyOf(before.definition))
+      if (before !== undefined) throw this.#duplicateError(name, this.#keyOf(before.definition))
       const others = [...this.#others(key), ...Array.from(added.values(), ({ served }) => served)]
       added.set(key, { definition, served: this.#prepare(definition, others), enabled: true })
     }
@@ -125,11 +125,11 @@ export class Registry<Definition extends object, Served> implements Definitions<
   }
 
   enable(key: string): void {
-    this.#show(key, true)
+    this.#setEnabled(key, true)
   }
 
   disable(key: string): void {
-    this.#show(key, false)
+    this.#setEnabled(key, false)
   }
 
   get(key: string): Served | undefined {
@@ -160,7 +160,7 @@ export class Registry<Definition extends object, Served> implements Definitions<
     for (const { served, enabled } of this.#entries.values()) if (enabled) yield served
   }
 
-  #show(key: string, enabled: boolean): void {
+  #setEnabled(key: string, enabled: boolean): void {
     const entry = this.#find(key)
     if (entry.enabled === enabled) return
     entry.enabled = enabled
@@ -173,7 +173,7 @@ export class Registry<Definition extends object, Served> implements Definitions<
     return entry
   }
 
-  #twice(name: string, before: string): TypeError {
+  #duplicateError(name: string, before: string): TypeError {
     if (name === before)
       return new TypeError(
         `${this.#kind} "${name}" is defined twice; give one of them another name`,

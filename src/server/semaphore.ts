@@ -1,4 +1,4 @@
-import { ToolError } from './failure.js'
+import { ToolError } from './tool-error.js'
 
 /** Lets `width` callers run at the same time; others wait in order, in a bounded queue. */
 export class Semaphore {
@@ -7,8 +7,8 @@ export class Semaphore {
   #inside = 0
   readonly #waiting = new Set<() => void>()
 
-  constructor(width: number, queue: number) {
-    this.#width = width
+  constructor(max: number, queue: number) {
+    this.#width = max
     this.#queue = queue
   }
 

@@ -1,8 +1,8 @@
 import type { Channel, Principal } from '../jsonrpc/channel.js'
-import { within } from '../jsonrpc/deadline.js'
+import { withTimeout } from '../jsonrpc/deadline.js'
 import { INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { ignore } from '../jsonrpc/hook.js'
-import type { Incoming } from '../jsonrpc/incoming.js'
+import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import {
   type Id,
   type Notification,
@@ -13,9 +13,9 @@ import {
 } from '../jsonrpc/message.js'
 import { Peer, type PeerOptions } from '../jsonrpc/peer.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
-import { reference } from '../jsonrpc/reference.js'
+import { newErrorReference } from '../jsonrpc/reference.js'
 import { truncate } from '../jsonrpc/truncate.js'
-import { cancelled } from '../protocol/cancellation.js'
+import { parseCancellation } from '../protocol/cancellation.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
 import {
   type RequestMeta,
@@ -27,10 +27,10 @@ import {
   handshakeRevisions,
   statelessRevisions,
 } from '../protocol/revisions/index.js'
-import { type Connection, ServedCall } from './call.js'
+import { type ClientContext, ServedCall } from './call.js'
 import { dispatch } from './dispatch.js'
-import { CallerContext, Handshake, callerOf, offers } from './lifecycle.js'
-import { LiveCall } from './live-call.js'
+import { SessionClientContext, Handshake, callerOf, offers } from './lifecycle.js'
+import { RequestEnvironment } from './request-environment.js'
 import { isWanted, sendLog } from './log.js'
 import type { LogMessage } from './registry.js'
 import type { InternalServer, ServedMethod } from './context.js'
@@ -57,7 +57,7 @@ export interface ServerSessionOptions {
  */
 export class ServerSession implements PeerOptions {
   // What its peer needs are members, not closures: over HTTP there is a session for each request.
-  readonly answersGarbage = true
+  readonly respondsToMalformed = true
   readonly report: (report: LogEntry) => void
   readonly maxDepth?: number
   readonly reference?: () => string
@@ -80,7 +80,7 @@ export class ServerSession implements PeerOptions {
   ) {
     this.report = report
     if (maxDepth !== undefined) this.maxDepth = maxDepth
-    if (remote) this.reference = reference
+    if (remote) this.reference = newErrorReference
     this.#server = server
     this.#remote = remote
     this.#closed = closed
@@ -111,7 +111,7 @@ export class ServerSession implements PeerOptions {
     this.#closed(error)
   }
 
-  readonly #subscribed = (): Subscriptions => {
+  readonly #getSubscriptions = (): Subscriptions => {
     this.#subscriptions ??= new Subscriptions(
       this.#server,
       (frame, message) => this.#peer.sendFrame(frame, message),
@@ -125,9 +125,9 @@ export class ServerSession implements PeerOptions {
 
   /** When nothing more is received: waits until every request has its response, and aborts the rest after the deadline. */
   async drain(deadline: number): Promise<void> {
-    this.#peer.stopListening()
+    this.#peer.endInput()
     this.#subscriptions?.endStreams()
-    await within(deadline, this.#peer.idle())
+    await withTimeout(deadline, this.#peer.idle())
     this.#subscriptions?.closeStreams()
     this.#peer.abandon(
       new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'),
@@ -138,7 +138,7 @@ export class ServerSession implements PeerOptions {
     return this.#peer.close()
   }
 
-  onRequest(call: Incoming): unknown {
+  onRequest(call: IncomingRequest): unknown {
     const meta = readRequestMeta(call.request)
     if (meta !== undefined) return this.#serve(call, this.#contextOf(meta, call))
     const { connection, pending } = this.#handshake
@@ -155,20 +155,20 @@ export class ServerSession implements PeerOptions {
     const exists =
       method?.extension === undefined
         ? revision.methods.clientRequests.includes(name)
-        : extensions?.exists(method.extension, revision) === true
+        : extensions?.isIn(method.extension, revision) === true
     return exists ? method : undefined
   }
 
-  #serve(call: Incoming, connection: Connection): unknown {
+  #serve(call: IncomingRequest, connection: ClientContext): unknown {
     const { method: name } = call.request
     const method = this.#methodOf(connection.revision, name)
     if (method === undefined || !offers(this.#server, method.capability)) throw unknownMethod(name)
     const context = {
       server: this.#server,
       connection,
-      call: new ServedCall(new LiveCall(this.#server, call, connection)),
+      call: new ServedCall(new RequestEnvironment(this.#server, call, connection)),
       incoming: call,
-      subscriptions: this.#subscribed,
+      subscriptions: this.#getSubscriptions,
       setLogLevel: this.#handshake.setLogLevel,
       report: this.report,
       remote: this.#remote,
@@ -177,10 +177,10 @@ export class ServerSession implements PeerOptions {
   }
 
   /** The token of a request may grant more, or less, than that of `initialize`. */
-  #withPrincipal(connection: Connection, principal: Principal | undefined): Connection {
+  #withPrincipal(connection: ClientContext, principal: Principal | undefined): ClientContext {
     const { revision, caller } = connection
     if (principal === undefined || principal === caller.principal) return connection
-    return new CallerContext(
+    return new SessionClientContext(
       revision,
       { ...caller, principal },
       () => connection.logLevel,
@@ -189,10 +189,10 @@ export class ServerSession implements PeerOptions {
   }
 
   /** A stateless request is served by what its `_meta` says, whatever came before. */
-  #contextOf(meta: RequestMeta, { principal, request }: Incoming): Connection {
+  #contextOf(meta: RequestMeta, { principal, request }: IncomingRequest): ClientContext {
     const { revision, logLevel } = meta
     this.#stateless = revision
-    return new CallerContext(
+    return new SessionClientContext(
       revision,
       callerOf(meta, principal, request.frame.length),
       () => logLevel,
@@ -200,7 +200,7 @@ export class ServerSession implements PeerOptions {
     )
   }
 
-  #beforeInitialize(call: Incoming): object {
+  #beforeInitialize(call: IncomingRequest): object {
     const { method } = call.request
     if (method === 'initialize') return this.#handshake.initialize(call)
     if (method === 'ping') return {}
@@ -223,7 +223,7 @@ export class ServerSession implements PeerOptions {
   /** The client is ready for what belongs to no call of its own. */
   #initialized(): void {
     if (this.#ended || !this.#handshake.confirm()) return
-    void this.#subscribed().begin()
+    void this.#getSubscriptions().start()
     this.#stopLogging ??= this.#server.changes.listen((change) => {
       if ('log' in change) this.sendLog(change.log)
     })
@@ -239,7 +239,7 @@ export class ServerSession implements PeerOptions {
         return
       }
       case 'notifications/cancelled': {
-        const call = cancelled(notification)
+        const call = parseCancellation(notification)
         // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
         if (call === undefined || this.#handshake.isPending(call.id)) return
         this.#peer.cancel(call.id, call.reason)

@@ -1,7 +1,7 @@
 import type { Budget } from '../jsonrpc/budget.js'
-import type { Incoming } from '../jsonrpc/incoming.js'
+import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
-import { handled } from '../jsonrpc/hook.js'
+import { markHandled } from '../jsonrpc/hook.js'
 import {
   type Id,
   type Params,
@@ -18,7 +18,7 @@ import { normalizeUri } from './uri.js'
 type List = 'tools' | 'resources' | 'prompts'
 
 /** Resources by their normalized URI, each with the spellings that the client has used: notifications repeat these. */
-class WatchedUris {
+class SubscribedUris {
   readonly #spellings = new Map<string, Set<string>>()
   #size = 0
 
@@ -66,11 +66,11 @@ type ChangeSource = { readonly changes: ChangeEmitter } & Readonly<
 /** What a client has subscribed to. */
 interface Filter {
   lists: ReadonlySet<List>
-  uris: WatchedUris
+  uris: SubscribedUris
 }
 
 interface Stream {
-  call: Incoming
+  call: IncomingRequest
   filter: Filter
   /** The size of its filter. */
   bytes: number
@@ -85,7 +85,7 @@ const FIELDS: Readonly<Record<string, List>> = {
 }
 const LISTS: readonly List[] = ['tools', 'resources', 'prompts']
 /** Milliseconds between two attempts while a client is not reading. */
-const PATIENCE = 50
+const RETRY_DELAY = 50
 /** Maximum resource subscriptions of a client. */
 const MAX_URIS = 10_000
 /** Maximum length of a URI that can be subscribed to, in characters. */
@@ -121,34 +121,34 @@ export class Subscriptions {
   }
 
   /** On `notifications/initialized`. */
-  begin(): Filter {
+  start(): Filter {
     // What was not declared is not used: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#operation
     this.#session ??= {
       lists: new Set(LISTS.filter((list) => this.#server[list].offered)),
-      uris: new WatchedUris(),
+      uris: new SubscribedUris(),
     }
     this.#watch()
     return this.#session
   }
 
   subscribe(uri: string): void {
-    const { uris } = this.begin()
+    const { uris } = this.start()
     if (uris.hasSpelling(uri)) return
     if (uris.size >= MAX_URIS)
       throw new RpcError(INVALID_PARAMS, `At most ${MAX_URIS} resources can be subscribed to`)
-    if (!this.#retained.take(bytesOf(uri))) throw tooMuch()
+    if (!this.#retained.take(bytesOf(uri))) throw memoryLimitError()
     uris.add(uri)
   }
 
   unsubscribe(uri: string): void {
     // One that is longer was never stored.
     if (uri.length <= MAX_URI && this.#session?.uris.delete(uri) === true)
-      this.#retained.give(bytesOf(uri))
+      this.#retained.release(bytesOf(uri))
   }
 
   /** Serves `subscriptions/listen`: a call that lasts until it is cancelled or the server is stopped. */
   listen(
-    call: Incoming,
+    call: IncomingRequest,
     { notifications }: Params,
     mayWatch: (uri: string) => boolean | Promise<boolean>,
     streams: readonly OpenedStream[] = [],
@@ -168,11 +168,11 @@ export class Subscriptions {
     const may = uris.map((uri) => {
       const known = mayWatch(uri)
       // Another one may reject first.
-      return known instanceof Promise ? handled(known) : known
+      return known instanceof Promise ? markHandled(known) : known
     })
     // Hidden resources are not subscribed to; the response does not reveal them.
     const begin = (known: readonly boolean[]) =>
-      this.#begin(
+      this.#openStream(
         call,
         asked,
         uris.filter((_, index) => known[index]),
@@ -183,15 +183,15 @@ export class Subscriptions {
       : Promise.all(may.map((each) => Promise.resolve(each))).then(begin)
   }
 
-  #begin(
-    call: Incoming,
+  #openStream(
+    call: IncomingRequest,
     asked: ReturnType<typeof filterOf>,
     uris: readonly string[],
     extended: readonly OpenedStream[],
   ): Promise<object> {
     // It may have been cancelled meanwhile.
     if (!call.open) return Promise.resolve({})
-    const filter = { lists: asked.lists, uris: new WatchedUris() }
+    const filter = { lists: asked.lists, uris: new SubscribedUris() }
     for (const uri of uris) filter.uris.add(uri)
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS))
@@ -203,7 +203,7 @@ export class Subscriptions {
       agreed[field] = acknowledged
       bytes += SUBSCRIPTION + 2 * JSON.stringify(acknowledged).length
     }
-    if (!this.#retained.take(bytes)) throw tooMuch()
+    if (!this.#retained.take(bytes)) throw memoryLimitError()
     call.forgetParams()
     this.#watch()
     sendTagged(call, 'notifications/subscriptions/acknowledged', { notifications: agreed })
@@ -214,7 +214,7 @@ export class Subscriptions {
       for (const [, each] of extended)
         each.start((method, params) => sendTagged(call, method, params))
     })
-    return call.parked(ended)
+    return call.park(ended)
   }
 
   /** Ends all streams, each with its result. */
@@ -229,7 +229,7 @@ export class Subscriptions {
 
   #remove(stream: Stream): void {
     if (!this.#streams.delete(stream)) return
-    this.#retained.give(stream.bytes)
+    this.#retained.release(stream.bytes)
     for (const [, each] of stream.extended) each.stop()
   }
 
@@ -282,7 +282,7 @@ export class Subscriptions {
     if (this.#stopped) return
     // While the client is not reading, changes are merged and sent later.
     if (this.#congested()) {
-      this.#later = setTimeout(() => this.#notify(), PATIENCE)
+      this.#later = setTimeout(() => this.#notify(), RETRY_DELAY)
       return
     }
     const [lists, uris] = [this.#lists, this.#uris]
@@ -345,7 +345,7 @@ function bytesOf(uri: string): number {
   return SUBSCRIPTION + 2 * (uri.length + normalizeUri(uri).text.length)
 }
 
-function tooMuch(): RpcError {
+function memoryLimitError(): RpcError {
   return new RpcError(
     INTERNAL_ERROR,
     'Too many subscriptions: their memory limit is reached. Unsubscribe from some, or try again later',
@@ -353,7 +353,7 @@ function tooMuch(): RpcError {
 }
 
 /** Sends a notification with the id of its stream, which is written by hand: its digits may not fit a number. */
-function sendTagged(call: Incoming, method: string, params: object): void {
+function sendTagged(call: IncomingRequest, method: string, params: object): void {
   const rest = JSON.stringify(params).slice(1)
   const meta = `{"_meta":{"${SUBSCRIPTION_ID}":${encodeId(call.id)}}`
   const frame = `{"jsonrpc":"2.0","method":"${method}","params":${meta}${rest === '}' ? '}' : `,${rest}`}}`

@@ -4,7 +4,7 @@ import type { Semaphore } from './semaphore.js'
 export class ToolSlot {
   readonly #semaphore: Semaphore | undefined
   #inside = false
-  #over = false
+  #ended = false
   /** How many questions are pending. */
   #pauses = 0
   #entering: Promise<void> | undefined
@@ -44,24 +44,24 @@ export class ToolSlot {
 
   async resume(signal: AbortSignal): Promise<void> {
     this.#pauses--
-    if (!this.#takesPart()) return
+    if (!this.#isActive()) return
     this.#startClock()
     if (!this.#inside && (this.#entering !== undefined || !this.tryEnter())) {
       this.#entering ??= this.enter(signal).finally(() => (this.#entering = undefined))
       await this.#entering
     }
     // The call may have ended or paused meanwhile.
-    if (!this.#takesPart()) this.#leave()
+    if (!this.#isActive()) this.#leave()
   }
 
   end(): void {
-    this.#over = true
+    this.#ended = true
     this.#stopClock()
     this.#leave()
   }
 
-  #takesPart(): boolean {
-    return !this.#over && this.#pauses === 0
+  #isActive(): boolean {
+    return !this.#ended && this.#pauses === 0
   }
 
   #startClock(): void {

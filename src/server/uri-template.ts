@@ -5,7 +5,7 @@
  * cannot be told, such as `{a}{b}`, are refused when they are read.
  */
 
-import { foldUri, normalizeUri } from './uri.js'
+import { looseKey, normalizeUri } from './uri.js'
 
 interface Variable {
   name: string
@@ -54,7 +54,7 @@ export class UriTemplate {
   constructor(source: string) {
     this.source = source
     this.#parts = parse(source)
-    this.#normal = withLiterals(this.#parts, '/', (uri) => normalizeUri(uri).text)
+    this.#normal = rewriteLiterals(this.#parts, '/', (uri) => normalizeUri(uri).text)
     for (const [index, part] of this.#parts.entries()) {
       const next = this.#parts[index + 1]
       if (typeof part === 'string' || typeof next !== 'object') continue
@@ -100,17 +100,17 @@ export class UriTemplate {
 
   /** Whether a URI that `foldUri` made is of this template. */
   matchesFolded(uri: string): boolean {
-    this.#folded ??= withLiterals(this.#parts, '', (uri) => foldUri(normalizeUri(uri)))
+    this.#folded ??= rewriteLiterals(this.#parts, '', (uri) => looseKey(normalizeUri(uri)))
     return matchParts(this.#folded, uri, uri) !== undefined
   }
 
   /** Whether a value would escape from the path that it is inserted in. */
-  leadsOut(values: Values): boolean {
+  escapesPath(values: Values): boolean {
     return this.#parts.some((part, index) => {
       if (typeof part === 'string') return false
       const before = this.#parts[index - 1]
       return part.variables.some(({ name }) =>
-        [values[name] ?? []].flat().some((value) => escapes(value, part, before)),
+        [values[name] ?? []].flat().some((value) => valueEscapesPath(value, part, before)),
       )
     })
   }
@@ -118,19 +118,19 @@ export class UriTemplate {
 
 /** Placeholders for expressions while the text around them is normalized: for those that can be part of a host, and for others. */
 const IN_HOST = 'zz1variable1zz'
-const BEYOND = 'zz2variable2zz'
+const AFTER_HOST = 'zz2variable2zz'
 
 /** The parts with their literals rewritten as a URI; `beyond` is inserted before what is not part of a host. */
-function withLiterals(
+function rewriteLiterals(
   parts: readonly Part[],
-  beyond: string,
+  afterHost: string,
   rewrite: (uri: string) => string,
 ): Part[] {
   const expressions = parts.filter((part) => typeof part !== 'string')
   const place = ({ operator }: Expression) =>
-    operator === '' || operator === '.' ? IN_HOST : beyond + BEYOND
+    operator === '' || operator === '.' ? IN_HOST : afterHost + AFTER_HOST
   const uri = parts.map((part) => (typeof part === 'string' ? part : place(part))).join('')
-  const literals = rewrite(uri).split(new RegExp(`${IN_HOST}|${beyond}${BEYOND}`))
+  const literals = rewrite(uri).split(new RegExp(`${IN_HOST}|${afterHost}${AFTER_HOST}`))
   // A template that contains a placeholder itself is left as it is.
   if (literals.length !== expressions.length + 1) return [...parts]
   return literals
@@ -331,8 +331,12 @@ function decode(text: string): string | undefined {
 }
 
 /** An encoded slash or a leading one escapes from a path as `..` does. */
-function escapes(value: string, { operator }: Expression, before: Part | undefined): boolean {
-  if (walksOut(value)) return true
+function valueEscapesPath(
+  value: string,
+  { operator }: Expression,
+  before: Part | undefined,
+): boolean {
+  if (hasDotSegment(value)) return true
   // A query is not a path.
   if (operator === '?' || operator === '&') return false
   if (operator !== '+' && operator !== '#') return /[/\\]/.test(value)
@@ -343,7 +347,7 @@ function escapes(value: string, { operator }: Expression, before: Part | undefin
 }
 
 /** Whether a value has a segment `.` or `..`, or a NUL. */
-export function walksOut(value: string): boolean {
+export function hasDotSegment(value: string): boolean {
   return (
     value.includes('\0') ||
     value.split(/[/\\]/).some((segment) => segment === '..' || segment === '.')

@@ -15,24 +15,26 @@ export interface NormalizedUri {
   /** The normal form by which URIs are compared. */
   readonly text: string
   /** The same, of the same length, with the host in its original case: many servers have an id there. */
-  readonly cased: string
+  readonly withOriginalHost: string
   /** Whether the path has a segment `.` or `..`. */
-  readonly dotted: boolean
+  readonly hasDotSegments: boolean
 }
 
 export function normalizeUri(uri: string): NormalizedUri {
   const written = normalizePercent(uri)
   const parts = split(written)
-  if (parts === undefined) return { text: written, cased: written, dotted: false }
+  if (parts === undefined)
+    return { text: written, withOriginalHost: written, hasDotSegments: false }
   const { scheme, authority, path, rest } = parts
   const begin = `${scheme.toLowerCase()}:`
   const end = `${path}${rest}`
   const dotted = /^\/(?:.*\/)?\.\.?(?:\/|$)/s.test(path)
-  if (authority === undefined) return { text: begin + end, cased: begin + end, dotted }
+  if (authority === undefined)
+    return { text: begin + end, withOriginalHost: begin + end, hasDotSegments: dotted }
   return {
     text: `${begin}//${lowerHost(authority)}${end}`,
-    cased: `${begin}//${authority}${end}`,
-    dotted,
+    withOriginalHost: `${begin}//${authority}${end}`,
+    hasDotSegments: dotted,
   }
 }
 
@@ -41,7 +43,7 @@ export function normalizeUri(uri: string): NormalizedUri {
  * Nothing is served by this form; but a caller that may not use a resource may not read a URI of the same form through
  * another definition either.
  */
-export function foldUri({ text }: NormalizedUri): string {
+export function looseKey({ text }: NormalizedUri): string {
   const { scheme, authority, path, rest } = split(decodeAll(asUrl(text)).replaceAll('\\', '/')) ?? {
     scheme: '',
     path: text,
@@ -52,7 +54,7 @@ export function foldUri({ text }: NormalizedUri): string {
     if (segment === '..') segments.pop()
     else if (segment !== '.' && segment !== '') segments.push(segment)
   }
-  const host = authority === undefined ? '' : `//${withoutEnd(lowerHost(authority))}`
+  const host = authority === undefined ? '' : `//${trimAuthority(lowerHost(authority))}`
   const root = segments.length > 0 && (authority !== undefined || path.startsWith('/')) ? '/' : ''
   return encodeURI(
     `${scheme}:${host}${root}${segments.join('/')}${rest.startsWith('?') ? foldQuery(rest) : rest}`,
@@ -91,7 +93,7 @@ function lowerHost(authority: string): string {
 }
 
 /** Without the final dot of a host name, and without the colon of an empty port. */
-function withoutEnd(authority: string): string {
+function trimAuthority(authority: string): string {
   let end = authority.length
   while (authority[end - 1] === '.' || authority[end - 1] === ':') end--
   return authority.slice(0, end)

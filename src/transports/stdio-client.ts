@@ -4,7 +4,7 @@ import type { Channel, Receiver } from '../jsonrpc/channel.js'
 import { withCode } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import { truncate } from '../jsonrpc/truncate.js'
-import { detached } from '../jsonrpc/budget.js'
+import { copyString } from '../jsonrpc/budget.js'
 import { type ProcessStatus, explain } from './stdio-diagnosis.js'
 import { StreamChannel } from './streams.js'
 
@@ -20,11 +20,11 @@ export interface ProcessOptions {
   /** Maximum bytes of a message (default 32 MiB). */
   maxMessage?: number
   /** Milliseconds for the server to exit after its stdin is closed, and again after SIGTERM (default 2 s each). */
-  patience?: number
+  exitTimeout?: number
 }
 
 const MAX_MESSAGE = 32 * 1024 * 1024
-const PATIENCE = 2000
+const EXIT_TIMEOUT = 2000
 const MAX_STDERR = 8192
 /** Milliseconds to read what a process has written before it exited. */
 const OUTPUT_TIMEOUT = 500
@@ -55,15 +55,21 @@ let watching = false
 export class ProcessChannel implements Channel {
   readonly #child: ChildProcess
   readonly #streams: StreamChannel
-  readonly #patience: number
+  readonly #exitTimeout: number
   readonly #status: ProcessStatus
   #closing = false
   /** Resolves when the process has exited and its output is read: with the exit code, or null. */
   readonly exited: Promise<number | null>
 
   constructor(command: string, args: readonly string[], options: ProcessOptions = {}) {
-    const { cwd, env, framing = 'lines', maxMessage = MAX_MESSAGE, patience = PATIENCE } = options
-    this.#patience = patience
+    const {
+      cwd,
+      env,
+      framing = 'lines',
+      maxMessage = MAX_MESSAGE,
+      exitTimeout = EXIT_TIMEOUT,
+    } = options
+    this.#exitTimeout = exitTimeout
     this.#status = { command: [command, ...args].join(' '), stderr: '' }
     const inherited = Object.fromEntries(INHERITED.map((name) => [name, process.env[name]]))
     const child = spawn(command, args, {
@@ -112,16 +118,16 @@ export class ProcessChannel implements Channel {
   receive(receiver: Receiver): void {
     const note = (text: string) => {
       if (/^\s*[[{]/.test(text)) this.#status.hasSentMessage = true
-      else this.#status.firstInvalidLine ??= detached(truncate(text))
+      else this.#status.firstInvalidLine ??= copyString(truncate(text))
     }
     this.#streams.receive({
       frame(frame) {
         note(frame)
         receiver.frame(frame)
       },
-      garbage: (error, head, tail) => {
+      malformed: (error, head, tail) => {
         if (head !== '') note(head)
-        receiver.garbage(error, head, tail)
+        receiver.malformed(error, head, tail)
       },
       closed: () => {}, // a broken pipe: the exit of the process is reported instead, which says more
     })
@@ -151,8 +157,8 @@ export class ProcessChannel implements Channel {
     this.#closing = true
     const { pid } = this.#child
     if (pid === undefined) return
-    const terminating = setTimeout(() => signalGroup(pid, 'SIGTERM'), this.#patience)
-    const killing = setTimeout(() => signalGroup(pid, 'SIGKILL'), 2 * this.#patience)
+    const terminating = setTimeout(() => signalGroup(pid, 'SIGTERM'), this.#exitTimeout)
+    const killing = setTimeout(() => signalGroup(pid, 'SIGKILL'), 2 * this.#exitTimeout)
     // A server that does not read its stdin would block this forever.
     await Promise.race([this.#streams.close(), this.exited])
     this.#child.stdin?.end()

@@ -206,7 +206,7 @@ export class StreamChannel implements Channel {
     else {
       const head = 'head' in frame ? frame.head : ''
       const tail = 'tail' in frame ? frame.tail : ''
-      this.#receiver?.garbage(faultToRpcError(frame), head, tail)
+      this.#receiver?.malformed(faultToRpcError(frame), head, tail)
     }
   }
 

@@ -203,7 +203,7 @@ describe('findings', () => {
       for (const revision of revisions) expect(clauseUrl(rule, revision)).toMatch(/^https:\/\//)
   })
 
-  it.each(revisions.filter(({ opening }) => opening === 'handshake').map(({ id }) => [id]))(
+  it.each(revisions.filter(({ lifecycle }) => lifecycle === 'handshake').map(({ id }) => [id]))(
     'are none in a correct session of %s',
     (version) => {
       expect(

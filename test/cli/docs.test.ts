@@ -4,11 +4,14 @@ import { describe, expect, it } from 'vitest'
 import { call } from '../../src/cli/call.js'
 import type { Command } from '../../src/cli/command.js'
 import { list } from '../../src/cli/list.js'
+import { loginCommand } from '../../src/cli/login.js'
+import { logoutCommand } from '../../src/cli/logout.js'
 import { variableOf } from '../../src/cli/options.js'
 import { playCommand } from '../../src/cli/play.js'
 import { prompt } from '../../src/cli/prompt.js'
 import { read } from '../../src/cli/read.js'
 import { serve } from '../../src/cli/serve.js'
+import { subscribe } from '../../src/cli/subscribe.js'
 import { CCMCP, ROOT } from '../stdio/child.js'
 import { ccmcp } from './command.js'
 
@@ -47,30 +50,39 @@ it('has every option of serve, with its variable', () => {
   )
 })
 
-describe.each(Object.entries({ list, call, read, prompt, play: playCommand }))(
-  'ccmcp %s',
-  (name, command) => {
-    const written = rows.filter(
-      ([, option, of]) =>
-        option?.startsWith('`--') === true &&
-        (of === 'all' || of?.split(', ').includes(name) === true),
-    )
-    it('has its options in docs/command-line.md', () => {
-      const byOption = (one: Row, other: Row) => (one.option < other.option ? -1 : 1)
-      expect(
-        written.map(([, option = '', , about = '']) => ({ option, about })).toSorted(byOption),
-      ).toEqual(optionsOf(command).toSorted(byOption))
-    })
-    it('shows them in its help', async () => {
-      const { stdout, stderr, code } = await ccmcp([name, '--help'])
-      for (const { option, about } of optionsOf(command)) {
-        expect(stdout).toContain(`  ${option.replaceAll('`', '')}`)
-        expect(stdout).toContain(about)
-      }
-      expect([stderr, code]).toEqual(['', 0])
-    })
-  },
-)
+describe.each(
+  Object.entries({
+    list,
+    call,
+    read,
+    prompt,
+    subscribe,
+    play: playCommand,
+    login: loginCommand,
+    logout: logoutCommand,
+  }),
+)('ccmcp %s', (name, command) => {
+  const written = rows.filter(
+    ([, option, of]) =>
+      option?.startsWith('`--') === true &&
+      ((of === 'all' && command.takesServerCommand === true) ||
+        of?.split(', ').includes(name) === true),
+  )
+  it('has its options in docs/command-line.md', () => {
+    const byOption = (one: Row, other: Row) => (one.option < other.option ? -1 : 1)
+    expect(
+      written.map(([, option = '', , about = '']) => ({ option, about })).toSorted(byOption),
+    ).toEqual(optionsOf(command).toSorted(byOption))
+  })
+  it('shows them in its help', async () => {
+    const { stdout, stderr, code } = await ccmcp([name, '--help'])
+    for (const { option, about } of optionsOf(command)) {
+      expect(stdout).toContain(`  ${option.replaceAll('`', '')}`)
+      expect(stdout).toContain(about)
+    }
+    expect([stderr, code]).toEqual(['', 0])
+  })
+})
 
 it('has every command', async () => {
   const { stdout } = await ccmcp(['--help'])

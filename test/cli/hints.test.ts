@@ -39,6 +39,16 @@ describe('suggestCommand', () => {
       ['add', '{"a":2}', '--', 'node', '-y'],
       `${ARGS}ccmcp call add --args '{"a":2}' -- node -y`,
     ],
+    [
+      call,
+      ['add', 'node', 'server.js', 'a=2', 'b=40'],
+      `${AFTER}ccmcp call add a=2 b=40 -- node server.js`,
+    ],
+    [
+      call,
+      ['add', '{"a":2}', 'b=40', 'https://example.com/mcp?x=1'],
+      `${ARGS}ccmcp call add 'https://example.com/mcp?x=1' --args '{"a":2}' b=40`,
+    ],
     [prompt, ['greet', '{"name":"x"}'], `${ARGS}ccmcp prompt greet --args '{"name":"x"}'`],
   ])('%o %j', (command, args, message) => {
     expect(() => suggestCommand(command, args)).toThrow(new UsageError(message))
@@ -57,6 +67,10 @@ describe('suggestCommand', () => {
     [list, ['node', 'server.js', '--help']],
     [list, ['--', 'node', 'server.js']],
     [call, ['{"a":2}']],
+    [call, ['add', 'a=2', 'b=40']],
+    [call, ['add', './server.js', 'a=2', 'b:=40']],
+    [call, ['add', 'https://example.com/mcp?x=1', 'a=2']],
+    [call, ['add', 'a=2', '--', 'node', 'server.js', 'b=40']],
     [call, ['add', 'text', '--args', '{"a":2}']],
   ])('suggests nothing for %o %j', (command, args) => {
     expect(() => suggestCommand(command, args)).not.toThrow()
@@ -69,7 +83,7 @@ describe('suggestCommand', () => {
       stderr: `ccmcp: ${ARGS}ccmcp call add --args '{"a":2}' (see "ccmcp call --help")\n`,
     })
     const { stderr, code } = await ccmcp(['list', 'nothing-near'])
-    expect(stderr).toContain('or a file such as ./server.js, or a command after "--"')
+    expect(stderr).toContain('or a file such as ./server.js, a URL, or a command after "--"')
     expect(code).toBe(2)
   })
 })
@@ -94,7 +108,9 @@ describe('without a server argument', () => {
     expect(stderr).toMatch(
       /^ccmcp: no server specified; using the bundled server ccmcp, which can write files\./,
     )
-    expect(stderr).toContain('Pass a module (./server.js) or a command after "--" to use another\n')
+    expect(stderr).toContain(
+      'Pass a URL, a module (./server.js) or a command after "--" to use another\n',
+    )
   })
 })
 

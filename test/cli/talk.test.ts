@@ -230,7 +230,10 @@ describe('ccmcp call', () => {
     [['--args', ''], /^--args is not valid JSON/],
     [['--args', '[1]'], /^--args must be a JSON object/],
     [['--args', 'null'], /^--args must be a JSON object/],
-    [['--args', '@/no/such/file'], /^--args: cannot read @\/no\/such\/file: ENOENT/],
+    [
+      ['--args', '@/no/such/file'],
+      /^--args @\/no\/such\/file: cannot read \/no\/such\/file: ENOENT/,
+    ],
     [['--args', `@${ROOT}`], /cannot read .*: EISDIR/],
     [['--args'], /^--args needs a value: JSON/],
     [['--timeout', '-1'], /^--timeout must be a number of seconds, not "-1"/],
@@ -248,7 +251,10 @@ describe('ccmcp call', () => {
     expect([stdout, code]).toEqual(['', 2])
   })
   it.each([
-    [['call'], 'Missing argument; usage: ccmcp call TOOL [SERVER | -- COMMAND] [options]'],
+    [
+      ['call'],
+      'Missing argument; usage: ccmcp call TOOL [SERVER | -- COMMAND] [name=value …] [options]',
+    ],
     [['call', 'sum', '--'], 'Missing command after "--"'],
     [
       ['call', 'sum', './no-such.mjs'],

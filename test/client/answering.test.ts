@@ -51,7 +51,7 @@ async function asked(
           if (message.id !== undefined)
             server.send(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
         },
-        garbage: () => {},
+        malformed: () => {},
         closed: () => {},
       })
       return client
@@ -69,7 +69,8 @@ describe('a request of the server', () => {
     elicit: () => ({ action: 'decline' }),
     roots: () => [],
   }
-  it.each(revisions.map((revision) => [revision.id, revision.methods.serverRequests] as const))(
+  const handshakes = revisions.filter(({ lifecycle: opening }) => opening === 'handshake')
+  it.each(handshakes.map((revision) => [revision.id, revision.methods.serverRequests] as const))(
     'is −32601 where the revision does not have its method: %s',
     async (id, known) => {
       for (const method of ['sampling/createMessage', 'elicitation/create', 'roots/list']) {
@@ -93,12 +94,14 @@ describe('a request of the server', () => {
       { mode: 'url', message: '?', url: 'https://example.com/' },
       answers,
     )
-    expect(error?.code).toBe(revision.urlQuestions === 'none' ? -32602 : undefined)
+    expect(error?.code).toBe(revision.urlElicitation === 'none' ? -32602 : undefined)
   })
 })
 
 describe('a sampling result', () => {
-  const HANDSHAKE = revisions.filter(({ opening }) => opening === 'handshake').map(({ id }) => id)
+  const HANDSHAKE = revisions
+    .filter(({ lifecycle: opening }) => opening === 'handshake')
+    .map(({ id }) => id)
   it.each(HANDSHAKE)(
     'with several content blocks is joined for a revision that allows one: %s',
     async (revision) => {

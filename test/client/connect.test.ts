@@ -1,7 +1,14 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, vi } from 'vitest'
 import { onStillClock } from '../clock.js'
-import { ConnectionError, type Target, Timeout, connect, memory, stdio } from '../../src/client.js'
+import {
+  ConnectionError,
+  type Target,
+  TimeoutError,
+  connect,
+  memory,
+  stdio,
+} from '../../src/client.js'
 import type { Channel } from '../../src/jsonrpc/channel.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { memoryChannels } from '../../src/transports/memory.js'
@@ -37,7 +44,7 @@ function scripted(
           target.asked.push(asked)
           serve(asked, server, opened)
         },
-        garbage: () => {},
+        malformed: () => {},
         closed: () => {},
       })
       return client
@@ -213,7 +220,7 @@ describe('finding the revision', () => {
       refuse(server, asked, code, { requiredCapabilities: { roots: {} } }),
     )
     await expect(connect(target)).rejects.toThrow(
-      `The server answered server/discover with error ${code}: no {"requiredCapabilities":{"roots":{}}}`,
+      `The server responded to server/discover with error ${code}: no {"requiredCapabilities":{"roots":{}}}`,
     )
     expect(target.asked.map(({ method }) => method)).toEqual(['server/discover'])
   })
@@ -239,10 +246,10 @@ describe('finding the revision', () => {
     expect(client.revision).toBe('2024-11-05')
     await client.close()
     await expect(connect(old('1999-01-01'))).rejects.toThrow(
-      'with protocol revision "1999-01-01", which this client does not know',
+      'with protocol revision "1999-01-01", which this client does not support',
     )
     await expect(connect(old('2024-11-05'), { revision: '2025-06-18' })).rejects.toThrow(
-      'which is not the one that was asked for',
+      'which is not the requested one',
     )
   })
 
@@ -286,7 +293,7 @@ describe('finding the revision', () => {
     expect(error).toBeInstanceOf(ConnectionError)
     expect(error).toMatchObject({
       message: 'No response within 10 ms to initialize',
-      cause: expect.any(Timeout) as unknown,
+      cause: expect.any(TimeoutError) as unknown,
     })
   })
 })
@@ -452,7 +459,7 @@ describe('a server that is slow to start', () => {
         asked.id !== undefined && refuse(server, asked, -32603, { why: 'no license' }),
     )
     await expect(connect(target)).rejects.toThrow(
-      'The server answered initialize with error -32603: no {"why":"no license"}',
+      'The server responded to initialize with error -32603: no {"why":"no license"}',
     )
   })
 

@@ -48,7 +48,7 @@ function server(
           const result = opens ? opening : respond(message, notify)
           other.send(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
         },
-        garbage: () => {},
+        malformed: () => {},
         closed: () => {},
       })
       return client

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type Client, type Requests, RpcError, memory, stdio } from '../../src/client.js'
 import { type Absent, type Cell, matrix } from '../../src/testing.js'
 import { askingServer } from '../interop/asking.mjs'
-import { httpTarget } from '../http/target.js'
+import { httpSseTarget, httpTarget } from '../http/target.js'
 import { interopServer } from '../interop/definition.mjs'
 import { everythingServer } from '../interop/everything.mjs'
 
@@ -16,17 +16,20 @@ const targets = {
     memory: memory(interopServer()),
     stdio: script('server.mjs'),
     http: httpTarget(interopServer),
+    sse: httpSseTarget(interopServer),
   },
   // It changes: each connection has one of its own.
   everything: {
     memory: { open: () => memory(everythingServer()).open() },
     stdio: script('everything-server.mjs'),
     http: httpTarget(everythingServer),
+    sse: httpSseTarget(everythingServer),
   },
   asking: {
     memory: { open: () => memory(askingServer()).open() },
     stdio: script('asking-server.mjs'),
     http: httpTarget(askingServer),
+    sse: httpSseTarget(askingServer),
   },
 }
 
@@ -393,12 +396,15 @@ const scenarios: Record<string, Scenario> = {
 }
 
 describe.each(Object.entries(scenarios))('%s', (_, { server = 'tools', absent, run }) => {
-  const cells = matrix(targets[server], absent)
+  const cells = matrix(targets[server], {
+    [`sse, ${modern}`]: 'HTTP+SSE has the revisions with a handshake only',
+    ...absent,
+  })
   it.each(
     cells.filter((cell) => cell.absent === undefined).map((cell) => [cell.name, cell] as const),
   )('%s', (_name, cell) => run(cell))
   it('is absent only with a reason', () => {
-    expect(cells).toHaveLength(15)
+    expect(cells).toHaveLength(20)
     for (const cell of cells)
       if (cell.absent !== undefined) expect(cell.absent.length).toBeGreaterThan(10)
   })

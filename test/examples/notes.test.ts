@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe.each(revisions.map(({ id, fields }) => [id, fields.formText.length > 0] as const))(
+describe.each(revisions.map(({ id, fields }) => [id, fields.formString.length > 0] as const))(
   'in %s',
   (revision, asks) => {
     const start = (options: ConnectOptions = {}) =>

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   EventStreamParser,
-  EventTooLong,
+  EventTooLongError,
   KEEP_ALIVE,
   type StreamEvent,
   encodeEvent,
@@ -136,9 +136,27 @@ describe('streams', () => {
         endless.push(piece)
         endless.next()
       }
-    }).toThrow(EventTooLong)
+    }).toThrow(EventTooLongError)
     const many = new EventStreamParser(1000)
     many.push(encoder.encode('data: 0123456789\n'.repeat(200)))
-    expect(() => many.next()).toThrow(EventTooLong)
+    expect(() => many.next()).toThrow(EventTooLongError)
+    const empty = new EventStreamParser(1000)
+    empty.push(encoder.encode('data:\n'.repeat(2000)))
+    expect(() => empty.next()).toThrow(EventTooLongError)
+  })
+
+  it.each([1, 5, 5000])('accept data of exactly the limit, in chunks of %i bytes', (size) => {
+    const atLimit = (length: number) => {
+      const parser = new EventStreamParser(3000)
+      const bytes = encoder.encode(`data: ${'x'.repeat(length)}\n\n`)
+      for (let at = 0; at < bytes.length; at += size) {
+        parser.push(bytes.subarray(at, at + size))
+        const event = parser.next()
+        if (event !== undefined) return event.data?.length
+      }
+      return undefined
+    }
+    expect(atLimit(3000)).toBe(3000)
+    expect(() => atLimit(3001)).toThrow(EventTooLongError)
   })
 })

@@ -42,7 +42,7 @@ function scripted(serve: (frame: string, send: (frame: string) => void) => void)
   hostileServers.add(client).add(other)
   other.receive({
     frame: (frame) => serve(frame, (answer) => other.send(answer)),
-    garbage() {},
+    malformed() {},
     closed() {},
   })
   return client

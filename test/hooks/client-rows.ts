@@ -6,7 +6,8 @@ import {
   memory,
   stdio,
 } from '../../src/client.js'
-import { createServer, form, roots, sample, tool } from '../../src/index.js'
+import { createServer, form, resource, roots, sample, tool } from '../../src/index.js'
+import type { Channel } from '../../src/jsonrpc/channel.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 import { hostileServers } from '../official/hostile.js'
 import { type Hook, type Row, outcome, row } from './modes.js'
@@ -77,7 +78,7 @@ async function callsExtended(hook: Hook, handlers: Partial<ClientExtension>): Pr
           other.send(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/x' }))
           if (id !== undefined) other.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
         },
-        garbage: () => {},
+        malformed: () => {},
         closed: () => {},
       })
       return client
@@ -92,6 +93,51 @@ async function callsExtended(hook: Hook, handlers: Partial<ClientExtension>): Pr
   return came
 }
 
+/** Calls a tool after the listener has been called; another listener hears the change, too. */
+async function hearsChanges(hook: Hook): Promise<string> {
+  const watched = createServer({
+    name: 'watched',
+    version: '1',
+    tools: [tool({ name: 'plain', run: () => 'done' })],
+    resources: [resource({ uri: 'x:1', read: () => 'x' })],
+  })
+  await using client = await connect(memory(watched))
+  let heard: () => void = () => {}
+  const hearing = new Promise<void>((resolve) => (heard = resolve))
+  await client.subscribe('x:1', hook)
+  await client.subscribe('x:1', heard)
+  watched.updated('x:1')
+  await hearing
+  return await outcome(client.callTool('plain'), hook, () => {})
+}
+
+/** Calls a tool after the connection was lost. */
+async function reconnects(hook: Hook): Promise<string> {
+  let lose: () => Promise<void> = () => Promise.resolve()
+  const inner = memory(server)
+  const target: Target = {
+    open() {
+      const channel = inner.open()
+      const [client, other] = memoryChannels()
+      lose = () => other.close()
+      const forward = (to: Channel) => ({
+        frame: (frame: string) => to.send(frame),
+        malformed: () => {},
+        closed: () => void to.close(),
+      })
+      other.receive(forward(channel))
+      channel.receive(forward(other))
+      return client
+    },
+  }
+  const delay = hook as () => never // returns nothing that is a number
+  await using client = await connect(target, { reconnect: { delay, maxDelay: 1 } })
+  const reconnected = new Promise((resolve) => client.on('reconnected', resolve))
+  await lose()
+  await reconnected
+  return await outcome(client.callTool('plain'), hook, () => {})
+}
+
 export const CLIENT_ROWS: readonly Row[] = [
   ...(['sample', 'elicit', 'roots'] as const).flatMap((name) => [
     row(`${name} of a client, ${HANDSHAKE}`, 'isError', GIVEN_UP, (hook) =>
@@ -104,6 +150,8 @@ export const CLIENT_ROWS: readonly Row[] = [
   row('a listener of a client', 'result', 'result', (listener) =>
     calls(listener, 'plain', {}, { listener }),
   ),
+  row('listener of subscribe', 'result', 'result', (listener) => hearsChanges(listener)),
+  row('delay of reconnect', 'result', 'result', (delay) => reconnects(delay)),
   row('onProgress', 'result', 'result', (onProgress) =>
     calls(onProgress, 'plain', {}, { onProgress }),
   ),
@@ -140,7 +188,7 @@ export const CLIENT_ROWS: readonly Row[] = [
         stderr: () => (heard(), hook()),
       },
     ).open()
-    channel.receive({ frame: () => {}, garbage: () => {}, closed: () => {} })
+    channel.receive({ frame: () => {}, malformed: () => {}, closed: () => {} })
     await written
     await channel.close()
     return 'closed'

@@ -233,7 +233,7 @@ export const SERVER_ROWS: readonly Row[] = [
   }),
   row(
     'a middleware, at initialize',
-    'ConnectionError: The server answered initialize with error -32603: Internal error',
+    'ConnectionError: The server responded to initialize with error -32603: Internal error',
     'ConnectionError: given up',
     async (middleware) => {
       const server = serverOf({})
@@ -328,7 +328,7 @@ export const SERVER_ROWS: readonly Row[] = [
   row('report and closed of a session', 'answered', 'answered', async (hook) => {
     const channel = connectInMemory(serverOf({}), { report: hook, closed: hook })
     const answered = new Promise<string>((resolve) =>
-      channel.receive({ frame: () => resolve('answered'), garbage: () => {}, closed: () => {} }),
+      channel.receive({ frame: () => resolve('answered'), malformed: () => {}, closed: () => {} }),
     )
     channel.send('{')
     const came = await answered

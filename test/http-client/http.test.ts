@@ -186,7 +186,7 @@ describe('a session that the server has ended', () => {
     expire()
     accepting = false
     await expect(client.callTool('x')).rejects.toThrow(
-      'The server ended the session and refused a new one: The server answered HTTP 503',
+      'The server ended the session and refused a new one: The server responded with HTTP 503',
     )
     accepting = true
     expect(text(await client.callTool('x'))).toBe('in s-2')

@@ -114,7 +114,7 @@ describe('server/discover', () => {
       })
       const target = http(url)
       await expect(connect(target)).rejects.toThrow(
-        new ConnectionError(`The server answered HTTP ${status}\nThe URL is ${url}`),
+        new ConnectionError(`The server responded with HTTP ${status}\nThe URL is ${url}`),
       )
       expect(methods(received)).toEqual(['server/discover'])
       expect((await open(target)).revision).toBe(NEWEST)
@@ -221,7 +221,7 @@ describe('HTTP+SSE', () => {
 
   it('is not used where GET is refused as well', async () => {
     const { url } = await scripted((_, response) => void response.writeHead(404).end())
-    await expect(connect(http(url))).rejects.toThrow('The server answered HTTP 404')
+    await expect(connect(http(url))).rejects.toThrow('The server responded with HTTP 404')
   })
 
   it('is not tried after a modern error', async () => {

@@ -1,14 +1,14 @@
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach } from 'vitest'
-import type { Channel } from '../../src/jsonrpc/channel.js'
+import type { RequestFailedError } from '../../src/jsonrpc/errors.js'
 import { Peer } from '../../src/jsonrpc/peer.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { METHODS } from '../../src/protocol/methods.js'
 import { type Authorizer, withAuthorization } from '../../src/transports/http/client/authorizer.js'
 import {
   HttpClientChannel,
-  type HttpChannelOptions,
+  type HttpClientChannelOptions,
 } from '../../src/transports/http/client/channel.js'
 import { followRedirects } from '../../src/transports/http/client/http-request.js'
 import { nodeRequest } from '../../src/transports/http/client/node-request.js'
@@ -86,7 +86,10 @@ export const event = (message: object, id?: string) =>
   `${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(message)}\n\n`
 
 /** Answers `initialize` and `notifications/initialized` in a session, refuses GET, and leaves the rest to `respond`. */
-export function inSession(respond: Respond, { session = 's-1', get = false } = {}): Respond {
+export function inSession(
+  respond: Respond,
+  { session = 's-1', get = false, end = true } = {},
+): Respond {
   return (received, response, count) => {
     const { method, message } = received
     if (message.method === 'initialize')
@@ -102,14 +105,14 @@ export function inSession(respond: Respond, { session = 's-1', get = false } = {
       )
     if (message.method === 'notifications/initialized') return void response.writeHead(202).end()
     if (method === 'GET' && !get) return void response.writeHead(405).end()
-    if (method === 'DELETE') return void response.writeHead(204).end()
+    if (method === 'DELETE') return end ? void response.writeHead(204).end() : undefined
     respond(received, response, count)
   }
 }
 
 export function channelTo(
   url: string,
-  options: Partial<HttpChannelOptions> = {},
+  options: Partial<HttpClientChannelOptions> = {},
 ): HttpClientChannel {
   return new HttpClientChannel({
     url: new URL(url),
@@ -122,10 +125,6 @@ export function channelTo(
   })
 }
 
-export function target(url: string, send = nodeRequest({})) {
-  return { open: (): Channel => channelTo(url, { send: followRedirects(send) }) }
-}
-
 /** A peer on a channel; with `open`, after the handshake. */
 export async function peerTo(
   url: string,
@@ -133,20 +132,22 @@ export async function peerTo(
     open = true,
     authorizer,
     ...options
-  }: Partial<HttpChannelOptions> & { open?: boolean; authorizer?: Authorizer } = {},
+  }: Partial<HttpClientChannelOptions> & { open?: boolean; authorizer?: Authorizer } = {},
 ) {
   const reports: LogEntry[] = []
   const notifications: string[] = []
-  const send = followRedirects(nodeRequest({}))
   const channel = channelTo(url, {
     report: (report) => reports.push(report),
-    send: authorizer === undefined ? send : withAuthorization(send, authorizer),
+    send:
+      authorizer === undefined
+        ? followRedirects(nodeRequest({}))
+        : followRedirects(withAuthorization(nodeRequest({}), authorizer)),
     ...options,
   })
   const peer = new Peer(channel, {
     onRequest: ({ request }) => ({ echoed: request.method }),
     onNotification: ({ method }) => void notifications.push(method),
-    answersGarbage: false,
+    respondsToMalformed: false,
     report: (report) => reports.push(report),
     cancelled: (requestId, reason, _method, send) => {
       const params = { requestId, reason }
@@ -161,5 +162,12 @@ export async function peerTo(
   }
   return { peer, reports, notifications }
 }
+
+/** The error of a request. */
+export const failed = (promise: Promise<unknown>): Promise<RequestFailedError> =>
+  promise.then(
+    () => Promise.reject(new Error('it did not fail')),
+    (error: unknown) => error as RequestFailedError,
+  )
 
 export const STATELESS = { protocolVersion: '2026-07-28' }

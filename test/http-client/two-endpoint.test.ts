@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { Peer } from '../../src/jsonrpc/peer.js'
 import { followRedirects } from '../../src/transports/http/client/http-request.js'
 import { nodeRequest } from '../../src/transports/http/client/node-request.js'
-import { TwoEndpointChannel } from '../../src/transports/http/client/two-endpoint-channel.js'
+import { HttpSseChannel } from '../../src/transports/http/client/http-sse-channel.js'
 import { type Received, closing, event, result, scripted, stream } from './scripted.js'
 
 function peerTo(url: string): { peer: Peer; closed: Promise<Error | undefined> } {
   let ended: (error?: Error) => void = () => {}
   const closed = new Promise<Error | undefined>((resolve) => (ended = resolve))
-  const channel = new TwoEndpointChannel({
+  const channel = new HttpSseChannel({
     url: new URL(url),
     send: followRedirects(nodeRequest({})),
     headers: { 'x-extra': '1' },
@@ -19,7 +19,7 @@ function peerTo(url: string): { peer: Peer; closed: Promise<Error | undefined> }
   const peer = new Peer(channel, {
     onRequest: ({ request }) => ({ echoed: request.method }),
     onNotification: () => {},
-    answersGarbage: false,
+    respondsToMalformed: false,
     report: () => {},
     onClosed: ended,
   })

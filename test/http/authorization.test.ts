@@ -3,7 +3,7 @@ import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SignJWT, UnsecuredJWT, exportJWK, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type Authorization, type KnownToken, oauth, tokens } from '../../src/http.js'
+import { type TokenVerifier, type StaticToken, oauth, tokens } from '../../src/http.js'
 import {
   RpcError,
   type Server,
@@ -167,7 +167,7 @@ describe('a list of tokens', () => {
     { token: ALICE, id: 'x', scopes: 'notes:read' },
     { token: ALICE, id: 'x', scopes: [1] },
   ])('must be good: %j', (each) => {
-    expect(() => tokens([each as KnownToken])).toThrow(TypeError)
+    expect(() => tokens([each as StaticToken])).toThrow(TypeError)
   })
 })
 
@@ -206,9 +206,9 @@ describe('a slow verification', () => {
   })
 })
 
-describe('an Authorization of your own', () => {
+describe('an TokenVerifier of your own', () => {
   // What a compiler would have told: not everybody has one.
-  const of = (found: unknown) => ({ verify: () => found }) as unknown as Authorization
+  const of = (found: unknown) => ({ verify: () => found }) as unknown as TokenVerifier
   const thenable = (found: unknown) => ({
     then: (resolve: (value: unknown) => void) => resolve(found),
   })
@@ -397,7 +397,7 @@ describe('scopes of definitions', () => {
   it('do not apply over stdio and in memory', async () => {
     const channel = connectInMemory(guarded())
     const answer = await new Promise<string>((resolve) => {
-      channel.receive({ frame: resolve, garbage: () => {}, closed: () => {} })
+      channel.receive({ frame: resolve, malformed: () => {}, closed: () => {} })
       channel.send(call('write').body as string)
     })
     expect(answer).toContain('written')
@@ -683,7 +683,7 @@ describe('oauth', () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const expires = Date.now() + 60_000
-      const timed: Authorization = {
+      const timed: TokenVerifier = {
         verify: (token) => (Date.now() < expires ? { id: token, scopes: [], expires } : undefined),
       }
       const server = guarded()
@@ -719,7 +719,7 @@ describe('oauth', () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const expires = Date.now() + 60_000
-      const timed: Authorization = { verify: (token) => ({ id: token, scopes: [], expires }) }
+      const timed: TokenVerifier = { verify: (token) => ({ id: token, scopes: [], expires }) }
       const server = guarded()
       await serving(server, { auth: timed, keepAlive: 0 }, async ({ url }) => {
         const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))

@@ -65,6 +65,10 @@ const REQUESTS: Record<string, Sending> = {
   'accepts streams with no weight': post(ping, {
     accept: 'application/json, text/event-stream;q=0',
   }),
+  'accepts another type with the same start': post(ping, {
+    accept: 'application/json-patch+json, text/event-stream',
+  }),
+  'accepts any type but JSON': post(ping, { accept: 'application/json;q=0, */*' }),
   'accepts nothing': post(ping, { accept: '' }),
   // Names and pages.
   'another name': post(ping, { host: 'evil.example.com' }),

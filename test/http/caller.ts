@@ -119,18 +119,24 @@ export class Stream {
   }
 }
 
-/** Sends a request; resolves with the response headers. */
-export function open(
+/** Sends the headers of a request; the body follows with `write` and `end`. */
+export function begin(
   url: string,
-  { method = 'POST', headers = {}, body }: Sending = {},
-): Promise<Stream> {
-  return new Promise((resolve, reject) => {
-    const request = httpRequest(url, { method, agent: false, headers }, (response) =>
-      resolve(new Stream(request, response)),
-    )
+  { method = 'POST', headers = {} }: Sending = {},
+): { request: ClientRequest; response: Promise<Stream> } {
+  const request = httpRequest(url, { method, agent: false, headers })
+  const response = new Promise<Stream>((resolve, reject) => {
+    request.on('response', (incoming) => resolve(new Stream(request, incoming)))
     request.on('error', reject)
-    request.end(body)
   })
+  return { request, response }
+}
+
+/** Sends a request; resolves with the response headers. */
+export function open(url: string, sending: Sending = {}): Promise<Stream> {
+  const { request, response } = begin(url, sending)
+  request.end(sending.body)
+  return response
 }
 
 /** Sends a request and waits for the whole response. */

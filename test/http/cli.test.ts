@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { described, send } from './caller.js'
+import { SseCaller } from './sse-caller.js'
 
 /* `ccmcp serve --http`, as a process. */
 
@@ -56,6 +57,16 @@ describe('ccmcp serve --http', () => {
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/)
     expect((await send(url, add())).text).toContain('42')
     child.kill('SIGTERM')
+    expect(await exited).toBe(0)
+  })
+
+  it('serves HTTP+SSE with --sse', async () => {
+    const { child, url, exited } = await start('--sse')
+    const caller = await SseCaller.initialized(new URL('/sse', url).href)
+    await caller.call('add', { a: 2, b: 40 }, 'sum')
+    await caller.stream.has('"id":"sum"')
+    child.kill('SIGTERM')
+    await caller.stream.ended()
     expect(await exited).toBe(0)
   })
 

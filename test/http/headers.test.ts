@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
-import { type Authorization, type HttpHeaders, httpHandler, nodeHandler } from '../../src/http.js'
+import { type TokenVerifier, type HttpHeaders, httpHandler, nodeHandler } from '../../src/http.js'
 import {
   type HttpRequest,
   type Server,
@@ -145,7 +145,7 @@ describe('verify', () => {
   it('sees the headers, but no credentials beside its token', async () => {
     const { server } = headersServer()
     const seen: HttpHeaders[] = []
-    const auth: Authorization = {
+    const auth: TokenVerifier = {
       verify(token, { headers }) {
         seen.push(headers)
         return headers['x-tenant'] === 'blue' ? { id: token, scopes: [] } : undefined

@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import express, { type ErrorRequestHandler } from 'express'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type HttpHandlerOptions, type NodeHandler, nodeHandler, tokens } from '../../src/http.js'
-import { Handshaken, POST, described, open, send, withHeaders } from './caller.js'
+import { Handshaken, POST, begin, described, open, send, withHeaders } from './caller.js'
 import { onNode, parsed, unparsed } from './embedding.js'
 import { servedOverHttp } from './served.js'
 
@@ -305,6 +305,52 @@ describe('other middleware', () => {
       // Longer than express.json() takes.
       expect((await send(origin, call('echo', { text: 'x'.repeat(200_000) }))).status).toBe(422)
       expect((await send(origin, call('echo', { text: 'x' }))).status).toBe(200)
+    })
+  })
+
+  it.each(['utf8', 'latin1', 'base64'] as const)(
+    'may have set the encoding of the body to %s',
+    async (encoding) => {
+      const { mcp } = embedded()
+      const { headers, body } = call('echo', { text: 'Grüße 🙂' })
+      await onNode(
+        (request, response) => {
+          request.setEncoding(encoding)
+          mcp(request, response)
+        },
+        async (origin) => {
+          const text = { result: { content: [{ text: 'Grüße 🙂' }] } }
+          expect((await send(origin, { headers, body })).json).toMatchObject(text)
+          // In two chunks, divided within a character.
+          const bytes = Buffer.from(body)
+          const middle = bytes.indexOf('ü') + 1
+          const { request, response } = begin(origin, { headers })
+          request.write(bytes.subarray(0, middle))
+          request.end(bytes.subarray(middle))
+          await (await response).has('Grüße 🙂')
+        },
+      )
+    },
+  )
+
+  it('may throw while a response is written: the connection is closed, and the error logged', async () => {
+    const { mcp, log } = embedded()
+    let broken = true
+    const listener: Parameters<typeof onNode>[0] = (request, response) => {
+      if (broken)
+        response.setHeader = () => {
+          throw new Error('headers are closed')
+        }
+      mcp(request, response)
+    }
+    await onNode(listener, async (origin) => {
+      // Refused before its body is read, and served.
+      await expect(send(origin, { method: 'PUT', headers: {} })).rejects.toThrow('socket hang up')
+      await expect(send(origin, call('echo', { text: 'x' }))).rejects.toThrow('socket hang up')
+      expect(log()).toContain('headers are closed')
+      broken = false
+      expect((await send(origin, call('echo', { text: 'x' }))).status).toBe(200)
+      expect(mcp.openResponses).toBe(0)
     })
   })
 

@@ -4,5 +4,19 @@ declare module 'oidc-provider' {
   export default class Provider {
     constructor(issuer: string, configuration: object)
     callback(): (request: IncomingMessage, response: ServerResponse) => void
+    interactionDetails(
+      request: IncomingMessage,
+      response: ServerResponse,
+    ): Promise<{ prompt: { name: string }; params: Record<string, string> }>
+    interactionFinished(
+      request: IncomingMessage,
+      response: ServerResponse,
+      result: object,
+    ): Promise<void>
+    Grant: new (options: { accountId: string; clientId: string }) => {
+      addOIDCScope(scope: string): void
+      addResourceScope(resource: string, scope: string): void
+      save(): Promise<string>
+    }
   }
 }

@@ -343,7 +343,7 @@ describe('a session store', () => {
     sessions.out = false
     expect([(await client.end()).status, (await client.request('ping')).status]).toEqual([204, 404])
     expect((await kept.at(second.url).request('ping')).status).toBe(200)
-    expect(lines.join('')).toContain('The session store failed to return a session')
+    expect(lines.join('')).toContain('A session could not be restored from its store')
     expect(lines.join('')).toContain('The session store failed to store or delete a session')
     expect(lines.join('')).not.toContain(client.session)
   })
@@ -494,6 +494,42 @@ describe('a session store', () => {
     await handler.close(0)
   })
 
+  it('may have a session that takes too long to restore: the next request reads again', async () => {
+    const sessions = new MemorySessionStore()
+    const first = await start(watched(), { sessionStore: sessions })
+    const client = await Handshaken.open(first.url, NEWEST)
+    await first.close()
+    const server = watched()
+    let served = 0
+    const signals: AbortSignal[] = []
+    server.use((call, next) => {
+      if (call.method !== 'initialize' || served++ > 0) return next()
+      signals.push(call.signal)
+      return new Promise(() => {})
+    })
+    const handler = httpHandler(server, { sessionStore: sessions })
+    const ping = () =>
+      handler(
+        new Request('http://localhost/mcp', {
+          method: 'POST',
+          headers: { ...POST, ...client.headers },
+          body: message('ping', {}, 1),
+        }),
+      )
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const asked = ping()
+      await until(() => expect(served).toBe(1))
+      await vi.advanceTimersByTimeAsync(60_000)
+      expect((await asked).status).toBe(503)
+      expect(signals.map(({ aborted }) => aborted)).toEqual([true])
+    } finally {
+      vi.useRealTimers()
+    }
+    expect((await ping()).status).toBe(200)
+    await handler.close(0)
+  })
+
   it('gets a session in use again, to renew its time to live', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
@@ -578,6 +614,32 @@ describe('a new session', () => {
     })
     expect((await initialize(first.url)).status).toBe(200)
     expect(log).toContain('The session store failed to store or delete a session')
+  })
+
+  it('ends where the client disconnects while it is being stored', async () => {
+    let stored = () => {}
+    const slow: SessionStore = {
+      set: () => new Promise((resolve) => (stored = () => resolve(true))),
+      get: () => undefined,
+      delete: () => {},
+    }
+    const first = await start(watched(), { sessionStore: slow })
+    const disconnect = new AbortController()
+    const posted = fetch(first.url, {
+      method: 'POST',
+      headers: POST,
+      body: message(
+        'initialize',
+        { protocolVersion: NEWEST, capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+        1,
+      ),
+      signal: disconnect.signal,
+    })
+    await until(() => expect(first.sessions).toBe(1))
+    disconnect.abort()
+    await expect(posted).rejects.toThrow()
+    await until(() => expect(first.sessions).toBe(0))
+    stored()
   })
 
   it('gets its response also where the store does not resolve', async () => {

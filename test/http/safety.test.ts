@@ -11,7 +11,7 @@ import {
   Handshaken,
   POST,
   type Sending,
-  type Stream,
+  Stream,
   described,
   message,
   open,
@@ -832,6 +832,28 @@ describe('https', () => {
     await listening.close(20)
     silent.destroy()
     second.destroy()
+  })
+
+  it('keeps a call alive that takes longer than the keep-alive interval', async () => {
+    const { server, gate } = servedOverHttp()
+    const options = { tls: { cert: pem('cert'), key: pem('key') }, keepAlive: 50 }
+    await serving(server, options, async ({ url }) => {
+      const { headers, body, method } = described('tools/call', {
+        name: 'quiet',
+        arguments: { gate: 'slow' },
+      })
+      const stream = await new Promise<Stream>((resolve, reject) => {
+        const settings = { method, headers, ca: pem('cert'), agent: false }
+        const request = httpsRequest(url, settings, (response) =>
+          resolve(new Stream(request, response)),
+        )
+        request.on('error', reject).end(body)
+      })
+      await stream.has(':\n\n')
+      gate.open('slow')
+      await stream.has('passed slow')
+      await stream.ended()
+    })
   })
 
   it('is served with a certificate and key', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { Handshaken, POST, type Stream, message, open, send, serving } from './caller.js'
-import { tool } from '../../src/index.js'
+import { form, tool } from '../../src/index.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
@@ -328,6 +328,40 @@ describe('requests to the client', () => {
     })
   })
 
+  it('fail at once where the client has disconnected and has no GET stream', async () => {
+    const { server, gate } = servedOverHttp()
+    let failure: unknown
+    server.tools.add(
+      tool({
+        name: 'ask_later',
+        async run(_, call) {
+          await gate.wait('later')
+          const schema = { type: 'object', properties: {} } as const
+          await call.ask({ who: form({ message: 'Who?', schema }) }).catch((error: unknown) => {
+            failure = error
+          })
+          return ''
+        },
+      }),
+    )
+    await serving(server, {}, async (listening) => {
+      const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
+      const disconnect = new AbortController()
+      const posted = fetch(listening.url, {
+        method: 'POST',
+        headers: { ...POST, ...client.headers },
+        body: message('tools/call', call('ask_later'), 5),
+        signal: disconnect.signal,
+      })
+      await until(() => expect(listening.openResponses).toBe(1))
+      disconnect.abort()
+      await expect(posted).rejects.toThrow()
+      await until(() => expect(listening.openResponses).toBe(0))
+      gate.open('later')
+      await until(() => expect(failure).toMatchObject({ code: 'CHANNEL_CLOSED' }))
+    })
+  })
+
   it('cannot be responded to by another client', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
@@ -404,6 +438,38 @@ describe('initialize', () => {
         { 'mcp-session-id': first.session },
       )
       expect(second.session).not.toBe(first.session)
+    })
+  })
+
+  it('gets JSON with Mcp-Session-Id also where a middleware sends messages before', async () => {
+    const { server } = servedOverHttp()
+    let failure: unknown
+    server.use(async (call, next) => {
+      if (call.method !== 'initialize') return next()
+      call.progress(1)
+      call.releaseStream()
+      const schema = { type: 'object', properties: {} } as const
+      await call.ask({ who: form({ message: 'Who?', schema }) }).catch((error: unknown) => {
+        failure = error
+      })
+      return next()
+    })
+    await serving(server, {}, async (listening) => {
+      const params = {
+        protocolVersion: '2025-11-25',
+        capabilities: { elicitation: {} },
+        clientInfo: { name: 'test', version: '1' },
+        _meta: { progressToken: 1 },
+      }
+      const { status, headers, json } = await send(listening.url, {
+        headers: POST,
+        body: message('initialize', params, 1),
+      })
+      expect([status, headers['content-type']]).toEqual([200, 'application/json'])
+      expect(headers['mcp-session-id']).toBeTypeOf('string')
+      expect(json).toMatchObject({ id: 1, result: { protocolVersion: '2025-11-25' } })
+      expect(failure).toBeInstanceOf(Error)
+      expect(listening.sessions).toBe(1)
     })
   })
 

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
-import { UnsentResponses } from '../../src/transports/http/unsent-responses.js'
+import { UnsentResponses } from '../../src/transports/http/node-context.js'
 
 class Response extends EventEmitter {
   destroyed = false

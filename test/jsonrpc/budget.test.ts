@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Budget } from '../../src/jsonrpc/budget.js'
-import { detached, weightOf } from '../../src/jsonrpc/budget.js'
+import { copyString, estimateMemory } from '../../src/jsonrpc/budget.js'
 import { Peer } from '../../src/jsonrpc/peer.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 
@@ -15,7 +15,7 @@ describe('a budget', () => {
       true,
       true,
     ])
-    one.give(10)
+    one.release(10)
     expect([one.full, other.take(10), all.used]).toEqual([false, true, 100])
   })
 
@@ -30,7 +30,7 @@ describe('a budget', () => {
     const one = new Budget(100, all)
     one.charge(30)
     one.close()
-    one.give(30)
+    one.release(30)
     one.close()
     expect(all.used).toBe(0)
   })
@@ -40,14 +40,14 @@ describe('the weight of a message', () => {
   it('includes the objects that JSON.parse creates', () => {
     const objects = '{},'.repeat(10_000)
     const latin = 'ü'.repeat(10_000)
-    expect(weightOf(objects)).toBeGreaterThan(10_000 * 60)
-    expect(weightOf(latin)).toBeGreaterThanOrEqual(2 * 10_000)
-    expect(weightOf('語'.repeat(10_000)) - weightOf(latin)).toBe(2 * 10_000)
-    expect(weightOf('{}')).toBeGreaterThan(1000)
+    expect(estimateMemory(objects)).toBeGreaterThan(10_000 * 60)
+    expect(estimateMemory(latin)).toBeGreaterThanOrEqual(2 * 10_000)
+    expect(estimateMemory('語'.repeat(10_000)) - estimateMemory(latin)).toBe(2 * 10_000)
+    expect(estimateMemory('{}')).toBeGreaterThan(1000)
   })
 
   it('does not change the text (detached)', () => {
-    for (const text of ['', 'x', `${'ab'.repeat(1000)}語`]) expect(detached(text)).toBe(text)
+    for (const text of ['', 'x', `${'ab'.repeat(1000)}語`]) expect(copyString(text)).toBe(text)
   })
 })
 
@@ -62,7 +62,7 @@ describe('calls in progress', () => {
     const client = new Peer(left, {
       onRequest: () => ({}),
       onNotification: () => {},
-      answersGarbage: false,
+      respondsToMalformed: false,
       report: () => {},
     })
     const server = new Peer(Object.assign(right, { pending }), {
@@ -70,7 +70,7 @@ describe('calls in progress', () => {
         request.method === 'ping' ? {} : new Promise((resolve) => running.push(() => resolve({}))),
       urgent: ({ method }) => method === 'ping',
       onNotification: () => {},
-      answersGarbage: true,
+      respondsToMalformed: true,
       report: () => {},
     })
     return { client, server, pending, running }

@@ -8,38 +8,41 @@ import {
   encodeRequest,
   encodeResult,
   exactInteger,
-  read,
-  unread,
+  parseMessage,
+  readUnparsed,
 } from '../../src/jsonrpc/message.js'
-import { elements, faultPosition, tooComplex, valueAt } from '../../src/jsonrpc/scan.js'
+import { elements, syntaxErrorPosition, tooComplex, textAt } from '../../src/jsonrpc/scan.js'
 
 describe('read', () => {
   it('classifies', () => {
-    expect(read('{"jsonrpc":"2.0","id":1,"method":"ping"}')).toMatchObject({
+    expect(parseMessage('{"jsonrpc":"2.0","id":1,"method":"ping"}')).toMatchObject({
       kind: 'request',
       id: 1,
       method: 'ping',
       params: undefined,
     })
-    expect(read('{"jsonrpc":"2.0","method":"x","params":{"a":1}}')).toMatchObject({
+    expect(parseMessage('{"jsonrpc":"2.0","method":"x","params":{"a":1}}')).toMatchObject({
       kind: 'notification',
       method: 'x',
       params: { a: 1 },
     })
-    expect(read('{"jsonrpc":"2.0","id":"a","result":{}}')).toMatchObject({
+    expect(parseMessage('{"jsonrpc":"2.0","id":"a","result":{}}')).toMatchObject({
       kind: 'response',
       id: 'a',
       outcome: { result: {} },
     })
     expect(
-      read('{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"m","data":2}}'),
+      parseMessage('{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"m","data":2}}'),
     ).toMatchObject({
       kind: 'response',
       id: 0,
       outcome: { error: { code: -1, message: 'm', data: 2 } },
     })
-    expect(read('[{"a":1}, 2 ,"]"]')).toEqual({ kind: 'batch', frames: ['{"a":1}', '2', '"]"'] })
-    expect(read('[]')).toEqual({ kind: 'batch', frames: [] })
+    expect(parseMessage('[{"a":1}, 2 ,"]"]')).toEqual({
+      kind: 'batch',
+      frames: ['{"a":1}', '2', '"]"'],
+    })
+    expect(parseMessage('[]')).toEqual({ kind: 'batch', frames: [] })
   })
 
   it.each([
@@ -54,7 +57,7 @@ describe('read', () => {
     ['""', ''],
     ['"\\u0000\\ud800"', '\u0000\ud800'],
   ])('preserves the id %s', (written, id) => {
-    expect(read(`{"jsonrpc":"2.0","id": ${written} ,"method":"x"}`)).toMatchObject({
+    expect(parseMessage(`{"jsonrpc":"2.0","id": ${written} ,"method":"x"}`)).toMatchObject({
       kind: 'request',
       id,
     })
@@ -73,7 +76,8 @@ describe('read', () => {
   })
 
   it('reports the maximum length of an id', () => {
-    const idOf = (size: number) => read(`{"jsonrpc":"2.0","id":"${'x'.repeat(size)}","method":"x"}`)
+    const idOf = (size: number) =>
+      parseMessage(`{"jsonrpc":"2.0","id":"${'x'.repeat(size)}","method":"x"}`)
     expect(idOf(1024)).toMatchObject({ kind: 'request' })
     expect(idOf(1025)).toMatchObject({
       kind: 'invalid',
@@ -86,7 +90,7 @@ describe('read', () => {
 
   it('uses the last of two ids, as JSON.parse does', () => {
     expect(
-      read('{"jsonrpc":"2.0","id":9007199254740995,"id":9007199254740993,"method":"x"}'),
+      parseMessage('{"jsonrpc":"2.0","id":9007199254740995,"id":9007199254740993,"method":"x"}'),
     ).toMatchObject({ id: 9007199254740993n })
   })
 
@@ -116,7 +120,7 @@ describe('read', () => {
       )
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json(), near, broken), (frame) => {
-        const message = read(frame)
+        const message = parseMessage(frame)
         expect(['request', 'notification', 'response', 'batch', 'invalid']).toContain(message.kind)
         if (message.kind === 'invalid') expect(message.error).toBeInstanceOf(RpcError)
         if (message.kind === 'batch')
@@ -132,19 +136,22 @@ describe('read', () => {
 describe('unread: classifies a message by its first and last characters', () => {
   const error = new RpcError(-32600, 'too long')
   it.each([
-    ['{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"xxxx', { id: 7, mute: false }],
-    ['{"method":"tools/call","id":"a","params":{"a":"xxxx', { id: 'a', mute: false }],
+    [
+      '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"xxxx',
+      { id: 7, noResponse: false },
+    ],
+    ['{"method":"tools/call","id":"a","params":{"a":"xxxx', { id: 'a', noResponse: false }],
     [
       '{"jsonrpc":"2.0","id":9007199254740993,"method":"x","params":',
-      { id: 9007199254740993n, mute: false },
+      { id: 9007199254740993n, noResponse: false },
     ],
-    ['{"jsonrpc":"2.0","id":7,"result":{"a":"xxxx', { id: 7, mute: true }],
-    ['{"jsonrpc":"2.0","method":"x","params":{"id":5', { id: undefined, mute: false }],
-    ['{"jsonrpc":"2.0","id":12', { id: undefined, mute: false }],
-    ['xxxxxx', { id: undefined, mute: false }],
-    ['', { id: undefined, mute: false }],
+    ['{"jsonrpc":"2.0","id":7,"result":{"a":"xxxx', { id: 7, noResponse: true }],
+    ['{"jsonrpc":"2.0","method":"x","params":{"id":5', { id: undefined, noResponse: false }],
+    ['{"jsonrpc":"2.0","id":12', { id: undefined, noResponse: false }],
+    ['xxxxxx', { id: undefined, noResponse: false }],
+    ['', { id: undefined, noResponse: false }],
   ])('%s', (head, expected) => {
-    expect(unread(head, '', error)).toEqual({ kind: 'invalid', error, ...expected })
+    expect(readUnparsed(head, '', error)).toEqual({ kind: 'invalid', error, ...expected })
   })
 })
 
@@ -189,10 +196,10 @@ describe('scan', () => {
 
   it('rejects a message with too many of them before it is parsed', () => {
     const dense = `{"jsonrpc":"2.0","id":7,"result":{"content":[${'{},'.repeat(1_000_000)}{}]}}`
-    expect(read(dense)).toMatchObject({
+    expect(parseMessage(dense)).toMatchObject({
       kind: 'invalid',
       id: 7,
-      mute: true,
+      noResponse: true,
       error: { code: -32600 },
     })
   })
@@ -212,10 +219,10 @@ describe('scan', () => {
   })
 
   it('finds values and elements', () => {
-    expect(valueAt('{"a":{"b":[1,2]},"c":"x,y}"}', ['a', 'b'])).toBe('[1,2]')
-    expect(valueAt('{"a" : 12 , "c":"x"}', ['a'])).toBe('12')
-    expect(valueAt('{"\\u0061":5}', ['a'])).toBe('5')
-    expect(valueAt('[1]', ['a'])).toBeUndefined()
+    expect(textAt('{"a":{"b":[1,2]},"c":"x,y}"}', ['a', 'b'])).toBe('[1,2]')
+    expect(textAt('{"a" : 12 , "c":"x"}', ['a'])).toBe('12')
+    expect(textAt('{"\\u0061":5}', ['a'])).toBe('5')
+    expect(textAt('[1]', ['a'])).toBeUndefined()
     expect(elements(' [ 1 , [2,3] , {"a":[4]} , "]" ] ')).toEqual([
       '1',
       '[2,3]',
@@ -243,7 +250,7 @@ describe('scan', () => {
     ['', 0],
   ])('finds the position of the syntax error in %s', (text, position) => {
     expect(() => JSON.parse(text) as unknown).toThrow()
-    expect(faultPosition(text)).toBe(position)
+    expect(syntaxErrorPosition(text)).toBe(position)
   })
 
   it('finds a syntax error exactly where JSON.parse does', () => {
@@ -259,7 +266,7 @@ describe('scan', () => {
       })
     fc.assert(
       fc.property(broken, (text) => {
-        const position = faultPosition(text)
+        const position = syntaxErrorPosition(text)
         let valid = true
         try {
           JSON.parse(text)
@@ -284,15 +291,15 @@ describe('scan', () => {
       ` \t[${'1,'.repeat(2000)}`,
       `[${'],'.repeat(2000)}`,
     ]) {
-      const message = read(many)
+      const message = parseMessage(many)
       if (message.kind === 'batch') expect(message.frames).toHaveLength(MAX_BATCH + 1)
       else expect(message).toMatchObject({ kind: 'invalid', error: { code: -32700 } })
     }
     for (const broken of ['[', '[}', '[}}}}', '[,', '[1 2', '["', '[{', '[1,]', '[\u0000'])
-      expect([broken, read(broken)]).toMatchObject([
+      expect([broken, parseMessage(broken)]).toMatchObject([
         broken,
         { kind: 'invalid', error: { code: -32700 } },
       ])
-    expect(read(`[${'1,'.repeat(MAX_BATCH - 1)}1]`)).toMatchObject({ kind: 'batch' })
+    expect(parseMessage(`[${'1,'.repeat(MAX_BATCH - 1)}1]`)).toMatchObject({ kind: 'batch' })
   })
 })

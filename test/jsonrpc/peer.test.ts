@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type Channel, type Tapped, tap } from '../../src/jsonrpc/channel.js'
+import { type Channel, type TappedMessage, tap } from '../../src/jsonrpc/channel.js'
 import { Deadline } from '../../src/jsonrpc/deadline.js'
-import { ChannelClosed, RpcError } from '../../src/jsonrpc/errors.js'
+import { ChannelClosedError, RpcError } from '../../src/jsonrpc/errors.js'
 import { Peer, type PeerOptions } from '../../src/jsonrpc/peer.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { memoryChannels } from '../../src/transports/memory.js'
@@ -10,7 +10,7 @@ function peerOn(channel: Channel, options: Partial<PeerOptions> = {}): Peer {
   return new Peer(channel, {
     onRequest: () => ({}),
     onNotification: () => {},
-    answersGarbage: false,
+    respondsToMalformed: false,
     report: () => {},
     ...options,
   })
@@ -21,7 +21,7 @@ function pair(server: Partial<PeerOptions> = {}, client: Partial<PeerOptions> = 
   const [left, right] = memoryChannels()
   return {
     client: peerOn(left, client),
-    server: peerOn(right, { answersGarbage: true, ...server }),
+    server: peerOn(right, { respondsToMalformed: true, ...server }),
     wire: left,
   }
 }
@@ -31,7 +31,7 @@ function listen(channel: Channel): string[] {
   const frames: string[] = []
   channel.receive({
     frame: (frame) => void frames.push(frame),
-    garbage: () => {},
+    malformed: () => {},
     closed: () => {},
   })
   return frames
@@ -95,8 +95,8 @@ describe('requests', () => {
     const pending = client.request('a')
     await turn()
     await server.close()
-    await expect(pending).rejects.toBeInstanceOf(ChannelClosed)
-    await expect(client.request('b')).rejects.toBeInstanceOf(ChannelClosed)
+    await expect(pending).rejects.toBeInstanceOf(ChannelClosedError)
+    await expect(client.request('b')).rejects.toBeInstanceOf(ChannelClosedError)
   })
 
   it('time out, and the other side gets a cancellation', async () => {
@@ -168,7 +168,10 @@ describe('serving', () => {
       doubleThen: () => ({ then: (resolve: (value: unknown) => void) => (resolve(1), resolve(2)) }),
       late: () => turn().then(() => Promise.reject(new Error('late'))),
     }
-    peerOn(right, { answersGarbage: true, onRequest: ({ request }) => strange[request.method]?.() })
+    peerOn(right, {
+      respondsToMalformed: true,
+      onRequest: ({ request }) => strange[request.method]?.(),
+    })
     const frames = listen(left)
     for (const [id, method] of Object.keys(strange).entries())
       left.send(JSON.stringify({ jsonrpc: '2.0', id, method }))
@@ -183,7 +186,7 @@ describe('serving', () => {
   it('rejects more calls than maxInFlight', async () => {
     const { client } = pair({ maxInFlight: 2, onRequest: () => new Promise(() => {}) })
     const held = [client.request('a'), client.request('a')].map((pending) =>
-      expect(pending).rejects.toBeInstanceOf(ChannelClosed),
+      expect(pending).rejects.toBeInstanceOf(ChannelClosedError),
     )
     await expect(client.request('a')).rejects.toMatchObject({
       code: -32603,
@@ -248,7 +251,7 @@ describe('serving', () => {
     const [left, right] = memoryChannels()
     let finish = () => {}
     const server = peerOn(right, {
-      answersGarbage: true,
+      respondsToMalformed: true,
       batchLimit: () => 10,
       onRequest: ({ request }) =>
         request.method === 'now'
@@ -277,7 +280,10 @@ describe('malformed input', () => {
     for (const answersGarbage of [true, false]) {
       const [left, right] = memoryChannels()
       const reports: LogEntry[] = []
-      peerOn(right, { answersGarbage, report: (report) => reports.push(report) })
+      peerOn(right, {
+        respondsToMalformed: answersGarbage,
+        report: (report) => reports.push(report),
+      })
       const frames = listen(left)
       left.send('{bad')
       await turn()
@@ -289,13 +295,13 @@ describe('malformed input', () => {
   })
 
   it('does not make two servers send errors to each other forever', async () => {
-    const seen: Tapped[] = []
+    const seen: TappedMessage[] = []
     const [left, right] = memoryChannels()
     peerOn(
       tap(left, (tapped) => seen.push(tapped)),
-      { answersGarbage: true },
+      { respondsToMalformed: true },
     )
-    peerOn(right, { answersGarbage: true })
+    peerOn(right, { respondsToMalformed: true })
     right.send('{bad')
     for (let i = 0; i < 10; i++) await turn()
     expect(seen).toHaveLength(2)
@@ -305,8 +311,8 @@ describe('malformed input', () => {
 describe('the tap', () => {
   it('sees every frame in both directions as it crosses', async () => {
     const [left, right] = memoryChannels()
-    const seen: Tapped[] = []
-    peerOn(right, { answersGarbage: true, onRequest: () => ({ a: 1 }) })
+    const seen: TappedMessage[] = []
+    peerOn(right, { respondsToMalformed: true, onRequest: () => ({ a: 1 }) })
     const client = peerOn(tap(left, (tapped) => seen.push(tapped)))
     await client.request('x', { b: 2 })
     client.notify('y')
@@ -326,7 +332,7 @@ describe('a parked call', () => {
     const { client } = pair({
       onRequest: (call) =>
         call.request.method === 'wait'
-          ? Promise.all([call.parked(held), call.parked(held)])
+          ? Promise.all([call.park(held), call.park(held)])
           : (begun++, held),
     })
     const calls = [

@@ -26,7 +26,7 @@ function recorded(
   const peer = new Peer(tapped ? tap(channel, () => {}) : channel, {
     onRequest: () => ({}),
     onNotification: () => {},
-    answersGarbage: true,
+    respondsToMalformed: true,
     report: () => {},
     cancelled: (id, reason, _method, send) =>
       send('cancelled', { kind: 'notification', method: 'cancelled', params: { id, reason } }),

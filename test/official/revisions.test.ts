@@ -48,16 +48,16 @@ const SHAPES: Readonly<Record<keyof Revision['fields'], string[]>> = {
   capabilities: ['ServerCapabilities'],
   progress: ['ProgressNotificationParams'],
   completion: ['CompleteRequestParams'],
-  formText: ['StringSchema'],
+  formString: ['StringSchema'],
   formNumber: ['NumberSchema'],
-  formYesNo: ['BooleanSchema'],
-  formChoice: [
+  formBoolean: ['BooleanSchema'],
+  formEnum: [
     'EnumSchema',
     'UntitledSingleSelectEnumSchema',
     'TitledSingleSelectEnumSchema',
     'LegacyTitledEnumSchema',
   ],
-  formChoices: ['UntitledMultiSelectEnumSchema', 'TitledMultiSelectEnumSchema'],
+  formMultiEnum: ['UntitledMultiSelectEnumSchema', 'TitledMultiSelectEnumSchema'],
   sampling: ['CreateMessageRequestParams'],
   samplingMessage: ['SamplingMessage'],
   root: ['Root'],
@@ -101,17 +101,20 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
     const schema = officialSchemas[id] as OfficialSchema
 
     it.each(Object.entries(UNIONS))('%s', (list, union) => {
-      const official = members(schema, union).map((name) => methodOf(schema, name))
-      expect(sorted(official.filter((method) => !(method in revision.excluded)))).toEqual(
+      const official = members(schema, union)
+        .map((name) => methodOf(schema, name))
+        .filter((method) => !(method in revision.unsupportedMethods))
+      expect(
         sorted(revision.methods[list as keyof typeof UNIONS]),
-      )
+        `the methods in protocol/revisions/${id}.ts (received) must be those of the official schema (expected); a method that is not served goes into unsupportedMethods, one that is not official is an extension`,
+      ).toEqual(sorted(official))
     })
 
     it('excludes only methods that exist', () => {
       const official = Object.values(UNIONS).flatMap((union) =>
         members(schema, union).map((name) => methodOf(schema, name)),
       )
-      expect(official).toEqual(expect.arrayContaining(Object.keys(revision.excluded)))
+      expect(official).toEqual(expect.arrayContaining(Object.keys(revision.unsupportedMethods)))
     })
 
     it.each(Object.entries(SHAPES))('fields of %s', (shape, names) => {
@@ -128,7 +131,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
     })
 
     it('content types', () =>
-      expect(sorted(contentKinds(schema))).toEqual(sorted(revision.contentKinds)))
+      expect(sorted(contentKinds(schema))).toEqual(sorted(revision.contentTypes)))
     it('structured content', () =>
       expect(structuredContent(schema)).toBe(revision.structuredContent))
     it('batches', () => {
@@ -144,16 +147,16 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
       )
     })
     it('resultType and caching hints in results', () => {
-      expect(
-        own(schema, 'Result').required?.includes('resultType') === true ? 'described' : 'plain',
-      ).toBe(revision.results)
+      expect(own(schema, 'Result').required?.includes('resultType') === true).toBe(
+        revision.typedResults,
+      )
       expect(own(schema, 'ListToolsResult').required?.includes('ttlMs') === true).toBe(
-        revision.results === 'described',
+        revision.typedResults,
       )
     })
     it('requests to the client: by request or by result', () => {
       expect('InputRequiredResult' in schema.definitions ? 'result' : 'request').toBe(
-        revision.asking,
+        revision.asksBy,
       )
       expect('ToolUseContent' in schema.definitions).toBe(revision.samplingTools)
       const required = schema.definitions['ElicitRequestURLParams']?.required
@@ -163,11 +166,11 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
           : required.includes('elicitationId')
             ? 'identified'
             : 'plain',
-      ).toBe(revision.urlQuestions)
+      ).toBe(revision.urlElicitation)
     })
     it('lifecycle: handshake or stateless', () => {
       expect('InitializeRequest' in schema.definitions ? 'handshake' : 'stateless').toBe(
-        revision.opening,
+        revision.lifecycle,
       )
     })
   },

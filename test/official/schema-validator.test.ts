@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { SchemaValidator, schemaError } from './schema-validator.js'
+import { METHODS } from '../../src/protocol/methods.js'
+import { RESULTS, SchemaValidator, schemaError } from './schema-validator.js'
 
 /* The validator must report violations. */
 
@@ -82,4 +83,11 @@ describe('SchemaValidator', () => {
     expect(schemaError('2025-06-18', 'Nope', {})).toBe('the schema of 2025-06-18 has no Nope')
     expect(schemaError('1999-01-01', 'Tool', {})).toBe('no schema of 1999-01-01')
   })
+})
+
+it('validates the result of every method', () => {
+  expect(
+    [...METHODS.keys()].filter((method) => RESULTS[method] === undefined),
+    'add it to RESULTS in test/official/schema-validator.ts',
+  ).toEqual([])
 })

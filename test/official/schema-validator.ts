@@ -25,7 +25,8 @@ export const EXEMPTIONS = {
 /** Notifications and result types of extensions, which are not in the official schemas. Tests add theirs. */
 export const extensionNames = new Set<string>()
 
-const RESULTS: Readonly<Record<string, string>> = {
+/** The definition of each request's result. */
+export const RESULTS: Readonly<Record<string, string>> = {
   initialize: 'InitializeResult',
   ping: 'EmptyResult',
   'server/discover': 'DiscoverResult',
@@ -195,7 +196,7 @@ export class SchemaValidator {
     if (message.result?.resultType === 'input_required')
       return this.#check(revision.id, 'InputRequiredResult', message.result, frame)
     const { resultType = '' } = message.result ?? {}
-    if (revision.results === 'described' && extensionNames.has(resultType))
+    if (revision.typedResults && extensionNames.has(resultType))
       return this.#check(revision.id, 'Result', message.result, frame)
     const result = RESULTS[method]
     if (result !== undefined) this.#check(revision.id, result, message.result, frame)

@@ -54,7 +54,7 @@ for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Stateles
         validator.add('received', frame)
         receiver.frame(frame, validated(exchange, validator), message)
       },
-      garbage: (error, head, tail) => receiver.garbage(error, head, tail),
+      malformed: (error, head, tail) => receiver.malformed(error, head, tail),
       ready: () => receiver.ready?.(),
       failed: (id, error) => receiver.failed?.(id, error),
       closed: (error) => receiver.closed(error),

@@ -11,7 +11,10 @@ it('docs/revisions.md equals the output of ccmcp revisions --markdown', () => {
     [`${root}dist/cli.js`, 'revisions', '--markdown'],
     { encoding: 'utf8' },
   )
-  expect(readFileSync(`${root}docs/revisions.md`, 'utf8')).toBe(printed)
+  expect(
+    readFileSync(`${root}docs/revisions.md`, 'utf8'),
+    'run: node scripts/build.mjs && node dist/cli.js revisions --markdown > docs/revisions.md',
+  ).toBe(printed)
 })
 
 it('ccmcp revisions prints every revision as text and as JSON', () => {

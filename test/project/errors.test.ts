@@ -56,7 +56,7 @@ describe('the string codes in docs/errors.md', () => {
   it('include every code that an error is created with', () => {
     const created = [
       ...sources.matchAll(
-        /(?:withCode|new RequestFailed)\(\s*'(\w+)'|\bcode(?:: ErrorCode)?(?:: | = )'([A-Z_]+)'/g,
+        /(?:withCode|new (?:RequestFailedError|AuthorizationError))\(\s*'(\w+)'|\bcode(?:: ErrorCode)?(?:: | = )'([A-Z_]+)'/g,
       ),
     ].map(([, first, second]) => first ?? second)
     expect(created.length).toBeGreaterThan(15)

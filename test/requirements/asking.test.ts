@@ -3,7 +3,7 @@ import { onStillClock } from '../clock.js'
 import { connect, memory } from '../../src/client.js'
 import {
   type Call,
-  Declined,
+  DeclinedError,
   type Question,
   type ServerOptions,
   createServer,
@@ -288,7 +288,7 @@ describe.each(ids.slice(2))('form elicitation in %s', (revision) => {
       })
       await using client = await connect(memory(server), { revision, elicit: () => ({ action }) })
       expect((await client.callTool('it')).isError).toBe(true)
-      expect(thrown).toBeInstanceOf(Declined)
+      expect(thrown).toBeInstanceOf(DeclinedError)
     },
   )
 

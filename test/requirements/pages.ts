@@ -106,13 +106,13 @@ export const pages: Readonly<Record<string, Readonly<Record<string, number>>>> =
 /** Pages without rows, and why. */
 export const leftOut: Readonly<Record<string, string>> = {
   'basic/authorization':
-    'HTTP only; tested as a whole by test/http/authorization.test.ts, its rows are not written yet',
+    'HTTP only; tested as a whole by test/http/authorization.test.ts and test/client-auth, its rows are not written yet',
   'basic/authorization/authorization-server-discovery':
-    'HTTP only; tested as a whole by test/http/authorization.test.ts, its rows are not written yet',
+    'HTTP only; tested as a whole by test/http/authorization.test.ts and test/client-auth, its rows are not written yet',
   'basic/authorization/client-registration':
-    'HTTP only; tested as a whole by test/http/authorization.test.ts, its rows are not written yet',
+    'HTTP only; tested as a whole by test/http/authorization.test.ts and test/client-auth, its rows are not written yet',
   'basic/authorization/security-considerations':
-    'HTTP only; tested as a whole by test/http/authorization.test.ts, its rows are not written yet',
+    'HTTP only; tested as a whole by test/http/authorization.test.ts and test/client-auth, its rows are not written yet',
   'basic/utilities/tasks':
     'tasks are experimental in 2025-11-25 and replaced by an extension in the next revision; ccmcp does not implement them',
   schema:

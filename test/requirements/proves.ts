@@ -7,5 +7,7 @@ const known = new Set(table.map(({ id }) => id))
 export function proves(...ids: string[]): void {
   if (expect.getState().currentTestName === undefined)
     throw new Error('proves() must be called within a test')
-  for (const id of ids) if (!known.has(id)) throw new Error(`Unknown requirement: ${id}`)
+  for (const id of ids)
+    if (!known.has(id))
+      throw new Error(`Unknown requirement: ${id}; add a row in test/requirements/rows/`)
 }

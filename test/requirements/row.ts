@@ -7,12 +7,11 @@
 
 export type Level = 'MUST' | 'MUST NOT' | 'SHOULD' | 'SHOULD NOT' | 'RECOMMENDED' | 'REQUIRED'
 
-/** Why a row does not bind ccmcp as a server. */
+/** Why a row does not bind ccmcp, as a server or as a client. */
 export const UNBOUND = {
-  client: 'it binds the client',
+  host: 'it binds the application that uses the client: it has the user interface, the model and the policy; ccmcp gives it what the server sent',
   people: 'it is about people and user interfaces',
   author: 'it binds the author of a definition: ccmcp sends the text it is given',
-  notSent: 'it binds the sender of a request: ccmcp as a server sends none in this direction',
   intermediary: 'it binds intermediaries such as proxies',
   reading: 'it explains or summarizes the specification',
   tasks:

@@ -8,7 +8,7 @@ import { transports } from './rows/transports.js'
 import { utilities } from './rows/utilities.js'
 import type { Row } from './row.js'
 
-/** Every requirement of the specification, or why it does not bind a server. */
+/** Every requirement of the specification, or why it does not bind ccmcp. */
 export const table: readonly Row[] = [
   ...base,
   ...patterns,

@@ -41,7 +41,7 @@ function slowReader(server: Server) {
     },
   }
   void new ServerSession(checkServer(server), slow)
-  channel.receive({ frame: (frame) => came.push(frame), garbage: () => {}, closed: () => {} })
+  channel.receive({ frame: (frame) => came.push(frame), malformed: () => {}, closed: () => {} })
   return reader
 }
 

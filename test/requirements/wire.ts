@@ -70,7 +70,7 @@ export class Wire {
     this.#channel = judged ? connectInMemory(server) : connectUnjudged(server)
     this.#channel.receive({
       frame: (frame) => this.#take(frame),
-      garbage: () => {},
+      malformed: () => {},
       closed: () => {},
     })
   }

@@ -49,7 +49,7 @@ describe('an unknown option', () => {
     await expect(refused()).rejects.toThrow(TypeError)
     await expect(refused()).rejects.toThrow(
       meant === ''
-        ? `${where}: unknown option "${wrong}"; the options are cwd, env, stderr, framing, maxMessage, patience`
+        ? `${where}: unknown option "${wrong}"; the options are cwd, env, stderr, framing, maxMessage, exitTimeout`
         : `${where}: unknown option "${wrong}"; did you mean "${meant}"?`,
     )
     await expect(refused()).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })

@@ -48,7 +48,7 @@ async function call(
         answers.set(message.id, message)
         if (answers.size === 3) resolve()
       },
-      garbage() {},
+      malformed() {},
       closed: () => resolve(),
     })
   })

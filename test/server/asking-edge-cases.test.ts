@@ -21,9 +21,10 @@ import { answers, call as calling, initialize } from '../drive.js'
 
 /* call.ask with invalid use by handlers and clients, and with concurrency. */
 
-const NEWEST = revisions.filter(({ asking }) => asking === 'result').map(({ id }) => id)[0] ?? ''
+const NEWEST =
+  revisions.filter(({ asksBy: asking }) => asking === 'result').map(({ id }) => id)[0] ?? ''
 const BY_REQUEST = revisions
-  .filter(({ asking, fields }) => asking === 'request' && fields.formText.length > 0)
+  .filter(({ asksBy: asking, fields }) => asking === 'request' && fields.formString.length > 0)
   .map(({ id }) => id)
 const ALL_FORMS = [...BY_REQUEST, NEWEST]
 
@@ -90,7 +91,7 @@ function open(server: Server, capabilities: object = { elicitation: {} }) {
       const message = JSON.parse(frame) as Answer
       waiting.get(message.id ?? 0)?.(message)
     },
-    garbage: () => {},
+    malformed: () => {},
     closed: () => {},
   })
   const meta = {

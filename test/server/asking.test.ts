@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type ConnectOptions, type ElicitParams, connect, memory } from '../../src/client.js'
 import {
   type Call,
-  Declined,
+  DeclinedError,
   type Server,
   type StateOptions,
   Suspended,
@@ -25,9 +25,11 @@ import { connectInMemory } from '../../src/testing.js'
 /* call.ask: every rule, in every revision that supports it. */
 
 const ALL = revisions.map(({ id }) => id)
-const BY_RESULT = revisions.filter(({ asking }) => asking === 'result').map(({ id }) => id)
-const FORMS = revisions.filter(({ fields }) => fields.formText.length > 0).map(({ id }) => id)
-const URLS = revisions.filter(({ urlQuestions }) => urlQuestions !== 'none').map(({ id }) => id)
+const BY_RESULT = revisions.filter(({ asksBy: asking }) => asking === 'result').map(({ id }) => id)
+const FORMS = revisions.filter(({ fields }) => fields.formString.length > 0).map(({ id }) => id)
+const URLS = revisions
+  .filter(({ urlElicitation: urlQuestions }) => urlQuestions !== 'none')
+  .map(({ id }) => id)
 const WITH_TOOLS = new Set(
   revisions.filter(({ samplingTools }) => samplingTools).map(({ id }) => id),
 )
@@ -106,7 +108,7 @@ function send(
         const message = JSON.parse(frame) as Answer & { id?: number }
         if (message.id === id) resolve(message)
       },
-      garbage: () => {},
+      malformed: () => {},
       closed: () => {},
     })
     const meta = {
@@ -164,7 +166,7 @@ describe.each(FORMS)('elicitation forms in %s', (revision) => {
     ).toBe('2026 7')
   })
 
-  it('rejects with Declined if declined, and the model gets the message', async () => {
+  it('rejects with DeclinedError if declined, and the model gets the message', async () => {
     let thrown: unknown
     const server = serverOf(async (call) => {
       try {
@@ -181,7 +183,7 @@ describe.each(FORMS)('elicitation forms in %s', (revision) => {
     ] as const) {
       const result = await callIt(server, revision, { elicit: () => ({ action }) })
       expect(result).toMatchObject({ isError: true, content: [{ text: `The user ${word} "who"` }] })
-      expect(thrown).toBeInstanceOf(Declined)
+      expect(thrown).toBeInstanceOf(DeclinedError)
       expect(thrown).toBeInstanceOf(ToolError)
     }
   })

@@ -2,7 +2,13 @@ import { type } from 'arktype'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { connect, memory } from '../../src/client.js'
-import { type Authorization, type KnownToken, httpHandler, listen, tokens } from '../../src/http.js'
+import {
+  type TokenVerifier,
+  type StaticToken,
+  httpHandler,
+  listen,
+  tokens,
+} from '../../src/http.js'
 import {
   type Prompt,
   type PromptArgument,
@@ -154,7 +160,7 @@ describe('auth of a server', () => {
       'tokens: "alice" and "bob" have the same token; give each entry its own',
     ],
   ])('tokens() rejects %j', (list, message) => {
-    expect(() => tokens(list as KnownToken[])).toThrow(message)
+    expect(() => tokens(list as StaticToken[])).toThrow(message)
   })
 
   it.each<[string, unknown, string]>([
@@ -171,9 +177,9 @@ describe('auth of a server', () => {
     ],
   ])('listen() rejects an auth that is %s', async (_, auth, message) => {
     const server = createServer(base)
-    expect(() => httpHandler(server, { auth: auth as Authorization })).toThrow(message)
+    expect(() => httpHandler(server, { auth: auth as TokenVerifier })).toThrow(message)
     await expect(
-      listen(server, { port: 0, host: '0.0.0.0', auth: auth as Authorization }),
+      listen(server, { port: 0, host: '0.0.0.0', auth: auth as TokenVerifier }),
     ).rejects.toThrow(message)
   })
 })

@@ -15,10 +15,10 @@ import { checkServer } from '../../src/server/context.js'
 
 const ALL = revisions.map(({ id }) => id)
 const NEWEST = ALL.at(-1) ?? ''
-const DESCRIBED = revisions.filter(({ results }) => results === 'described').map(({ id }) => id)
+const DESCRIBED = revisions.filter(({ typedResults }) => typedResults).map(({ id }) => id)
 const LINKS = new Set(
   revisions
-    .filter(({ contentKinds }) => contentKinds.includes('resource_link'))
+    .filter(({ contentTypes: contentKinds }) => contentKinds.includes('resource_link'))
     .map(({ id }) => id),
 )
 

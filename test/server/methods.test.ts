@@ -10,17 +10,24 @@ describe('the method table', () => {
   it.each(revisions.map(({ id, methods }) => [id, methods.clientRequests] as const))(
     'has a row and a handler for every request of %s',
     (_, requests) => {
-      expect(requests.filter((method) => !METHODS.has(method))).toEqual([])
+      expect(
+        requests.filter((method) => !METHODS.has(method)),
+        'add a row to protocol/methods.ts',
+      ).toEqual([])
       // The session serves `initialize`: it decides the revision.
       expect(
         requests.filter((method) => method !== 'initialize' && !server.methods.has(method)),
+        'add a handler to HANDLERS in server/dispatch.ts',
       ).toEqual([])
     },
   )
 
   it('has no row of a method that no revision has', () => {
     const known = new Set(revisions.flatMap(({ methods }) => methods.clientRequests))
-    expect([...METHODS.keys()].filter((method) => !known.has(method))).toEqual([])
+    expect(
+      [...METHODS.keys()].filter((method) => !known.has(method)),
+      'add it to a revision in protocol/revisions/',
+    ).toEqual([])
     expect([...server.methods.keys()].filter((method) => !METHODS.has(method))).toEqual([])
   })
 

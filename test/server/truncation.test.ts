@@ -118,7 +118,7 @@ async function told(
   const done = new Promise<void>((resolve) =>
     channel.receive({
       frame: (frame) => (frame.includes('"the last"') ? resolve() : void sent.push(frame)),
-      garbage: () => {},
+      malformed: () => {},
       closed: () => {},
     }),
   )
@@ -256,7 +256,7 @@ describe('a client', () => {
                   }
           server.send(JSON.stringify({ jsonrpc: '2.0', id, result }))
         },
-        garbage: () => {},
+        malformed: () => {},
         closed: () => {},
       })
       return client

@@ -3,8 +3,9 @@ import type { Revision } from './revision.js'
 /** https://modelcontextprotocol.io/specification/2024-11-05 */
 export const revision20241105: Revision = {
   id: '2024-11-05',
-  opening: 'handshake',
+  lifecycle: 'handshake',
   batches: false,
+  versionHeader: false,
   unreadableId: 'null',
   methods: {
     clientRequests: [
@@ -39,14 +40,14 @@ export const revision20241105: Revision = {
       'notifications/prompts/list_changed',
     ],
   },
-  excluded: {},
-  contentKinds: ['text', 'image', 'resource'],
+  unsupportedMethods: {},
+  contentTypes: ['text', 'image', 'resource'],
   structuredContent: 'none',
-  results: 'plain',
+  typedResults: false,
   resourceNotFound: -32002,
   polling: false,
-  asking: 'request',
-  urlQuestions: 'none',
+  asksBy: 'request',
+  urlElicitation: 'none',
   samplingTools: false,
   fields: {
     tool: ['name', 'description', 'inputSchema'],
@@ -67,11 +68,11 @@ export const revision20241105: Revision = {
     capabilities: ['logging', 'prompts', 'resources', 'tools'],
     progress: ['progressToken', 'progress', 'total'],
     completion: ['ref', 'argument'],
-    formText: [],
+    formString: [],
     formNumber: [],
-    formYesNo: [],
-    formChoice: [],
-    formChoices: [],
+    formBoolean: [],
+    formEnum: [],
+    formMultiEnum: [],
     sampling: [
       'messages',
       'maxTokens',

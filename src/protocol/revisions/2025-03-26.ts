@@ -5,7 +5,7 @@ import { revise } from './revision.js'
 export const revision20250326 = revise(revision20241105, {
   id: '2025-03-26',
   batches: true,
-  contentKinds: ['audio'],
+  contentTypes: ['audio'],
   fields: {
     tool: ['annotations'],
     toolAnnotations: [

@@ -5,8 +5,9 @@ import { revise } from './revision.js'
 export const revision20250618 = revise(revision20250326, {
   id: '2025-06-18',
   batches: false,
+  versionHeader: true,
   methods: { serverRequests: ['elicitation/create'] },
-  contentKinds: ['resource_link'],
+  contentTypes: ['resource_link'],
   structuredContent: 'object',
   fields: {
     tool: ['title', 'outputSchema', '_meta'],
@@ -33,10 +34,10 @@ export const revision20250618 = revise(revision20250326, {
     prompt: ['title', '_meta'],
     promptArgument: ['title'],
     completion: ['context'],
-    formText: ['type', 'title', 'description', 'minLength', 'maxLength', 'format'],
+    formString: ['type', 'title', 'description', 'minLength', 'maxLength', 'format'],
     formNumber: ['type', 'title', 'description', 'minimum', 'maximum'],
-    formYesNo: ['type', 'title', 'description', 'default'],
-    formChoice: ['type', 'title', 'description', 'enum', 'enumNames'],
+    formBoolean: ['type', 'title', 'description', 'default'],
+    formEnum: ['type', 'title', 'description', 'enum', 'enumNames'],
     root: ['_meta'],
   },
 })

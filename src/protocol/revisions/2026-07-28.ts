@@ -4,13 +4,13 @@ import { revise } from './revision.js'
 /** https://modelcontextprotocol.io/specification/2026-07-28/changelog */
 export const revision20260728 = revise(revision20251125, {
   id: '2026-07-28',
-  opening: 'stateless',
-  results: 'described',
+  lifecycle: 'stateless',
+  typedResults: true,
   structuredContent: 'any',
   resourceNotFound: -32602,
   polling: false,
-  asking: 'result',
-  urlQuestions: 'plain',
+  asksBy: 'result',
+  urlElicitation: 'plain',
   methods: {
     clientRequests: ['server/discover', 'subscriptions/listen'],
     serverNotifications: ['notifications/subscriptions/acknowledged'],
@@ -34,5 +34,5 @@ export const revision20260728 = revise(revision20251125, {
       serverNotifications: ['notifications/elicitation/complete'],
     },
   },
-  excluded: {},
+  unsupportedMethods: {},
 })

@@ -15,8 +15,22 @@ export const revisions: readonly Revision[] = [
 ]
 
 /** The revisions with an initialize handshake, and those with stateless requests. */
-export const handshakeRevisions = revisions.filter(({ opening }) => opening === 'handshake')
-export const statelessRevisions = revisions.filter(({ opening }) => opening === 'stateless')
+export const handshakeRevisions = revisions.filter(
+  ({ lifecycle: opening }) => opening === 'handshake',
+)
+export const statelessRevisions = revisions.filter(
+  ({ lifecycle: opening }) => opening === 'stateless',
+)
+
+/** The revision with this id, if it has an initialize handshake. */
+export function handshakeRevision(id: unknown): Revision | undefined {
+  return handshakeRevisions.find((revision) => revision.id === id)
+}
+
+/** The revision with this id, if it has stateless requests. */
+export function statelessRevision(id: unknown): Revision | undefined {
+  return statelessRevisions.find((revision) => revision.id === id)
+}
 
 /** The newest revision with a handshake: the response to an unknown one. */
 export const newestHandshakeRevision: Revision = revision20251125

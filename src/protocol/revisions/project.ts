@@ -70,7 +70,7 @@ export function projectResource(
   return pick(revision, 'resourceListing', resource)
 }
 
-export function projectTemplate(
+export function projectResourceTemplate(
   revision: Revision,
   template: ResourceTemplateListing,
 ): Record<string, unknown> {
@@ -147,7 +147,7 @@ function isPlainText(block: ContentBlock): boolean {
 }
 
 function projectBlock(revision: Revision, block: ContentBlock): ContentBlock {
-  const known = revision.contentKinds.includes(block.type) ? block : asText(block)
+  const known = revision.contentTypes.includes(block.type) ? block : asText(block)
   return pick(revision, known.type, known) as unknown as ContentBlock // the fields of its kind, by the revision's own list
 }
 
@@ -197,7 +197,7 @@ export function projectSampling(
 }
 
 /** The result of sampling. Where it may have one content block only, several become a text. */
-export function projectCompletion(
+export function projectSamplingResult(
   revision: Revision | undefined,
   result: CreateMessageResult,
 ): object {
@@ -230,12 +230,12 @@ export function projectRoot(revision: Revision | undefined, root: Root): object 
 }
 
 /** Only an accepted form has content; lists in it are newer than forms. */
-export function projectElicitation(
+export function projectElicitResult(
   revision: Revision | undefined,
   { action, content }: ElicitResult,
 ): object {
   if (action !== 'accept' || content === undefined) return { action }
-  const lists = revision === undefined || revision.fields.formChoices.length > 0
+  const lists = revision === undefined || revision.fields.formMultiEnum.length > 0
   const shown = Object.entries(content).filter(([, value]) => lists || !Array.isArray(value))
   return { action, content: Object.fromEntries(shown) }
 }
@@ -246,21 +246,21 @@ export function projectClientCapabilities(
   capabilities: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
   const projected = { ...capabilities }
-  if (revision.fields.formText.length === 0) delete projected['elicitation']
-  else if (revision.urlQuestions === 'none' && projected['elicitation'] !== undefined)
+  if (revision.fields.formString.length === 0) delete projected['elicitation']
+  else if (revision.urlElicitation === 'none' && projected['elicitation'] !== undefined)
     projected['elicitation'] = {}
   if (!revision.samplingTools && projected['sampling'] !== undefined) projected['sampling'] = {}
   return projected
 }
 
 /** A result as it is sent: with `resultType`, server info and caching hints if the revision has them. */
-export function describeResult(
+export function addResultFields(
   revision: Revision,
   result: object,
   info: Implementation,
   cache: CacheHint | undefined,
 ): object {
-  if (revision.results === 'plain') return result
+  if (!revision.typedResults) return result
   const meta = '_meta' in result && typeof result._meta === 'object' ? result._meta : undefined
   return {
     resultType: 'complete',

@@ -4,7 +4,7 @@ import { truncate } from '../../jsonrpc/truncate.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../meta.js'
 import { LOG_LEVELS, type LogLevel } from '../model.js'
-import { statelessRevisions } from './index.js'
+import { statelessRevision, statelessRevisions } from './index.js'
 import type { Revision } from './revision.js'
 
 /** What the `_meta` of a stateless request says about it and its sender. */
@@ -41,16 +41,16 @@ function parseMeta(params: Params | undefined): RequestMeta | undefined {
   } = meta
   if (version === undefined && capabilities === undefined) return undefined
   if (typeof version !== 'string')
-    throw incomplete(PROTOCOL_VERSION, 'the protocol revision of this request')
+    throw invalidMeta(PROTOCOL_VERSION, 'the protocol revision of this request')
   if (!isObject(capabilities))
-    throw incomplete(CLIENT_CAPABILITIES, 'an object, also when it is empty')
+    throw invalidMeta(CLIENT_CAPABILITIES, 'an object, also when it is empty')
   if (info !== undefined && !isObject(info))
-    throw incomplete(CLIENT_INFO, 'an object with name and version')
-  const revision = statelessRevisions.find(({ id }) => id === version)
-  if (revision === undefined) throw unsupported(version)
+    throw invalidMeta(CLIENT_INFO, 'an object with name and version')
+  const revision = statelessRevision(version)
+  if (revision === undefined) throw unsupportedVersion(version)
   const logLevel = LOG_LEVELS.find((each) => each === level)
   if (level !== undefined && logLevel === undefined)
-    throw incomplete(LOG_LEVEL, `one of ${LOG_LEVELS.join(', ')}`)
+    throw invalidMeta(LOG_LEVEL, `one of ${LOG_LEVELS.join(', ')}`)
   return { revision, capabilities, info, logLevel }
 }
 
@@ -62,11 +62,11 @@ export function missingRequestMeta(method: string): RpcError {
   )
 }
 
-function incomplete(key: string, what: string): RpcError {
+function invalidMeta(key: string, what: string): RpcError {
   return new RpcError(INVALID_PARAMS, `Invalid params: _meta must have "${key}": ${what}`)
 }
 
-function unsupported(requested: string): RpcError {
+function unsupportedVersion(requested: string): RpcError {
   const supported = statelessRevisions.map(({ id }) => id)
   return new RpcError(
     UNSUPPORTED_PROTOCOL_VERSION,

@@ -1,5 +1,5 @@
 import type { UnreadableId } from '../../jsonrpc/message.js'
-import type { ContentKind } from '../model.js'
+import type { ContentType } from '../model.js'
 
 /** Which methods each side may send. */
 interface Methods {
@@ -30,11 +30,11 @@ export interface Fields {
   progress: readonly string[]
   completion: readonly string[]
   /** The kinds of fields that a form may have. */
-  formText: readonly string[]
+  formString: readonly string[]
   formNumber: readonly string[]
-  formYesNo: readonly string[]
-  formChoice: readonly string[]
-  formChoices: readonly string[]
+  formBoolean: readonly string[]
+  formEnum: readonly string[]
+  formMultiEnum: readonly string[]
   sampling: readonly string[]
   samplingMessage: readonly string[]
   root: readonly string[]
@@ -47,53 +47,55 @@ export interface Fields {
 export interface Revision {
   readonly id: string
   /** How a client opens: with `initialize`, or with `_meta` in each request. */
-  readonly opening: 'handshake' | 'stateless'
+  readonly lifecycle: 'handshake' | 'stateless'
   readonly batches: boolean
   /** The id of an error response to an unreadable request. */
   readonly unreadableId: UnreadableId
   readonly methods: Methods
   /** Methods of the specification that ccmcp does not serve, and why. */
-  readonly excluded: Readonly<Record<string, string>>
-  readonly contentKinds: readonly ContentKind[]
+  readonly unsupportedMethods: Readonly<Record<string, string>>
+  readonly contentTypes: readonly ContentType[]
   /** The structured content of a tool result. */
   readonly structuredContent: 'none' | 'object' | 'any'
   /** The error code of a missing resource. */
   readonly resourceNotFound: number
+  /** Whether HTTP requests have the header `MCP-Protocol-Version`. */
+  readonly versionHeader: boolean
   /** Whether HTTP clients reconnect to a stream that the server has closed. */
   readonly polling: boolean
   /** How a server asks its client: by a request, or by an `input_required` result. */
-  readonly asking: 'request' | 'result'
+  readonly asksBy: 'request' | 'result'
   /** Whether elicitation has URLs, and whether they need an `elicitationId`. */
-  readonly urlQuestions: 'none' | 'identified' | 'plain'
+  readonly urlElicitation: 'none' | 'identified' | 'plain'
   /** Whether sampling has tools, and several content blocks in a message. */
   readonly samplingTools: boolean
   /** Whether results have `resultType`, server info and caching hints. */
-  readonly results: 'plain' | 'described'
+  readonly typedResults: boolean
   readonly fields: Fields
 }
 
 /** What a revision changed: new values for plain facts, additions to lists, and what was removed from them. */
 export interface RevisionChanges extends Partial<
-  Omit<Revision, 'id' | 'methods' | 'fields' | 'contentKinds'>
+  Omit<Revision, 'id' | 'methods' | 'fields' | 'contentTypes'>
 > {
   id: string
   methods?: Partial<Methods>
   fields?: Partial<Fields>
-  contentKinds?: readonly ContentKind[]
+  contentTypes?: readonly ContentType[]
   removed?: { methods?: Partial<Methods>; fields?: Partial<Fields> }
 }
 
 /** A revision, written as its changelog on the one before. Throws if something is removed that is not there. */
 export function revise(
   before: Revision,
-  { methods, fields, contentKinds, removed, ...facts }: RevisionChanges,
+  { methods, fields, contentTypes, removed, ...properties }: RevisionChanges,
 ): Revision {
   return {
     ...before,
-    ...facts,
+    ...properties,
     methods: change(before.methods, methods, removed?.methods),
     fields: change(before.fields, fields, removed?.fields),
-    contentKinds: [...before.contentKinds, ...(contentKinds ?? [])],
+    contentTypes: [...before.contentTypes, ...(contentTypes ?? [])],
   }
 }
 

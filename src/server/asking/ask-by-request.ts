@@ -1,16 +1,28 @@
 import { Deadline } from '../../jsonrpc/deadline.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { truncate } from '../../jsonrpc/truncate.js'
-import { type Asking, Declined, type Question, type AskContext, type StepValue } from '../ask.js'
-import { ToolError } from '../failure.js'
-import { type QuestionRequest, type Reading, lacking, toRequest, read } from './questions.js'
+import {
+  type Asking,
+  DeclinedError,
+  type Question,
+  type AskContext,
+  type StepValue,
+} from '../ask.js'
+import { ToolError } from '../tool-error.js'
+import {
+  type QuestionRequest,
+  type ParsedAnswer,
+  missingCapabilities,
+  toRequest,
+  parseAnswer,
+} from './questions.js'
 import { Steps } from './steps.js'
 
 /** How often a question is sent to a client whose answers are invalid. */
 const ATTEMPTS = 3
 
 /** The error code of clients whose user refused. */
-const REFUSED = -1
+const USER_REJECTED = -1
 
 /** Asks by requests to the client, and waits for the responses. */
 export class AskByRequest implements Asking {
@@ -34,7 +46,7 @@ export class AskByRequest implements Asking {
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    this.#steps.notWithin('A question')
+    this.#steps.assertNotInStep('A question')
     const prepared = Object.entries(questions).map(
       ([key, question]) => [key, question, this.#prepare(key, question)] as const,
     )
@@ -58,7 +70,7 @@ export class AskByRequest implements Asking {
     const request = toRequest(question, revision, capabilities)
     if (typeof request === 'string')
       throw new ToolError(`Question "${key}" cannot be sent: revision ${revision.id} ${request}`)
-    if (lacking(capabilities, request) === undefined) return request
+    if (missingCapabilities(capabilities, request) === undefined) return request
     throw new ToolError(
       `Question "${key}" cannot be sent: the client has not declared the capability ${Object.keys(request.requires).join(', ')} that ${request.method} needs`,
     )
@@ -76,25 +88,25 @@ export class AskByRequest implements Asking {
       const deadline = new Deadline({ idle: state.ttl, total: state.ttl })
       const answer = incoming.ask(method, params, { signal, deadline })
       const reading = await answer.then(
-        (response) => read(question, response),
-        (error: unknown) => failed(key, error),
+        (response) => parseAnswer(question, response),
+        (error: unknown) => declinedOrThrow(key, error),
       )
       if ('value' in reading) return reading.value
       if ('declined' in reading) {
         if (question.optional === true) return undefined
-        throw new Declined(
+        throw new DeclinedError(
           key,
           `The user ${reading.declined === 'cancel' ? 'cancelled' : 'declined'} "${key}"`,
         )
       }
-      problem = reading.wrong
+      problem = reading.invalid
     }
     throw new ToolError(`The client's answer to "${key}" is invalid: ${truncate(problem)}`)
   }
 }
 
-function failed(key: string, error: unknown): Reading {
+function declinedOrThrow(key: string, error: unknown): ParsedAnswer {
   if (!(error instanceof RpcError)) throw error
-  if (error.code === REFUSED) return { declined: 'decline' }
+  if (error.code === USER_REJECTED) return { declined: 'decline' }
   throw new ToolError(`The client could not answer "${key}": ${truncate(error.message)}`)
 }

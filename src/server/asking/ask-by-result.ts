@@ -1,19 +1,25 @@
-import { INVALID_PARAMS, RpcError, asError } from '../../jsonrpc/errors.js'
+import { INVALID_PARAMS, RpcError, abortError } from '../../jsonrpc/errors.js'
 import { ignore } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
-import { describeResult } from '../../protocol/revisions/project.js'
+import { addResultFields } from '../../protocol/revisions/project.js'
 import {
   type Asking,
-  Declined,
+  DeclinedError,
   type Question,
   type AskContext,
   type StepValue,
   Suspended,
 } from '../ask.js'
-import { ToolError } from '../failure.js'
-import { type QuestionRequest, type Reading, lacking, read, toRequest } from './questions.js'
-import { type State, digest, openState, sealState } from './state.js'
+import { ToolError } from '../tool-error.js'
+import {
+  type QuestionRequest,
+  type ParsedAnswer,
+  missingCapabilities,
+  parseAnswer,
+  toRequest,
+} from './questions.js'
+import { type State, digest, decryptState, encryptState } from './state.js'
 import { Steps } from './steps.js'
 
 /**
@@ -24,24 +30,24 @@ export class AskByResult implements Asking {
   readonly key: string
   readonly attempt: number
   readonly #context: AskContext
-  readonly #before: State | undefined
+  readonly #previousState: State | undefined
   readonly #responses: Params
   readonly #steps: Steps
   readonly #stopped = new AbortController()
   /** The answers so far: by key, then by the digest of the question. */
   readonly #answers = new Map<string, Readonly<Record<string, unknown>>>()
   /** The questions to ask, with their digests. */
-  readonly #open = new Map<string, { request: QuestionRequest; digest: string }>()
+  readonly #missing = new Map<string, { request: QuestionRequest; digest: string }>()
   /** Pending look-ups of answers. */
-  readonly #undecided = new Set<Promise<unknown>>()
+  readonly #pendingLookups = new Set<Promise<unknown>>()
   #suspending: Promise<void> | undefined
   /** The result is being made: later questions and steps are not part of it. */
-  #fixed = false
+  #ending = false
   #suspended = false
 
   constructor(context: AskContext, before: State | undefined, responses: Params) {
     this.#context = context
-    this.#before = before
+    this.#previousState = before
     this.#responses = responses
     this.key = before?.key ?? context.key
     this.attempt = (before?.attempt ?? 0) + 1
@@ -58,7 +64,8 @@ export class AskByResult implements Asking {
   ): Promise<AskByResult> {
     if (!isObject(inputResponses))
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "inputResponses" must be an object')
-    const before = requestState === undefined ? undefined : await openState(context, requestState)
+    const before =
+      requestState === undefined ? undefined : await decryptState(context, requestState)
     return new AskByResult(context, before, inputResponses)
   }
 
@@ -70,26 +77,26 @@ export class AskByResult implements Asking {
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value> {
-    if (this.#fixed) return await this.#late()
+    if (this.#ending) return await this.#throwSuspended()
     return await this.#steps.step(key, run)
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    this.#steps.notWithin('A question')
-    if (this.#fixed) return await this.#late()
-    const deciding = this.#decide(questions)
+    this.#steps.assertNotInStep('A question')
+    if (this.#ending) return await this.#throwSuspended()
+    const deciding = this.#lookUpAnswers(questions)
     const decided: Promise<unknown> = deciding
       .then(ignore, ignore)
-      .then(() => this.#undecided.delete(decided))
-    this.#undecided.add(decided)
+      .then(() => this.#pendingLookups.delete(decided))
+    this.#pendingLookups.add(decided)
     const answers = await deciding
     if (answers !== undefined) return answers
-    if (!this.#fixed) this.#suspending ??= this.#end()
-    return await this.#late()
+    if (!this.#ending) this.#suspending ??= this.#respondInputRequired()
+    return await this.#throwSuspended()
   }
 
   /** The answers, if all of them are known; otherwise the missing ones are asked for. */
-  async #decide(
+  async #lookUpAnswers(
     questions: Readonly<Record<string, Question>>,
   ): Promise<Record<string, unknown> | undefined> {
     const answers = new Map<string, unknown>()
@@ -98,17 +105,17 @@ export class AskByResult implements Asking {
       const request = this.#toRequest(key, question)
       const mark = await digest([request.method, request.params])
       const reading = await this.#findAnswer(key, mark, question)
-      if (reading !== undefined) answers.set(key, take(key, question, reading))
+      if (reading !== undefined) answers.set(key, answerValue(key, question, reading))
       else missing.set(key, { request, digest: mark })
     }
     if (missing.size === 0) return Object.fromEntries(answers)
     // Only when all are valid: a handler may ask something else instead.
-    if (!this.#fixed) for (const [key, each] of missing) this.#miss(key, each)
+    if (!this.#ending) for (const [key, each] of missing) this.#addMissing(key, each)
     return undefined
   }
 
   /** Throws `Suspended` after the result was sent, or the reason why it was not. */
-  async #late(): Promise<never> {
+  async #throwSuspended(): Promise<never> {
     await this.#suspending
     throw new Suspended()
   }
@@ -127,48 +134,54 @@ export class AskByResult implements Asking {
    * question that has changed has no answer, so that consent to one thing is
    * never taken as consent to another.
    */
-  async #findAnswer(key: string, mark: string, question: Question): Promise<Reading | undefined> {
+  async #findAnswer(
+    key: string,
+    mark: string,
+    question: Question,
+  ): Promise<ParsedAnswer | undefined> {
     const before = this.#answers.get(key)?.[mark]
     if (before !== undefined) {
-      const reading = await read(question, before)
-      if (!('wrong' in reading)) return reading
+      const reading = await parseAnswer(question, before)
+      if (!('invalid' in reading)) return reading
     }
     const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
     // Without a state it is not known what it answers: then it is used for one question.
     const other =
-      this.#before === undefined ? this.#answers.has(key) : this.#before.asked[key] !== mark
+      this.#previousState === undefined
+        ? this.#answers.has(key)
+        : this.#previousState.asked[key] !== mark
     if (response === undefined || other) return undefined
-    const reading = await read(question, response)
-    if ('wrong' in reading) return undefined
+    const reading = await parseAnswer(question, response)
+    if ('invalid' in reading) return undefined
     this.#answers.set(key, { ...this.#answers.get(key), [mark]: response })
     return reading
   }
 
-  #miss(key: string, missing: { request: QuestionRequest; digest: string }): void {
-    const other = this.#open.get(key)
+  #addMissing(key: string, missing: { request: QuestionRequest; digest: string }): void {
+    const other = this.#missing.get(key)
     if (other !== undefined && other.digest !== missing.digest)
       throw new TypeError(`Two different questions are called "${key}"; give each its own key`)
-    this.#open.set(key, missing)
+    this.#missing.set(key, missing)
   }
 
   /** Ends the call with `input_required`: the questions of this turn, and the recorded steps. */
-  async #end(): Promise<void> {
+  async #respondInputRequired(): Promise<void> {
     const { signal, revision, server } = this.#context
     try {
       await Promise.race([this.#settled(), aborted(signal)])
       const required = this.#required()
       if (required !== undefined) return this.#settle({ error: required })
       const inputRequests = Object.fromEntries(
-        [...this.#open].map(([key, { request }]) => [
+        [...this.#missing].map(([key, { request }]) => [
           key,
           { method: request.method, params: request.params },
         ]),
       )
-      const requestState = await sealState(this.#context, await this.#state())
+      const requestState = await encryptState(this.#context, await this.#state())
       const result = { resultType: 'input_required', inputRequests, requestState }
-      this.#settle({ result: describeResult(revision, result, server, undefined) })
+      this.#settle({ result: addResultFields(revision, result, server, undefined) })
     } finally {
-      this.#fixed = true
+      this.#ending = true
       this.#stopped.abort(new Suspended())
     }
   }
@@ -181,13 +194,13 @@ export class AskByResult implements Asking {
     do {
       // Questions and steps that begin in this turn belong to it too.
       await new Promise((resolve) => setTimeout(resolve, 0))
-      await Promise.all(this.#undecided)
+      await Promise.all(this.#pendingLookups)
       // Where the client cannot be asked, the error is sent immediately and the steps are aborted.
       if (this.#required() !== undefined) break
       await this.#steps.settled()
-    } while (this.#undecided.size > 0 || this.#steps.running)
+    } while (this.#pendingLookups.size > 0 || this.#steps.running)
     // In the same turn: a later step would be run again.
-    this.#fixed = true
+    this.#ending = true
   }
 
   #settle(outcome: { result: object } | { error: RpcError }): void {
@@ -203,7 +216,7 @@ export class AskByResult implements Asking {
       attempt: this.attempt,
       expires: Date.now() + state.ttl,
       binding: await digest(binding),
-      asked: Object.fromEntries([...this.#open].map(([key, each]) => [key, each.digest])),
+      asked: Object.fromEntries([...this.#missing].map(([key, each]) => [key, each.digest])),
       answers: Object.fromEntries(this.#answers),
       steps: this.#steps.recorded,
     }
@@ -212,8 +225,8 @@ export class AskByResult implements Asking {
   #required(): RpcError | undefined {
     const { capabilities } = this.#context
     const requiredCapabilities: Record<string, object> = {}
-    for (const { request } of this.#open.values()) {
-      for (const [name, parts] of Object.entries(lacking(capabilities, request) ?? {}))
+    for (const { request } of this.#missing.values()) {
+      for (const [name, parts] of Object.entries(missingCapabilities(capabilities, request) ?? {}))
         requiredCapabilities[name] = { ...requiredCapabilities[name], ...parts }
     }
     const names = Object.keys(requiredCapabilities)
@@ -229,15 +242,15 @@ export class AskByResult implements Asking {
 /** Rejects when the call is cancelled or timed out. */
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    const abort = () => reject(asError(signal.reason))
+    const abort = () => reject(abortError(signal.reason))
     if (signal.aborted) abort()
     else signal.addEventListener('abort', abort, { once: true })
   })
 }
 
-function take(key: string, question: Question, reading: Reading): unknown {
+function answerValue(key: string, question: Question, reading: ParsedAnswer): unknown {
   if ('value' in reading) return reading.value
   if (question.optional === true) return undefined
   const how = 'declined' in reading && reading.declined === 'cancel' ? 'cancelled' : 'declined'
-  throw new Declined(key, `The user ${how} "${key}"`)
+  throw new DeclinedError(key, `The user ${how} "${key}"`)
 }

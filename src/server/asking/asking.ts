@@ -1,7 +1,7 @@
-import type { Incoming } from '../../jsonrpc/incoming.js'
+import type { IncomingRequest } from '../../jsonrpc/incoming.js'
 import type { Params } from '../../jsonrpc/message.js'
 import type { AskContext, Asking, Binding } from '../ask.js'
-import type { AskingCall, Connection } from '../call.js'
+import type { AskingCall, ClientContext } from '../call.js'
 import type { InternalServer } from '../context.js'
 import { findResource } from '../features/resources.js'
 import { AskByRequest } from './ask-by-request.js'
@@ -10,12 +10,12 @@ import { AskByResult } from './ask-by-result.js'
 /** How a live call asks its client in its revision. */
 export function askingOf(
   server: InternalServer,
-  incoming: Incoming,
-  connection: Connection,
+  incoming: IncomingRequest,
+  connection: ClientContext,
   call: AskingCall,
 ): Asking {
   const context = askContextOf(server, incoming, connection, call)
-  return context.revision.asking === 'request'
+  return context.revision.asksBy === 'request'
     ? new AskByRequest(context)
     : new AskByResult(context, undefined, {})
 }
@@ -23,8 +23,8 @@ export function askingOf(
 /** Resumes a call that ended with `input_required`. */
 export function resume(
   server: InternalServer,
-  incoming: Incoming,
-  connection: Connection,
+  incoming: IncomingRequest,
+  connection: ClientContext,
   call: AskingCall,
   params: Params,
 ): Promise<Asking> {
@@ -34,8 +34,8 @@ export function resume(
 /** What a live call needs to ask its client. */
 function askContextOf(
   server: InternalServer,
-  incoming: Incoming,
-  connection: Connection,
+  incoming: IncomingRequest,
+  connection: ClientContext,
   call: AskingCall,
 ): AskContext {
   const { revision, caller } = connection
@@ -49,7 +49,7 @@ function askContextOf(
       return call.signal
     },
     revision,
-    mayAsk: server.methods.get(incoming.request.method)?.mayAsk === true,
+    mayAsk: server.methods.get(incoming.request.method)?.mayRequireInput === true,
     capabilities: caller.capabilities,
     get binding() {
       binding ??= bindingOf(server, incoming, connection)
@@ -61,7 +61,11 @@ function askContextOf(
   }
 }
 
-function bindingOf(server: InternalServer, { request }: Incoming, connection: Connection): Binding {
+function bindingOf(
+  server: InternalServer,
+  { request }: IncomingRequest,
+  connection: ClientContext,
+): Binding {
   // Parsed again: a handler may have changed its arguments.
   const { params = {} } = JSON.parse(request.frame) as { params?: Params } // it has been read before
   const { arguments: given = {} } = params

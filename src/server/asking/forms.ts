@@ -1,7 +1,7 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import type { Fields } from '../../protocol/revisions/revision.js'
-import { type Checker, type Schema, checker } from '../../schema/standard.js'
+import { type Validator, type Schema, checker } from '../../schema/standard.js'
 
 /*
  * Forms: flat objects of strings, numbers, booleans and enums. What a schema
@@ -9,13 +9,13 @@ import { type Checker, type Schema, checker } from '../../schema/standard.js'
  * https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
  */
 
-type Kind = 'formText' | 'formNumber' | 'formYesNo' | 'formChoice' | 'formChoices'
+type Kind = 'formString' | 'formNumber' | 'formBoolean' | 'formEnum' | 'formMultiEnum'
 type Property = Readonly<Record<string, unknown>>
 
 /** Compiled schemas. */
-const ready = new WeakMap<Schema, Checker>()
+const ready = new WeakMap<Schema, Validator>()
 
-export function formChecker(schema: Schema): Checker {
+export function formChecker(schema: Schema): Validator {
   const known = ready.get(schema)
   if (known !== undefined) return known
   const made = checker(schema, 'input')
@@ -33,7 +33,7 @@ export function formChecker(schema: Schema): Checker {
 }
 
 /** The schema as the revision can express it; undefined if it cannot. */
-export function projectForm(revision: Revision, { json }: Checker): object | undefined {
+export function projectForm(revision: Revision, { json }: Validator): object | undefined {
   const properties: Record<string, object> = {}
   for (const [name, property] of Object.entries(
     json['properties'] as Readonly<Record<string, Property>>,
@@ -52,9 +52,7 @@ function projectProperty({ fields }: Revision, property: Property): object | und
   const kind = kindOf(property)
   if (kind === undefined || fields[kind].length === 0) return undefined
   const choices =
-    kind === 'formChoice' && !fields.formChoice.includes('oneOf')
-      ? plainChoices(property)
-      : property
+    kind === 'formEnum' && !fields.formEnum.includes('oneOf') ? plainChoices(property) : property
   const shown: Record<string, unknown> = {}
   for (const name of fields[kind as keyof Fields]) {
     const value = choices[name]
@@ -82,26 +80,26 @@ function kindOf(property: unknown): Kind | undefined {
   const { type, enum: values, oneOf, items } = property
   switch (type) {
     case 'string':
-      return isTexts(values) || isTitled(oneOf)
-        ? 'formChoice'
+      return isStringArray(values) || isTitled(oneOf)
+        ? 'formEnum'
         : values === undefined && oneOf === undefined
-          ? 'formText'
+          ? 'formString'
           : undefined
     case 'number':
     case 'integer':
       return 'formNumber'
     case 'boolean':
-      return 'formYesNo'
+      return 'formBoolean'
     case 'array':
-      return isObject(items) && (isTexts(items['enum']) || isTitled(items['anyOf']))
-        ? 'formChoices'
+      return isObject(items) && (isStringArray(items['enum']) || isTitled(items['anyOf']))
+        ? 'formMultiEnum'
         : undefined
     default:
       return undefined
   }
 }
 
-function isTexts(value: unknown): value is string[] {
+function isStringArray(value: unknown): value is string[] {
   return Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
 }
 

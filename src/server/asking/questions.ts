@@ -19,10 +19,10 @@ export interface QuestionRequest {
 }
 
 /** A parsed answer. A wrong one is asked for again. */
-export type Reading =
+export type ParsedAnswer =
   | { readonly value: unknown }
   | { readonly declined: string }
-  | { readonly wrong: string }
+  | { readonly invalid: string }
 
 /** The request of a question in a revision; a string says why there is none. */
 export function toRequest(
@@ -45,12 +45,12 @@ export function toRequest(
       }
     }
     case 'url': {
-      if (revision.urlQuestions === 'none') return 'has no URL mode'
+      if (revision.urlElicitation === 'none') return 'has no URL mode'
       if (!URL.canParse(question.url))
         throw new TypeError(`A question's url must be a URL, not ${JSON.stringify(question.url)}`)
       const params = { mode: 'url', message: question.message, url: question.url }
       const identified =
-        revision.urlQuestions === 'identified'
+        revision.urlElicitation === 'identified'
           ? { ...params, elicitationId: crypto.randomUUID() }
           : params
       return {
@@ -63,7 +63,7 @@ export function toRequest(
       const { tools, toolChoice } = question.params
       const withTools = tools !== undefined || toolChoice !== undefined
       if (withTools && !revision.samplingTools) return 'has no tools in sampling'
-      checkTurns(question.params)
+      checkToolResults(question.params)
       const params = projectSampling(revision, question.params)
       // https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#capabilities
       const { sampling } = capabilities
@@ -86,7 +86,7 @@ function isQuestion(value: unknown): value is Question {
 }
 
 /** The required capabilities that a client has not declared; undefined if it has all. */
-export function lacking(
+export function missingCapabilities(
   capabilities: Readonly<Record<string, unknown>>,
   { requires }: QuestionRequest,
 ): QuestionRequest['requires'] | undefined {
@@ -106,7 +106,7 @@ export function lacking(
  * Tool results follow the tool uses that they answer, in a message of their own.
  * https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#tool-use-and-result-balance
  */
-function checkTurns({ messages }: CreateMessageParams): void {
+function checkToolResults({ messages }: CreateMessageParams): void {
   let owed = new Set<string>()
   for (const { content } of messages) {
     const blocks = Array.isArray(content) ? content : [content]
@@ -124,29 +124,29 @@ function checkTurns({ messages }: CreateMessageParams): void {
 }
 
 /** Parses the answer of a client. */
-export async function read(question: Question, response: unknown): Promise<Reading> {
-  if (!isObject(response)) return { wrong: 'it is not an object' }
+export async function parseAnswer(question: Question, response: unknown): Promise<ParsedAnswer> {
+  if (!isObject(response)) return { invalid: 'it is not an object' }
   switch (question.kind) {
     case 'form':
     case 'url': {
       const { action, content } = response
       if (action === 'decline' || action === 'cancel') return { declined: action }
-      if (action !== 'accept') return { wrong: 'its action must be accept, decline or cancel' }
+      if (action !== 'accept') return { invalid: 'its action must be accept, decline or cancel' }
       if (question.kind === 'url') return { value: true }
-      if (!isObject(content)) return { wrong: 'it has no content' }
+      if (!isObject(content)) return { invalid: 'it has no content' }
       const outcome = await formChecker(question.schema).check(content)
       if (outcome.issues === undefined) return { value: outcome.value }
-      return { wrong: describeIssues(outcome.issues) }
+      return { invalid: describeIssues(outcome.issues) }
     }
     case 'sample':
-      return isCompletion(response)
+      return isCreateMessageResult(response)
         ? { value: response }
-        : { wrong: 'it must be a message with a role, content and a model' }
+        : { invalid: 'it must be a message with a role, content and a model' }
     case 'roots': {
       const { roots } = response
       return Array.isArray(roots) && roots.every(isRoot)
         ? { value: roots }
-        : { wrong: '"roots" must be an array of objects with a "uri"' }
+        : { invalid: '"roots" must be an array of objects with a "uri"' }
     }
   }
 }
@@ -155,7 +155,7 @@ function isRoot(value: unknown): value is Root {
   return isObject(value) && typeof value['uri'] === 'string' && isTextOrMissing(value['name'])
 }
 
-function isCompletion(value: unknown): value is CreateMessageResult {
+function isCreateMessageResult(value: unknown): value is CreateMessageResult {
   if (!isObject(value)) return false
   const { role, content, model, stopReason } = value
   const blocks: unknown[] = Array.isArray(content) ? content : [content]

@@ -24,8 +24,8 @@ type Answered = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 const PURPOSE = 'requestState'
 
 /** Seals a state; throws if it is too large. */
-export async function sealState({ state }: AskContext, content: State): Promise<string> {
-  const text = await state.seal.close(JSON.stringify(content), PURPOSE)
+export async function encryptState({ state }: AskContext, content: State): Promise<string> {
+  const text = await state.seal.encrypt(JSON.stringify(content), PURPOSE)
   if (text.length > state.maxBytes)
     throw new TypeError(
       `The state of this call is too large: ${text.length} of at most ${state.maxBytes} bytes; return less from its steps`,
@@ -38,21 +38,24 @@ export async function sealState({ state }: AskContext, content: State): Promise<
  * caller's error; the call is never silently started again.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow
  */
-export async function openState({ state, binding }: AskContext, sealed: unknown): Promise<State> {
-  if (typeof sealed !== 'string') throw refused('it must be a string')
-  if (sealed.length > state.maxBytes) throw refused(`it has more than ${state.maxBytes} bytes`)
-  const text = await state.seal.open(sealed, PURPOSE, state.maxBytes)
-  if (text === undefined) throw refused('it was not created by this server, or was modified')
+export async function decryptState(
+  { state, binding }: AskContext,
+  sealed: unknown,
+): Promise<State> {
+  if (typeof sealed !== 'string') throw invalidState('it must be a string')
+  if (sealed.length > state.maxBytes) throw invalidState(`it has more than ${state.maxBytes} bytes`)
+  const text = await state.seal.decrypt(sealed, PURPOSE, state.maxBytes)
+  if (text === undefined) throw invalidState('it was not created by this server, or was modified')
   const content = JSON.parse(text) as State // nobody else can have sealed it
-  if (content.expires <= Date.now()) throw refused('it has expired')
+  if (content.expires <= Date.now()) throw invalidState('it has expired')
   if (content.binding !== (await digest(binding)))
-    throw refused('it belongs to another request, caller or version of this server')
+    throw invalidState('it belongs to another request, caller or version of this server')
   if (state.once !== undefined && !(await state.once.consume(content.id, content.expires)))
-    throw refused('it has been used already')
+    throw invalidState('it has been used already')
   return content
 }
 
-function refused(reason: string): RpcError {
+function invalidState(reason: string): RpcError {
   return new RpcError(
     INVALID_PARAMS,
     `Invalid params: this requestState cannot be used: ${reason}. Send the request again without it`,

@@ -1,7 +1,7 @@
 import { ignore } from '../../jsonrpc/hook.js'
 import { asyncStorage } from '../../runtime.js'
 import { type Json, type StepValue, Suspended } from '../ask.js'
-import { ToolError, isToolError } from '../failure.js'
+import { ToolError, isToolError } from '../tool-error.js'
 
 /** The outcome of a step: its value, or the message of its ToolError. */
 export type Recorded = { readonly value?: Json } | { readonly error: string }
@@ -14,7 +14,7 @@ export class Steps {
   readonly #maxBytes: number
   readonly #signal: () => AbortSignal
   readonly #recorded: Map<string, Recorded>
-  readonly #begun = new Set<string>()
+  readonly #started = new Set<string>()
   readonly #running = new Set<Promise<unknown>>()
 
   constructor(
@@ -33,7 +33,7 @@ export class Steps {
   }
 
   /** Throws within a step of this call: steps cannot be nested, nor ask. */
-  notWithin(what: string): void {
+  assertNotInStep(what: string): void {
     if (within?.getStore() === this) throw new TypeError(`${what} cannot be part of a step`)
   }
 
@@ -41,10 +41,10 @@ export class Steps {
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value> {
-    this.notWithin('A step')
-    if (this.#begun.has(key))
+    this.assertNotInStep('A step')
+    if (this.#started.has(key))
       throw new TypeError(`There are two steps "${key}" in this call; give each its own key`)
-    this.#begun.add(key)
+    this.#started.add(key)
     const known = this.#recorded.get(key)
     if (known !== undefined) return replay(known) as Value // what was recorded under this key
     const running = this.#run(key, run)

@@ -1,17 +1,17 @@
 import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
-import { handled } from '../../jsonrpc/hook.js'
+import { markHandled } from '../../jsonrpc/hook.js'
 import { type Id, isObject, isThenable } from '../../jsonrpc/message.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { INSUFFICIENT_SCOPE } from '../../protocol/errors.js'
 import type { CacheHint } from '../../protocol/model.js'
 import type { Caller } from '../call.js'
-import { reference } from '../../jsonrpc/reference.js'
+import { newErrorReference } from '../../jsonrpc/reference.js'
 
 /* What tools, resources and prompts have in common. */
 
 export const SHARED_MEMBERS = 'name title description icons meta visible scopes'
 
-interface Facts {
+interface SharedProperties {
   title?: unknown
   description?: unknown
   annotations?: unknown
@@ -65,7 +65,10 @@ function checkMembers(
 }
 
 /** Throws if a listed member has the wrong type. */
-export function checkFacts(facts: Facts, fail: (problem: string) => Error): void {
+export function checkSharedProperties(
+  facts: SharedProperties,
+  fail: (problem: string) => Error,
+): void {
   const { title, description, annotations, icons, meta, cache, scopes, visible } = facts
   if (cache !== undefined) hintOf(cache, fail)
   for (const [field, value] of Object.entries({ title, description })) {
@@ -113,7 +116,7 @@ export function hintOf(hint: unknown, fail: (problem: string) => Error): CacheHi
 }
 
 /** The members that are not undefined. */
-export function present<Members extends object>(
+export function withoutUndefined<Members extends object>(
   members: Members,
 ): { [Key in keyof Members]?: NonNullable<Members[Key]> } {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
@@ -122,7 +125,10 @@ export function present<Members extends object>(
 }
 
 /** Throws if a listing is not JSON: it would break the whole list. */
-export function listable<Listing>(listing: Listing, fail: (problem: string) => Error): Listing {
+export function checkListable<Listing>(
+  listing: Listing,
+  fail: (problem: string) => Error,
+): Listing {
   try {
     JSON.stringify(listing)
   } catch (error) {
@@ -144,12 +150,12 @@ export function isVisibleTo(
   const seen: unknown = visible(caller)
   // A caller that awaits several of them may fail before this one does.
   return isThenable(seen)
-    ? handled(Promise.resolve(seen).then((value) => value === true))
+    ? markHandled(Promise.resolve(seen).then((value) => value === true))
     : seen === true
 }
 
 /** The definitions that a caller may see, in order. */
-export function allSeenBy<Served extends { readonly definition: { visible?: Visible } }>(
+export function visibleTo<Served extends { readonly definition: { visible?: Visible } }>(
   all: Iterable<Served>,
   caller: Caller,
 ): Served[] | Promise<Served[]> {
@@ -182,7 +188,7 @@ export function checkScopes(
 }
 
 /** What a handler returned, in the shape that is sent. Where it has another, the reason is logged, and the peer told that. */
-export function wellFormed<Value>(
+export function convertResult<Value>(
   what: string,
   {
     remote,
@@ -194,7 +200,7 @@ export function wellFormed<Value>(
   try {
     return convert()
   } catch (error) {
-    const message = `${what} returned a malformed result${remote ? ` (reference ${reference()})` : ''}`
+    const message = `${what} returned a malformed result${remote ? ` (reference ${newErrorReference()})` : ''}`
     report({ level: 'error', message, id: call.id, error })
     throw new RpcError(INTERNAL_ERROR, message)
   }

@@ -1,7 +1,7 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import type { Params } from '../../jsonrpc/message.js'
 import type { Context } from '../context.js'
-import { maxSealedLength } from '../seal.js'
+import { maxEncryptedLength } from '../cipher.js'
 
 /*
  * Lists are sent whole up to the server's page size, since many clients do not
@@ -16,10 +16,10 @@ export function page(
   { cursor }: Params,
 ): object | Promise<object> {
   if (cursor === undefined && items.length <= server.pageSize) return { [member]: items }
-  return turnTo(method, member, items, server, cursor)
+  return pageAfter(method, member, items, server, cursor)
 }
 
-async function turnTo(
+async function pageAfter(
   method: string,
   member: string,
   items: readonly { name: string; uri?: string; uriTemplate?: string }[],
@@ -31,7 +31,7 @@ async function turnTo(
     const longest = items.reduce((length, item) => Math.max(length, keyOf(item).length), 0)
     const after =
       typeof cursor === 'string'
-        ? await seal.open(cursor, method, maxSealedLength(longest))
+        ? await seal.decrypt(cursor, method, maxEncryptedLength(longest))
         : undefined
     // The list may have changed: the page begins after the last item of the one before.
     start = after === undefined ? 0 : items.findIndex((item) => keyOf(item) === after) + 1
@@ -44,7 +44,7 @@ async function turnTo(
   const shown = items.slice(start, start + pageSize)
   const last = shown.at(-1)
   if (last === undefined || start + pageSize >= items.length) return { [member]: shown }
-  return { [member]: shown, nextCursor: await seal.close(keyOf(last), method) }
+  return { [member]: shown, nextCursor: await seal.encrypt(keyOf(last), method) }
 }
 
 function keyOf({

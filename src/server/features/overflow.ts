@@ -8,11 +8,11 @@ const URI = 'overflow:///{id}'
 /** Limits of what is stored; the oldest is evicted first. */
 const MAX_BYTES = 64 * 1024 * 1024
 const MAX_RESULTS = 1000
-const TIME = 600_000
+const TTL = 600_000
 /** Bytes reserved for the note after a preview. */
-const WORDS = 200
+const NOTE_BYTES = 200
 
-interface Kept {
+interface StoredResult {
   text: string
   mimeType: string
   /** The principal that may read it. */
@@ -22,7 +22,7 @@ interface Kept {
 }
 
 export class Overflow {
-  readonly #kept = new Map<string, Kept>()
+  readonly #results = new Map<string, StoredResult>()
   #bytes = 0
 
   /** The resource template by which stored results are read. */
@@ -31,7 +31,7 @@ export class Overflow {
     name: 'overflow',
     description: 'Results that were too large to be sent whole. They are kept for ten minutes.',
     read: ({ id }, call) => {
-      const kept = this.#kept.get(id)
+      const kept = this.#results.get(id)
       if (kept === undefined || kept.until < Date.now() || kept.owner !== call.client.principal?.id)
         return undefined
       return { text: kept.text, mimeType: kept.mimeType }
@@ -47,7 +47,7 @@ export class Overflow {
         ? 0
         : sizeOf(JSON.stringify(result.structuredContent)))
     if (size <= maxBytes) return result
-    const uri = this.#keep(whole.text, whole.mimeType, caller)
+    const uri = this.#store(whole.text, whole.mimeType, caller)
     const bytes = sizeOf(whole.text)
     const link = {
       type: 'resource_link' as const,
@@ -60,32 +60,32 @@ export class Overflow {
     // The value that the output schema requires is missing: this is not a success.
     if (result.structuredContent !== undefined)
       return { content: [{ type: 'text', text: note }, link], isError: true }
-    const preview = beginning(whole.text, maxBytes - WORDS)
+    const preview = beginning(whole.text, maxBytes - NOTE_BYTES)
     return {
       content: [{ type: 'text', text: `${preview}\n${note}` }, link],
       isError: result.isError === true,
     }
   }
 
-  #keep(text: string, mimeType: string, caller: Caller): string {
+  #store(text: string, mimeType: string, caller: Caller): string {
     const id = crypto.randomUUID()
     // V8 needs at most two bytes per character.
     const bytes = 2 * text.length
-    this.#kept.set(id, {
+    this.#results.set(id, {
       text,
       mimeType,
       owner: caller.principal?.id,
-      until: Date.now() + TIME,
+      until: Date.now() + TTL,
       bytes,
     })
     this.#bytes += bytes
-    for (const [oldest, kept] of this.#kept) {
+    for (const [oldest, kept] of this.#results) {
       if (
         oldest === id ||
-        (this.#bytes <= MAX_BYTES && this.#kept.size <= MAX_RESULTS && kept.until >= Date.now())
+        (this.#bytes <= MAX_BYTES && this.#results.size <= MAX_RESULTS && kept.until >= Date.now())
       )
         break
-      this.#kept.delete(oldest)
+      this.#results.delete(oldest)
       this.#bytes -= kept.bytes
     }
     return URI.replace('{id}', id)

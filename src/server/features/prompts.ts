@@ -5,15 +5,15 @@ import { truncate } from '../../jsonrpc/truncate.js'
 import type { GetPromptResult, PromptListing, PromptMessage } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Prompt } from '../define.js'
-import { isToolError } from '../failure.js'
-import { allSeenBy, checkScopes, isVisibleTo, wellFormed } from './definition.js'
+import { isToolError } from '../tool-error.js'
+import { visibleTo, checkScopes, isVisibleTo, convertResult } from './definition.js'
 import { blocksOf } from './result.js'
 
 export function allPrompts({
   server,
   connection,
 }: Context): PromptListing[] | Promise<PromptListing[]> {
-  return andThen(allSeenBy(server.prompts.values(), connection.caller), (seen) =>
+  return andThen(visibleTo(server.prompts.values(), connection.caller), (seen) =>
     seen.map(({ listing }) => listing),
   )
 }
@@ -33,7 +33,7 @@ export async function getPrompt(
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const { definition } = served
   const built = await build(definition, checkArguments(definition, given), context)
-  const result = wellFormed(`Prompt ${name}`, context, () => resultOf(built))
+  const result = convertResult(`Prompt ${name}`, context, () => resultOf(built))
   return definition.description === undefined
     ? result
     : { description: definition.description, ...result }

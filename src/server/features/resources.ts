@@ -12,10 +12,10 @@ import type {
 } from '../../protocol/model.js'
 import type { Context, InternalServer } from '../context.js'
 import type { Resource } from '../define.js'
-import { isToolError } from '../failure.js'
+import { isToolError } from '../tool-error.js'
 import { MAX_LENGTH } from '../uri-template.js'
-import { foldUri, normalizeUri } from '../uri.js'
-import { UNCACHED, allSeenBy, checkScopes, wellFormed } from './definition.js'
+import { looseKey, normalizeUri } from '../uri.js'
+import { UNCACHED, visibleTo, checkScopes, convertResult } from './definition.js'
 
 /** Maximum length of a URI in the `data` of an error. */
 const MAX_URI = 2048
@@ -25,9 +25,9 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
   const { server, connection, call } = context
   // Unique by URI, because cursors are URIs.
   const found = new Map<string, ResourceListing>()
-  const seen = allSeenBy(server.resources.values(), connection.caller)
+  const seen = visibleTo(server.resources.values(), connection.caller)
   const add = (key: string, listing: ResourceListing) => found.has(key) || found.set(key, listing)
-  const hides = Array.from(server.resources.entries()).some(
+  const mayHide = Array.from(server.resources.entries()).some(
     ({ definition, enabled }) => !enabled || definition.visible !== undefined,
   )
   for (const { definition, template, listing, key } of seen instanceof Promise
@@ -38,7 +38,7 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
       for (const each of await definition.list(call)) {
         const listed = checked(each, definition)
         // A template does not list what another definition hides from this caller.
-        const claim = hides ? claimOn(server, listed.uri) : undefined
+        const claim = mayHide ? matchUri(server, listed.uri) : undefined
         if (claim === undefined || !(await isHidden(claim, context)))
           add(normalizeUri(listed.uri).text, listed)
       }
@@ -63,7 +63,7 @@ export function allTemplates({
   connection,
 }: Context): ResourceTemplateListing[] | Promise<ResourceTemplateListing[]> {
   const templates = [...server.resources.values()].filter(({ template }) => template !== undefined)
-  return andThen(allSeenBy(templates, connection.caller), (seen) =>
+  return andThen(visibleTo(templates, connection.caller), (seen) =>
     seen.map(({ listing }) => listing as ResourceTemplateListing),
   ) // a template has one
 }
@@ -73,7 +73,7 @@ export function readResource(context: Context, { uri }: Params): Promise<ReadRes
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "uri" must be the URI of a resource')
   // Synchronous, so that handlers start in the order of their requests.
   return Promise.resolve(
-    andThen(findFor(context, uri), ({ found }) => readFound(found, uri, context)),
+    andThen(findForCaller(context, uri), ({ found }) => readFound(found, uri, context)),
   )
 }
 
@@ -92,7 +92,7 @@ async function readFound(
       },
     )
   context.cache = { ...UNCACHED, ...found.definition.cache }
-  return wellFormed(`Resource ${found.definition.uri}`, context, () =>
+  return convertResult(`Resource ${found.definition.uri}`, context, () =>
     resultOf(value, uri, found.definition.mimeType),
   )
 }
@@ -117,7 +117,7 @@ interface Found {
 }
 
 /** The definitions that concern a URI, whoever the caller is. */
-interface Claim {
+interface UriMatch {
   /** The caller must be allowed to use all of them. */
   readonly entries: { readonly definition: Resource; readonly enabled: boolean }[]
   /** What is served; undefined if the path is not allowed. */
@@ -129,18 +129,18 @@ interface Claim {
  * not use it. A restricted definition also guards other spellings of its URI that another definition would serve (see
  * `foldUri`). Undefined if no definition matches.
  */
-function claimOn({ resources }: InternalServer, uri: string): Claim | undefined {
+function matchUri({ resources }: InternalServer, uri: string): UriMatch | undefined {
   // Percent-encoding makes a URI at most three times as long: a longer one cannot be that of a definition.
   if (uri.length > 3 * MAX_LENGTH) return undefined
   const normalized = normalizeUri(uri)
-  const { text, cased, dotted } = normalized
+  const { text, withOriginalHost: cased, hasDotSegments: dotted } = normalized
   const fixed = resources.entry(text)
   if (fixed !== undefined && fixed.served.template === undefined)
     return { entries: [fixed], found: { definition: fixed.definition, variables: {} } }
-  const claim: Claim = { entries: [], found: undefined }
+  const claim: UriMatch = { entries: [], found: undefined }
   if (dotted) return claim
   if (text.length > MAX_LENGTH) return undefined
-  const folded = foldUri(normalized)
+  const folded = looseKey(normalized)
   for (const entry of resources.entries()) {
     const { definition, served, enabled } = entry
     const { template } = served
@@ -153,16 +153,16 @@ function claimOn({ resources }: InternalServer, uri: string): Claim | undefined 
         !(template === undefined ? served.folded === folded : template.matchesFolded(folded))
       )
         continue
-    } else if (definition.anyPath === true || template?.leadsOut(variables) === false)
+    } else if (definition.anyPath === true || template?.escapesPath(variables) === false)
       claim.found = { definition, variables }
     claim.entries.push(entry)
   }
   return claim.entries.length > 0 ? claim : undefined
 }
 
-function isHidden({ entries }: Claim, { connection }: Context): boolean | Promise<boolean> {
+function isHidden({ entries }: UriMatch, { connection }: Context): boolean | Promise<boolean> {
   if (entries.some(({ enabled }) => !enabled)) return true
-  return andThen(allSeenBy(entries, connection.caller), (seen) => seen.length < entries.length)
+  return andThen(visibleTo(entries, connection.caller), (seen) => seen.length < entries.length)
 }
 
 interface Lookup {
@@ -172,8 +172,8 @@ interface Lookup {
 }
 
 /** The definition that the caller may use for a URI. Throws if its token lacks a required scope. */
-function findFor(context: Context, uri: string): Lookup | Promise<Lookup> {
-  const claim = claimOn(context.server, uri)
+function findForCaller(context: Context, uri: string): Lookup | Promise<Lookup> {
+  const claim = matchUri(context.server, uri)
   if (claim === undefined) return { known: false }
   return andThen(isHidden(claim, context), (hidden) => {
     if (hidden) return { known: true }
@@ -184,15 +184,15 @@ function findFor(context: Context, uri: string): Lookup | Promise<Lookup> {
 
 /** The definition that serves a URI. */
 export function findResource(server: InternalServer, uri: string): Resource | undefined {
-  return claimOn(server, uri)?.found?.definition
+  return matchUri(server, uri)?.found?.definition
 }
 
 /**
  * Whether a caller may subscribe to a resource: not to one that it cannot see, but to one that is not defined yet.
  * Throws if its token lacks a required scope.
  */
-export function mayWatch(context: Context, uri: string): boolean | Promise<boolean> {
-  return andThen(findFor(context, uri), ({ known, found }) => !known || found !== undefined)
+export function maySubscribe(context: Context, uri: string): boolean | Promise<boolean> {
+  return andThen(findForCaller(context, uri), ({ known, found }) => !known || found !== undefined)
 }
 
 /** What `read` returned, as a result: text, bytes, or one or several contents in full; a `ReadResourceResult` is taken as it is. */

@@ -1,6 +1,6 @@
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { CallToolResult, ContentBlock } from '../../protocol/model.js'
-import { type Checker, type Outcome, describeIssues } from '../../schema/standard.js'
+import { type Validator, type Outcome, describeIssues } from '../../schema/standard.js'
 import { type ToolResult, isBranded } from '../define.js'
 
 /**
@@ -12,7 +12,7 @@ import { type ToolResult, isBranded } from '../define.js'
  */
 export function resultOf(
   returned: unknown,
-  output: Checker | undefined,
+  output: Validator | undefined,
 ): CallToolResult | Promise<CallToolResult> {
   if (typeof returned === 'string' && output === undefined)
     return { content: [{ type: 'text', text: returned }], isError: false }

@@ -2,7 +2,12 @@ import { isObject } from '../../jsonrpc/message.js'
 import type { PromptListing } from '../../protocol/model.js'
 import { checkTypos, namesOf } from '../../schema/names.js'
 import type { Prompt, PromptArgument } from '../define.js'
-import { SHARED_MEMBERS, checkFacts, listable, present } from './definition.js'
+import {
+  SHARED_MEMBERS,
+  checkSharedProperties,
+  checkListable,
+  withoutUndefined,
+} from './definition.js'
 
 /** A prompt, ready to be listed and built. */
 export interface ServedPrompt {
@@ -22,16 +27,19 @@ export function preparePrompt(definition: Prompt): ServedPrompt {
   if (typeof name !== 'string' || name === '') throw fail('its name must be a non-empty string')
   if (typeof build !== 'function') throw fail('it has no "build"')
   checkTypos(definition, MEMBERS, fail)
-  checkFacts(definition, fail)
+  checkSharedProperties(definition, fail)
   checkArguments(declared, fail)
   const names = Object.entries(declared).map(([argument, facts]) => ({
     name: argument,
-    ...present({ title: facts.title, description: facts.description }),
+    ...withoutUndefined({ title: facts.title, description: facts.description }),
     required: facts.required !== false,
   }))
-  const listing: PromptListing = { name, ...present({ title, description, icons, _meta: meta }) }
+  const listing: PromptListing = {
+    name,
+    ...withoutUndefined({ title, description, icons, _meta: meta }),
+  }
   if (names.length > 0) listing.arguments = names
-  return { definition, listing: listable(listing, fail) }
+  return { definition, listing: checkListable(listing, fail) }
 }
 
 const ARGUMENT_MEMBERS: Readonly<

@@ -3,8 +3,13 @@ import type { ResourceListing, ResourceTemplateListing } from '../../protocol/mo
 import { checkTypos, namesOf } from '../../schema/names.js'
 import type { Resource } from '../define.js'
 import { MAX_LENGTH, UriTemplate } from '../uri-template.js'
-import { foldUri, normalizeUri } from '../uri.js'
-import { SHARED_MEMBERS, checkFacts, listable, present } from './definition.js'
+import { looseKey, normalizeUri } from '../uri.js'
+import {
+  SHARED_MEMBERS,
+  checkSharedProperties,
+  checkListable,
+  withoutUndefined,
+} from './definition.js'
 
 /** A resource, or a template of resources, ready to be listed and read. */
 export interface ServedResource {
@@ -36,26 +41,27 @@ export function prepareResource(
   const normalized = normalizeUri(uri)
   if (normalized.text.length > MAX_LENGTH)
     throw fail(`the URI has more than ${MAX_LENGTH} characters; clients could not read it`)
-  if (normalized.dotted) throw fail('its path has a segment "." or ".."; write the path without it')
+  if (normalized.hasDotSegments)
+    throw fail('its path has a segment "." or ".."; write the path without it')
   if (typeof read !== 'function') throw fail('it has no "read"')
   checkTypos(definition, MEMBERS, fail)
-  checkFacts(definition, fail)
+  checkSharedProperties(definition, fail)
   const template = uri.includes('{') ? makeTemplate(uri, fail) : undefined
   for (const other of others) {
     if (template !== undefined && other.template?.shape === template.shape)
       throw fail(`it matches the same URIs as ${other.template.source}; leave one of them out`)
   }
-  const shared = present({ title, description, mimeType, annotations, icons, _meta: meta })
+  const shared = withoutUndefined({ title, description, mimeType, annotations, icons, _meta: meta })
   const listing =
     template === undefined
-      ? { uri, name: name ?? uri, ...shared, ...present({ size }) }
+      ? { uri, name: name ?? uri, ...shared, ...withoutUndefined({ size }) }
       : { uriTemplate: uri, name: name ?? uri, ...shared }
   return {
     definition,
     template,
-    listing: listable(listing, fail),
+    listing: checkListable(listing, fail),
     key: normalized.text,
-    folded: foldUri(normalized),
+    folded: looseKey(normalized),
   }
 }
 

@@ -2,19 +2,24 @@ import { isObject } from '../../jsonrpc/message.js'
 import type { ToolListing } from '../../protocol/model.js'
 import type { HeaderParameter } from '../../schema/headers.js'
 import { checkTypos, namesOf } from '../../schema/names.js'
-import { type Checker, type Schema, checker, headersOf } from '../../schema/standard.js'
+import { type Validator, type Schema, checker, headersOf } from '../../schema/standard.js'
 import type { Call } from '../call.js'
 import type { Tool } from '../define.js'
 import type { Extension } from '../extensions.js'
 import { Semaphore } from '../semaphore.js'
-import { SHARED_MEMBERS, checkFacts, listable, present } from './definition.js'
+import {
+  SHARED_MEMBERS,
+  checkSharedProperties,
+  checkListable,
+  withoutUndefined,
+} from './definition.js'
 
 /** A tool, ready to be listed and called. */
 export interface ServedTool {
   readonly definition: Tool
   readonly listing: ToolListing
-  readonly input: Checker
-  readonly output: Checker | undefined
+  readonly input: Validator
+  readonly output: Validator | undefined
   readonly run: (input: unknown, call: Call) => unknown
   readonly semaphore: Semaphore | undefined
   /** The parameters that clients mirror into headers. */
@@ -67,14 +72,14 @@ export function prepareTool(
         : undefined
     if (problem !== undefined) throw fail(`"${field}" ${problem}`)
   }
-  checkFacts(definition, fail)
-  const input = ready(definition.input, 'input', fail)
+  checkSharedProperties(definition, fail)
+  const input = prepareSchema(definition.input, 'input', fail)
   if (input.json['type'] !== 'object')
     throw fail(
       'its input schema must have "type": "object" at the top; otherwise hosts drop the whole list',
     )
   const output =
-    definition.output === undefined ? undefined : ready(definition.output, 'output', fail)
+    definition.output === undefined ? undefined : prepareSchema(definition.output, 'output', fail)
   for (const [side, schema] of Object.entries({ input, output }))
     checkProperties(schema?.json['properties'], side, fail)
   // A longer timer would fire immediately.
@@ -94,14 +99,17 @@ export function prepareTool(
     if (value !== undefined && typeof value !== 'function')
       throw fail(`"${field}" must be a function`)
   const shown = { title, description, outputSchema: output?.json, annotations, icons, _meta: meta }
-  const listing: ToolListing = listable({ name, inputSchema: input.json, ...present(shown) }, fail)
+  const listing: ToolListing = checkListable(
+    { name, inputSchema: input.json, ...withoutUndefined(shown) },
+    fail,
+  )
   return {
     definition,
     listing,
     input,
     output,
     run: runner,
-    headers: attempt(() => headersOf(input.json), 'input', fail),
+    headers: withSchemaError(() => headersOf(input.json), 'input', fail),
     semaphore: concurrency === undefined ? undefined : new Semaphore(concurrency, queue),
   }
 }
@@ -119,15 +127,15 @@ function checkProperties(
       )
 }
 
-function ready(
+function prepareSchema(
   schema: Schema,
   side: 'input' | 'output',
   fail: (problem: string) => Error,
-): Checker {
-  return attempt(() => checker(schema, side), side, fail)
+): Validator {
+  return withSchemaError(() => checker(schema, side), side, fail)
 }
 
-function attempt<Value>(
+function withSchemaError<Value>(
   make: () => Value,
   side: 'input' | 'output',
   fail: (problem: string) => Error,

@@ -9,17 +9,17 @@ import { type Issue, MAX_ISSUES, type Outcome, describeIssues } from '../../sche
 import type { Context, InternalServer } from '../context.js'
 import { Suspended } from '../ask.js'
 import { ServedCall } from '../call.js'
-import { isToolError } from '../failure.js'
+import { isToolError } from '../tool-error.js'
 import { callerOf } from '../lifecycle.js'
 import { ToolSlot } from '../tool-slot.js'
-import { reference } from '../../jsonrpc/reference.js'
-import { allSeenBy, checkScopes, isVisibleTo } from './definition.js'
+import { newErrorReference } from '../../jsonrpc/reference.js'
+import { visibleTo, checkScopes, isVisibleTo } from './definition.js'
 import { VALUE_HINT, isResultShaped, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
 export function allTools({ server, connection }: Context): ToolListing[] | Promise<ToolListing[]> {
   const { extensions } = server
-  return andThen(allSeenBy(server.tools.values(), connection.caller), (seen) =>
+  return andThen(visibleTo(server.tools.values(), connection.caller), (seen) =>
     extensions === undefined
       ? seen.map(({ listing }) => listing)
       : seen.flatMap(
@@ -247,7 +247,7 @@ function errorToResult(
     })
     return errorResult(`Tool ${tool.listing.name} was stopped`)
   }
-  const known = remote ? ` (reference ${reference()})` : ''
+  const known = remote ? ` (reference ${newErrorReference()})` : ''
   report({
     level: 'error',
     message: `Tool ${tool.listing.name} failed${known}`,

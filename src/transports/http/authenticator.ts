@@ -1,11 +1,13 @@
 import type { Principal } from '../../jsonrpc/channel.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import type { HttpError } from './http-error.js'
+import type { HttpErrorResponse } from './http-error-response.js'
 
 /** Decides on whose behalf a request is served, or that it is not. */
 export interface Authenticator {
-  authenticate(context: HttpContext): Principal | HttpError | Promise<Principal | HttpError>
+  authenticate(
+    context: HttpContext,
+  ): Principal | HttpErrorResponse | Promise<Principal | HttpErrorResponse>
   /** Headers of an error response, such as `WWW-Authenticate`. */
   challenge(error: RpcError): HeaderList
   /** The protected resource metadata, where it is served at `path`. */

@@ -1,13 +1,13 @@
-import type { Authorization } from '../../auth/authorization.js'
+import type { TokenVerifier } from '../../auth/authorization.js'
 import { type Principal, checkPrincipal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { INSUFFICIENT_SCOPE, UNAUTHORIZED } from '../../protocol/errors.js'
 import type { Authenticator } from './authenticator.js'
-import { HttpError, unavailable } from './http-error.js'
+import { HttpErrorResponse, unavailable } from './http-error-response.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import { within } from '../../jsonrpc/deadline.js'
+import { withTimeout } from '../../jsonrpc/deadline.js'
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
 /** Milliseconds until a token must be verified. */
@@ -19,13 +19,13 @@ const LATE = `"verify" did not resolve within ${VERIFY_TIMEOUT} ms`
  * https://datatracker.ietf.org/doc/html/rfc6750, https://datatracker.ietf.org/doc/html/rfc9728
  */
 export class BearerAuthenticator implements Authenticator {
-  readonly #authorization: Authorization
+  readonly #authorization: TokenVerifier
   readonly #report: (report: LogEntry) => void
   readonly #metadataPath: string | undefined
   readonly #metadata: string | undefined
   readonly #metadataUrl: string | undefined
 
-  constructor(authorization: Authorization, report: (report: LogEntry) => void) {
+  constructor(authorization: TokenVerifier, report: (report: LogEntry) => void) {
     this.#authorization = authorization
     this.#report = report
     const { resource, authorizationServers, scopesSupported, scopes } = authorization
@@ -46,7 +46,9 @@ export class BearerAuthenticator implements Authenticator {
     return path === this.#metadataPath || path === WELL_KNOWN ? this.#metadata : undefined
   }
 
-  authenticate(context: HttpContext): Principal | HttpError | Promise<Principal | HttpError> {
+  authenticate(
+    context: HttpContext,
+  ): Principal | HttpErrorResponse | Promise<Principal | HttpErrorResponse> {
     const header = context.header('authorization')
     const [, token] = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(header ?? '') ?? []
     if (token === undefined)
@@ -58,7 +60,7 @@ export class BearerAuthenticator implements Authenticator {
     try {
       const found = this.#authorization.verify(token, context.http)
       if (!isThenable(found)) return this.#check(found)
-      return within(VERIFY_TIMEOUT, Promise.resolve(found))
+      return withTimeout(VERIFY_TIMEOUT, Promise.resolve(found))
         .then((principal) =>
           principal === 'late' ? this.#failed(new Error(LATE)) : this.#check(principal),
         )
@@ -80,7 +82,7 @@ export class BearerAuthenticator implements Authenticator {
     return this.#challenge({ error: 'insufficient_scope', scope: [...all].join(' ') })
   }
 
-  #check(principal: Principal | undefined): Principal | HttpError {
+  #check(principal: Principal | undefined): Principal | HttpErrorResponse {
     // Also null or false: not every `verify` is checked by a compiler.
     if (!principal)
       return this.#unauthorized('the token is invalid, expired or not for this server')
@@ -94,23 +96,23 @@ export class BearerAuthenticator implements Authenticator {
         requiredScopes: scopes,
       },
     )
-    return new HttpError(403, error, this.challenge(error))
+    return new HttpErrorResponse(403, error, this.challenge(error))
   }
 
-  #unauthorized(problem: string | undefined): HttpError {
+  #unauthorized(problem: string | undefined): HttpErrorResponse {
     const { scopes } = this.#authorization
     const challenge = this.#challenge({
       ...(problem === undefined ? {} : { error: 'invalid_token', error_description: problem }),
       ...(nonEmpty(scopes) === undefined ? {} : { scope: (scopes ?? []).join(' ') }),
     })
-    return new HttpError(
+    return new HttpErrorResponse(
       401,
       new RpcError(UNAUTHORIZED, `Unauthorized: ${problem ?? 'send a bearer token'}`),
       challenge,
     )
   }
 
-  #failed(error: unknown): HttpError {
+  #failed(error: unknown): HttpErrorResponse {
     this.#report({ level: 'error', message: 'A token could not be verified', error })
     return unavailable('tokens cannot be verified at the moment', [])
   }

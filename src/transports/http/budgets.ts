@@ -11,19 +11,21 @@ export interface BudgetLimits {
   pendingPerClient: number
 }
 
-interface Share {
+interface BudgetPair {
   readonly retained: Budget
   readonly pending: Budget
 }
 
-/** Number of principals at which those without memory in use are removed. */
-const MAX_IDLE = 1000
+/** Number of principals at which those without memory in use are removed for the first time. */
+const MIN_SWEPT = 1000
 
 /** Limits of the memory that clients can make an endpoint use. */
 export class Budgets {
   readonly #limits: BudgetLimits
-  readonly #all: Share
-  readonly #principals = new Map<string, Share>()
+  readonly #all: BudgetPair
+  readonly #principals = new Map<string, BudgetPair>()
+  /** Number of principals at which those without memory in use are removed next. */
+  #sweepAt = MIN_SWEPT
 
   constructor(limits: BudgetLimits) {
     this.#limits = limits
@@ -31,13 +33,13 @@ export class Budgets {
   }
 
   /** The budgets of a principal; the total ones where it is undefined. */
-  of(principal: string | undefined): Share {
+  of(principal: string | undefined): BudgetPair {
     if (principal === undefined) return this.#all
     return this.#principals.get(principal) ?? this.#add(principal)
   }
 
   /** The budgets of a new session or subscription. */
-  ofSession(principal: string | undefined): Share {
+  ofSession(principal: string | undefined): BudgetPair {
     const { retained, pending } = this.of(principal)
     return {
       retained: new Budget(this.#limits.retainedPerSession, retained),
@@ -46,15 +48,20 @@ export class Budgets {
     }
   }
 
-  #add(principal: string): Share {
-    if (this.#principals.size >= MAX_IDLE)
-      for (const [name, { retained, pending }] of this.#principals)
-        if (retained.used === 0 && pending.used === 0) this.#principals.delete(name)
+  #add(principal: string): BudgetPair {
+    if (this.#principals.size >= this.#sweepAt) this.#sweep()
     const share = {
       retained: new Budget(this.#limits.retainedPerPrincipal, this.#all.retained),
       pending: new Budget(this.#limits.pendingPerClient, this.#all.pending),
     }
     this.#principals.set(principal, share)
     return share
+  }
+
+  #sweep(): void {
+    for (const [name, { retained, pending }] of this.#principals)
+      if (retained.used === 0 && pending.used === 0) this.#principals.delete(name)
+    // Not for each new one, where all of them use memory.
+    this.#sweepAt = Math.max(MIN_SWEPT, 2 * this.#principals.size)
   }
 }

@@ -1,32 +1,53 @@
 import { Budget } from '../../jsonrpc/budget.js'
 import type { Principal } from '../../jsonrpc/channel.js'
-import { RpcError } from '../../jsonrpc/errors.js'
-import type { Id, Message, Request, UnreadableId } from '../../jsonrpc/message.js'
-import { reference } from '../../jsonrpc/reference.js'
+import { PARSE_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import {
+  type Id,
+  type Message,
+  type Request,
+  type UnreadableId,
+  parseMessage,
+} from '../../jsonrpc/message.js'
+import { newErrorReference } from '../../jsonrpc/reference.js'
 import { truncate } from '../../jsonrpc/truncate.js'
-import type { AdmittedRequest } from './admitted-request.js'
+import type { MethodDescriptor } from '../../protocol/methods.js'
+import { statelessRevision } from '../../protocol/revisions/index.js'
+import type { AdmittedRequest, MessageHandler } from './admitted-request.js'
 import type { Authenticator } from './authenticator.js'
-import { readBody } from './body.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
-import { checkRequestMeta, hasRequestMeta, isStatelessVersion } from './detect-opening.js'
-import { type GuardOptions, Guards, checkPost, tooLarge } from './guards.js'
-import type { Body, HeaderList, HttpContext } from './http-context.js'
-import { HttpError, JSON_TYPE, methodNotAllowed, refuse, unavailable } from './http-error.js'
-import { KeepAlive } from './keep-alive.js'
-import { OpenResponses } from './open-responses.js'
-import { type HeaderParameter, checkRoutingHeaders } from './routing-headers.js'
+import { type GuardOptions, Guards, checkAccept, checkBody, tooLarge } from './guards.js'
+import type { HeaderList, HttpContext, UnreadBody } from './http-context.js'
+import {
+  HttpErrorResponse,
+  JSON_TYPE,
+  methodNotAllowed,
+  refuse,
+  unavailable,
+} from './http-error-response.js'
+import { OpenResponses, type OpenResponsesOptions } from './open-responses.js'
 import { SessionRouter, type SessionRouterOptions } from './session-router.js'
 import { StatelessExchange } from './stateless-exchange.js'
+import {
+  type RepeatedParameter,
+  checkParameterHeaders,
+  checkRequestMeta,
+  checkRoutingHeaders,
+  hasRequestMeta,
+} from './stateless-request.js'
+import { type TwoEndpointPaths, TwoEndpointRouter } from './two-endpoint/router.js'
 
-export interface EndpointOptions extends GuardOptions, SessionRouterOptions {
+export interface EndpointOptions extends GuardOptions, SessionRouterOptions, OpenResponsesOptions {
   /** The path of the endpoint; every path where it is undefined. */
   path?: string | undefined
+  /** The paths of HTTP+SSE, the transport before Streamable HTTP, where it is served. */
+  twoEndpoint?: TwoEndpointPaths | undefined
   /** The parameters of a tool that are repeated in headers, as far as the caller may see the tool. */
   headerParameters(
     tool: string,
     request: Request,
     principal: Principal | undefined,
-  ): readonly HeaderParameter[] | Promise<readonly HeaderParameter[]>
+  ): readonly RepeatedParameter[] | Promise<readonly RepeatedParameter[]>
   authenticator?: Authenticator | undefined
   /** Called when the endpoint is closed. */
   closed?(): Promise<void> | undefined
@@ -35,18 +56,15 @@ export interface EndpointOptions extends GuardOptions, SessionRouterOptions {
   maxBodyBytes: number
   /** Maximum total bytes of incomplete request bodies. */
   maxIncompleteBodyBytes: number
-  maxOpenResponses: number
-  /** Milliseconds without output after which an open response sends a keep-alive. */
-  keepAlive: number
 }
 
 /** The MCP endpoint: every revision on one URL, independent of the runtime. */
 export class Endpoint {
   readonly #options: EndpointOptions
   readonly #guards: Guards
-  readonly #keepAlive: KeepAlive
   readonly #openResponses: OpenResponses
   readonly #sessionRouter: SessionRouter
+  readonly #twoEndpoint: TwoEndpointRouter | undefined
   readonly #stateless = new Set<StatelessExchange>()
   readonly #incompleteBodies: Budget
   #closing = false
@@ -54,24 +72,31 @@ export class Endpoint {
   constructor(options: EndpointOptions) {
     this.#options = options
     this.#guards = new Guards(options)
-    this.#keepAlive = new KeepAlive(options.keepAlive)
-    this.#openResponses = new OpenResponses(options.maxOpenResponses)
+    this.#openResponses = new OpenResponses(options, (error) =>
+      options.report({ level: 'error', message: 'A keep-alive could not be sent', error }),
+    )
     const responder = {
       refuse: this.#refuse,
       fail: this.#fail,
       full: this.#full,
       challenge: this.#challenge,
     }
-    this.#sessionRouter = new SessionRouter(options, responder, {
-      keepAlive: this.#keepAlive,
-      openResponses: this.#openResponses,
-    })
+    const others = () => this.#twoEndpoint?.size ?? 0
+    this.#sessionRouter = new SessionRouter(options, responder, this.#openResponses, others)
+    if (options.twoEndpoint !== undefined)
+      this.#twoEndpoint = new TwoEndpointRouter(options.twoEndpoint, {
+        ...options,
+        openResponses: this.#openResponses,
+        responder,
+        makeRoom: (owner, bytes) => this.#sessionRouter.makeRoom(owner, bytes),
+        readMessage: this.#read,
+      })
     this.#incompleteBodies = new Budget(options.maxIncompleteBodyBytes)
   }
 
   /** Number of sessions in this process. */
   get sessions(): number {
-    return this.#sessionRouter.size
+    return this.#sessionRouter.size + (this.#twoEndpoint?.size ?? 0)
   }
 
   /** Number of open responses: calls in progress, and streams. */
@@ -79,10 +104,19 @@ export class Endpoint {
     return this.#openResponses.count
   }
 
-  /** Whether a path is that of the endpoint or of its protected resource metadata. */
+  /** Whether a path is one of the endpoint or of its protected resource metadata. */
   serves(path: string): boolean {
-    const { path: own = path, authenticator } = this.#options
-    return path === own || path === `${own}/` || authenticator?.metadata(path) !== undefined
+    return this.#isOwn(path) || this.#options.authenticator?.metadata(path) !== undefined
+  }
+
+  #isOwn(path: string): boolean {
+    const { path: own = path } = this.#options
+    return path === own || path === `${own}/` || this.#twoEndpoint?.serves(path) === true
+  }
+
+  /** Writes to the log. */
+  report(entry: LogEntry): void {
+    this.#options.report(entry)
   }
 
   /** Serves one HTTP request. Never throws: every error becomes a response. */
@@ -98,14 +132,18 @@ export class Endpoint {
   async close(deadline: number): Promise<void> {
     this.#closing = true
     const stateless = [...this.#stateless].map((exchange) => exchange.drain(deadline))
-    await Promise.all([...stateless, this.#sessionRouter.close(deadline)])
+    await Promise.all([
+      ...stateless,
+      this.#sessionRouter.close(deadline),
+      this.#twoEndpoint?.close(deadline),
+    ])
     await this.#options.closed?.()
   }
 
   /** Responds with an error, and logs it: a client may not show why. */
   readonly #refuse = (
     context: HttpContext,
-    httpError: HttpError,
+    httpError: HttpErrorResponse,
     id?: Id,
     unreadable?: UnreadableId,
   ): void => {
@@ -117,31 +155,36 @@ export class Endpoint {
     refuse(context, httpError, id, unreadable)
   }
 
+  #refuseClosing(
+    { context, headers }: Pick<AdmittedRequest, 'context' | 'headers'>,
+    id?: Id,
+  ): void {
+    this.#refuse(context, unavailable('the server is shutting down', headers), id)
+  }
+
   readonly #fail = (context: HttpContext, error: unknown): void => {
-    const id = reference()
+    const id = newErrorReference()
     this.#options.report({
       level: 'error',
       message: `An HTTP request failed (reference ${id})`,
       error,
     })
-    refuse(context, new HttpError(500, `Internal error (reference ${id})`))
+    refuse(context, new HttpErrorResponse(500, `Internal error (reference ${id})`))
   }
 
   #handle(context: HttpContext): void {
     const error = this.#guards.check(context)
     if (error !== undefined) return this.#refuse(context, error)
-    const { path = context.path, authenticator } = this.#options
+    const { authenticator } = this.#options
     const origin = this.#guards.allowedOrigin(context)
     const headers = origin === undefined ? [] : corsHeaders(origin)
     // Before the path: clients send MCP-Protocol-Version with requests for the metadata too.
     if (context.method === 'OPTIONS' && origin !== undefined)
       return context.respond(204, [...headers, ...PREFLIGHT])
-    if (context.path !== path && context.path !== `${path}/`)
-      return this.#handleOtherPath(context, headers)
+    if (!this.#isOwn(context.path)) return this.#handleOtherPath(context, headers)
     const metadata = authenticator?.metadata(context.path)
     if (metadata !== undefined) return context.respond(200, [...JSON_TYPE, ...headers], metadata)
-    if (this.#closing)
-      return this.#refuse(context, unavailable('the server is shutting down', headers))
+    if (this.#closing) return this.#refuseClosing({ context, headers })
     if (authenticator === undefined)
       return this.#handleAdmitted({ context, principal: undefined, headers })
     const authenticated = authenticator.authenticate(context)
@@ -163,51 +206,61 @@ export class Endpoint {
         ? context.respond(503, JSON_TYPE, '{"status":"closing"}')
         : context.respond(200, JSON_TYPE, '{"status":"ok"}')
     const problem = `Not Found: the MCP endpoint is ${this.#options.path ?? ''}`
-    this.#refuse(context, new HttpError(404, problem, headers))
+    this.#refuse(context, new HttpErrorResponse(404, problem, headers))
   }
 
   #handleAuthenticated(
     context: HttpContext,
-    authenticated: Principal | HttpError,
+    authenticated: Principal | HttpErrorResponse,
     headers: HeaderList,
   ): void {
-    if (authenticated instanceof HttpError)
+    if (authenticated instanceof HttpErrorResponse)
       return this.#refuse(context, authenticated.with(headers))
     this.#handleAdmitted({ context, principal: authenticated, headers })
   }
 
   #handleAdmitted(request: AdmittedRequest): void {
     const { context, headers } = request
+    if (this.#twoEndpoint?.serves(context.path) === true) return this.#twoEndpoint.handle(request)
     switch (context.method) {
       case 'POST':
         return this.#post(request)
       case 'GET':
       case 'DELETE':
         return context.header('mcp-session-id') === undefined
-          ? this.#refuse(context, methodNotAllowed('POST', headers))
+          ? this.#refuse(context, methodNotAllowed('POST', headers, NEED_SESSION_ID))
           : this.#sessionRouter.getOrDelete(request)
       default:
-        this.#refuse(context, methodNotAllowed('POST, GET, DELETE', headers))
+        this.#refuse(context, methodNotAllowed('POST, GET, DELETE', headers, NEED_SESSION_ID))
     }
   }
 
   #post(request: AdmittedRequest): void {
+    const error = checkAccept(request.context)
+    if (error !== undefined) return this.#refuse(request.context, error.with(request.headers))
+    this.#read(request, this.#route)
+  }
+
+  /** Reads and parses the body of a POST, or refuses it. */
+  readonly #read = (request: AdmittedRequest, next: MessageHandler): void => {
     const { context, headers } = request
     const { maxBodyBytes, maxDepth } = this.#options
-    const error = checkPost(context, maxBodyBytes)
+    const error = checkBody(context, maxBodyBytes)
     if (error !== undefined) return this.#refuse(context, error.with(headers))
     context.read(maxBodyBytes, this.#incompleteBodies, (body) => {
       try {
-        if (typeof body === 'string') return this.#refuseBody(request, body)
-        const { text, message } = readBody(body, maxDepth)
-        this.#route(request, text, message)
+        if ('problem' in body) return this.#refuseBody(request, body)
+        // `close` has been called while the body was read.
+        if (this.#closing) return this.#refuseClosing(request)
+        const text = decode(body)
+        next(request, text ?? '', text === undefined ? NOT_UTF8 : parseMessage(text, maxDepth))
       } catch (failure) {
         this.#fail(context, failure)
       }
     })
   }
 
-  #refuseBody({ context, headers }: AdmittedRequest, problem: Body & string): void {
+  #refuseBody({ context, headers }: AdmittedRequest, { problem }: UnreadBody): void {
     switch (problem) {
       case 'too long':
         return this.#refuse(context, tooLarge(this.#options.maxBodyBytes, headers))
@@ -216,63 +269,93 @@ export class Endpoint {
       case 'too deep':
         return this.#refuse(
           context,
-          new HttpError(400, 'Invalid Request: the message is nested too deeply', headers),
+          new HttpErrorResponse(400, 'Invalid Request: the message is nested too deeply', headers),
         )
     }
   }
 
   /** Stateless requests are recognized by the version header or `_meta`; all others belong to sessions. */
-  #route(request: AdmittedRequest, text: string, message: Message): void {
+  readonly #route: MessageHandler = (request, text, message) => {
     const version = request.context.header('mcp-protocol-version')
-    if (isStatelessVersion(version) || hasRequestMeta(message))
+    if (statelessRevision(version) !== undefined || hasRequestMeta(message))
       return this.#checkStateless(request, message, version)
     this.#sessionRouter.post(request, text, message)
   }
 
   #checkStateless(request: AdmittedRequest, message: Message, version: string | undefined): void {
-    const { context, principal, headers } = request
+    const { context, headers } = request
     // https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#sending-messages
     if (message.kind === 'notification') return context.respond(202, headers)
     if (message.kind === 'invalid')
-      return this.#refuse(context, new HttpError(400, message.error, headers), message.id)
+      return this.#refuse(context, new HttpErrorResponse(400, message.error, headers), message.id)
     if (message.kind !== 'request')
-      return this.#refuse(context, new HttpError(400, NOT_A_REQUEST, headers))
-    const refuseError = (error: unknown) => {
-      if (!(error instanceof RpcError)) throw error
-      this.#refuse(context, new HttpError(400, error, headers), message.id)
-    }
-    let checked: void | Promise<void>
+      return this.#refuse(context, new HttpErrorResponse(400, NOT_A_REQUEST, headers))
+    const facts = this.#options.methods.get(message.method)
     try {
       checkRequestMeta(message, version)
-      const facts = this.#options.methodFacts(message.method)
-      checked = checkRoutingHeaders(context, message, facts, (tool) =>
-        this.#options.headerParameters(tool, message, principal),
-      )
+      checkRoutingHeaders(context, message, facts)
+      const parameters = this.#headerParameters(message, facts, request.principal)
+      if (parameters instanceof Promise)
+        return this.#serveLater(request, message, facts, parameters)
+      checkParameterHeaders(context, message.params, parameters)
     } catch (error) {
-      return refuseError(error)
+      return this.#refuseMismatch(request, message.id, error)
     }
-    if (checked === undefined) return this.#serveStateless(request, message)
-    checked
-      .then(() => this.#serveStateless(request, message), refuseError)
-      .catch((error: unknown) => this.#fail(context, error))
+    this.#serveStateless(request, message, facts)
   }
 
-  #serveStateless({ context, principal, headers }: AdmittedRequest, message: Request): void {
+  #headerParameters(
+    message: Request,
+    facts: MethodDescriptor | undefined,
+    principal: Principal | undefined,
+  ): readonly RepeatedParameter[] | Promise<readonly RepeatedParameter[]> {
+    if (facts?.paramHeaders !== true || facts.nameParam === undefined) return []
+    const name = message.params?.[facts.nameParam]
+    return typeof name === 'string' ? this.#options.headerParameters(name, message, principal) : []
+  }
+
+  #serveLater(
+    request: AdmittedRequest,
+    message: Request,
+    facts: MethodDescriptor | undefined,
+    parameters: Promise<readonly RepeatedParameter[]>,
+  ): void {
+    parameters
+      .then((known) => checkParameterHeaders(request.context, message.params, known))
+      .then(
+        () => this.#serveStateless(request, message, facts),
+        (error: unknown) => this.#refuseMismatch(request, message.id, error),
+      )
+      .catch((error: unknown) => this.#fail(request.context, error))
+  }
+
+  #refuseMismatch({ context, headers }: AdmittedRequest, id: Id, error: unknown): void {
+    if (!(error instanceof RpcError)) throw error
+    this.#refuse(context, new HttpErrorResponse(400, error, headers), id)
+  }
+
+  #serveStateless(
+    request: AdmittedRequest,
+    message: Request,
+    facts: MethodDescriptor | undefined,
+  ): void {
+    const { context, principal, headers } = request
+    if (this.#closing) return this.#refuseClosing(request, message.id)
     if (this.#full(principal))
       return this.#refuse(context, unavailable('too many open requests', headers), message.id)
     const exchange = new StatelessExchange({
       context,
       principal,
       headers,
-      keepAlive: this.#keepAlive,
       openResponses: this.#openResponses,
       maxUnsentBytes: this.#options.maxUnsentBytes,
       challenge: this.#challenge,
       ended: this.#ended,
       budgets: this.#options.budgets,
-      stream: this.#options.methodFacts(message.method)?.stream === true,
+      stream: facts?.stream === true,
     })
-    if (exchange.serve(message, this.#options.open)) this.#stateless.add(exchange)
+    const session = this.#options.openSession(exchange)
+    if (exchange.serve(message, session)) this.#stateless.add(exchange)
   }
 
   readonly #full = (principal: Principal | undefined): boolean =>
@@ -285,5 +368,22 @@ export class Endpoint {
     this.#options.authenticator?.challenge(error) ?? []
 }
 
+const NEED_SESSION_ID = '; GET and DELETE need the header Mcp-Session-Id'
 const NOT_A_REQUEST =
   'Bad Request: in this revision a POST carries one JSON-RPC request or notification'
+const NOT_UTF8: Message = {
+  kind: 'invalid',
+  id: undefined,
+  error: new RpcError(PARSE_ERROR, 'Parse error: the body is not valid UTF-8'),
+  noResponse: false,
+}
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The text of a body; undefined where it is not valid UTF-8. */
+function decode(body: Uint8Array): string | undefined {
+  try {
+    return utf8.decode(body)
+  } catch {
+    return undefined
+  }
+}

@@ -1,5 +1,5 @@
 import { isAddress, isLoopback } from '../../auth/loopback.js'
-import { HttpError } from './http-error.js'
+import { HttpErrorResponse, notAcceptable } from './http-error-response.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 
 /* Checks of every request before its body is read. */
@@ -25,19 +25,19 @@ export class Guards {
   }
 
   /** The error response, where a request must not be served. */
-  check(context: HttpContext): HttpError | undefined {
+  check(context: HttpContext): HttpErrorResponse | undefined {
     const { ambiguity } = context
-    if (ambiguity !== undefined) return new HttpError(400, `Bad Request: ${ambiguity}`)
+    if (ambiguity !== undefined) return new HttpErrorResponse(400, `Bad Request: ${ambiguity}`)
     const host = context.header('host')
     if (host === undefined || !this.#isAllowedHost(host)) {
-      return new HttpError(
+      return new HttpErrorResponse(
         403,
         'Forbidden: the Host header names a host that is not allowed. To allow it, add it to the option "hosts"',
       )
     }
     const origin = context.header('origin')
     if (origin === undefined || this.#isAllowedOrigin(origin, host)) return undefined
-    return new HttpError(
+    return new HttpErrorResponse(
       403,
       'Forbidden: this Origin is not allowed. To allow it, add it to the option "origins"',
     )
@@ -86,33 +86,43 @@ function originOf(text: string): string {
 }
 
 /** The error response, where the body of a POST must not be read. */
-export function checkPost(context: HttpContext, maxBodyBytes: number): HttpError | undefined {
+export function checkBody(
+  context: HttpContext,
+  maxBodyBytes: number,
+): HttpErrorResponse | undefined {
   const type = context.header('content-type')
-  if (type !== 'application/json' && !isJson(type)) {
-    return new HttpError(
+  if (!isJson(type)) {
+    return new HttpErrorResponse(
       415,
       'Unsupported Media Type: send JSON in UTF-8, with the header "Content-Type: application/json"',
     )
   }
   const encoding = context.header('content-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
-    return new HttpError(415, 'Unsupported Media Type: send the body without Content-Encoding')
+    return new HttpErrorResponse(
+      415,
+      'Unsupported Media Type: send the body without Content-Encoding',
+    )
   // https://datatracker.ietf.org/doc/html/rfc9112#section-6.1
   const transfer = context.header('transfer-encoding')
   if (transfer !== undefined && transfer.toLowerCase() !== 'chunked')
-    return new HttpError(501, 'Not Implemented: the only supported Transfer-Encoding is chunked')
-  if (!accepts(context, 'application/json') || !accepts(context, 'text/event-stream')) {
-    return new HttpError(
-      406,
-      'Not Acceptable: send the header "Accept: application/json, text/event-stream"',
+    return new HttpErrorResponse(
+      501,
+      'Not Implemented: the only supported Transfer-Encoding is chunked',
     )
-  }
   const length = context.header('content-length')
   return length !== undefined && Number(length) > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined
 }
 
-export function tooLarge(maxBodyBytes: number, headers: HeaderList = []): HttpError {
-  return new HttpError(
+/** The error response, where the client does not accept both forms of a response. */
+export function checkAccept(context: HttpContext): HttpErrorResponse | undefined {
+  return accepts(context, 'application/json') && accepts(context, 'text/event-stream')
+    ? undefined
+    : notAcceptable(BOTH)
+}
+
+export function tooLarge(maxBodyBytes: number, headers: HeaderList = []): HttpErrorResponse {
+  return new HttpErrorResponse(
     413,
     `Content Too Large: a request body may have at most ${maxBodyBytes} bytes`,
     headers,
@@ -130,29 +140,25 @@ function isJson(type: string | undefined): boolean {
   })
 }
 
-/** Whether the client accepts a media type. Without an Accept header, it accepts any. */
+/** What clients send for a POST; any other header is parsed. */
+const BOTH = 'application/json, text/event-stream'
+const WEIGHT_0 = /;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)/
+
+/**
+ * Whether the client accepts a media type: the most specific range decides. Without an Accept header, it accepts any.
+ * https://datatracker.ietf.org/doc/html/rfc9110#section-12.5.1
+ */
 export function accepts(
   context: HttpContext,
   type: 'application/json' | 'text/event-stream',
 ): boolean {
   const accept = context.header('accept')
-  if (accept === undefined || accept.includes(type))
-    return accept === undefined || !refusesByWeight(accept, type)
+  if (accept === undefined || accept === BOTH) return true
   const ranges = accept.toLowerCase().split(',')
-  return ranges.some((range) => {
-    const name = (range.split(';', 1)[0] ?? '').trim()
-    return (
-      (name === type || name === '*/*' || name === `${type.split('/', 1)[0] ?? ''}/*`) &&
-      !/;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)/.test(range)
-    )
-  })
-}
-
-function refusesByWeight(accept: string, type: string): boolean {
-  return (
-    accept.includes('q=0') &&
-    accept
-      .split(',')
-      .some((range) => range.includes(type) && /;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)/.test(range))
-  )
+  const anySubtype = type.slice(0, type.indexOf('/')) + '/*'
+  for (const name of [type, anySubtype, '*/*']) {
+    const named = ranges.filter((range) => range.split(';', 1)[0]?.trim() === name)
+    if (named.length > 0) return named.some((range) => !WEIGHT_0.test(range))
+  }
+  return false
 }

@@ -1,4 +1,4 @@
-import type { Body } from './http-context.js'
+import type { UnreadBody } from './http-context.js'
 
 const encoder = new TextEncoder()
 
@@ -13,10 +13,10 @@ const ROUNDED =
  * The body of a request whose stream was read by other code, such as `express.json()`: `rawBody`, which some platforms
  * set, or `body`. A parsed value is serialized again. Throws where both are missing.
  */
-export function bodyReadBefore(request: object, limit: number): Body {
+export function bodyReadBefore(request: object, limit: number): Uint8Array | UnreadBody {
   const { rawBody, body } = request as { rawBody?: unknown; body?: unknown } // set by other code, if at all
   const bytes = bytesOf(rawBody) ?? bytesOf(body) ?? serialize(body)
-  return typeof bytes !== 'string' && bytes.length > limit ? 'too long' : bytes
+  return 'length' in bytes && bytes.length > limit ? { problem: 'too long' } : bytes
 }
 
 function bytesOf(value: unknown): Uint8Array | undefined {
@@ -27,7 +27,7 @@ function bytesOf(value: unknown): Uint8Array | undefined {
       : undefined
 }
 
-function serialize(value: unknown): Body {
+function serialize(value: unknown): Uint8Array | UnreadBody {
   if (value === undefined) throw new Error(NO_BODY)
   const ids = (Array.isArray(value) ? value : [value]).map(
     (message) => (message as { id?: unknown } | null)?.id,
@@ -37,7 +37,7 @@ function serialize(value: unknown): Body {
     return encoder.encode(JSON.stringify(value))
   } catch (error) {
     // JSON.parse accepts any depth, JSON.stringify does not.
-    if (error instanceof RangeError) return 'too deep'
+    if (error instanceof RangeError) return { problem: 'too deep' }
     throw error
   }
 }

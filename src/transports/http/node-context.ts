@@ -3,9 +3,8 @@ import { truncate } from '../../jsonrpc/truncate.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import { bodyReadBefore } from './node-body.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
-import { VisibleRequest } from './request-headers.js'
-import { MIN_COUNTED_BYTES, type UnsentResponses } from './unsent-responses.js'
-import type { Body, HeaderList, Sink, HttpContext } from './http-context.js'
+import { HandlerRequest } from './request-headers.js'
+import type { HeaderList, HttpContext, Sink, UnreadBody } from './http-context.js'
 
 /** Headers that must occur once: a proxy might read another value than this server. */
 const SINGLE =
@@ -20,6 +19,7 @@ export class NodeContext implements HttpContext {
   readonly #request: NodeRequest
   readonly #response: NodeResponse
   readonly #unsentResponses: UnsentResponses
+  readonly #wrapped: boolean
   #http: HttpRequest | undefined
   #onDisconnect: (() => void) | undefined
   #listening = false
@@ -28,10 +28,17 @@ export class NodeContext implements HttpContext {
   /** Whether the response was ended here. */
   #ended = false
 
-  constructor(request: NodeRequest, response: NodeResponse, unsentResponses: UnsentResponses) {
+  /** `wrapped`: other code may have wrapped the response, and sees headers only if each is set on its own. */
+  constructor(
+    request: NodeRequest,
+    response: NodeResponse,
+    unsentResponses: UnsentResponses,
+    wrapped: boolean,
+  ) {
     this.#request = request
     this.#response = response
     this.#unsentResponses = unsentResponses
+    this.#wrapped = wrapped
   }
 
   get method(): string {
@@ -40,6 +47,11 @@ export class NodeContext implements HttpContext {
 
   get path(): string {
     return pathOf(this.#request)
+  }
+
+  get target(): string {
+    const { url = '/', originalUrl = url } = this.#request
+    return relative(originalUrl)
   }
 
   header(name: string): string | undefined {
@@ -53,7 +65,7 @@ export class NodeContext implements HttpContext {
 
   get http(): HttpRequest {
     const { headers } = this.#request
-    this.#http ??= new VisibleRequest(() => Object.entries(headers))
+    this.#http ??= new HandlerRequest(() => Object.entries(headers))
     return this.#http
   }
 
@@ -79,7 +91,7 @@ export class NodeContext implements HttpContext {
     return undefined
   }
 
-  read(limit: number, budget: Budget, done: (body: Body) => void): void {
+  read(limit: number, budget: Budget, done: (body: Uint8Array | UnreadBody) => void): void {
     const request = this.#request
     // Other code has read it: listeners would get nothing, or only the rest.
     if (request.readableDidRead || request.readableEnded)
@@ -89,17 +101,20 @@ export class NodeContext implements HttpContext {
     let held = 0
     let refused = false
     const release = () => {
-      budget.give(held)
+      budget.release(held)
       held = 0
       chunks = []
     }
     // The rest is discarded, so that the client can read the response.
-    const refuse = (why: 'too long' | 'too much') => {
+    const refuse = (problem: 'too long' | 'too much') => {
       refused = true
       release()
-      done(why)
+      done({ problem })
     }
-    request.on('data', (chunk: Uint8Array) => {
+    request.on('data', (data) => {
+      // A string where other code has called `setEncoding`.
+      const chunk =
+        typeof data === 'string' ? Buffer.from(data, request.readableEncoding ?? 'utf8') : data
       size += chunk.length
       if (refused) {
         if (size > DISCARD_FACTOR * limit) request.destroy()
@@ -128,11 +143,22 @@ export class NodeContext implements HttpContext {
     if (response.headersSent) return void response.destroy()
     this.#started = true
     this.#ended = true
+    try {
+      this.#respond(status, headers, body)
+    } catch (error) {
+      // Other code has wrapped the response, and throws. Nothing more can be sent.
+      response.destroy()
+      throw error
+    }
+  }
+
+  #respond(status: number, headers: HeaderList, body: string | undefined): void {
+    const response = this.#response
     if (body === undefined) {
-      this.writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0'])
+      this.#writeHead(status, status === 204 ? [...headers] : [...headers, 'Content-Length', '0'])
       response.end()
     } else {
-      this.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))])
+      this.#writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(body))])
       response.end(body)
       if (body.length >= MIN_COUNTED_BYTES) this.#unsentResponses.add(response)
     }
@@ -143,7 +169,7 @@ export class NodeContext implements HttpContext {
     response.on('error', () => {})
     if (this.#finished) return NO_SINK
     this.#started = true
-    this.writeHead(status, [...headers])
+    this.#writeHead(status, [...headers])
     response.flushHeaders?.()
     return new NodeSink(response, this.#unsentResponses, () => (this.#ended = true))
   }
@@ -159,9 +185,13 @@ export class NodeContext implements HttpContext {
     })
   }
 
-  /** One header at a time: code that wraps the response may see them only so. */
-  protected writeHead(status: number, headers: string[]): void {
+  #writeHead(status: number, headers: string[]): void {
     const response = this.#response
+    if (!this.#wrapped) {
+      // In one call it is faster. Without a wrapper it is the response of node:http, which takes an array.
+      const plain = response as { writeHead(status: number, headers: string[]): unknown }
+      return void plain.writeHead(status, headers)
+    }
     for (let i = 0; i + 1 < headers.length; i += 2)
       response.setHeader(headers[i] ?? '', headers[i + 1] ?? '')
     response.writeHead(status)
@@ -178,16 +208,28 @@ export class NodeContext implements HttpContext {
 
 /** The path of a request, without its query. */
 export function pathOf({ url = '/' }: NodeRequest): string {
-  const path = url.startsWith('/') ? url : url.replace(ABSOLUTE, '')
+  const path = relative(url)
   const query = path.indexOf('?')
   return (query === -1 ? path : path.slice(0, query)) || '/'
+}
+
+/** A request target without its origin. */
+function relative(url: string): string {
+  return url.startsWith('/') ? url : url.replace(ABSOLUTE, '')
 }
 
 function isDestroyed({ destroyed, closed, stream }: NodeResponse): boolean {
   return destroyed === true || closed === true || stream?.destroyed === true
 }
 
-const NO_SINK: Sink = { write() {}, end() {}, destroy() {}, unsentBytes: 0, sentBytes: 0 }
+const NO_SINK: Sink = {
+  write() {},
+  end() {},
+  destroy() {},
+  onDrain() {},
+  unsentBytes: 0,
+  sentBytes: 0,
+}
 
 class NodeSink implements Sink {
   readonly #response: NodeResponse
@@ -216,11 +258,91 @@ class NodeSink implements Sink {
     this.#response.destroy()
   }
 
+  onDrain(listener: () => void): void {
+    this.#response.on('drain', listener)
+  }
+
   get unsentBytes(): number {
     return this.#response.writableLength
   }
 
   get sentBytes(): number {
     return (this.#response.socket?.bytesWritten ?? 0) - this.#response.writableLength
+  }
+}
+
+/** What is needed of a Node response. */
+interface WrittenResponse {
+  readonly writableLength: number
+  once(event: 'close', closed: () => void): unknown
+  destroy(): unknown
+}
+
+/** Responses with fewer unsent bytes are not counted. */
+const MIN_COUNTED_BYTES = 64 * 1024
+
+/**
+ * Bounds the unsent bytes of all responses and streams: beyond the limit the oldest responses are destroyed. Never the
+ * newest: its client has had no time to read.
+ */
+export class UnsentResponses {
+  readonly #max: number
+  readonly #responses = new Map<WrittenResponse, number>()
+  #size = 0
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** Called after each write. */
+  add(response: WrittenResponse): void {
+    if (response.writableLength < MIN_COUNTED_BYTES) return
+    if (!this.#responses.has(response)) response.once('close', () => this.#remove(response))
+    this.#measure(response)
+    if (this.#size <= this.#max) return
+    // Some may have been sent since.
+    for (const each of this.#responses.keys()) this.#measure(each)
+    for (const [oldest, size] of this.#responses) {
+      if (this.#size <= this.#max) return
+      if (oldest === response || size < MIN_COUNTED_BYTES) continue
+      this.#remove(oldest)
+      oldest.destroy()
+    }
+  }
+
+  #measure(response: WrittenResponse): void {
+    const size = response.writableLength
+    this.#size += size - (this.#responses.get(response) ?? 0)
+    this.#responses.set(response, size)
+  }
+
+  #remove(response: WrittenResponse): void {
+    this.#size -= this.#responses.get(response) ?? 0
+    this.#responses.delete(response)
+  }
+}
+
+/** Maximum number of pipelined requests that wait on one connection; beyond it, the connection is closed. */
+const MAX_PIPELINED = 100
+
+/**
+ * Serves pipelined requests of one connection one after the other: otherwise all responses would wait in memory until
+ * the first one was read.
+ * https://datatracker.ietf.org/doc/html/rfc9112#section-9.3.2
+ */
+export function inTurn<Request extends NodeRequest, Response extends NodeResponse>(
+  serve: (request: Request, response: Response) => void,
+): (request: Request, response: Response) => void {
+  const waiting = new WeakMap<object, number>()
+  return (request, response) => {
+    if (response.socket !== null) return serve(request, response)
+    const { socket } = request
+    const count = (waiting.get(socket) ?? 0) + 1
+    if (count > MAX_PIPELINED) return void socket.destroy()
+    waiting.set(socket, count)
+    response.once('socket', () => {
+      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
+      serve(request, response)
+    })
   }
 }

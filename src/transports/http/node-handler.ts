@@ -1,8 +1,6 @@
 import type { Endpoint } from './endpoint.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
-import { inTurn } from './node-turns.js'
-import { NodeContext, pathOf } from './node-context.js'
-import type { UnsentResponses } from './unsent-responses.js'
+import { NodeContext, type UnsentResponses, inTurn, pathOf } from './node-context.js'
 
 /** A request handler for `node:http`, Express and Fastify. */
 export interface NodeHandler {
@@ -22,7 +20,7 @@ export function nodeHandlerOf(
   drain: number,
 ): NodeHandler {
   const serve = inTurn((request: NodeRequest, response: NodeResponse) =>
-    endpoint.handle(new NodeContext(request, response, unsentResponses)),
+    endpoint.handle(new NodeContext(request, response, unsentResponses, true)),
   )
   const handle = (
     request: NodeRequest,

@@ -3,16 +3,35 @@
  * node:https, the compatibility API of node:http2 and frameworks are all assignable, without @types/node.
  */
 
+/** `BufferEncoding` of @types/node. */
+type TextEncodingName =
+  | 'ascii'
+  | 'utf8'
+  | 'utf-8'
+  | 'utf16le'
+  | 'utf-16le'
+  | 'ucs2'
+  | 'ucs-2'
+  | 'base64'
+  | 'base64url'
+  | 'latin1'
+  | 'binary'
+  | 'hex'
+
 export interface NodeRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined
+  /** The URL before a framework such as Express has removed a prefix from it. */
+  readonly originalUrl?: string | undefined
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly rawHeaders: readonly string[]
   readonly socket: { destroy(): unknown }
   /** Whether other code has read from the body, and whether to its end. */
   readonly readableDidRead: boolean
   readonly readableEnded: boolean
-  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
+  /** Set by `setEncoding`: then `data` has strings. */
+  readonly readableEncoding?: TextEncodingName | null
+  on(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown
   on(event: 'end' | 'close' | 'error', listener: () => void): unknown
   destroy(): unknown
 }
@@ -35,6 +54,6 @@ export interface NodeResponse {
   end(text: string): unknown
   end(): unknown
   destroy(): unknown
-  on(event: 'close' | 'error', listener: () => void): unknown
+  on(event: 'close' | 'error' | 'drain', listener: () => void): unknown
   once(event: 'close' | 'socket', listener: () => void): unknown
 }

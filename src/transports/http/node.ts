@@ -1,4 +1,5 @@
 import { withCode } from '../../jsonrpc/errors.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import {
   type IncomingMessage,
   type Server,
@@ -7,9 +8,7 @@ import {
 } from 'node:http'
 import { type ServerOptions, createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import { inTurn } from './node-turns.js'
-import { NodeContext } from './node-context.js'
-import { UnsentResponses } from './unsent-responses.js'
+import { NodeContext, UnsentResponses, inTurn } from './node-context.js'
 import type { HttpContext } from './http-context.js'
 
 export interface NodeOptions {
@@ -23,7 +22,8 @@ export interface NodeOptions {
   inactivityTimeout: number
   /** Maximum unsent bytes of all responses. */
   maxUnsentBytes: number
-  handle(context: HttpContext): void
+  endpoint: { handle(context: HttpContext): void }
+  report(entry: LogEntry): void
 }
 
 /** A server that listens. */
@@ -61,10 +61,11 @@ export class NodeServer {
     requestTimeout,
     inactivityTimeout,
     maxUnsentBytes,
-    handle,
+    endpoint,
+    report,
   }: NodeOptions): Promise<NodeServer> {
     const settings = {
-      headersTimeout: headersTimeout,
+      headersTimeout,
       requestTimeout,
       // Node's default is 30 seconds: a slow client would keep its connection for that long.
       connectionsCheckingInterval: Math.min(1000, headersTimeout),
@@ -76,7 +77,7 @@ export class NodeServer {
     }
     const unsentResponses = new UnsentResponses(maxUnsentBytes)
     const listener = inTurn((request: IncomingMessage, response: ServerResponse) =>
-      handle(new ListenContext(request, response, unsentResponses)),
+      endpoint.handle(new NodeContext(request, response, unsentResponses, false)),
     )
     const server =
       tls === undefined
@@ -87,13 +88,12 @@ export class NodeServer {
     server.setTimeout(inactivityTimeout)
     const made = new NodeServer(server)
     return new Promise((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) =>
-        reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error),
-      )
-      server.listen(port, host, () => {
-        server.removeAllListeners('error')
-        resolve(made)
+      // While it listens, an error is one of a connection that was not accepted. Without a listener it would be thrown.
+      server.on('error', (error: NodeJS.ErrnoException) => {
+        if (server.listening) report({ level: 'error', message: 'The HTTP server failed', error })
+        else reject(error.code === 'EADDRINUSE' ? inUse(port, error) : error)
       })
+      server.listen(port, host, () => resolve(made))
     })
   }
 
@@ -132,24 +132,6 @@ export class NodeServer {
   #closeSilentConnections(): void {
     if ('bun' in process.versions) return
     for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
-  }
-}
-
-/** A request to our own server, where no other code sets headers: they are written in one call, which is faster. */
-class ListenContext extends NodeContext {
-  readonly #response: ServerResponse
-
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    unsentResponses: UnsentResponses,
-  ) {
-    super(request, response, unsentResponses)
-    this.#response = response
-  }
-
-  protected override writeHead(status: number, headers: string[]): void {
-    this.#response.writeHead(status, headers)
   }
 }
 

@@ -1,28 +1,26 @@
 import type { Exchange, HttpRequest, Principal } from '../../jsonrpc/channel.js'
-import type { RpcError } from '../../jsonrpc/errors.js'
-import type { Invalid, Message, SentMessage, SentResponse } from '../../jsonrpc/message.js'
+import { ChannelClosedError, type RpcError } from '../../jsonrpc/errors.js'
+import type { Id, Invalid, Message, SentMessage, SentResponse } from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
-import type { EventLog } from './event-log.js'
+import type { ResumableStream } from './resumable-stream.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import { HttpError, JSON_TYPE, refuse } from './http-error.js'
-import type { KeepAlive, KeptAlive } from './keep-alive.js'
-import type { OpenResponses } from './open-responses.js'
+import { HttpErrorResponse, JSON_TYPE, refuse } from './http-error-response.js'
+import type { KeptAlive } from './open-responses.js'
+import type { StateChange } from './session-state.js'
+import type { SessionStreams } from './session-streams.js'
 import { STREAM_HEADERS } from './sse-stream.js'
 import { statusInSession } from './status.js'
 
 /** What an exchange needs of its session. */
 export interface SessionPort {
-  readonly keepAlive: KeepAlive
-  readonly openResponses: OpenResponses
   readonly revision: Revision
-  stream(context: HttpContext, headers: HeaderList): EventLog
-  finish(log: EventLog): void
-  /** Sends a request on the standalone stream; false where that is not open. */
-  sendStandalone(frame: string): boolean
+  /** Rejects a sent request, to which no response can arrive. */
+  failed(id: Id, error: Error): void
 }
 
 export interface PostOptions {
   session: SessionPort
+  streams: SessionStreams
   context: HttpContext
   principal: Principal | undefined
   /** Headers of every response. */
@@ -31,23 +29,28 @@ export interface PostOptions {
   received: Invalid | { kind: Exclude<Message['kind'], 'invalid'> }
   /** Headers of an error response. */
   challenge(error: RpcError): HeaderList
+  /** Responds with 500 to an error of the server, and logs it. */
+  fail(context: HttpContext, error: unknown): void
   /** Headers of the response to `initialize`, for which the session may have to be stored first. Called without a response where there is none, or the client has disconnected. */
   initialized?: (response: SentResponse | undefined) => HeaderList | Promise<HeaderList>
 }
 
 /**
  * The message of a POST within a session. The response is JSON, or a stream where other messages precede it. A client
- * that disconnects cancels nothing: what is sent from then on is stored until it reconnects.
+ * that disconnects cancels nothing: if the response is a stream, what is sent from then on is stored until it
+ * reconnects.
  */
 export class PostExchange implements Exchange, KeptAlive {
   readonly principal?: Principal
   readonly #options: PostOptions
-  #log: EventLog | undefined
+  #log: ResumableStream | undefined
   /** Whether the client has disconnected before a stream was opened. */
   #disconnected = false
   #released = false
   #responded = false
   #failed = false
+  /** The responses to a batch. */
+  #batch: string | undefined
   #done: (() => void) | undefined
 
   constructor(options: PostOptions) {
@@ -59,9 +62,18 @@ export class PostExchange implements Exchange, KeptAlive {
     return this.#responded
   }
 
-  /** Whether the response was an error. */
+  /** Whether the message got an error, or no response though it was a request. A batch may have failed in part. */
   get failed(): boolean {
     return this.#failed
+  }
+
+  /** Those state changes whose requests got a result. */
+  withResult(changes: readonly StateChange[]): readonly StateChange[] {
+    if (this.#failed) return []
+    if (this.#options.received.kind !== 'batch') return changes
+    const responses = JSON.parse(this.#batch ?? '[]') as { id: Id; error?: object }[] // our own response
+    const results = new Set(responses.filter(({ error }) => !error).map(({ id }) => id))
+    return changes.filter((change) => change === 'initialized' || results.has(change.id))
   }
 
   get connected(): boolean {
@@ -80,30 +92,47 @@ export class PostExchange implements Exchange, KeptAlive {
   wait(done: () => void): void {
     this.#done = done
     if (this.#log !== undefined) return
-    const { context, session } = this.#options
-    session.openResponses.add(context)
-    session.keepAlive.add(this)
+    const { context, streams } = this.#options
+    streams.openResponses.add(context, this)
     context.onDisconnect(() => this.#onDisconnect())
   }
 
   send(frame: string, message?: SentMessage): void {
-    const { session } = this.#options
     if (this.#responded) return
+    if (this.#mustBeJson) return this.#drop(message, 'The response to initialize is not a stream')
     const streamLost = this.#log !== undefined && !this.#log.connected && !this.#released
     const disconnected = this.#disconnected || streamLost
     // A call waits for the response to this request, and the client may never resume its stream.
-    if (disconnected && message?.kind === 'request' && session.sendStandalone(frame)) return
-    if (!this.#disconnected) this.#stream().push(frame)
+    if (disconnected && message?.kind === 'request' && this.#options.streams.sendStandalone(frame))
+      return
+    if (this.#disconnected) this.#drop(message, 'The client has disconnected')
+    else this.#stream().push(frame)
+  }
+
+  /** A request that is not sent fails: its sender would wait for the response. */
+  #drop(message: SentMessage | undefined, reason: string): void {
+    if (message?.kind === 'request')
+      this.#options.session.failed(
+        message.id,
+        new ChannelClosedError(`${reason}: no request can be sent`),
+      )
+  }
+
+  /** The response to `initialize` has the header Mcp-Session-Id, which is known only at its end. */
+  get #mustBeJson(): boolean {
+    return this.#options.initialized !== undefined
   }
 
   reply(frame?: string, response?: SentResponse): void {
     if (this.#responded) return
     this.#responded = true
-    this.#failed = response?.error !== undefined
-    const { session } = this.#options
+    const { streams, received } = this.#options
+    const isCancelled = received.kind === 'request' && frame === undefined
+    this.#failed = response?.error !== undefined || isCancelled
+    if (received.kind === 'batch') this.#batch = frame
     if (this.#log !== undefined) {
       if (frame !== undefined) this.#log.push(frame)
-      session.finish(this.#log)
+      streams.finish(this.#log)
     } else if (this.#disconnected) void this.#options.initialized?.(undefined)
     else this.#respond(frame, response)
     if (this.#done === undefined) return
@@ -112,7 +141,8 @@ export class PostExchange implements Exchange, KeptAlive {
   }
 
   release(): void {
-    if (!this.#options.session.revision.polling || this.#responded || this.#disconnected) return
+    if (!this.#options.session.revision.polling || this.#mustBeJson) return
+    if (this.#responded || this.#disconnected) return
     const log = this.#stream()
     this.#released = true
     log.release()
@@ -120,16 +150,20 @@ export class PostExchange implements Exchange, KeptAlive {
 
   /** Turns the response of a long call into a stream, on which keep-alive comments are sent. */
   onKeepAlive(): void {
-    if (this.#options.initialized === undefined) this.#stream()
+    if (!this.#mustBeJson) this.#stream()
   }
 
   #respond(frame: string | undefined, response: SentResponse | undefined): void {
     const error = response?.error
-    const { headers, initialized } = this.#options
+    const { context, headers, initialized, fail } = this.#options
     const more = initialized?.(response) ?? []
-    if (more instanceof Promise)
-      void more.then((added) => this.#write(frame, error, [...headers, ...added]))
-    else this.#write(frame, error, more.length === 0 ? headers : [...headers, ...more])
+    if (!(more instanceof Promise))
+      return this.#write(frame, error, more.length === 0 ? headers : [...headers, ...more])
+    // A session that nobody knows of ends.
+    context.onDisconnect(() => void initialized?.(undefined))
+    more
+      .then((added) => this.#write(frame, error, [...headers, ...added]))
+      .catch((reason: unknown) => fail(context, reason))
   }
 
   #write(frame: string | undefined, error: RpcError | undefined, headers: HeaderList): void {
@@ -144,14 +178,13 @@ export class PostExchange implements Exchange, KeptAlive {
       return context.respond(200, [...STREAM_HEADERS, ...headers], '')
     if (received.kind !== 'invalid') return context.respond(202, headers)
     const { unreadableId } = session.revision
-    refuse(context, new HttpError(400, received.error, headers), undefined, unreadableId)
+    refuse(context, new HttpErrorResponse(400, received.error, headers), undefined, unreadableId)
   }
 
-  #stream(): EventLog {
+  #stream(): ResumableStream {
     if (this.#log !== undefined) return this.#log
-    const { session, context, headers } = this.#options
-    session.keepAlive.remove(this)
-    this.#log = session.stream(context, headers)
+    const { streams, context, headers } = this.#options
+    this.#log = streams.openStream(context, headers)
     return this.#log
   }
 
@@ -162,8 +195,7 @@ export class PostExchange implements Exchange, KeptAlive {
   }
 
   #close(): void {
-    const { session, context } = this.#options
-    session.keepAlive.remove(this)
-    session.openResponses.remove(context)
+    const { streams, context } = this.#options
+    streams.openResponses.remove(context)
   }
 }

@@ -13,7 +13,7 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
 ])
 
 /** An HTTP request as handlers see it. Its headers are copied on first access. */
-export class VisibleRequest implements HttpRequest {
+export class HandlerRequest implements HttpRequest {
   readonly #entries: () => Iterable<[name: string, value: string | readonly string[] | undefined]>
   #headers: HttpHeaders | undefined
 
@@ -24,12 +24,12 @@ export class VisibleRequest implements HttpRequest {
   }
 
   get headers(): HttpHeaders {
-    this.#headers ??= visible(this.#entries())
+    this.#headers ??= withoutCredentials(this.#entries())
     return this.#headers
   }
 }
 
-function visible(
+function withoutCredentials(
   entries: Iterable<[name: string, value: string | readonly string[] | undefined]>,
 ): HttpHeaders {
   // Without a prototype: any name may be looked up.

@@ -4,13 +4,13 @@ import { toBase64, toBase64Url } from '../../jsonrpc/base64.js'
 const ID = /^((?:[A-Za-z0-9_-]{1,32}\.)?[A-Za-z0-9_-]{12})([A-Za-z0-9_-]{20})$/
 
 /** A random session id: an optional prefix, 72 bits for the name and 120 bits for the secret. */
-export function newId(prefix: string | undefined): string {
+export function newSessionId(prefix: string | undefined): string {
   const id = toBase64Url(crypto.getRandomValues(new Uint8Array(24)))
   return prefix === undefined ? id : `${prefix}.${id}`
 }
 
 /** The name of a session; empty where the id is not one of ours. */
-export function nameOf(id: string): string {
+export function sessionNameOf(id: string): string {
   return ID.exec(id)?.[1] ?? ''
 }
 

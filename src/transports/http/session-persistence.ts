@@ -2,7 +2,7 @@ import { andThen } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { SessionRecord, SessionStore } from '../../stores/session-store.js'
-import { nameOf, secretDigest, secretOf } from './session-id.js'
+import { sessionNameOf, secretDigest, secretOf } from './session-id.js'
 import type { HttpSession, RestorableState } from './session.js'
 
 /** A session as it was read from the store. */
@@ -13,9 +13,9 @@ export interface StoredSession extends RestorableState {
   readonly secret: string
 }
 
-/** Reads and writes sessions where there is a store. The operations on one session run in order. */
+/** Reads sessions from a store, and writes them. The operations on one session run in order. */
 export class SessionPersistence {
-  readonly #store: SessionStore | undefined
+  readonly #store: SessionStore
   readonly #ttl: number
   readonly #report: (entry: LogEntry) => void
   /** By session name, the last operation in progress. */
@@ -23,7 +23,7 @@ export class SessionPersistence {
   readonly #queued = new Set<HttpSession>()
   readonly #deleted = new WeakSet<HttpSession>()
 
-  constructor(store: SessionStore | undefined, ttl: number, report: (entry: LogEntry) => void) {
+  constructor(store: SessionStore, ttl: number, report: (entry: LogEntry) => void) {
     this.#store = store
     this.#ttl = ttl
     this.#report = report
@@ -33,7 +33,7 @@ export class SessionPersistence {
   set(session: HttpSession): Promise<void> | undefined {
     session.storedAt = Date.now()
     const store = this.#store
-    if (store === undefined || session.superseded || this.#queued.has(session)) return undefined
+    if (session.superseded || this.#queued.has(session)) return undefined
     this.#queued.add(session)
     return this.#enqueue(session.name, async () => {
       // Before the state is read: a change from here on is stored by the next operation.
@@ -57,20 +57,20 @@ export class SessionPersistence {
 
   /** Reads a session. Rejects where the store fails. */
   get(id: string): StoredSession | undefined | Promise<StoredSession | undefined> {
-    const name = nameOf(id)
-    if (name === '' || this.#store === undefined) return undefined
+    const name = sessionNameOf(id)
+    if (name === '') return undefined
     const operation = this.#operations.get(name)
     if (operation !== undefined) return operation.then(() => this.get(id))
     return andThen(this.#get(name), parse)
   }
 
   #secret(id: string): string | Promise<string> {
-    return this.#store?.inProcess === true ? secretOf(id) : secretDigest(id)
+    return this.#store.inProcess === true ? secretOf(id) : secretDigest(id)
   }
 
   #get(name: string): SessionRecord | undefined | Promise<SessionRecord | undefined> {
     try {
-      const record = this.#store?.get(name)
+      const record = this.#store.get(name)
       // Database clients have thenables of their own.
       return isThenable(record) ? Promise.resolve(record) : record
     } catch (error) {
@@ -81,7 +81,6 @@ export class SessionPersistence {
   /** Deletes a session; resolves with whether that succeeded. */
   async delete(session: HttpSession): Promise<boolean> {
     const store = this.#store
-    if (store === undefined) return true
     this.#deleted.add(session)
     let deleted = false
     await this.#enqueue(session.name, async () => {

@@ -1,31 +1,35 @@
-import type { MethodFacts } from '../../protocol/methods.js'
+import type { MethodDescriptor } from '../../protocol/methods.js'
 import type { Channel } from '../../jsonrpc/channel.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Id, Message, Request } from '../../jsonrpc/message.js'
-import { weightOf } from '../../jsonrpc/budget.js'
-import { defaultHttpRevision } from '../../protocol/revisions/index.js'
+import { estimateMemory } from '../../jsonrpc/budget.js'
+import { defaultHttpRevision, handshakeRevision } from '../../protocol/revisions/index.js'
 import type { EventStore } from '../../stores/event-store.js'
 import type { SessionStore } from '../../stores/session-store.js'
 import type { AdmittedRequest, Responder } from './admitted-request.js'
 import type { Budgets } from './budgets.js'
-import { handshakeRevision } from './detect-opening.js'
-import { parseEventId } from './event-log.js'
+import { parseEventId } from './resumable-stream.js'
 import { accepts } from './guards.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import { HttpError, unavailable, unknownSession, unsupportedVersion } from './http-error.js'
-import type { KeepAlive } from './keep-alive.js'
+import {
+  HttpErrorResponse,
+  notAcceptable,
+  unavailable,
+  unknownSession,
+  unsupportedVersion,
+} from './http-error-response.js'
 import type { OpenResponses } from './open-responses.js'
-import type { ServedChannel } from './served-channel.js'
-import { newId } from './session-id.js'
+import type { ServedSession } from './served-session.js'
+import { newSessionId } from './session-id.js'
 import { initializeOf } from './session-state.js'
-import { HttpSession, type SessionFacts } from './session.js'
+import { HttpSession, type SessionFacts, initializeBytes } from './session.js'
 import { Sessions } from './sessions.js'
 
 export interface SessionRouterOptions {
-  /** What is known of a method, including those of extensions. */
-  methodFacts(method: string): MethodFacts | undefined
+  /** What is known of each method, including those of extensions. */
+  methods: ReadonlyMap<string, MethodDescriptor>
   /** Serves a client over a channel. */
-  open(channel: Channel): ServedChannel
+  openSession(channel: Channel): ServedSession
   report(entry: LogEntry): void
   eventStore: EventStore
   /** `idleTimeout` in milliseconds. */
@@ -48,19 +52,21 @@ const UNKNOWN_EVENT =
 export class SessionRouter {
   readonly #options: SessionRouterOptions
   readonly #responder: Responder
-  readonly #responses: { keepAlive: KeepAlive; openResponses: OpenResponses }
+  readonly #openResponses: OpenResponses
   readonly #sessions: Sessions
 
   constructor(
     options: SessionRouterOptions,
     responder: Responder,
-    responses: { keepAlive: KeepAlive; openResponses: OpenResponses },
+    openResponses: OpenResponses,
+    others: () => number,
   ) {
     this.#options = options
     this.#responder = responder
-    this.#responses = responses
+    this.#openResponses = openResponses
     this.#sessions = new Sessions({
       ...options.sessions,
+      others,
       budgets: options.budgets,
       report: options.report,
       make: (facts) => this.#make(facts),
@@ -71,10 +77,16 @@ export class SessionRouter {
     return this.#sessions.size
   }
 
+  /** Whether one more session with this memory fits, after evicting an idle one where necessary. */
+  makeRoom(owner: string | undefined, bytes: number): boolean {
+    return this.#sessions.makeRoom(owner, bytes)
+  }
+
   /** Waits for calls in progress, then ends all sessions in this process. */
   async close(deadline: number): Promise<void> {
+    const end = Date.now() + deadline
     await Promise.all([...this.#sessions.values()].map((session) => session.drain(deadline)))
-    await this.#sessions.close(deadline)
+    await this.#sessions.close(Math.max(0, end - Date.now()))
   }
 
   /** Serves the message of a POST. */
@@ -87,7 +99,7 @@ export class SessionRouter {
   /** Serves a GET or DELETE. */
   getOrDelete(request: AdmittedRequest): void {
     const { context, headers, principal } = request
-    const refuse = (error: HttpError) => this.#responder.refuse(context, error)
+    const refuse = (error: HttpErrorResponse) => this.#responder.refuse(context, error)
     this.#find(request, context.header('mcp-session-id') ?? '', (session) => {
       if (session === undefined) return refuse(unknownSession(headers))
       if (hasOtherVersion(context, session))
@@ -97,13 +109,7 @@ export class SessionRouter {
           this.#responder.fail(context, error),
         )
       if (!accepts(context, 'text/event-stream'))
-        return refuse(
-          new HttpError(
-            406,
-            'Not Acceptable: send the header "Accept: text/event-stream"',
-            headers,
-          ),
-        )
+        return refuse(notAcceptable('text/event-stream', headers))
       if (this.#responder.full(principal))
         return refuse(unavailable('too many open streams', headers))
       this.#listen(request, session)
@@ -123,22 +129,22 @@ export class SessionRouter {
       maxUnsentBytes,
       retryInterval,
       report,
-      open,
+      openSession,
       budgets,
-      methodFacts,
+      methods,
     } = this.#options
     const settings = {
-      ...this.#responses,
+      openResponses: this.#openResponses,
       eventStore,
       ttl: sessions.idleTimeout,
       maxUnsentBytes,
       retryInterval,
       report,
-      methodFacts,
+      methods,
       stateChanged: (session: HttpSession) => this.#sessions.store(session),
       ...budgets.ofSession(facts.owner),
     }
-    return new HttpSession(facts, settings, open)
+    return new HttpSession(facts, settings, openSession)
   }
 
   /** Finds a session; `text` is the body that is held until then. */
@@ -161,7 +167,7 @@ export class SessionRouter {
     const { pending } = this.#options.budgets.of(principal?.id)
     if (pending.full)
       return this.#responder.refuse(context, unavailable('too many open requests', headers))
-    const held = weightOf(text)
+    const held = estimateMemory(text)
     pending.charge(held)
     // Another request may have ended the session in the meantime.
     const decideLater = (session: Awaited<typeof found>) =>
@@ -169,7 +175,7 @@ export class SessionRouter {
         ? this.#find(request, id, next, text)
         : decide(session)
     found
-      .finally(() => pending.give(held))
+      .finally(() => pending.release(held))
       .then(decideLater)
       .catch((error: unknown) => this.#responder.fail(context, error))
   }
@@ -183,15 +189,16 @@ export class SessionRouter {
     const { context, principal, headers } = request
     const version = context.header('mcp-protocol-version')
     const { unreadableId } = session?.revision ?? handshakeRevision(version) ?? defaultHttpRevision
-    const refuse = (error: HttpError) =>
+    const refuse = (error: HttpErrorResponse) =>
       this.#responder.refuse(context, error, requestIdOf(message), unreadableId)
     if (session === undefined) {
       if (message.kind === 'request' && message.method === 'initialize')
         return this.#initialize(request, message)
-      if (message.kind === 'invalid') return refuse(new HttpError(400, message.error, headers))
+      if (message.kind === 'invalid')
+        return refuse(new HttpErrorResponse(400, message.error, headers))
       return refuse(
         context.header('mcp-session-id') === undefined
-          ? new HttpError(400, NO_SESSION_ID, headers)
+          ? new HttpErrorResponse(400, NO_SESSION_ID, headers)
           : unknownSession(headers),
       )
     }
@@ -200,8 +207,8 @@ export class SessionRouter {
     const isCall = message.kind === 'request' || message.kind === 'batch'
     if (isCall && this.#responder.full(principal))
       return refuse(unavailable('too many open requests', headers))
-    const { challenge } = this.#responder
-    session.post(text, message, { context, principal, headers, challenge })
+    const { challenge, fail } = this.#responder
+    session.post(text, message, { context, principal, headers, challenge, fail })
   }
 
   #initialize({ context, principal, headers }: AdmittedRequest, message: Request): void {
@@ -210,8 +217,8 @@ export class SessionRouter {
     if (this.#responder.full(principal)) return refuse('too many open requests')
     const owner = principal?.id
     const initialize = initializeOf(message.params)
-    if (!this.#sessions.makeRoom(owner, initialize)) return refuse('too many sessions')
-    const id = newId(this.#options.sessionIdPrefix)
+    if (!this.makeRoom(owner, initializeBytes(initialize))) return refuse('too many sessions')
+    const id = newSessionId(this.#options.sessionIdPrefix)
     const session = this.#make({ id, owner, initialize, generation: 0 })
     // Before `initialize` is served, so that it counts against the limit.
     this.#sessions.add(session)
@@ -220,6 +227,7 @@ export class SessionRouter {
       principal,
       headers,
       challenge: this.#responder.challenge,
+      fail: this.#responder.fail,
       initialized: (response) => {
         const idHeader: HeaderList = ['Mcp-Session-Id', session.id]
         if (response !== undefined && session.begin(response))
@@ -232,8 +240,7 @@ export class SessionRouter {
 
   #listen({ context, headers, principal }: AdmittedRequest, session: HttpSession): void {
     const refuse = (status: number, problem: string) =>
-      this.#responder.refuse(context, new HttpError(status, problem, headers))
-    session.lastUsed = Date.now()
+      this.#responder.refuse(context, new HttpErrorResponse(status, problem, headers))
     const lastEventId = context.header('last-event-id')
     if (lastEventId === undefined) {
       if (!session.listen(context, headers, principal?.expires))
@@ -260,7 +267,7 @@ function hasOtherVersion(context: HttpContext, { protocolVersion }: HttpSession)
 
 /** The id for an error response: that of a request, even of an invalid one. */
 function requestIdOf(message: Message): Id | undefined {
-  return message.kind === 'request' || (message.kind === 'invalid' && !message.mute)
+  return message.kind === 'request' || (message.kind === 'invalid' && !message.noResponse)
     ? message.id
     : undefined
 }

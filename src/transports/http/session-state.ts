@@ -1,13 +1,14 @@
 import type { Budget } from '../../jsonrpc/budget.js'
 import {
+  type Id,
   type Message,
   type Params,
   encodeNotification,
   encodeRequest,
-  read,
+  parseMessage,
 } from '../../jsonrpc/message.js'
-import type { MethodFacts, SessionFact } from '../../protocol/methods.js'
-import { clientFacts } from '../../protocol/revisions/client-facts.js'
+import type { MethodDescriptor, SessionEffect } from '../../protocol/methods.js'
+import { storedInitializeParams } from '../../protocol/revisions/initialize-params.js'
 
 /** Maximum characters of stored requests per session. */
 const MAX_CHARACTERS = 64 * 1024
@@ -15,8 +16,10 @@ const MAX_CHARACTERS = 64 * 1024
 const MAX_LAST = 16
 
 /** A change of the session state by one message. */
-export type StateChange = 'initialized' | (SessionFact & { method: string; value: string })
-type LookUp = (method: string) => MethodFacts | undefined
+export type StateChange =
+  | 'initialized'
+  | (SessionEffect & { readonly id: Id; readonly method: string; readonly value: string })
+type Methods = ReadonlyMap<string, MethodDescriptor>
 
 const INITIALIZED = encodeNotification('notifications/initialized', undefined)
 /** Of requests that are repeated when a session is restored: their responses are not sent. */
@@ -25,7 +28,7 @@ const ID = 0
 /** An `initialize` request with the params that matter to a session; empty where they are invalid. */
 export function initializeOf(params: Params | undefined): string {
   try {
-    return encodeRequest(ID, 'initialize', clientFacts(params ?? {}))
+    return encodeRequest(ID, 'initialize', storedInitializeParams(params ?? {}))
   } catch {
     return ''
   }
@@ -84,7 +87,8 @@ export class SessionState {
     if (keep === 'last') values.clear()
     if (undo) values.delete(value)
     else values.add(value)
-    if (keep !== 'last') this.#grow(undo ? -sizeOf(value) : sizeOf(value))
+    if (undo) this.#shrink(sizeOf(value))
+    else if (keep === 'each') this.#grow(sizeOf(value))
     return true
   }
 
@@ -96,9 +100,13 @@ export class SessionState {
       this.#complete = false
       this.#initialize = ''
       this.#values.clear()
-      this.#budget.give(2 * this.#size)
-      this.#size = 0
+      this.#shrink(this.#size)
     }
+  }
+
+  #shrink(characters: number): void {
+    this.#size -= characters
+    this.#budget.release(2 * characters)
   }
 }
 
@@ -107,16 +115,16 @@ function sizeOf(value: string): number {
   return 80 + value.length
 }
 
-/** How a message changes the state, once it has succeeded. */
-export function stateChangesOf(message: Message, lookUp: LookUp): StateChange[] {
+/** How a message changes the state, as far as it succeeds. */
+export function stateChangesOf(message: Message, methods: Methods): StateChange[] {
   if (message.kind === 'batch')
-    return message.frames.flatMap((frame) => stateChangesOf(read(frame), lookUp))
+    return message.frames.flatMap((frame) => stateChangesOf(parseMessage(frame), methods))
   if (message.kind === 'notification')
     return message.method === 'notifications/initialized' ? ['initialized'] : []
   if (message.kind !== 'request') return []
-  const { method, params } = message
-  const fact = lookUp(method)?.session
+  const { id, method, params } = message
+  const fact = methods.get(method)?.session
   const value = params?.[fact?.param ?? '']
   if (fact === undefined || typeof value !== 'string') return []
-  return fact.keep === 'last' && value.length > MAX_LAST ? [] : [{ ...fact, method, value }]
+  return fact.keep === 'last' && value.length > MAX_LAST ? [] : [{ ...fact, id, method, value }]
 }

@@ -1,12 +1,10 @@
 import type { Revision } from '../../protocol/revisions/index.js'
-import { type EventId, EventLog, type EventLogOptions } from './event-log.js'
+import { type EventId, ResumableStream, type EventLogOptions } from './resumable-stream.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import type { KeepAlive } from './keep-alive.js'
 import type { OpenResponses } from './open-responses.js'
 import { SseStream } from './sse-stream.js'
 
 export interface StreamSettings extends EventLogOptions {
-  keepAlive: KeepAlive
   openResponses: OpenResponses
   /** The SSE field `retry`: milliseconds after which a client reconnects. */
   retryInterval: number
@@ -15,7 +13,8 @@ export interface StreamSettings extends EventLogOptions {
 /** The session of the streams. */
 interface Owner {
   readonly revision: Revision
-  lastUsed: number
+  /** The client has used it now. */
+  used(): void
 }
 
 /** The prefix of the standalone stream; the suffix of the streams of requests. The generation of the session follows. */
@@ -28,13 +27,13 @@ const MAX_ENDED = 32
 /** The SSE streams of one session: the standalone one, opened by GET, and one per request that needs one. */
 export class SessionStreams {
   /** The stream that belongs to no request. */
-  readonly standalone: EventLog
+  readonly standalone: ResumableStream
   readonly #session: string
   readonly #generation: number
   readonly #settings: StreamSettings
   readonly #owner: Owner
-  readonly #logs = new Map<string, EventLog>()
-  readonly #ended: EventLog[] = []
+  readonly #logs = new Map<string, ResumableStream>()
+  readonly #ended: ResumableStream[] = []
   #count = 0
   #listened = false
 
@@ -44,6 +43,10 @@ export class SessionStreams {
     this.#settings = settings
     this.#owner = owner
     this.standalone = this.#make(STANDALONE)
+  }
+
+  get openResponses(): OpenResponses {
+    return this.#settings.openResponses
   }
 
   /** Whether the client has ever opened the standalone stream. */
@@ -57,6 +60,13 @@ export class SessionStreams {
     return false
   }
 
+  /** Sends a request on the standalone stream, when that of its call is disconnected; false where it is not open. */
+  sendStandalone(frame: string): boolean {
+    if (!this.standalone.connected) return false
+    this.standalone.push(frame)
+    return true
+  }
+
   /** Opens the standalone stream until the token expires; false where it is open already. */
   listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
     if (this.standalone.connected) return false
@@ -66,7 +76,7 @@ export class SessionStreams {
   }
 
   /** Opens a stream for the response to a request. */
-  open(context: HttpContext, headers: HeaderList): EventLog {
+  openStream(context: HttpContext, headers: HeaderList): ResumableStream {
     const log = this.#make((this.#count++).toString(36) + OF_REQUEST)
     this.#connect(log, context, headers)
     return log
@@ -89,7 +99,7 @@ export class SessionStreams {
   }
 
   /** Ends a stream after its last message; the client may still resume it. */
-  finish(log: EventLog): void {
+  finish(log: ResumableStream): void {
     log.end()
     this.#retain(log)
   }
@@ -106,35 +116,39 @@ export class SessionStreams {
     this.#logs.clear()
   }
 
-  #make(name: string): EventLog {
+  #make(name: string): ResumableStream {
     const suffix = this.#generation === 0 ? '' : String(this.#generation)
-    const log = new EventLog(this.#session, name + suffix, this.#settings)
+    const log = new ResumableStream(this.#session, name + suffix, this.#settings)
     this.#logs.set(log.name, log)
     return log
   }
 
-  #connect(log: EventLog, context: HttpContext, headers: HeaderList, expires?: number): void {
+  #connect(
+    log: ResumableStream,
+    context: HttpContext,
+    headers: HeaderList,
+    expires?: number,
+  ): void {
     log.connect(this.#openSse(log, context, headers, expires))
     if (this.#owner.revision.polling) log.prime(this.#settings.retryInterval)
   }
 
   #openSse(
-    log: EventLog,
+    log: ResumableStream,
     context: HttpContext,
     headers: HeaderList,
     expires: number | undefined,
   ): SseStream {
-    const { keepAlive, openResponses, maxUnsentBytes } = this.#settings
+    const { openResponses, maxUnsentBytes } = this.#settings
     const disconnected = () => {
       log.disconnect(sse)
-      this.#owner.lastUsed = Date.now()
+      this.#owner.used()
     }
     const end = () => {
       sse.end()
       disconnected()
     }
     const sse: SseStream = new SseStream(context, {
-      keepAlive,
       openResponses,
       maxUnsentBytes,
       headers,
@@ -151,19 +165,19 @@ export class SessionStreams {
     headers: HeaderList,
     expires: number | undefined,
   ): Promise<boolean> {
-    const events = await new EventLog(this.#session, stream, this.#settings).after(number)
+    const events = await new ResumableStream(this.#session, stream, this.#settings).after(number)
     const standalone = EARLIER_STANDALONE.test(stream)
     if (events.length === 0 && !standalone) return false
     const until = standalone ? expires : undefined
     const sse = this.#openSse(this.standalone, context, headers, until)
-    for (const event of events) sse.replay(event)
+    for (const event of events) sse.sendUnlimited(event)
     this.#listened ||= standalone
     if (standalone) void this.#resume(this.standalone, sse, 0)
     else sse.end()
     return true
   }
 
-  async #resume(log: EventLog, sse: SseStream, after: number): Promise<void> {
+  async #resume(log: ResumableStream, sse: SseStream, after: number): Promise<void> {
     try {
       await log.resume(sse, after)
     } catch (error) {
@@ -177,7 +191,7 @@ export class SessionStreams {
   }
 
   /** Keeps an ended stream, and deletes the oldest one beyond the limit. */
-  #retain(log: EventLog): void {
+  #retain(log: ResumableStream): void {
     if (this.#ended.includes(log)) return
     this.#ended.push(log)
     if (this.#ended.length <= MAX_ENDED) return

@@ -1,24 +1,22 @@
-import type { MethodFacts } from '../../protocol/methods.js'
+import type { MethodDescriptor } from '../../protocol/methods.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
-import { type Message, type SentResponse, read } from '../../jsonrpc/message.js'
+import { type Id, type Message, type SentResponse, parseMessage } from '../../jsonrpc/message.js'
 import {
   type Revision,
-  handshakeRevisions,
+  handshakeRevision,
   newestHandshakeRevision,
 } from '../../protocol/revisions/index.js'
-import type { EventId, EventLog } from './event-log.js'
+import type { EventId } from './resumable-stream.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import type { KeepAlive } from './keep-alive.js'
-import type { OpenResponses } from './open-responses.js'
 import { PostExchange, type PostOptions, type SessionPort } from './post-exchange.js'
-import type { ServedChannel } from './served-channel.js'
-import { nameOf } from './session-id.js'
+import type { ServedSession } from './served-session.js'
+import { sessionNameOf } from './session-id.js'
 import { SessionState, type StateChange, stateChangesOf } from './session-state.js'
 import { SessionStreams, type StreamSettings } from './session-streams.js'
 
 export interface SessionSettings extends StreamSettings {
-  methodFacts(method: string): MethodFacts | undefined
+  methods: ReadonlyMap<string, MethodDescriptor>
   /** The memory of its requests in progress. */
   pending: Budget
   /** The memory that it holds beyond them. */
@@ -69,12 +67,12 @@ export class HttpSession implements Channel, SessionPort {
   readonly #streams: SessionStreams
   readonly #exchanges = new Set<PostExchange>()
   #receiver: Receiver | undefined
-  #served: ServedChannel | undefined
+  #served: ServedSession | undefined
   #protocolVersion: string | undefined
   #capabilities = ''
   #revision = newestHandshakeRevision
   #closed = false
-  lastUsed = Date.now()
+  #lastUsed = Date.now()
   /** When it was last stored; 0 for never. */
   storedAt = 0
   /** Whether another process has restored or ended it: this process stores it no more. */
@@ -83,11 +81,11 @@ export class HttpSession implements Channel, SessionPort {
   constructor(
     { id, owner, initialize, generation }: SessionFacts,
     settings: SessionSettings,
-    open: (channel: Channel) => ServedChannel,
+    openSession: (channel: Channel) => ServedSession,
   ) {
     this.id = id
     this.owner = owner
-    this.name = nameOf(id)
+    this.name = sessionNameOf(id)
     this.generation = generation
     this.pending = settings.pending
     this.retained = settings.retained
@@ -95,7 +93,7 @@ export class HttpSession implements Channel, SessionPort {
     this.state = new SessionState(initialize, this.retained)
     this.#settings = settings
     this.#streams = new SessionStreams(this.name, generation, settings, this)
-    this.#served = open(this)
+    this.#served = openSession(this)
   }
 
   /** The negotiated revision, as in the result of `initialize`. */
@@ -118,12 +116,12 @@ export class HttpSession implements Channel, SessionPort {
     return this.#streams.connected
   }
 
-  get keepAlive(): KeepAlive {
-    return this.#settings.keepAlive
+  get lastUsed(): number {
+    return this.#lastUsed
   }
 
-  get openResponses(): OpenResponses {
-    return this.#settings.openResponses
+  used(): void {
+    this.#lastUsed = Date.now()
   }
 
   /** Whether it has ended in this process. */
@@ -139,8 +137,7 @@ export class HttpSession implements Channel, SessionPort {
     } // our own result
     this.#protocolVersion = protocolVersion
     this.#capabilities = JSON.stringify(capabilities)
-    this.#revision =
-      handshakeRevisions.find(({ id }) => id === protocolVersion) ?? newestHandshakeRevision
+    this.#revision = handshakeRevision(protocolVersion) ?? newestHandshakeRevision
     return protocolVersion !== undefined
   }
 
@@ -155,7 +152,8 @@ export class HttpSession implements Channel, SessionPort {
     )
       return false
     for (const frame of stored.messages) {
-      this.state.apply(stateChangesOf(read(frame), this.#settings.methodFacts))
+      if (this.#closed) return false
+      this.state.apply(stateChangesOf(parseMessage(frame), this.#settings.methods))
       await this.#repeat(frame, principal)
     }
     return true
@@ -180,12 +178,23 @@ export class HttpSession implements Channel, SessionPort {
   }
 
   /** Serves the message of a POST. */
-  post(text: string, message: Message, options: Omit<PostOptions, 'session' | 'received'>): void {
+  post(
+    text: string,
+    message: Message,
+    options: Omit<PostOptions, 'session' | 'streams' | 'received'>,
+  ): void {
     const received = message.kind === 'invalid' ? message : { kind: message.kind }
-    const exchange = new PostExchange({ ...options, session: this, received })
-    const changes = stateChangesOf(message, this.#settings.methodFacts)
-    this.lastUsed = Date.now()
+    const exchange = new PostExchange({
+      ...options,
+      session: this,
+      streams: this.#streams,
+      received,
+    })
+    this.used()
     this.#receiver?.frame(text, exchange, message)
+    // Afterwards: the messages of a batch that was refused are not read.
+    if (exchange.failed) return
+    const changes = stateChangesOf(message, this.#settings.methods)
     if (exchange.responded) return this.#apply(exchange, changes)
     this.#wait(exchange, changes)
   }
@@ -195,17 +204,20 @@ export class HttpSession implements Channel, SessionPort {
     this.#exchanges.add(exchange)
     exchange.wait(() => {
       this.#exchanges.delete(exchange)
-      this.lastUsed = Date.now()
+      this.used()
       this.#apply(exchange, changes)
     })
   }
 
-  #apply({ failed }: PostExchange, changes: readonly StateChange[]): void {
-    if (!failed && this.state.apply(changes)) this.#settings.stateChanged(this)
+  #apply(exchange: PostExchange, changes: readonly StateChange[]): void {
+    if (changes.length === 0) return
+    const succeeded = exchange.withResult(changes)
+    if (this.state.apply(succeeded)) this.#settings.stateChanged(this)
   }
 
   /** Opens the standalone stream; false where it is open already. */
   listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
+    this.used()
     return this.#streams.listen(context, headers, expires)
   }
 
@@ -216,16 +228,8 @@ export class HttpSession implements Channel, SessionPort {
     headers: HeaderList,
     expires: number | undefined,
   ): boolean | Promise<boolean> {
+    this.used()
     return this.#streams.resume(context, event, headers, expires)
-  }
-
-  /** Opens a stream for the response to a request. */
-  stream(context: HttpContext, headers: HeaderList): EventLog {
-    return this.#streams.open(context, headers)
-  }
-
-  finish(log: EventLog): void {
-    this.#streams.finish(log)
   }
 
   /** Whether the client does not read the standalone stream. */
@@ -242,11 +246,8 @@ export class HttpSession implements Channel, SessionPort {
     if (this.#streams.listened && !this.#closed) this.#streams.standalone.push(frame)
   }
 
-  /** Sends a request on the standalone stream, when that of its call is disconnected; false where it is not open. */
-  sendStandalone(frame: string): boolean {
-    if (!this.#streams.standalone.connected) return false
-    this.#streams.standalone.push(frame)
-    return true
+  failed(id: Id, error: Error): void {
+    this.#receiver?.failed?.(id, error)
   }
 
   /** Waits for calls in progress, and ends every stream. */

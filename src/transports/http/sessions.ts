@@ -1,16 +1,18 @@
 import type { Principal } from '../../jsonrpc/channel.js'
-import { handled } from '../../jsonrpc/hook.js'
+import { markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { SessionStore } from '../../stores/session-store.js'
 import type { Budgets } from './budgets.js'
 import { nextGeneration } from './session-id.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
 import { type HttpSession, type SessionFacts, initializeBytes } from './session.js'
-import { within } from '../../jsonrpc/deadline.js'
+import { withTimeout } from '../../jsonrpc/deadline.js'
 
 export interface SessionsOptions {
   /** Maximum number of sessions. */
   max: number
+  /** Number of sessions of another transport, which count too. */
+  others(): number
   /** Milliseconds without a request or an open stream after which a session ends. */
   idleTimeout: number
   store: SessionStore | undefined
@@ -34,7 +36,8 @@ const INITIALIZE_TIMEOUT = 2000
 /** The sessions of an endpoint. Ends idle ones: most clients never send DELETE. */
 export class Sessions {
   readonly #options: SessionsOptions
-  readonly #persistence: SessionPersistence
+  /** Undefined without a store. */
+  readonly #persistence: SessionPersistence | undefined
   readonly #all = new Map<string, HttpSession>()
   /** By id and principal, the sessions that are being restored. */
   readonly #restoring = new Map<string, Promise<Found>>()
@@ -45,7 +48,8 @@ export class Sessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options
-    this.#persistence = new SessionPersistence(options.store, options.idleTimeout, options.report)
+    const { store, idleTimeout, report } = options
+    if (store !== undefined) this.#persistence = new SessionPersistence(store, idleTimeout, report)
   }
 
   get size(): number {
@@ -66,20 +70,24 @@ export class Sessions {
       return this.#findStored(id, principal)
     }
     // Renews its time to live in the store.
-    if (Date.now() - session.storedAt > this.#options.idleTimeout / 4)
-      void this.#persistence.set(session)
+    if (this.#persistence !== undefined && this.#isDue(session)) void this.#persistence.set(session)
     return session
   }
 
-  /** Whether one more session fits, after evicting an idle one where necessary. */
-  makeRoom(owner: string | undefined, initialize: string): boolean {
-    const { retained } = this.#options.budgets.of(owner)
-    const bytes = initializeBytes(initialize)
-    if (this.#all.size < this.#options.max && retained.fits(bytes)) return true
+  #isDue({ storedAt }: HttpSession): boolean {
+    return Date.now() - storedAt > this.#options.idleTimeout / 4
+  }
+
+  /** Whether one more session with this memory fits, after evicting an idle one where necessary. */
+  makeRoom(owner: string | undefined, bytes: number): boolean {
+    const { budgets, max, others } = this.#options
+    if (this.#closed) return false
+    const { retained } = budgets.of(owner)
+    if (this.#all.size + others() < max && retained.fits(bytes)) return true
     // Not for each request: the search visits every session.
     if (Date.now() < this.#fullUntil) return false
     // A principal at its own limit evicts its own sessions only.
-    const own = retained !== this.#options.budgets.of(undefined).retained && !retained.fits(bytes)
+    const own = retained !== budgets.of(undefined).retained && !retained.fits(bytes)
     const oldest = this.#oldestIdle(own ? (session) => session.owner === owner : undefined)
     const evictable =
       oldest === undefined
@@ -113,25 +121,25 @@ export class Sessions {
 
   /** Stores a new session, so that any process can serve its client. Resolves in time also where the store does not. */
   begin(session: HttpSession): Promise<unknown> | undefined {
-    const stored = this.#persistence.set(session)
-    return stored === undefined ? undefined : within(INITIALIZE_TIMEOUT, stored)
+    const stored = this.#persistence?.set(session)
+    return stored === undefined ? undefined : withTimeout(INITIALIZE_TIMEOUT, stored)
   }
 
   /** Stores a session whose state has changed. */
   store(session: HttpSession): void {
-    if (this.#all.get(session.id) === session) void this.#persistence.set(session)
+    if (this.#all.get(session.id) === session) void this.#persistence?.set(session)
   }
 
   /** Ends a session; resolves with whether it was deleted from the store. */
   end(session: HttpSession): Promise<boolean> {
     this.#remove(session)
     session.end()
-    return this.#persistence.delete(session)
+    return this.#persistence?.delete(session) ?? Promise.resolve(true)
   }
 
   /** Ends a session; resolves in time also where the store does not. */
   async endInTime(session: HttpSession): Promise<boolean> {
-    const ended = await within(STORE_TIMEOUT, this.end(session))
+    const ended = await withTimeout(STORE_TIMEOUT, this.end(session))
     if (ended === 'late')
       this.#options.report({
         level: 'error',
@@ -144,7 +152,7 @@ export class Sessions {
   async close(deadline: number): Promise<void> {
     this.#closed = true
     for (const session of this.#all.values()) this.#leave(session)
-    await within(deadline, this.#persistence.settled())
+    if (this.#persistence !== undefined) await withTimeout(deadline, this.#persistence.settled())
   }
 
   #leave(session: HttpSession): void {
@@ -153,7 +161,8 @@ export class Sessions {
   }
 
   #remove(session: HttpSession): void {
-    this.#all.delete(session.id)
+    // Another one may have the same id: restored at the same time.
+    if (this.#all.get(session.id) === session) this.#all.delete(session.id)
     if (this.#all.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
@@ -170,17 +179,21 @@ export class Sessions {
 
   /** Looks for a session of another process in the store. */
   #findStored(id: string, principal: Principal | undefined): Found | Promise<Found> {
+    const persistence = this.#persistence
+    if (persistence === undefined) return undefined
     // By principal too: one caller must not get the result of another.
     const key = JSON.stringify([id, principal?.id])
     const restoring = this.#restoring.get(key)
     if (restoring !== undefined) return restoring
-    const stored = this.#persistence.get(id)
+    const stored = persistence.get(id)
     if (stored === undefined) return undefined
     if (this.#restoring.size >= this.#options.max) {
-      if (stored instanceof Promise) void handled(stored)
+      if (stored instanceof Promise) void markHandled(stored)
       return 'unavailable'
     }
-    const restored = this.#restore(id, stored, principal).finally(() => this.#restoring.delete(key))
+    const restored = this.#restore(persistence, id, stored, principal).finally(() =>
+      this.#restoring.delete(key),
+    )
     // Until then, no other request restores it as well.
     const found = this.#inTime(restored)
     this.#restoring.set(key, found)
@@ -190,34 +203,39 @@ export class Sessions {
   async #inTime(restored: Promise<Found>): Promise<Found> {
     const { report } = this.#options
     try {
-      const found = await within(STORE_TIMEOUT, restored)
+      const found = await withTimeout(STORE_TIMEOUT, restored)
       if (found !== 'late') return found
-      const message = `The session store did not return a session within ${STORE_TIMEOUT} ms`
+      const message = `A session was not restored within ${STORE_TIMEOUT} ms`
       report({ level: 'error', message })
     } catch (error) {
-      report({ level: 'error', message: 'The session store failed to return a session', error })
+      report({ level: 'error', message: 'A session could not be restored from its store', error })
     }
     return 'unavailable'
   }
 
   async #restore(
+    persistence: SessionPersistence,
     id: string,
     reading: StoredSession | Promise<StoredSession | undefined>,
     principal: Principal | undefined,
   ): Promise<Found> {
     // A late result is not used: by then the session may have been restored and ended.
-    const stored = reading instanceof Promise ? await within(STORE_TIMEOUT, reading) : reading
+    const stored = reading instanceof Promise ? await withTimeout(STORE_TIMEOUT, reading) : reading
     if (stored === 'late') throw new Error(`"get" did not resolve within ${STORE_TIMEOUT} ms`)
     if (stored === undefined || stored.owner !== principal?.id) return undefined
-    if (!(await this.#persistence.matches(id, stored))) return undefined
+    if (!(await persistence.matches(id, stored))) return undefined
     const { owner, initialize } = stored
-    if (!this.makeRoom(owner, initialize)) return 'unavailable'
+    if (!this.makeRoom(owner, initializeBytes(initialize))) return 'unavailable'
     const generation = nextGeneration(stored.generation)
     const session = this.#options.make({ id, owner, initialize, generation })
-    if (!(await session.restore(stored, principal))) {
+    const restored = await withTimeout(STORE_TIMEOUT, session.restore(stored, principal))
+    if (restored === 'late') {
+      session.leave()
+      throw new Error(`"initialize" or a message after it got no response in ${STORE_TIMEOUT} ms`)
+    }
+    if (!restored) {
       // The server has other capabilities than this client was told: it must initialize again.
-      session.end()
-      await this.#persistence.delete(session)
+      await this.endInTime(session)
       return undefined
     }
     const other = this.#all.get(id)
@@ -226,7 +244,7 @@ export class Sessions {
       return other ?? 'unavailable'
     }
     // Again: other sessions may have been added in the meantime.
-    if (!this.makeRoom(owner, '')) {
+    if (!this.makeRoom(owner, 0)) {
       session.leave()
       return 'unavailable'
     }

@@ -1,7 +1,6 @@
 import { KEEP_ALIVE, type StreamEvent, encodeEvent } from '../../framing/event-stream.js'
 import type { HeaderList, HttpContext, Sink } from './http-context.js'
-import type { KeepAlive, KeptAlive } from './keep-alive.js'
-import type { OpenResponses } from './open-responses.js'
+import type { KeptAlive, OpenResponses } from './open-responses.js'
 
 /** Keeps proxies from caching, changing or buffering it. */
 export const STREAM_HEADERS: HeaderList = [
@@ -15,12 +14,13 @@ export const STREAM_HEADERS: HeaderList = [
 
 export interface SseStreamOptions {
   headers?: HeaderList
-  keepAlive: KeepAlive
   openResponses: OpenResponses
   /** Maximum unsent bytes; beyond it, the client is disconnected. */
   maxUnsentBytes: number
   /** Called when the client has disconnected, or was disconnected. */
   disconnected: () => void
+  /** Called when the client has read what was unsent, and with each keep-alive. */
+  drained?: () => void
   /** When the token of the client expires, and what ends the stream then. */
   expiry?: { time: number; end: () => void } | undefined
 }
@@ -43,8 +43,12 @@ export class SseStream implements KeptAlive {
     this.#options = options
     this.#sink = context.stream(200, [...STREAM_HEADERS, ...(options.headers ?? [])])
     context.onDisconnect(() => this.#close())
-    options.openResponses.add(context)
-    options.keepAlive.add(this)
+    options.openResponses.add(context, this)
+    if (options.drained !== undefined) this.#sink.onDrain(options.drained)
+  }
+
+  get unsentBytes(): number {
+    return this.#sink.unsentBytes
   }
 
   get congested(): boolean {
@@ -54,14 +58,16 @@ export class SseStream implements KeptAlive {
   send(event: StreamEvent): void {
     // Checked here too: keep-alive may be off, or its interval long.
     if (!this.#open || this.#expire()) return
-    if (this.#sink.unsentBytes > this.#options.maxUnsentBytes) return this.#destroy()
+    if (this.#sink.unsentBytes > this.#options.maxUnsentBytes) return this.destroy()
     this.#sent = true
     this.#sink.write(encodeEvent(event))
   }
 
-  /** Sends a stored event, without the limit on unsent bytes: the store is bounded, and all events are sent together. */
-  replay(event: StreamEvent): void {
-    if (this.#open) this.#sink.write(encodeEvent(event))
+  /** Sends an event without the limit on unsent bytes, where another one applies: events of the store, which is bounded, are sent together. */
+  sendUnlimited(event: StreamEvent): void {
+    if (!this.#open) return
+    this.#sent = true
+    this.#sink.write(encodeEvent(event))
   }
 
   /** Completes the response. */
@@ -73,9 +79,10 @@ export class SseStream implements KeptAlive {
 
   onKeepAlive(): void {
     if (this.#expire()) return
+    this.#options.drained?.()
     const { unsentBytes, sentBytes } = this.#sink
     // Unsent bytes for a whole interval, and none was sent: the client does not read.
-    if (unsentBytes > 0 && this.#hadUnsent && sentBytes <= this.#sentBytes) return this.#destroy()
+    if (unsentBytes > 0 && this.#hadUnsent && sentBytes <= this.#sentBytes) return this.destroy()
     this.#hadUnsent = unsentBytes > 0
     this.#sentBytes = sentBytes
     if (!this.#sent) this.#sink.write(KEEP_ALIVE)
@@ -91,7 +98,8 @@ export class SseStream implements KeptAlive {
     return true
   }
 
-  #destroy(): void {
+  /** Disconnects the client. */
+  destroy(): void {
     this.#sink.destroy()
     this.#close()
   }
@@ -104,7 +112,6 @@ export class SseStream implements KeptAlive {
 
   #release(): void {
     this.#open = false
-    this.#options.keepAlive.remove(this)
     this.#options.openResponses.remove(this.#context)
   }
 }

@@ -4,16 +4,14 @@ import type { RpcError } from '../../jsonrpc/errors.js'
 import type { Request, SentResponse } from '../../jsonrpc/message.js'
 import type { Budgets } from './budgets.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import { JSON_TYPE } from './http-error.js'
-import type { KeepAlive, KeptAlive } from './keep-alive.js'
-import type { OpenResponses } from './open-responses.js'
-import type { ServedChannel } from './served-channel.js'
+import { JSON_TYPE } from './http-error-response.js'
+import type { KeptAlive, OpenResponses } from './open-responses.js'
+import type { ServedSession } from './served-session.js'
 import { SseStream, type SseStreamOptions } from './sse-stream.js'
 import { statusOf } from './status.js'
 
 export interface StatelessOptions {
   context: HttpContext
-  keepAlive: KeepAlive
   openResponses: OpenResponses
   maxUnsentBytes: number
   principal: Principal | undefined
@@ -37,7 +35,7 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
   readonly principal?: Principal
   readonly #options: StatelessOptions
   #receiver: Receiver | undefined
-  #served: ServedChannel | undefined
+  #served: ServedSession | undefined
   #sse: SseStream | undefined
   #expiry: SseStreamOptions['expiry']
   #retained: Budget | undefined
@@ -48,20 +46,19 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
     if (options.principal !== undefined) this.principal = options.principal
   }
 
-  /** Serves the request; true where the response follows later. */
-  serve(request: Request, open: (channel: Channel) => ServedChannel): boolean {
+  /** Serves the request in a session that was opened over this channel; true where the response follows later. */
+  serve(request: Request, session: ServedSession): boolean {
     const expires = this.principal?.expires
     // A call may outlast its token; a subscription may not.
     if (expires !== undefined && this.#options.stream)
       this.#expiry = { time: expires, end: () => void this.drain(0) }
-    this.#served = open(this)
+    this.#served = session
     this.#receiver?.frame(request.frame, this, request)
     if (this.#state === 'ended') return false
     this.#state = 'pending'
     if (this.#sse === undefined) {
-      const { context, keepAlive, openResponses } = this.#options
-      openResponses.add(context)
-      keepAlive.add(this)
+      const { context, openResponses } = this.#options
+      openResponses.add(context, this)
       context.onDisconnect(() => this.#onDisconnect())
     }
     return true
@@ -130,10 +127,8 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
 
   #stream(): SseStream {
     if (this.#sse !== undefined) return this.#sse
-    const { context, keepAlive, openResponses, maxUnsentBytes, headers } = this.#options
-    keepAlive.remove(this)
+    const { context, openResponses, maxUnsentBytes, headers } = this.#options
     this.#sse = new SseStream(context, {
-      keepAlive,
       openResponses,
       maxUnsentBytes,
       headers,
@@ -150,8 +145,7 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
   }
 
   #close(): void {
-    const { context, keepAlive, openResponses } = this.#options
-    keepAlive.remove(this)
+    const { context, openResponses } = this.#options
     openResponses.remove(context)
     this.#receiver?.closed()
     this.#options.ended(this)

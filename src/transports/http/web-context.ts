@@ -1,7 +1,7 @@
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
-import { VisibleRequest } from './request-headers.js'
-import type { Body, HeaderList, Sink, HttpContext } from './http-context.js'
+import { HandlerRequest } from './request-headers.js'
+import type { HeaderList, HttpContext, Sink, UnreadBody } from './http-context.js'
 
 /* Fetch API requests and responses, for every runtime that has them. */
 
@@ -31,6 +31,7 @@ class WebContext implements HttpContext {
   readonly #resolve: (response: Response) => void
   readonly method: string
   readonly path: string
+  readonly target: string
   /** `Headers` joins repeated headers: the joined value is then refused as an unknown one. */
   readonly ambiguity = undefined
   #http: HttpRequest | undefined
@@ -41,7 +42,9 @@ class WebContext implements HttpContext {
     this.#request = request
     this.#resolve = resolve
     this.method = request.method
-    this.path = new URL(request.url).pathname
+    const { pathname, search } = new URL(request.url)
+    this.path = pathname
+    this.target = pathname + search
     request.signal.addEventListener('abort', () => {
       this.#onDisconnect?.()
       // Nobody reads this response, but the runtime may wait for its promise.
@@ -57,11 +60,11 @@ class WebContext implements HttpContext {
 
   get http(): HttpRequest {
     const { headers } = this.#request
-    this.#http ??= new VisibleRequest(() => headers.entries())
+    this.#http ??= new HandlerRequest(() => headers.entries())
     return this.#http
   }
 
-  read(limit: number, budget: Budget, done: (body: Body) => void): void {
+  read(limit: number, budget: Budget, done: (body: Uint8Array | UnreadBody) => void): void {
     void this.#deliver(limit, budget, done)
   }
 
@@ -74,11 +77,13 @@ class WebContext implements HttpContext {
   stream(status: number, headers: HeaderList): Sink {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined
     const ended = () => this.#onDisconnect?.()
+    let drained: (() => void) | undefined
     const body = new ReadableStream<Uint8Array>(
       {
         start(begun) {
           controller = begun
         },
+        pull: () => drained?.(),
         cancel: ended,
       },
       { highWaterMark: 0, size: (chunk: Uint8Array | undefined) => chunk?.byteLength ?? 0 },
@@ -88,13 +93,14 @@ class WebContext implements HttpContext {
     let written = 0
     return {
       write: (text) =>
-        attempt(() => {
+        ignoreErrors(() => {
           const bytes = encoder.encode(text)
           controller?.enqueue(bytes)
           written += bytes.length
         }),
-      end: () => attempt(() => controller?.close()),
-      destroy: () => attempt(() => controller?.error(new Error('The client does not read'))),
+      end: () => ignoreErrors(() => controller?.close()),
+      destroy: () => ignoreErrors(() => controller?.error(new Error('The client does not read'))),
+      onDrain: (listener) => (drained = listener),
       get unsentBytes() {
         return -(controller?.desiredSize ?? 0)
       },
@@ -110,8 +116,12 @@ class WebContext implements HttpContext {
     if (listener !== undefined && this.#request.signal.aborted) queueMicrotask(listener)
   }
 
-  async #deliver(limit: number, budget: Budget, done: (body: Body) => void): Promise<void> {
-    let body: Body
+  async #deliver(
+    limit: number,
+    budget: Budget,
+    done: (body: Uint8Array | UnreadBody) => void,
+  ): Promise<void> {
+    let body: Uint8Array | UnreadBody
     let held = 0
     try {
       body = await this.#collect(limit, (bytes) => {
@@ -123,20 +133,23 @@ class WebContext implements HttpContext {
       // The client has disconnected before the body was complete.
       return this.respond(400, [], '')
     } finally {
-      budget.give(held)
+      budget.release(held)
     }
     done(body)
   }
 
-  async #collect(limit: number, take: (bytes: number) => boolean): Promise<Body> {
+  async #collect(
+    limit: number,
+    take: (bytes: number) => boolean,
+  ): Promise<Uint8Array | UnreadBody> {
     const chunks: Uint8Array[] = []
     let size = 0
     const { body } = this.#request
     if (body === null) return new Uint8Array()
     for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
       size += chunk.length
-      if (size > limit) return 'too long'
-      if (!take(chunk.length)) return 'too much'
+      if (size > limit) return { problem: 'too long' }
+      if (!take(chunk.length)) return { problem: 'too much' }
       chunks.push(chunk)
     }
     const whole = new Uint8Array(size)
@@ -150,7 +163,7 @@ class WebContext implements HttpContext {
 }
 
 /** A controller throws when its stream was cancelled. */
-function attempt(write: () => void): void {
+function ignoreErrors(write: () => void): void {
   try {
     write()
   } catch {

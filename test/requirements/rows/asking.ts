@@ -40,21 +40,19 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: elicitation('user-interaction-model', sinceNovember),
     says: 'Clients show which server asks, and let users decline.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'elicitation.capability',
     levels: ['MUST'],
     at: elicitation('capabilities', sinceJune),
     says: 'Clients declare the `elicitation` capability.',
-    unbound: 'client',
   },
   {
     id: 'elicitation.modes',
     levels: ['MUST'],
     at: elicitation('capabilities', sinceNovember),
     says: 'Clients support form mode or URL mode.',
-    unbound: 'client',
   },
   {
     id: 'elicitation.declared-modes',
@@ -73,7 +71,6 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: elicitation('elicitation-requests', sinceNovember),
     says: 'Clients treat a request without a mode as form mode.',
-    unbound: 'client',
   },
   {
     id: 'elicitation.form',
@@ -86,7 +83,6 @@ export const asking: readonly Row[] = [
     levels: ['SHOULD'],
     at: elicitation('requested-schema', sinceNovember),
     says: 'Clients apply defaults.',
-    unbound: 'client',
   },
   {
     id: 'elicitation.url',
@@ -106,7 +102,6 @@ export const asking: readonly Row[] = [
     levels: ['MUST', 'SHOULD'],
     at: elicitation('completion-notifications-for-url-mode-elicitation', november),
     says: 'Clients ignore unknown elicitation ids, and let users continue without a notification.',
-    unbound: 'client',
   },
   {
     id: 'elicitation.required',
@@ -120,7 +115,7 @@ export const asking: readonly Row[] = [
     levels: ['SHOULD'],
     at: elicitation('example-request-sensitive-data', modern),
     says: 'Clients let users retry or cancel.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'elicitation.state',
@@ -160,7 +155,6 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: elicitation('error-handling', november),
     says: 'Clients reject an undeclared mode with −32602.',
-    unbound: 'client',
   },
   {
     id: 'elicitation.refusals',
@@ -192,21 +186,21 @@ export const asking: readonly Row[] = [
     levels: ['SHOULD', 'SHOULD', 'SHOULD', 'SHOULD', 'SHOULD'],
     at: elicitation('security-considerations', june),
     says: 'Clients show which server asks and why, let users approve and decline, and limit the rate.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'elicitation.security-november',
     levels: ['MUST', 'SHOULD', 'SHOULD', 'SHOULD', 'SHOULD'],
     at: elicitation('security-considerations', november),
     says: 'Clients show which server asks and why, let users approve and decline, and limit the rate.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'elicitation.security',
     levels: ['MUST', 'SHOULD', 'SHOULD', 'SHOULD'],
     at: elicitation('security-considerations', modern),
     says: 'Clients show which server asks and why, and let users approve and decline.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'elicitation.safe-urls',
@@ -217,10 +211,16 @@ export const asking: readonly Row[] = [
   },
   {
     id: 'elicitation.safe-urls-clients',
-    levels: ['MUST', 'MUST NOT', 'MUST NOT', 'MUST', 'MUST', 'SHOULD', 'SHOULD', 'SHOULD NOT'],
+    levels: ['MUST', 'MUST', 'MUST', 'SHOULD', 'SHOULD', 'SHOULD NOT'],
     at: elicitation('safe-url-handling', sinceNovember),
-    says: 'Clients show the full URL, open it only with consent, and do not inspect its contents.',
-    unbound: 'client',
+    says: 'Clients show the full URL and its dangers, and open it so that they cannot inspect its contents.',
+    unbound: 'host',
+  },
+  {
+    id: 'elicitation.url-not-fetched',
+    levels: ['MUST NOT', 'MUST NOT'],
+    at: elicitation('safe-url-handling', sinceNovember),
+    says: 'Clients neither fetch the URL nor open it without consent.',
   },
   {
     id: 'elicitation.identity',
@@ -240,7 +240,7 @@ export const asking: readonly Row[] = [
     levels: ['SHOULD'],
     at: elicitation('form-mode-security', sinceNovember),
     says: 'Clients validate responses against the schema.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'elicitation.form-validate',
@@ -268,21 +268,19 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: sampling('capabilities', all),
     says: 'Clients declare the `sampling` capability.',
-    unbound: 'client',
   },
   {
     id: 'sampling.errors',
     levels: ['SHOULD'],
     at: sampling('error-handling', handshake),
     says: 'Clients return errors for failures.',
-    unbound: 'client',
   },
   {
     id: 'sampling.clients',
     levels: ['SHOULD', 'SHOULD', 'SHOULD'],
     at: sampling('security-considerations', all),
     says: 'Clients let users approve, respect model preferences and limit the rate.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'sampling.validate',
@@ -302,7 +300,6 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: sampling('tools-in-sampling', sinceNovember),
     says: 'Clients declare `sampling.tools`.',
-    unbound: 'client',
   },
   {
     id: 'sampling.tools',
@@ -333,7 +330,7 @@ export const asking: readonly Row[] = [
     levels: ['MUST', 'MUST NOT'],
     at: sampling('tool-choice-modes', sinceNovember),
     says: 'The model respects `toolChoice`.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'sampling.tool-replies',
@@ -366,7 +363,7 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: sampling('sampling-parameters', modern),
     says: 'Clients respect `maxTokens`.',
-    unbound: 'client',
+    unbound: 'host',
   },
 
   {
@@ -374,35 +371,31 @@ export const asking: readonly Row[] = [
     levels: ['MUST'],
     at: roots('capabilities', all),
     says: 'Clients declare the `roots` capability.',
-    unbound: 'client',
   },
   {
     id: 'roots.changes',
     levels: ['MUST'],
     at: roots('root-list-changes', handshake),
     says: 'Clients send list changed notifications.',
-    unbound: 'client',
   },
   {
     id: 'roots.uri',
     levels: ['MUST'],
     at: roots('root', all),
     says: 'A root is a `file:` URI.',
-    unbound: 'client',
   },
   {
     id: 'roots.errors',
     levels: ['SHOULD'],
     at: roots('error-handling', handshake),
     says: 'Clients return errors for failures.',
-    unbound: 'client',
   },
   {
     id: 'roots.clients',
     levels: ['MUST'],
     at: roots('security-considerations', all),
     says: 'Clients expose only permitted roots, and validate them.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'roots.servers',
@@ -416,7 +409,7 @@ export const asking: readonly Row[] = [
     levels: ['SHOULD'],
     at: roots('implementation-guidelines', all),
     says: 'Clients ask for consent before they expose roots.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'roots.check',

@@ -70,7 +70,6 @@ export const base: readonly Row[] = [
       ...basic('requests', revisions('2025-03-26', '2025-11-25')),
     },
     says: 'A requestor uses an id only once in a session.',
-    unbound: 'notSent',
   },
   {
     id: 'base.request-id-free',
@@ -241,21 +240,21 @@ export const base: readonly Row[] = [
     levels: ['MUST'],
     at: basic('icons', sinceNovember),
     says: 'Clients that render icons support PNG and JPEG.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'icons.more-types',
     levels: ['SHOULD'],
     at: basic('icons', sinceNovember),
     says: 'Clients that render icons should support SVG and WebP.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'icons.security',
     levels: ['MUST', 'MUST'],
     at: basic('icons', sinceNovember),
     says: 'Consumers of icons treat them as untrusted, and load them only from safe origins.',
-    unbound: 'client',
+    unbound: 'host',
   },
 
   {
@@ -275,7 +274,6 @@ export const base: readonly Row[] = [
     levels: ['MUST', 'MUST'],
     at: basic('resulttype', modern),
     says: 'Clients reject unknown result types, and treat a missing one as `complete`.',
-    unbound: 'client',
   },
   {
     id: 'errors.legacy-range',
@@ -300,7 +298,6 @@ export const base: readonly Row[] = [
     levels: ['SHOULD'],
     at: basic('error-codes', modern),
     says: 'Clients still understand −32002 from older servers.',
-    unbound: 'client',
   },
   {
     id: 'errors.own',
@@ -332,7 +329,6 @@ export const base: readonly Row[] = [
     levels: ['SHOULD NOT'],
     at: basic('statelessness', modern),
     says: 'Clients do not start a process for each conversation.',
-    unbound: 'client',
   },
   {
     id: 'stateless.handles',
@@ -353,7 +349,6 @@ export const base: readonly Row[] = [
       'basic/patterns/mrtr#': modern,
     },
     says: 'Every request has protocol version, client info and capabilities in `_meta`.',
-    unbound: 'client',
   },
   {
     id: 'meta.incomplete',
@@ -372,7 +367,6 @@ export const base: readonly Row[] = [
     levels: ['SHOULD'],
     at: basic('meta', modern),
     says: 'Clients send `clientInfo`.',
-    unbound: 'client',
   },
   {
     id: 'meta.undeclared',
@@ -409,7 +403,7 @@ export const base: readonly Row[] = [
     levels: ['MUST'],
     at: basic('meta', modern),
     says: '`traceparent`, `tracestate` and `baggage` follow the W3C formats.',
-    unbound: 'client',
+    unbound: 'host',
   },
 
   {
@@ -423,7 +417,6 @@ export const base: readonly Row[] = [
     levels: ['MUST'],
     at: lifecycle('initialization'),
     says: 'The client sends `initialize`.',
-    unbound: 'client',
   },
   {
     id: 'lifecycle.answer',
@@ -436,14 +429,12 @@ export const base: readonly Row[] = [
     levels: ['MUST'],
     at: lifecycle('initialization'),
     says: 'The client sends `notifications/initialized`.',
-    unbound: 'client',
   },
   {
     id: 'lifecycle.client-waits',
     levels: ['SHOULD NOT'],
     at: lifecycle('initialization'),
     says: 'Before the response, the client sends only pings.',
-    unbound: 'client',
   },
   {
     id: 'lifecycle.server-waits',
@@ -462,7 +453,6 @@ export const base: readonly Row[] = [
     levels: ['MUST', 'SHOULD'],
     at: lifecycle('version-negotiation'),
     says: 'The client proposes the latest version it supports.',
-    unbound: 'client',
   },
   {
     id: 'lifecycle.version',
@@ -475,14 +465,12 @@ export const base: readonly Row[] = [
     levels: ['SHOULD'],
     at: lifecycle('version-negotiation'),
     says: 'A client that does not support the version in the response disconnects.',
-    unbound: 'client',
   },
   {
     id: 'lifecycle.version-header',
     levels: ['MUST'],
     at: lifecycle('version-negotiation', revisions('2025-06-18', '2025-11-25')),
     says: 'Over HTTP, clients send the protocol version in a header.',
-    unbound: 'client',
   },
   {
     id: 'lifecycle.operation',
@@ -501,7 +489,6 @@ export const base: readonly Row[] = [
     levels: ['SHOULD'],
     at: lifecycle('stdio'),
     says: 'The client shuts the server down by closing its input.',
-    unbound: 'client',
   },
   {
     id: 'lifecycle.errors',
@@ -545,7 +532,6 @@ export const base: readonly Row[] = [
     levels: ['SHOULD'],
     at: { 'basic/versioning#protocol-version-negotiation': modern },
     says: 'The client chooses one of them, or reports the error.',
-    unbound: 'client',
   },
   {
     id: 'versioning.discover',
@@ -570,7 +556,6 @@ export const base: readonly Row[] = [
     levels: ['SHOULD'],
     at: { 'basic/versioning#backward-compatibility-with-initialization-based-versions': modern },
     says: 'Clients cache which kind of server it is.',
-    unbound: 'client',
   },
   {
     id: 'versioning.name-versions',
@@ -583,13 +568,11 @@ export const base: readonly Row[] = [
     levels: ['SHOULD'],
     at: { 'basic/versioning#compatibility-matrix': modern, 'server/discover#when-to-call': modern },
     says: 'Clients over stdio send `server/discover` first.',
-    unbound: 'client',
   },
   {
     id: 'discover.info-clients',
     levels: ['SHOULD NOT', 'SHOULD NOT'],
     at: { 'server/discover#discoverresult': modern },
     says: 'Clients do not rely on the name of a server.',
-    unbound: 'client',
   },
 ]

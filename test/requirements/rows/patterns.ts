@@ -27,7 +27,6 @@ export const patterns: readonly Row[] = [
     levels: ['MUST'],
     at: { ...cancellation('behavior-requirements'), ...cancellationToday('behavior-requirements') },
     says: 'Only requests of the same direction that are believed to be in progress are cancelled.',
-    unbound: 'notSent',
   },
   {
     id: 'cancellation.initialize',
@@ -53,7 +52,6 @@ export const patterns: readonly Row[] = [
     levels: ['SHOULD'],
     at: { ...cancellation('behavior-requirements'), ...cancellationToday('behavior-requirements') },
     says: 'The sender of a cancellation ignores a late response.',
-    unbound: 'notSent',
   },
   {
     id: 'cancellation.races',
@@ -85,7 +83,6 @@ export const patterns: readonly Row[] = [
     levels: ['SHOULD'],
     at: cancellationToday(''),
     says: 'Clients cancel requests that they no longer need.',
-    unbound: 'client',
   },
   {
     id: 'cancellation.teardown',
@@ -116,14 +113,12 @@ export const patterns: readonly Row[] = [
     levels: ['MUST'],
     at: cancellationToday('transport-specific-cancellation'),
     says: 'Over stdio, clients cancel by a notification.',
-    unbound: 'client',
   },
   {
     id: 'cancellation.timeouts',
     levels: ['SHOULD', 'SHOULD', 'SHOULD', 'SHOULD'],
     at: cancellationToday('timeouts'),
     says: 'Sent requests have configurable timeouts, with a maximum.',
-    unbound: 'notSent',
   },
 
   {
@@ -137,7 +132,6 @@ export const patterns: readonly Row[] = [
     levels: ['MUST'],
     at: { ...progress('progress-flow'), ...progressToday('progress-flow') },
     says: 'A progress token is unique among active requests.',
-    unbound: 'client',
   },
   {
     id: 'progress.increases',
@@ -198,14 +192,14 @@ export const patterns: readonly Row[] = [
     levels: ['SHOULD', 'SHOULD', 'SHOULD', 'SHOULD'],
     at: ping('implementation-considerations'),
     says: 'Pings are sent periodically, at a configurable, moderate rate.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'ping.failures',
     levels: ['SHOULD', 'SHOULD'],
     at: ping('error-handling'),
     says: 'A sender that gets no response to a ping may close the connection, and logs it.',
-    unbound: 'client',
+    unbound: 'host',
   },
 
   {
@@ -225,14 +219,12 @@ export const patterns: readonly Row[] = [
     levels: ['SHOULD'],
     at: subscriptions('acknowledgment'),
     says: 'Clients check what was acknowledged.',
-    unbound: 'client',
   },
   {
     id: 'listen.correlate',
     levels: ['MUST'],
     at: subscriptions('receiving-notifications'),
     says: 'Clients distinguish subscriptions by their ids.',
-    unbound: 'client',
   },
   {
     id: 'listen.result',
@@ -245,7 +237,6 @@ export const patterns: readonly Row[] = [
     levels: ['MUST'],
     at: subscriptions('graceful-closure'),
     says: 'Clients subscribe again after reconnecting.',
-    unbound: 'client',
   },
 
   {
@@ -259,7 +250,6 @@ export const patterns: readonly Row[] = [
     levels: ['MUST NOT'],
     at: mrtr('inputrequiredresult'),
     says: 'Clients treat `requestState` as opaque.',
-    unbound: 'client',
   },
   {
     id: 'mrtr.methods',
@@ -320,7 +310,6 @@ export const patterns: readonly Row[] = [
     levels: ['MUST', 'MUST', 'MUST NOT', 'MUST NOT', 'MUST', 'MUST NOT'],
     at: mrtr('client-requirements-basic-workflow'),
     says: 'Clients collect the responses, return the state unchanged, and retry with a new id.',
-    unbound: 'client',
   },
   {
     id: 'mrtr.validate',

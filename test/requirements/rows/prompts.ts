@@ -62,7 +62,6 @@ export const prompts: readonly Row[] = [
     levels: ['SHOULD'],
     at: here('implementation-considerations', all),
     says: 'Clients handle pagination of long lists.',
-    unbound: 'client',
   },
   {
     id: 'prompts.respect-capabilities',

@@ -60,7 +60,6 @@ export const resources: readonly Row[] = [
     levels: ['SHOULD'],
     at: here('error-handling', modern),
     says: 'Clients also accept −32002 for a resource that does not exist.',
-    unbound: 'client',
   },
   {
     id: 'resources.never-empty',

@@ -42,7 +42,6 @@ export const tools: readonly Row[] = [
     levels: ['MUST'],
     at: here('input-required-tool-results', modern),
     says: 'A retry has a new id.',
-    unbound: 'client',
   },
   {
     id: 'tools.list-changed',
@@ -67,7 +66,7 @@ export const tools: readonly Row[] = [
     levels: ['MUST'],
     at: here('tool', revisions('2025-03-26')),
     says: 'Annotations of untrusted servers are untrusted.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'tools.name-length',
@@ -104,7 +103,7 @@ export const tools: readonly Row[] = [
     levels: ['SHOULD', 'SHOULD NOT'],
     at: here('tool-names', modern),
     says: 'Aggregators disambiguate equal tool names, and not by server name.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'tools.embedded-resources',
@@ -130,14 +129,12 @@ export const tools: readonly Row[] = [
     levels: ['SHOULD'],
     at: here('output-schema', since2025June),
     says: 'Clients validate structured results against the output schema.',
-    unbound: 'client',
   },
   {
     id: 'tools.errors-to-model',
     levels: ['SHOULD'],
     at: here('error-handling', since2025November),
     says: 'Tool execution errors are reported in the result, so that the model sees them.',
-    unbound: 'client',
   },
   {
     id: 'tools.security',
@@ -150,7 +147,7 @@ export const tools: readonly Row[] = [
     levels: ['SHOULD'],
     at: here('security-considerations', all),
     says: 'Clients ask for confirmation, show inputs, validate results, apply timeouts and log.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'tools.header-empty',
@@ -217,7 +214,6 @@ export const tools: readonly Row[] = [
       'basic/transports/streamable-http#schema-extension': modern,
     },
     says: 'A client excludes tools with an invalid `x-mcp-header`, and logs it.',
-    unbound: 'client',
   },
   {
     id: 'tools.header-sensitive',

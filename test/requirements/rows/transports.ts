@@ -22,7 +22,6 @@ export const transports: readonly Row[] = [
     levels: ['SHOULD'],
     at: older('', handshake),
     says: 'Clients support stdio.',
-    unbound: 'client',
   },
   {
     id: 'transports.directions',
@@ -62,28 +61,24 @@ export const transports: readonly Row[] = [
     levels: ['MUST NOT'],
     at: { ...older('stdio', handshake), ...stdio('') },
     says: 'Clients write nothing but messages to stdin.',
-    unbound: 'client',
   },
   {
     id: 'stdio.stderr',
     levels: ['SHOULD NOT'],
     at: { ...older('stdio', november), ...stdio('') },
     says: 'Clients do not treat output on stderr as an error.',
-    unbound: 'client',
   },
   {
     id: 'stdio.no-responses',
     levels: ['MUST NOT'],
     at: stdio('sending-messages'),
     says: 'Clients send no responses.',
-    unbound: 'client',
   },
   {
     id: 'stdio.correlate',
     levels: ['MUST'],
     at: stdio('receiving-messages'),
     says: 'Clients distinguish subscriptions by their ids.',
-    unbound: 'client',
   },
   {
     id: 'stdio.no-requests',
@@ -96,7 +91,6 @@ export const transports: readonly Row[] = [
     levels: ['MUST'],
     at: stdio('cancellation'),
     says: 'Clients cancel by a notification.',
-    unbound: 'client',
   },
   {
     id: 'stdio.cancel',
@@ -109,7 +103,6 @@ export const transports: readonly Row[] = [
     levels: ['SHOULD'],
     at: stdio('shutdown'),
     says: 'Clients shut a server down by closing its input.',
-    unbound: 'client',
   },
   {
     id: 'stdio.shutdown',
@@ -122,14 +115,12 @@ export const transports: readonly Row[] = [
     levels: ['SHOULD'],
     at: stdio('unexpected-termination'),
     says: 'Clients restart a server that exited.',
-    unbound: 'client',
   },
   {
     id: 'stdio.probe',
     levels: ['SHOULD', 'MUST NOT', 'RECOMMENDED'],
     at: stdio('backward-compatibility'),
     says: 'Clients send `server/discover` first, and fall back on any error.',
-    unbound: 'client',
   },
 
   {
@@ -161,21 +152,18 @@ export const transports: readonly Row[] = [
     levels: ['MUST'],
     at: older('security-warning', first),
     says: 'There are two endpoints.',
-    pending: 'sse',
   },
   {
     id: 'sse.endpoint-event',
     levels: ['MUST'],
     at: older('security-warning', first),
     says: 'The first event has the URI for POST.',
-    pending: 'sse',
   },
   {
     id: 'sse.post',
     levels: ['MUST'],
     at: older('security-warning', first),
     says: 'Clients send messages there.',
-    unbound: 'client',
   },
   {
     id: 'http.endpoint',
@@ -189,14 +177,12 @@ export const transports: readonly Row[] = [
     levels: ['MUST', 'MUST', 'MUST'],
     at: { ...older('sending-messages-to-the-server', stateful), ...http('sending-messages') },
     says: 'Clients post each message, and accept JSON and event streams.',
-    unbound: 'client',
   },
   {
     id: 'http.metadata-headers',
     levels: ['MUST'],
     at: http('sending-messages'),
     says: 'Clients send the required headers.',
-    unbound: 'client',
   },
   {
     id: 'http.body',
@@ -233,7 +219,6 @@ export const transports: readonly Row[] = [
     levels: ['MUST'],
     at: { ...older('sending-messages-to-the-server', stateful), ...http('sending-messages') },
     says: 'Clients support both.',
-    unbound: 'client',
   },
   {
     id: 'http.stream-answers',
@@ -270,7 +255,6 @@ export const transports: readonly Row[] = [
     levels: ['SHOULD'],
     at: older('sending-messages-to-the-server', november),
     says: 'Clients reconnect to a stream that was closed.',
-    unbound: 'client',
   },
   {
     id: 'http.stream-retry',
@@ -283,7 +267,6 @@ export const transports: readonly Row[] = [
     levels: ['MUST'],
     at: older('sending-messages-to-the-server', november),
     says: 'Clients respect `retry`.',
-    unbound: 'client',
   },
   {
     id: 'http.disconnect',
@@ -296,14 +279,12 @@ export const transports: readonly Row[] = [
     levels: ['SHOULD'],
     at: older('sending-messages-to-the-server', stateful),
     says: 'Clients cancel by a notification.',
-    unbound: 'client',
   },
   {
     id: 'http.get-accept',
     levels: ['MUST'],
     at: older('listening-for-messages-from-the-server', stateful),
     says: 'Clients accept event streams.',
-    unbound: 'client',
   },
   {
     id: 'http.get',
@@ -352,7 +333,6 @@ export const transports: readonly Row[] = [
     levels: ['SHOULD'],
     at: older('resumability-and-redelivery', stateful),
     says: 'Clients resume by `Last-Event-ID`.',
-    unbound: 'client',
   },
   {
     id: 'http.replay',
@@ -371,14 +351,12 @@ export const transports: readonly Row[] = [
     levels: ['MUST'],
     at: older('session-management', november),
     says: 'Clients handle the session id securely.',
-    unbound: 'client',
   },
   {
     id: 'http.session-sent',
     levels: ['MUST'],
     at: older('session-management', stateful),
     says: 'Clients send the session id.',
-    unbound: 'client',
   },
   {
     id: 'http.session-missing',
@@ -397,14 +375,12 @@ export const transports: readonly Row[] = [
     levels: ['MUST', 'SHOULD'],
     at: older('session-management', stateful),
     says: 'Clients start a new session after 404, and delete sessions that they no longer need.',
-    unbound: 'client',
   },
   {
     id: 'http.version-header',
     levels: ['MUST', 'SHOULD'],
     at: older('protocol-version-header', sinceJune),
     says: 'Clients send the negotiated version.',
-    unbound: 'client',
   },
   {
     id: 'http.version-default',
@@ -448,7 +424,6 @@ export const transports: readonly Row[] = [
     levels: ['MUST'],
     at: http('protocol-version-header'),
     says: 'Clients send the protocol version.',
-    unbound: 'client',
   },
   {
     id: 'http.header-matches',
@@ -485,21 +460,18 @@ export const transports: readonly Row[] = [
     levels: ['MUST'],
     at: http('standard-request-headers'),
     says: 'Clients encode names that are not valid header values.',
-    unbound: 'client',
   },
   {
     id: 'http.param-headers',
     levels: ['MUST', 'MUST'],
     at: http('custom-headers-from-tool-parameters'),
     says: 'Clients repeat annotated parameters in headers.',
-    unbound: 'client',
   },
   {
     id: 'http.encode',
     levels: ['MUST', 'MUST', 'SHOULD', 'MUST', 'MUST'],
     at: http('value-encoding'),
     says: 'Clients encode values that are not valid in a header, or look encoded.',
-    unbound: 'client',
   },
   {
     id: 'http.decode',
@@ -512,7 +484,6 @@ export const transports: readonly Row[] = [
     levels: ['MUST', 'SHOULD'],
     at: http('client-behavior'),
     says: 'Clients read the annotations, and list the tools again after a mismatch.',
-    unbound: 'client',
   },
   {
     id: 'http.forward',
@@ -538,7 +509,6 @@ export const transports: readonly Row[] = [
     levels: ['MUST', 'MUST', 'MUST'],
     at: http('server-behavior-for-custom-headers'),
     says: 'Clients send the header if and only if the parameter has a value.',
-    unbound: 'client',
   },
   {
     id: 'http.param-table',
@@ -570,7 +540,6 @@ export const transports: readonly Row[] = [
     levels: ['SHOULD'],
     at: http('backward-compatibility'),
     says: 'Clients read the body of a 400 before they fall back.',
-    unbound: 'client',
   },
   {
     id: 'http.earlier',

@@ -36,7 +36,7 @@ export const utilities: readonly Row[] = [
     levels: ['SHOULD'],
     at: completion('implementation-considerations', all),
     says: 'Clients debounce requests, cache results, and handle missing ones.',
-    unbound: 'client',
+    unbound: 'host',
   },
   {
     id: 'completion.security',
@@ -106,7 +106,6 @@ export const utilities: readonly Row[] = [
     levels: ['MUST NOT'],
     at: pagination('pagination-model', all),
     says: 'Clients do not assume a page size.',
-    unbound: 'client',
   },
   {
     id: 'pagination.servers',
@@ -119,21 +118,18 @@ export const utilities: readonly Row[] = [
     levels: ['SHOULD'],
     at: pagination('implementation-guidelines', all),
     says: 'Clients treat a missing `nextCursor` as the end, and support lists with and without pagination.',
-    unbound: 'client',
   },
   {
     id: 'pagination.opaque',
     levels: ['MUST'],
     at: pagination('implementation-guidelines', all),
     says: 'Clients do not parse, modify or persist cursors.',
-    unbound: 'client',
   },
   {
     id: 'pagination.empty-cursor',
     levels: ['MUST NOT'],
     at: pagination('implementation-guidelines', modern),
     says: 'Clients do not treat an empty cursor as the end.',
-    unbound: 'client',
   },
   {
     id: 'pagination.invalid',
@@ -153,21 +149,18 @@ export const utilities: readonly Row[] = [
     levels: ['MUST NOT'],
     at: caching('cache-key'),
     says: 'A cached result is used only for the same request.',
-    unbound: 'client',
   },
   {
     id: 'caching.retries',
     levels: ['MUST NOT'],
     at: caching('cache-key'),
     says: 'Results of retries are not cached.',
-    unbound: 'client',
   },
   {
     id: 'caching.ttl-meaning',
     levels: ['SHOULD', 'SHOULD', 'SHOULD', 'SHOULD'],
     at: caching('time-to-live-ttl-field'),
     says: 'Clients cache a result for `ttlMs`, and not at all if it is 0, absent or negative.',
-    unbound: 'client',
   },
   {
     id: 'caching.ttl',
@@ -180,21 +173,18 @@ export const utilities: readonly Row[] = [
     levels: ['SHOULD', 'SHOULD NOT', 'MUST'],
     at: caching('freshness-calculation'),
     says: 'Clients fetch stale results again when they need them, and do not poll.',
-    unbound: 'client',
   },
   {
     id: 'caching.private',
     levels: ['MUST NOT'],
     at: caching('cache-scope-field'),
     says: 'Private results are not shared between callers.',
-    unbound: 'client',
   },
   {
     id: 'caching.pages-clients',
     levels: ['SHOULD', 'SHOULD', 'SHOULD'],
     at: caching('interaction-with-pagination'),
     says: 'Clients fetch a stale page by its cursor, and the whole list for a snapshot or when a cursor is rejected.',
-    unbound: 'client',
   },
   {
     id: 'caching.pages',

@@ -1,4 +1,6 @@
-import type { SendRequest } from './http-request.js'
+import { RequestFailedError } from '../../../jsonrpc/errors.js'
+import { untilAborted } from './abort.js'
+import type { HttpResponse, SendRequest } from './http-request.js'
 
 /** A 401 response, or a 403 response with a challenge. */
 interface Challenge {
@@ -9,6 +11,8 @@ interface Challenge {
   readonly header: string | undefined
   /** The value of `DPoP-Nonce`. */
   readonly nonce: string | undefined
+  /** The headers that the authorizer gave the request. */
+  readonly sent: Readonly<Record<string, string>>
 }
 
 /** Gets and renews the authorization of requests. */
@@ -29,16 +33,81 @@ const MAX_CHALLENGES = 3
 export function withAuthorization(send: SendRequest, authorizer: Authorizer): SendRequest {
   return async (request) => {
     const { method, url, signal } = request
+    const ask = async <Answer>(question: () => Promise<Answer>): Promise<Answer> => {
+      try {
+        return await untilAborted(Promise.resolve(question()), signal)
+      } catch (error) {
+        throw unauthorized(error)
+      }
+    }
     for (let challenges = 0; ; challenges++) {
-      const authorization = await authorizer.headers({ method, url })
+      const authorization = await ask(() => authorizer.headers({ method, url }))
       const response = await send({ ...request, headers: { ...request.headers, ...authorization } })
       const { status } = response
       const header = response.header('www-authenticate')
       const challenged = status === 401 || (status === 403 && header !== undefined)
-      if (!challenged || challenges >= MAX_CHALLENGES) return response
-      const challenge = { status, url, header, nonce: response.header('dpop-nonce') }
-      if (!(await authorizer.challenged(challenge, signal))) return response
+      if (!challenged || challenges >= MAX_CHALLENGES)
+        return withoutSecrets(response, authorization)
+      const nonce = response.header('dpop-nonce')
+      const challenge = { status, url, header, nonce, sent: authorization }
+      try {
+        if (!(await ask(() => authorizer.challenged(challenge, signal))))
+          return withoutSecrets(response, authorization)
+      } catch (error) {
+        response.cancel()
+        throw error
+      }
       response.cancel()
     }
   }
+}
+
+/** The request was not sent, or was refused. */
+function unauthorized(error: unknown): RequestFailedError {
+  if (error instanceof RequestFailedError) return error
+  const reason = error instanceof Error ? error.message : String(error)
+  return new RequestFailedError(
+    'AUTHORIZATION_FAILED',
+    `The request could not be authorized: ${reason}`,
+    { executed: 'no', cause: error },
+  )
+}
+
+/** Maximum bytes of an error body that are read: more than the transport uses. */
+const MAX_ERROR_BODY = 128 * 1024
+/** Minimum characters of a secret; shorter text occurs by chance. */
+const MIN_SECRET = 8
+
+/** A server may repeat a token in its error, whose text ends up in an error of ours. */
+function withoutSecrets(
+  response: HttpResponse,
+  authorization: Readonly<Record<string, string>>,
+): HttpResponse {
+  if (response.status < 400) return response
+  const secrets = Object.values(authorization)
+    .map((value) => value.slice(value.lastIndexOf(' ') + 1))
+    .filter(({ length }) => length >= MIN_SECRET)
+  if (secrets.length === 0) return response
+  return {
+    status: response.status,
+    header: (name) => response.header(name),
+    body: replaced(response.body, secrets),
+    cancel: () => response.cancel(),
+  }
+}
+
+async function* replaced(
+  body: AsyncIterable<Uint8Array>,
+  secrets: readonly string[],
+): AsyncGenerator<Uint8Array> {
+  const decoder = new TextDecoder()
+  let text = ''
+  let length = 0
+  for await (const chunk of body) {
+    text += decoder.decode(chunk, { stream: true })
+    length += chunk.length
+    if (length > MAX_ERROR_BODY) break
+  }
+  for (const secret of secrets) text = text.replaceAll(secret, '[token]')
+  yield new TextEncoder().encode(text)
 }

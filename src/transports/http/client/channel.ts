@@ -1,35 +1,34 @@
 import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
-import { RequestFailed } from '../../../jsonrpc/errors.js'
+import { RequestFailedError } from '../../../jsonrpc/errors.js'
+import type { LogEntry } from '../../../jsonrpc/log-entry.js'
 import {
   type Id,
+  type Message,
   type SentMessage,
   type SentRequest,
   isObject,
-  read,
+  parseMessage,
 } from '../../../jsonrpc/message.js'
-import type { LogEntry } from '../../../jsonrpc/log-entry.js'
+import { untilAborted, withTimeout } from './abort.js'
+import { EventStreams } from './event-streams.js'
+import { Gate } from './gate.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
 import { PendingRequest } from './pending-request.js'
-import { type Cursor, isTemporary, retryDelay, waitFor } from './reconnecting.js'
-import {
-  errorOf,
-  failure,
-  isInconclusive,
-  isMissing,
-  refused,
-  sessionExpired,
-} from './request-errors.js'
+import { type Post, PostQueue } from './post-queue.js'
+import { toRequestFailed, notItsResponse, refusal, sessionExpired } from './request-errors.js'
 import {
   EVENT_STREAM,
   JSON_TYPE,
   agreedVersion,
+  hasBatches,
   isStateless,
   requestHeaders,
   sessionOf,
+  versionHeader,
 } from './request-headers.js'
-import { mediaType, readEvents, readText } from './response-body.js'
+import { mediaType, readErrorText, readText } from './response-body.js'
 
-export interface HttpChannelOptions {
+export interface HttpClientChannelOptions {
   url: URL
   /** Sends one HTTP request, with redirects and authorization. */
   send: SendRequest
@@ -42,12 +41,8 @@ export interface HttpChannelOptions {
   report(report: LogEntry): void
 }
 
-/** Maximum bytes of an error body. */
-const MAX_ERROR_BODY = 64 * 1024
-/** Maximum consecutive failures to re-open a stream. */
-const MAX_FAILURES = 5
-/** Milliseconds for the end of a stream after the response, and for the DELETE of a session. */
-const LINGER = 2000
+/** Milliseconds for what is still to be sent or received at the end: of a request, of a session. */
+const CLOSE_TIMEOUT = 2000
 
 /**
  * The client side of Streamable HTTP, for every revision: each message is a POST. With a handshake there may be a
@@ -57,22 +52,35 @@ const LINGER = 2000
  */
 export class HttpClientChannel implements Channel {
   readonly http = true
-  readonly #options: HttpChannelOptions
+  /** Called when the server has ended the session and no request was refused because of it. */
+  onExpired: (() => void) | undefined
+  readonly #options: HttpClientChannelOptions
   readonly #pending = new Map<Id, PendingRequest>()
+  readonly #streams: EventStreams
+  readonly #posts: PostQueue
+  /** Shut from `initialize` until the server has accepted `notifications/initialized`; so are the posts. */
+  readonly #gate = new Gate()
   #receiver: Receiver | undefined
   #session: string | undefined
   /** Whether the server has ended the session; until the next handshake, requests fail. */
   #expired = false
   /** `MCP-Protocol-Version`: that of the last stateless request, or the one negotiated by `initialize`. */
   #version: string | undefined
-  /** Settles after `initialize` and `notifications/initialized`; other messages wait for it. */
-  #opening: Promise<void> | undefined
   /** Ends the GET stream. */
   #listening: AbortController | undefined
   #closed = false
 
-  constructor(options: HttpChannelOptions) {
+  constructor(options: HttpClientChannelOptions) {
     this.#options = options
+    const report = (entry: LogEntry) => options.report(entry)
+    this.#posts = new PostQueue((post, signal) => this.#post(post, signal), report)
+    this.#streams = new EventStreams({
+      maxMessage: options.maxMessage,
+      open: (headers, signal) => this.#exchange('GET', headers, undefined, signal),
+      deliver: (text, own) => this.#deliver(text, own),
+      ready: () => this.#posts.ready() ?? this.#receiver?.ready?.(),
+      report,
+    })
   }
 
   receive(receiver: Receiver): void {
@@ -87,15 +95,20 @@ export class HttpClientChannel implements Channel {
   send(frame: string, message: SentMessage | undefined = sentMessage(frame)): void {
     if (this.#closed) return
     if (message?.kind === 'request') this.#sendRequest(frame, message)
-    else void this.#sendOther(frame, message)
+    else if (isNotification(message, 'notifications/initialized'))
+      void this.#open({ frame, message })
+    else this.#posts.add({ frame, message })
   }
 
-  /** In a stateless revision, closing the stream cancels; `initialize` is never cancelled by a notification. */
+  /**
+   * In a stateless revision, closing the stream cancels; in others, closing it is no cancellation. `initialize` is never
+   * cancelled by a notification, nor is a request that was not sent.
+   */
   cancel(id: Id): boolean {
     const pending = this.#pending.get(id)
     if (pending === undefined) return true
     const { method, protocolVersion } = pending.request
-    if (method !== 'initialize' && !isStateless(protocolVersion)) return false
+    if (pending.sent && method !== 'initialize' && !isStateless(protocolVersion)) return false
     pending.controller.abort()
     return true
   }
@@ -105,9 +118,13 @@ export class HttpClientChannel implements Channel {
     this.#closed = true
     this.#listening?.abort()
     for (const { controller } of this.#pending.values()) controller.abort()
+    this.#gate.open()
+    await this.#posts.close()
     if (this.#session === undefined) return
     try {
-      const response = await this.#exchange('DELETE', {}, undefined, AbortSignal.timeout(LINGER))
+      const response = await withTimeout(CLOSE_TIMEOUT, (signal) =>
+        this.#exchange('DELETE', {}, undefined, signal),
+      )
       response.cancel()
     } catch {
       // The server will expire the session.
@@ -117,75 +134,98 @@ export class HttpClientChannel implements Channel {
   #sendRequest(frame: string, request: SentRequest): void {
     const pending = new PendingRequest(request)
     this.#pending.set(request.id, pending)
+    if (request.method !== 'initialize') return void this.#request(frame, pending)
+    this.#forgetSession()
+    this.#version = undefined
+    this.#gate.shut()
+    this.#posts.pause()
     void this.#request(frame, pending)
-    if (request.method === 'initialize') this.#opening = pending.settled
   }
 
   async #request(frame: string, pending: PendingRequest): Promise<void> {
     const { request, controller } = pending
     try {
-      if (request.method === 'initialize') {
-        this.#forgetSession()
-        this.#version = undefined
-      } else if (this.#opening !== undefined) await this.#opening
-      if (isStateless(request.protocolVersion)) this.#version = request.protocolVersion
-      else if (this.#expired && request.method !== 'initialize') throw sessionExpired()
+      if (request.method !== 'initialize') {
+        if (this.#gate.isShut) await untilAborted(this.#gate.opened(), controller.signal)
+        if (isStateless(request.protocolVersion)) this.#version = request.protocolVersion
+        else if (this.#expired) throw sessionExpired()
+      }
       pending.session = this.#session
       const response = await this.#exchange(
         'POST',
         requestHeaders(request, this.#version, this.#options.nameParam),
         frame,
         controller.signal,
+        () => (pending.sent = true),
       )
       await this.#receiveResponse(response, pending)
     } catch (error) {
-      this.#fail(pending, failure(error))
+      this.#fail(pending, toRequestFailed(error, pending.sent))
     } finally {
+      pending.finish()
       if (this.#pending.get(request.id) === pending) this.#pending.delete(request.id)
     }
   }
 
   #fail(pending: PendingRequest, error: Error): void {
-    if (pending.settle() && !this.#closed) this.#receiver?.failed?.(pending.id, error)
+    if (!pending.settle()) return
+    if (pending.request.method === 'initialize') this.#endHandshake()
+    if (!this.#closed) this.#receiver?.failed?.(pending.id, error)
   }
 
-  /** A notification, or the response to a request of the server. */
-  async #sendOther(frame: string, message: SentMessage | undefined): Promise<void> {
-    const initialized =
-      message?.kind === 'notification' && message.method === 'notifications/initialized'
-    const posted = this.#post(frame, message, this.#opening)
-    if (initialized) this.#opening = posted
-    await posted
-    if (initialized) void this.#listen()
+  /** `notifications/initialized`; then messages of both sides may be sent. */
+  async #open(post: Post): Promise<void> {
+    await this.#posts.sendNow(post)
+    this.#endHandshake()
+    if (this.#closed) return
+    void this.#listen()
   }
 
-  async #post(
-    frame: string,
-    message: SentMessage | undefined,
-    opening: Promise<void> | undefined,
-  ): Promise<void> {
+  /** Keeps the GET stream open until the session ends. It is optional: its failure affects nothing else. */
+  async #listen(): Promise<void> {
+    this.#listening?.abort()
+    this.#listening = new AbortController()
     const session = this.#session
     try {
-      await opening
-      const response = await this.#exchange(
-        'POST',
-        requestHeaders(message, this.#version, this.#options.nameParam),
-        frame,
-        new AbortController().signal,
-      )
+      const refused = await this.#streams.listen(this.#listening.signal)
+      if (refused === 'not found' && session !== undefined) this.#expire(session)
+      else if (refused !== undefined)
+        this.#options.report({
+          level: 'warning',
+          message:
+            'The server refused to open its GET stream again: its notifications are no longer received',
+        })
+    } catch {
+      // It was aborted.
+    }
+  }
+
+  #endHandshake(): void {
+    this.#gate.open()
+    this.#posts.resume()
+  }
+
+  async #post({ frame, message }: Post, signal: AbortSignal): Promise<void> {
+    const cancelled = this.#cancelledBy(message)
+    // The server may be slow to accept the cancellation.
+    cancelled?.abortAfter(CLOSE_TIMEOUT)
+    const session = this.#session
+    try {
+      const headers = requestHeaders(message, this.#version, this.#options.nameParam)
+      const response = await this.#exchange('POST', headers, frame, signal)
       response.cancel()
       if (response.status >= 300) this.#refusedOther(response.status, session)
     } catch (error) {
       if (!this.#closed)
         this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
     }
-    // The server knows of the cancellation; close the stream of the request.
-    if (
-      message?.kind === 'notification' &&
-      message.method === 'notifications/cancelled' &&
-      isObject(message.params)
-    )
-      this.#pending.get(message.params['requestId'] as Id)?.controller.abort() // an id of ours
+    cancelled?.controller.abort()
+  }
+
+  #cancelledBy(message: SentMessage | undefined): PendingRequest | undefined {
+    return isNotification(message, 'notifications/cancelled') && isObject(message.params)
+      ? this.#pending.get(message.params['requestId'] as Id) // an id of ours
+      : undefined
   }
 
   #refusedOther(status: number, session: string | undefined): void {
@@ -201,179 +241,85 @@ export class HttpClientChannel implements Channel {
     own: Readonly<Record<string, string>>,
     body: string | undefined,
     signal: AbortSignal,
+    onSend?: () => void,
   ): Promise<HttpResponse> {
     const { url, send, headers: common } = this.#options
-    const headers: Record<string, string> = { ...common, ...own }
-    if (this.#version !== undefined) headers['mcp-protocol-version'] = this.#version
+    const headers: Record<string, string> = { ...common, ...own, ...versionHeader(this.#version) }
     if (this.#session !== undefined && !isStateless(this.#version))
       headers['mcp-session-id'] = this.#session
-    return send({ method, url, headers, signal, ...(body === undefined ? {} : { body }) })
+    return send({
+      method,
+      url,
+      headers,
+      signal,
+      ...(body === undefined ? {} : { body }),
+      ...(onSend === undefined ? {} : { onSend }),
+    })
   }
 
   async #receiveResponse(response: HttpResponse, pending: PendingRequest): Promise<void> {
     const { status } = response
-    const type = mediaType(response)
+    const { method, protocolVersion } = pending.request
     if (status < 200 || status >= 300) return await this.#refused(response, pending)
-    if (pending.request.method === 'initialize') {
+    if (method === 'initialize') {
       this.#session = sessionOf(response)
       this.#expired = false
     }
-    if (type === EVENT_STREAM) return await this.#receiveStream(response, pending)
-    if (type === JSON_TYPE) this.#deliver(await readText(response, this.#options.maxMessage))
+    const type = mediaType(response)
+    if (type === EVENT_STREAM)
+      return await this.#streams.readResponse(response, pending, !isStateless(protocolVersion))
+    if (type === JSON_TYPE)
+      this.#deliver(await readText(response, this.#options.maxMessage), pending)
     else response.cancel()
-    if (pending.answered) return
-    const what =
-      type === JSON_TYPE
-        ? 'a body that is not its response'
-        : `HTTP ${status} and Content-Type "${type}"`
-    throw new RequestFailed('INVALID_RESPONSE', `The server answered the request with ${what}`, {
-      status,
-      executed: 'maybe',
-    })
+    if (!pending.settled) throw notItsResponse(status, type)
   }
 
   async #refused(response: HttpResponse, pending: PendingRequest): Promise<void> {
     const { status } = response
     if (status === 404 && pending.session !== undefined) {
       response.cancel()
-      this.#expire(pending.session, pending)
-      return
+      return this.#expire(pending.session, pending)
     }
-    const text = await readText(response, MAX_ERROR_BODY).catch(() => '')
-    const error = errorOf(text)
-    if (error === undefined) throw refused(status, text)
-    // These say something of the connection, of the caller or of the endpoint, not of the request itself.
-    if (isInconclusive(status) || (pending.request.method === 'initialize' && isMissing(status)))
-      throw new RequestFailed(
-        'HTTP_STATUS',
-        `The server answered HTTP ${status}: ${error.message}`,
-        {
-          status,
-          executed: status >= 500 ? 'maybe' : 'no',
-          cause: error,
-        },
-      )
+    const error = refusal(status, await readErrorText(response), pending.request.method)
     this.#fail(pending, error)
   }
 
-  /** Reads the stream of a request, and resumes it where it breaks. */
-  async #receiveStream(response: HttpResponse, pending: PendingRequest): Promise<void> {
-    const { request, controller } = pending
-    const cursor: Cursor = {}
-    const broken = await this.#readStream(response, cursor, pending)
-    let failures = 0
-    while (
-      !isStateless(request.protocolVersion) &&
-      cursor.id !== undefined &&
-      !this.#isDone(pending) &&
-      failures < MAX_FAILURES
-    ) {
-      await waitFor(retryDelay(cursor, failures), controller.signal)
-      const status = await this.#resume(cursor, pending)
-      if (status === 'read') failures = 0
-      else if (status === 'temporary') failures++
-      else break
-    }
-    if (!pending.answered)
-      throw new RequestFailed(
-        'STREAM_ENDED',
-        'The stream of the request ended without its response',
-        { executed: 'maybe', cause: broken },
-      )
-  }
-
-  /** Requests the events after the last one. */
-  async #resume(
-    cursor: Cursor,
-    pending: PendingRequest | undefined,
-    signal = pending?.controller.signal,
-  ): Promise<'read' | 'temporary' | 'refused'> {
-    const headers: Record<string, string> = { accept: EVENT_STREAM }
-    if (cursor.id !== undefined) headers['last-event-id'] = cursor.id
-    let response: HttpResponse
-    try {
-      response = await this.#exchange(
-        'GET',
-        headers,
-        undefined,
-        signal ?? new AbortController().signal,
-      )
-    } catch {
-      return 'temporary'
-    }
-    if (response.status === 200 && mediaType(response) === EVENT_STREAM) {
-      await this.#readStream(response, cursor, pending)
-      return 'read'
-    }
-    response.cancel()
-    return isTemporary(response.status) ? 'temporary' : 'refused'
-  }
-
-  /** Delivers every message of a stream; returns the error if it broke. */
-  async #readStream(
-    response: HttpResponse,
-    cursor: Cursor,
-    pending: PendingRequest | undefined,
-  ): Promise<unknown> {
-    let linger: ReturnType<typeof setTimeout> | undefined
-    try {
-      for await (const { id, retry, event = 'message', data = '' } of readEvents(
-        response,
-        this.#options.maxMessage,
-      )) {
-        if (id !== undefined) cursor.id = id
-        if (retry !== undefined) cursor.retry = retry
-        if (event === 'message' && data !== '') this.#deliver(data)
-        // After the response the stream should end; otherwise it is closed.
-        if (pending?.answered === true) linger ??= setTimeout(() => response.cancel(), LINGER)
-      }
-      return undefined
-    } catch (error) {
-      if (error instanceof Error && error.name === 'EventTooLong' && pending !== undefined)
-        throw error
-      return error
-    } finally {
-      clearTimeout(linger)
-    }
-  }
-
-  #isDone(pending: PendingRequest): boolean {
-    return pending.answered || pending.aborted || this.#closed
-  }
-
-  #deliver(text: string): void {
+  #deliver(text: string, own: PendingRequest | undefined): void {
     if (this.#closed) return
-    const message = read(text)
-    if (message.kind === 'response') {
-      const pending = this.#pending.get(message.id)
-      if (pending?.request.method === 'initialize') this.#version = agreedVersion(message)
-      pending?.settle()
+    const message = parseMessage(text)
+    if (message.kind === 'batch' && hasBatches(this.#version)) {
+      for (const frame of message.frames) this.#deliver(frame, own)
+      return
     }
+    if (message.kind === 'request' && isStateless(this.#version))
+      return this.#options.report({
+        level: 'warning',
+        message: 'A request of the server was ignored: its protocol revision has none over HTTP',
+      })
+    if ('id' in message && message.id !== undefined && isResponse(message))
+      this.#settle(this.#pending.get(message.id), message, own)
     this.#receiver?.frame(text, undefined, message)
   }
 
-  /** Opens the GET stream. It is optional: its failure affects nothing else. */
-  async #listen(): Promise<void> {
-    this.#listening?.abort()
-    const controller = new AbortController()
-    this.#listening = controller
-    const { signal } = controller
-    const cursor: Cursor = {}
-    try {
-      for (let failures = 0; failures < MAX_FAILURES && !signal.aborted && !this.#closed;) {
-        const status = await this.#resume(cursor, undefined, signal)
-        if (status === 'refused') return
-        failures = status === 'read' ? 0 : failures + 1
-        await waitFor(retryDelay(cursor, failures), signal)
-      }
-    } catch {
-      // The channel was closed, or the session has ended.
-    }
+  #settle(
+    pending: PendingRequest | undefined,
+    message: Message,
+    own: PendingRequest | undefined,
+  ): void {
+    if (pending === undefined) return
+    pending.settle()
+    // It came on another stream; its own has nothing more.
+    if (pending !== own) pending.abortAfter(CLOSE_TIMEOUT)
+    if (pending.request.method !== 'initialize') return
+    this.#version = agreedVersion(message)
+    // Otherwise the handshake goes on with `notifications/initialized`.
+    if (this.#version === undefined) this.#endHandshake()
   }
 
   /** Handles an expired session. The refused request was not executed; the other requests may have been. */
   #expire(session: string, refusedOne?: PendingRequest): void {
-    if (this.#session === session) {
+    const current = this.#session === session
+    if (current) {
       this.#forgetSession()
       this.#expired = true
     }
@@ -382,7 +328,7 @@ export class HttpClientChannel implements Channel {
       if (pending.session !== session || pending === refusedOne) continue
       this.#fail(
         pending,
-        new RequestFailed(
+        new RequestFailedError(
           'SESSION_EXPIRED',
           'The server has ended the session while the request was executed',
           { executed: 'maybe' },
@@ -390,6 +336,7 @@ export class HttpClientChannel implements Channel {
       )
       pending.controller.abort()
     }
+    if (current && refusedOne === undefined) this.onExpired?.()
   }
 
   #forgetSession(): void {
@@ -399,9 +346,21 @@ export class HttpClientChannel implements Channel {
   }
 }
 
+function isNotification(
+  message: SentMessage | undefined,
+  method: string,
+): message is Extract<SentMessage, { kind: 'notification' }> {
+  return message?.kind === 'notification' && message.method === method
+}
+
+/** Also one that is not valid: the request is rejected for it. */
+function isResponse(message: Message): boolean {
+  return message.kind === 'response' || (message.kind === 'invalid' && message.noResponse)
+}
+
 /** For text that is sent without its message. */
 function sentMessage(frame: string): SentMessage | undefined {
-  const message = read(frame)
+  const message = parseMessage(frame)
   if (message.kind === 'request' || message.kind === 'notification') return message
   return message.kind === 'response' ? { kind: 'response', id: message.id } : undefined
 }

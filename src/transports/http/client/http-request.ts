@@ -1,10 +1,14 @@
+import { untilAborted } from './abort.js'
+
 /** One HTTP request, as the client's transport makes it. */
-interface HttpRequest {
+interface OutgoingHttpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
   readonly signal: AbortSignal
+  /** Called when the server may have received something of the request; a failure before that means it was not sent. */
+  readonly onSend?: () => void
 }
 
 export interface HttpResponse {
@@ -18,14 +22,14 @@ export interface HttpResponse {
 }
 
 /** Sends a request without following redirects. Rejects if there is no response. */
-export type SendRequest = (request: HttpRequest) => Promise<HttpResponse>
+export type SendRequest = (request: OutgoingHttpRequest) => Promise<HttpResponse>
 
 const MAX_REDIRECTS = 5
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 /** A response that the transport cannot use. */
-export class UnexpectedResponse extends Error {
-  override readonly name = 'UnexpectedResponse'
+export class UnexpectedResponseError extends Error {
+  override readonly name = 'UnexpectedResponseError'
   readonly status: number
 
   constructor(status: number, message: string) {
@@ -53,7 +57,7 @@ export function followRedirects(send: SendRequest): SendRequest {
 function redirectTarget(method: string, url: URL, response: HttpResponse, hops: number): URL {
   const { status } = response
   const refuse = (reason: string) =>
-    new UnexpectedResponse(
+    new UnexpectedResponseError(
       status,
       `The server redirects (HTTP ${status}) ${reason}. Connect to the final URL instead`,
     )
@@ -62,34 +66,48 @@ function redirectTarget(method: string, url: URL, response: HttpResponse, hops: 
     throw refuse('without a valid Location header')
   const target = new URL(location, url)
   if (target.origin !== url.origin)
-    throw refuse(`to another origin, ${target.origin}, which is not followed`)
+    throw refuse(`to another origin, ${originOf(target)}, which is not followed`)
+  if (target.username !== '' || target.password !== '')
+    throw refuse('to a URL with credentials, which is not followed')
   if (method !== 'GET' && status !== 307 && status !== 308)
     throw refuse(`a ${method} request, which would become a GET request`)
   if (hops >= MAX_REDIRECTS) throw refuse(`more than ${MAX_REDIRECTS} times`)
   return target
 }
 
+/** The origin for an error message; that of `file:` and `javascript:` is "null". */
+export function originOf({ origin, protocol }: URL): string {
+  return origin === 'null' ? protocol : origin
+}
+
 /** Sends requests by the web's `fetch`. */
 export function webRequest(fetch: typeof globalThis.fetch): SendRequest {
-  return async ({ method, url, headers, body, signal }) => {
-    const response = await fetch(url, {
+  return async ({ method, url, headers, body, signal, onSend }) => {
+    onSend?.()
+    const fetching = fetch(url, {
       method,
       headers,
       signal,
       redirect: 'manual',
       ...(body === undefined ? {} : { body }),
     })
+    const response = await untilAborted(fetching, signal).catch((error: unknown) => {
+      // A `fetch` that ignores the signal must not keep the connection.
+      fetching.then((late) => late.body?.cancel()).catch(() => {})
+      throw error
+    })
     if (response.type === 'opaqueredirect')
-      throw new UnexpectedResponse(
+      throw new UnexpectedResponseError(
         0,
         'The server redirects, and a browser hides the target. Connect to the final URL instead',
       )
-    const stream = response.body
+    const reader = response.body?.getReader()
+    const cancel = () => void reader?.cancel().catch(() => {})
     return {
       status: response.status,
       header: (name) => response.headers.get(name) ?? undefined,
-      body: stream === null ? noBody() : chunks(stream),
-      cancel: () => void stream?.cancel().catch(() => {}),
+      body: reader === undefined ? noBody() : chunks(reader, signal),
+      cancel,
     }
   }
 }
@@ -97,11 +115,13 @@ export function webRequest(fetch: typeof globalThis.fetch): SendRequest {
 async function* noBody(): AsyncGenerator<Uint8Array> {}
 
 /** Not every runtime has iterable streams. */
-async function* chunks(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const reader = stream.getReader()
+async function* chunks(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   try {
     for (;;) {
-      const { done, value } = await reader.read()
+      const { done, value } = await untilAborted(reader.read(), signal)
       if (done) return
       yield value
     }

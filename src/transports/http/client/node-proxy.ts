@@ -72,7 +72,7 @@ export function tunnel(agent: Agent, proxy: Proxy): void {
       socket.destroy()
       done(
         new Error(
-          `The proxy ${proxy.url.host} answered HTTP ${response.statusCode} to CONNECT ${authority}`,
+          `The proxy ${proxy.url.host} responded to CONNECT ${authority} with HTTP ${response.statusCode}`,
         ),
       )
     })

@@ -1,10 +1,11 @@
 import { type IncomingMessage, Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
-import { createGunzip, createInflate, createBrotliDecompress } from 'node:zlib'
-import { type Readable, pipeline } from 'node:stream'
-import type { HttpResponse, SendRequest } from './http-request.js'
+import { type Duplex, pipeline } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { type HttpResponse, type SendRequest, UnexpectedResponseError } from './http-request.js'
 import { type Proxy, proxyOf, tunnel } from './node-proxy.js'
+import { InvalidBodyError } from './response-body.js'
 
 /*
  * HTTP by Node's own modules instead of its fetch, which times out after five minutes without data: a tool may take
@@ -35,7 +36,7 @@ export function nodeRequest(
     }
     return agent
   }
-  return ({ method, url, headers, body, signal }) =>
+  return ({ method, url, headers, body, signal, onSend }) =>
     new Promise<HttpResponse>((resolve, reject) => {
       const secure = url.protocol === 'https:'
       const proxy = proxyOf(url, env)
@@ -65,7 +66,21 @@ export function nodeRequest(
       signal.addEventListener('abort', abort, { once: true })
       request.on('close', () => signal.removeEventListener('abort', abort))
       request.on('error', reject)
-      request.on('socket', (socket: Socket) => socket.setKeepAlive(true, TCP_KEEP_ALIVE))
+      // Without a listener, Node would neither respond nor fail.
+      request.on('upgrade', (_message, socket) => {
+        socket.destroy()
+        reject(
+          new UnexpectedResponseError(101, 'The server switched to another protocol (HTTP 101)'),
+        )
+      })
+      request.on('socket', (socket: Socket & { secureConnecting?: boolean }) => {
+        socket.setKeepAlive(true, TCP_KEEP_ALIVE)
+        if (onSend === undefined) return
+        // Nothing is written before the connection is established.
+        if (socket.secureConnecting === true) socket.once('secureConnect', onSend)
+        else if (socket.connecting) socket.once('connect', onSend)
+        else onSend()
+      })
       if (signal.aborted) abort()
       else request.end(body)
     })
@@ -81,20 +96,37 @@ function responseOf(message: IncomingMessage): HttpResponse {
       return Array.isArray(value) ? value.join(', ') : value
     },
     body: decoded(message),
-    cancel: () => void message.destroy(),
+    // A connection whose response is complete can be used again.
+    cancel: () => void (message.complete ? message.resume() : message.destroy()),
   }
 }
 
 function decoded(message: IncomingMessage): AsyncIterable<Uint8Array> {
-  const decoder = decoderOf(message.headers['content-encoding'])
-  if (decoder === undefined) return message
-  // Errors reach the reader through the decoder.
-  pipeline(message, decoder, () => {})
-  return decoder
+  const encoding = message.headers['content-encoding']?.trim().toLowerCase() ?? ''
+  return encoding === '' || encoding === 'identity' ? message : decompressed(message, encoding)
 }
 
-function decoderOf(encoding: string | undefined): (Readable & NodeJS.WritableStream) | undefined {
-  switch (encoding?.trim().toLowerCase()) {
+async function* decompressed(
+  message: IncomingMessage,
+  encoding: string,
+): AsyncGenerator<Uint8Array> {
+  const decoder = decoderOf(encoding)
+  if (decoder === undefined) {
+    message.destroy()
+    throw new InvalidBodyError(`The response has an unknown Content-Encoding, "${encoding}"`)
+  }
+  // Errors reach the reader through the decoder.
+  pipeline(message, decoder, () => {})
+  try {
+    yield* decoder as AsyncIterable<Uint8Array> // decoders emit buffers
+  } catch (cause) {
+    if (message.errored !== null || !message.complete) throw cause
+    throw new InvalidBodyError(`The body of the response is not valid ${encoding}`, { cause })
+  }
+}
+
+function decoderOf(encoding: string): Duplex | undefined {
+  switch (encoding) {
     case 'gzip':
     case 'x-gzip':
       return createGunzip()

@@ -6,16 +6,13 @@ export class PendingRequest {
   readonly controller = new AbortController()
   /** The session that it was sent in. */
   session: string | undefined
-  /** Resolves when the request has a response or has failed. */
-  readonly settled: Promise<void>
-  #answered = false
-  #settle: () => void = () => {}
+  /** Whether the server may have received it. */
+  sent = false
+  #settled = false
+  #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(request: SentRequest) {
     this.request = request
-    this.settled = new Promise((resolve) => {
-      this.#settle = resolve
-    })
   }
 
   get id(): Id {
@@ -23,19 +20,24 @@ export class PendingRequest {
   }
 
   /** Whether its response or its failure was delivered. */
-  get answered(): boolean {
-    return this.#answered
-  }
-
-  get aborted(): boolean {
-    return this.controller.signal.aborted
+  get settled(): boolean {
+    return this.#settled
   }
 
   /** True the first time. */
   settle(): boolean {
-    const first = !this.#answered
-    this.#answered = true
-    this.#settle()
+    const first = !this.#settled
+    this.#settled = true
     return first
+  }
+
+  /** Closes its stream after a time, if it is still open. */
+  abortAfter(milliseconds: number): void {
+    this.#timer ??= setTimeout(() => this.controller.abort(), milliseconds)
+  }
+
+  /** Its stream has ended. */
+  finish(): void {
+    clearTimeout(this.#timer)
   }
 }

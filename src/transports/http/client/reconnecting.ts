@@ -1,41 +1,47 @@
-/** Where and when to resume a stream. */
-export interface Cursor {
-  id?: string
-  /** Milliseconds, from the server's `retry`. */
-  retry?: number
-}
+import type { StreamEvent } from '../../../framing/event-stream.js'
 
 const DEFAULT_RETRY = 1000
-const MAX_RETRY = 60_000
+/** So that `retry: 0` does not make the client reconnect in a tight loop. */
+const MIN_RETRY = 100
+const MAX_BACKOFF = 60_000
 /** Longer timers fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1
+/** Maximum bytes of an event id: servers limit the size of headers. */
+const MAX_ID = 4096
 
-/** Milliseconds until the next attempt, growing with each failure. Jitter only lengthens the server's `retry`. */
-export function retryDelay({ retry = DEFAULT_RETRY }: Cursor, failures: number): number {
-  const delay =
-    failures === 0
-      ? retry
-      : Math.max(retry, Math.min(MAX_RETRY, DEFAULT_RETRY * 2 ** (failures - 1)))
-  return Math.min(delay * (1 + Math.random() / 4), LONGEST_TIMER)
+/** Where and when to resume a stream. */
+export class StreamPosition {
+  /** The value of `Last-Event-ID`. */
+  id: string | undefined
+  #retry = DEFAULT_RETRY
+
+  read({ id, retry }: StreamEvent): void {
+    if (id !== undefined) this.id = headerValue(id)
+    if (retry !== undefined) this.#retry = Math.max(retry, MIN_RETRY)
+  }
+
+  /** Milliseconds until the next attempt, growing with each failure. Jitter only lengthens the server's `retry`. */
+  delay(failures: number): number {
+    const backoff =
+      failures === 0 ? 0 : Math.min(MAX_BACKOFF, DEFAULT_RETRY * 2 ** Math.min(failures - 1, 10))
+    const delay = Math.max(this.#retry, backoff)
+    return Math.min(delay * (1 + Math.random() / 4), LONGEST_TIMER)
+  }
+}
+
+/**
+ * An event id as the value of a header: its UTF-8 bytes. Undefined if it cannot be sent; then the stream cannot be
+ * resumed. An empty id resets the last one.
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html#the-last-event-id-header
+ */
+function headerValue(id: string): string | undefined {
+  if (id === '' || id.length > MAX_ID) return undefined
+  const bytes = new TextEncoder().encode(id)
+  const sendable = bytes.length <= MAX_ID && bytes.every((byte) => byte >= 0x20 && byte !== 0x7f)
+  return sendable ? String.fromCharCode(...bytes) : undefined
 }
 
 /** Whether a later attempt may succeed. */
 export function isTemporary(status: number): boolean {
   return status === 408 || status === 429 || status >= 500
-}
-
-/** Resolves after a time; rejects when the signal fires. */
-export function waitFor(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer)
-      reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'))
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort)
-      resolve()
-    }, milliseconds)
-    if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort, { once: true })
-  })
 }

@@ -1,6 +1,10 @@
-import { RequestFailed } from '../../../jsonrpc/errors.js'
+import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import { type Message, type SentMessage, isObject } from '../../../jsonrpc/message.js'
-import { statelessRevisions } from '../../../protocol/revisions/index.js'
+import {
+  handshakeRevisions,
+  revisions,
+  statelessRevisions,
+} from '../../../protocol/revisions/index.js'
 import type { HttpResponse } from './http-request.js'
 import { encodeHeaderValue } from './parameter-headers.js'
 
@@ -34,11 +38,22 @@ export function isStateless(version: string | undefined): boolean {
   return version !== undefined && statelessRevisions.some(({ id }) => id === version)
 }
 
+/** Whether a message may be an array of messages. */
+export function hasBatches(version: string | undefined): boolean {
+  return handshakeRevisions.some(({ id, batches }) => batches && id === version)
+}
+
+/** The version header of a message after the handshake, in the revisions that have it. */
+export function versionHeader(version: string | undefined): Readonly<Record<string, string>> {
+  const sent = revisions.some((each) => each.versionHeader && each.id === version)
+  return sent && version !== undefined ? { 'mcp-protocol-version': version } : {}
+}
+
 /** The session id of an `initialize` response. */
 export function sessionOf(response: HttpResponse): string | undefined {
   const id = response.header('mcp-session-id')
   if (id === undefined || /^[!-~]+$/.test(id)) return id
-  throw new RequestFailed(
+  throw new RequestFailedError(
     'INVALID_RESPONSE',
     'The server sent a Mcp-Session-Id with characters that are not visible ASCII',
     {

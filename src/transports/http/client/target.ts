@@ -4,7 +4,7 @@ import { ignore } from '../../../jsonrpc/hook.js'
 import { type Authorizer, withAuthorization } from './authorizer.js'
 import { HttpClientChannel } from './channel.js'
 import { type SendRequest, followRedirects, webRequest } from './http-request.js'
-import { TwoEndpointChannel } from './two-endpoint-channel.js'
+import { HttpSseChannel } from './http-sse-channel.js'
 
 export interface HttpClientOptions {
   /** Sends the requests, instead of Node's HTTP modules or the runtime's `fetch`. */
@@ -13,7 +13,7 @@ export interface HttpClientOptions {
   headers?: Readonly<Record<string, string>>
   /** Gives requests their authorization, and handles 401 and 403. */
   authorizer?: Authorizer
-  /** Maximum bytes of one message from the server (default 64 MiB). */
+  /** Maximum bytes of one message from the server: of a JSON response, or of the data of an event (default 64 MiB). */
   maxMessage?: number
 }
 
@@ -39,16 +39,19 @@ export class HttpTarget {
     if (!(maxMessage > 0)) throw new TypeError('http: "maxMessage" must be a positive number')
     this.#maxMessage = maxMessage
     this.#nameParam = nameParam
-    const send = followRedirects(fetch === undefined ? runtimeRequest() : webRequest(fetch))
-    this.#send = authorizer === undefined ? send : withAuthorization(send, authorizer)
+    const send = fetch === undefined ? runtimeRequest() : webRequest(fetch)
+    // Each redirect is authorized as well: a proof of possession is for one URL.
+    this.#send = followRedirects(
+      authorizer === undefined ? send : withAuthorization(send, authorizer),
+    )
   }
 
   open(report: (entry: LogEntry) => void = ignore): HttpClientChannel {
     return new HttpClientChannel({ ...this.#options(report), nameParam: this.#nameParam })
   }
 
-  openHttpSse(report: (entry: LogEntry) => void = ignore): TwoEndpointChannel {
-    return new TwoEndpointChannel(this.#options(report))
+  openHttpSse(report: (entry: LogEntry) => void = ignore): HttpSseChannel {
+    return new HttpSseChannel(this.#options(report))
   }
 
   #options(report: (entry: LogEntry) => void) {

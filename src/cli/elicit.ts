@@ -1,0 +1,54 @@
+import type { ElicitParams, ElicitResult } from '../client.js'
+import { answerForm } from './elicit-form.js'
+import { answerUrl } from './elicit-url.js'
+import { truncate } from './format.js'
+import { warn } from './print.js'
+import { Questions, type TerminalStreams } from './questions.js'
+
+/** Maximum characters to show of a server's message. */
+const MAX_MESSAGE = 5000
+
+export interface Asking {
+  /** Who asks. */
+  server: string
+  /** Whether the user may be asked; otherwise everything is declined. */
+  interactive: boolean
+  /** Whether the request is sent again as soon as a URL is accepted, so that the user must be finished there. */
+  waitsForUrl?: boolean
+  signal: AbortSignal
+  streams?: TerminalStreams
+}
+
+/** The user is asked one thing at a time. */
+let previous: Promise<unknown> = Promise.resolve()
+
+/** Asks the user what the server wants to know. Without a terminal, or with `--no-input`, the answer is to decline. */
+export function answerElicitation(params: ElicitParams, asking: Asking): Promise<ElicitResult> {
+  const answered = previous.then(() => answer(params, asking))
+  previous = answered.catch(() => {})
+  return answered
+}
+
+async function answer(params: ElicitParams, asking: Asking): Promise<ElicitResult> {
+  const { server, interactive, signal, waitsForUrl = false } = asking
+  const streams = asking.streams ?? { input: process.stdin, output: process.stderr }
+  const message = truncate(params.message, MAX_MESSAGE)
+  if (!interactive || streams.input.isTTY !== true || streams.output.isTTY !== true) {
+    const what =
+      params.mode === 'url' ? `to open ${truncate(String(params.url), 500)}` : 'for input'
+    const advice = interactive ? 'in a terminal' : 'without --no-input'
+    warn(
+      `declined the request of ${server} ${what}: ${JSON.stringify(truncate(message, 500))}. Run ccmcp ${advice} to answer it`,
+    )
+    return { action: 'decline' }
+  }
+  signal.throwIfAborted()
+  const questions = new Questions(streams)
+  try {
+    return params.mode === 'url'
+      ? await answerUrl({ server, message, url: params.url, waits: waitsForUrl }, questions, signal)
+      : await answerForm({ server, message, schema: params.requestedSchema }, questions, signal)
+  } finally {
+    questions.close()
+  }
+}

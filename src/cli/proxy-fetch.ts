@@ -1,0 +1,46 @@
+import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
+import { proxyOf } from '../transports/http/client/node-proxy.js'
+import { nodeRequest } from '../transports/http/client/node-request.js'
+
+/** The headers of a response that OAuth uses. */
+const HEADERS = ['content-type', 'location', 'www-authenticate', 'dpop-nonce'] as const
+
+/** Whether a token for the URL would go to a proxy unencrypted. */
+export function isExposed(url: URL, env: NodeJS.ProcessEnv = process.env): boolean {
+  return url.protocol === 'http:' && proxyOf(url, env) !== undefined
+}
+
+/**
+ * A `fetch` for OAuth that uses the proxies of the environment, as the requests of MCP do. Node's own may ignore them.
+ * Only https goes through a proxy: OAuth has http on this computer only.
+ */
+export function proxyFetch(env: NodeJS.ProcessEnv = process.env): typeof globalThis.fetch {
+  const [proxied, direct] = [nodeRequest(env), nodeRequest({})]
+  return async (input, init = {}) => {
+    const url = new URL(input instanceof Request ? input.url : input)
+    const { body } = init
+    const send = url.protocol === 'https:' ? proxied : direct
+    const response = await send({
+      method: init.method === 'POST' ? 'POST' : 'GET',
+      url,
+      headers: Object.fromEntries(new Headers(init.headers)),
+      signal: init.signal ?? new AbortController().signal,
+      // OAuth sends forms and JSON.
+      ...(body instanceof URLSearchParams || typeof body === 'string'
+        ? { body: body.toString() }
+        : {}),
+    })
+    const headers = new Headers()
+    for (const name of HEADERS) {
+      const value = response.header(name)
+      if (value !== undefined) headers.set(name, value)
+    }
+    const { status } = response
+    if (status < 200 || status > 599) throw new Error(`HTTP ${status}`)
+    const hasBody = status !== 204 && status !== 205 && status !== 304
+    // The declarations of Node and of the web differ in what both have.
+    const stream = Readable.toWeb(Readable.from(response.body)) as ReadableStream<Uint8Array>
+    return new Response(hasBody ? stream : null, { status, headers })
+  }
+}

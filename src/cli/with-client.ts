@@ -1,0 +1,187 @@
+import { pathToFileURL } from 'node:url'
+import { basename, resolve } from 'node:path'
+import {
+  type CallOptions,
+  ChannelClosedError,
+  type Client,
+  ConnectionError,
+  type InputHandlers,
+  RequestFailedError,
+  RpcError,
+  type TappedMessage,
+  TimeoutError,
+  connect,
+} from '../client.js'
+import { isObject } from '../jsonrpc/message.js'
+import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
+import { statelessRevisions } from '../protocol/revisions/index.js'
+import { VERSION } from '../version.js'
+import { truncate } from './format.js'
+import { isUrl } from './http-server.js'
+import { type Arguments, CommandError, valuesOfRepeated } from './options.js'
+import { printError, printJson, styled, warn } from './print.js'
+import { DEFAULT_SERVER } from './servers.js'
+import { checkDirectory } from './settings.js'
+import { abortOnSignal } from './signals.js'
+import type { ServerTarget } from './server-target.js'
+import { targetOf, timeoutOf } from './target.js'
+
+/** Maximum number of warnings about invalid lines. */
+const MAX_INVALID_LINES = 5
+/** Maximum characters to show of a server's error. */
+const MAX_ERROR = 10_000
+
+/** Shows a message for `--verbose`. */
+export function showFrame({ direction, frame }: TappedMessage): void {
+  printError(direction === 'out' ? styled('sent', '>') : styled('received', '<'), ` ${frame}\n`)
+}
+
+/** Warns about lines on a server's stdout that are not protocol messages, and about what else it does wrong. */
+class InvalidOutput {
+  readonly #isHttp: boolean
+  #line = ''
+  #count = 0
+
+  constructor(isHttp: boolean) {
+    this.#isHttp = isHttp
+  }
+
+  /** Sets the line that is being read. */
+  read(line: string): void {
+    this.#line = line
+  }
+
+  warn(reason: string): void {
+    if (++this.#count > MAX_INVALID_LINES) return
+    if (this.#isHttp) return warn(`the server: ${reason}`)
+    warn(
+      `the server wrote a line to stdout that is not a protocol message: ${JSON.stringify(truncate(this.#line, 200))} (${reason})`,
+    )
+    if (this.#count === 1)
+      warn('stdout is reserved for protocol messages; servers must log to stderr')
+    if (this.#count === MAX_INVALID_LINES) warn('further such lines are not shown')
+  }
+}
+
+type Use = (client: Client, options: CallOptions) => Promise<void>
+
+/** Connects to the server, runs `use`, and always closes the connection. `isEndless`: until Ctrl-C, with reconnecting. */
+export async function withClient(
+  args: Arguments,
+  word: string | undefined,
+  use: Use,
+  { isEndless = false }: { isEndless?: boolean } = {},
+): Promise<void> {
+  const server = targetOf(args, word)
+  const timeout = timeoutOf(args)
+  const roots = valuesOfRepeated(args.values.get('root')).map(checkDirectory)
+  if (args.command === undefined && word === undefined)
+    warn(
+      `no server specified; using the bundled server ${DEFAULT_SERVER}, which can write files. Pass a URL, a module (./server.js) or a command after "--" to use another`,
+    )
+  const run = async (signal: AbortSignal) => {
+    try {
+      await connected(args, server, { signal, timeout, roots, reconnect: isEndless }, use)
+    } catch (error) {
+      throw commandError(error, server, args.values.has('json'))
+    }
+  }
+  await abortOnSignal(run, { endsOnCtrlC: isEndless })
+}
+
+interface Connecting {
+  signal: AbortSignal
+  timeout: number | undefined
+  roots: readonly string[]
+  reconnect: boolean
+}
+
+async function connected(
+  { values }: Arguments,
+  { target, label }: ServerTarget,
+  { signal, timeout, roots, reconnect }: Connecting,
+  use: Use,
+): Promise<void> {
+  const revision = values.get('revision')
+  const verbose = values.has('verbose')
+  const isHttp = isUrl(label)
+  const invalidOutput = new InvalidOutput(isHttp)
+  let client: Client | undefined
+  const elicit: InputHandlers['elicit'] = async (params, context) => {
+    const { answerElicitation } = await import('./elicit.js')
+    const name = client?.server?.name
+    return await answerElicitation(params, {
+      server: name === undefined ? label : `${name} (${label})`,
+      interactive: !values.has('no-input'),
+      waitsForUrl: client !== undefined && isStateless(client),
+      signal: context.signal,
+    })
+  }
+  client = await connect(target, {
+    info: { name: 'ccmcp', version: VERSION },
+    signal,
+    reconnect,
+    elicit,
+    ...(roots.length === 0 ? {} : { roots: () => roots.map(rootOf) }),
+    ...(timeout === undefined ? {} : { timeout, probeTimeout: Math.min(timeout, 2000) }),
+    ...(revision === undefined ? {} : { revision }),
+    tap(tapped) {
+      if (tapped.direction === 'in') invalidOutput.read(tapped.frame)
+      if (verbose) showFrame(tapped)
+    },
+    report({ level, message }) {
+      // What is not MCP at all is explained by the error of the connection.
+      if (level === 'warning' && (client !== undefined || !isHttp)) invalidOutput.warn(message)
+    },
+  })
+  try {
+    const times = timeout === undefined ? {} : { timeout, maxTimeout: Math.max(timeout, 600_000) }
+    await use(client, { signal, ...times })
+  } finally {
+    await client.close()
+  }
+}
+
+/** Whether the requests describe themselves, without a handshake. */
+function isStateless({ revision }: Client): boolean {
+  return statelessRevisions.some(({ id }) => id === revision)
+}
+
+function rootOf(directory: string) {
+  const path = resolve(directory)
+  return { uri: pathToFileURL(path).href, name: basename(path) }
+}
+
+function commandError(error: unknown, server: ServerTarget, json: boolean): unknown {
+  if (error instanceof RpcError) {
+    const { code, message, data } = error
+    if (json) printJson({ error: { code, message, data } })
+    const detail = data === undefined || json ? '' : `\n${JSON.stringify(data, null, 2)}`
+    return new CommandError(
+      1,
+      truncate(`The server returned error ${code}: ${message}${detail}`, MAX_ERROR) +
+        adviceFor(error),
+    )
+  }
+  if (isConnectionLost(error)) return new CommandError(3, server.explain(error))
+  if (error instanceof Error && 'code' in error && error.code === 'NOT_SUPPORTED')
+    return new CommandError(1, error.message)
+  // The server sent an invalid result.
+  return error instanceof TypeError ? new CommandError(1, error.message) : error
+}
+
+/** What the command line can do about an error. */
+function adviceFor({ code, data }: RpcError): string {
+  const needed = isObject(data) ? data['requiredCapabilities'] : undefined
+  const needsRoots = code === MISSING_CLIENT_CAPABILITY && isObject(needed) && 'roots' in needed
+  return needsRoots ? '\nPass --root DIR to tell the server of a directory' : ''
+}
+
+export function isConnectionLost(error: unknown): error is Error {
+  return (
+    error instanceof ConnectionError ||
+    error instanceof ChannelClosedError ||
+    error instanceof TimeoutError ||
+    error instanceof RequestFailedError
+  )
+}

@@ -1,0 +1,205 @@
+import { DpopKey } from './dpop.js'
+import { AuthorizationError } from './errors.js'
+import { OAuthHttp, UNREACHABLE } from './http.js'
+import type { OAuthOptions } from './options.js'
+import type { Authorization, Jwk, Records } from './store.js'
+import { type TokenContext, type Tokens, requestTokens } from './token-endpoint.js'
+
+/** How tokens were got. */
+type Source = 'authorization' | 'refresh'
+
+/** What is known of an authorization besides its tokens. */
+export type Grounds = Pick<
+  Authorization,
+  'issuer' | 'resource' | 'client' | 'metadata' | 'requested' | 'dpopKey'
+>
+
+/** Milliseconds during which a token counts as new: if it is refused, another one will be too. */
+const NEW = 60_000
+
+/** The tokens for one MCP server: those of the store, and how to refresh them. */
+export class HeldTokens {
+  readonly server: URL
+  readonly records: Records
+  readonly http: OAuthHttp
+  readonly #options: OAuthOptions
+  #current: Authorization | undefined
+  #loading: Promise<void> | undefined
+  /** Where the current token came from, and when. */
+  #source: { readonly kind: Source; readonly at: number } | undefined
+  #dpopKey: DpopKey | undefined
+
+  constructor(server: URL, records: Records, options: OAuthOptions) {
+    this.server = new URL(server)
+    this.server.hash = ''
+    this.records = records
+    this.#options = options
+    const {
+      fetch = (input, init) => globalThis.fetch(input, init),
+      timeout = 30_000,
+      privateAddresses = false,
+      signal,
+    } = options
+    this.http = new OAuthHttp({ fetch, timeout, privateAddresses, signal }, this.server)
+  }
+
+  /** The name of the server in the store. */
+  get key(): string {
+    return this.server.href
+  }
+
+  get current(): Authorization | undefined {
+    return this.#current
+  }
+
+  /** Where the current token came from, if it is new. */
+  get newSource(): Source | undefined {
+    const source = this.#source
+    return source !== undefined && performance.now() - source.at < NEW ? source.kind : undefined
+  }
+
+  /** Reads the store, once. */
+  load(): Promise<void> {
+    return (this.#loading ??= this.#load().catch((error: unknown) => {
+      this.#loading = undefined
+      throw error
+    }))
+  }
+
+  async #load(): Promise<void> {
+    const stored = await this.records.authorization(this.key)
+    const id = this.#options.client?.id
+    // Otherwise another client was configured since.
+    if (id === undefined || stored?.client.id === id) this.adopt(stored)
+  }
+
+  /** Takes what another process has stored; undefined: there is none. */
+  adopt(authorization: Authorization | undefined): void {
+    if (authorization?.accessToken !== this.#current?.accessToken) this.#source = undefined
+    this.#current = authorization
+  }
+
+  async save(tokens: Tokens, grounds: Grounds, kind: Source): Promise<void> {
+    const { issuer, resource, client, metadata, requested, dpopKey } = grounds
+    const { accessToken, refreshToken, expires, renewal, scopes = requested, bound } = tokens
+    const authorization: Authorization = {
+      issuer,
+      resource,
+      client,
+      metadata,
+      requested,
+      granted: scopes,
+      accessToken,
+      ...(refreshToken === undefined ? {} : { refreshToken }),
+      ...(expires === undefined ? {} : { expires }),
+      ...(renewal === undefined ? {} : { renewal }),
+      ...(bound && dpopKey !== undefined ? { dpopKey } : {}),
+    }
+    await this.records.saveAuthorization(this.key, authorization)
+    this.#current = authorization
+    this.#source = { kind, at: performance.now() }
+  }
+
+  /** Resolves to false if the refresh token does not work any more. Runs once at a time, also between processes. */
+  async refresh(before: Authorization): Promise<boolean> {
+    const { issuer, resource, client } = before
+    const lock = `refresh ${issuer} ${resource} ${client.id}`
+    return await this.records.exclusively(lock, async () => {
+      const latest = await this.records.authorization(this.key)
+      if (isOther(latest, before) && !isDue(latest)) {
+        this.adopt(latest)
+        return true
+      }
+      const { refreshToken } = latest ?? {}
+      if (latest === undefined || refreshToken === undefined) {
+        this.adopt(undefined)
+        return false
+      }
+      try {
+        const context = await this.tokenContext(latest)
+        const parameters = { refresh_token: refreshToken, resource }
+        const tokens = await requestTokens(context, 'refresh_token', parameters)
+        // Without a new refresh token, the old one stays valid.
+        await this.save({ refreshToken, ...tokens }, latest, 'refresh')
+        return true
+      } catch (error) {
+        return await this.#refreshFailed(error, latest)
+      }
+    })
+  }
+
+  async #refreshFailed(error: unknown, before: Authorization): Promise<boolean> {
+    // Only an OAuth error says something of the refresh token.
+    if (!(error instanceof AuthorizationError) || error.error === undefined || isTemporary(error))
+      throw error
+    // A process without the lock, or of another version, may have used the refresh token.
+    const latest = await this.records.authorization(this.key)
+    const replaced = isOther(latest, before)
+    if (!replaced) {
+      await this.records.deleteAuthorization(this.key)
+      if (isClientError(error)) await this.records.deleteRegistration(before.issuer)
+    }
+    this.adopt(replaced ? latest : undefined)
+    return replaced
+  }
+
+  /** Forgets the tokens, and the registration at their issuer. */
+  async forget(): Promise<Authorization | undefined> {
+    const authorization = await this.records.authorization(this.key)
+    await this.records.deleteAuthorization(this.key)
+    if (authorization !== undefined) await this.records.deleteRegistration(authorization.issuer)
+    this.adopt(undefined)
+    return authorization
+  }
+
+  async tokenContext({
+    metadata,
+    client,
+    dpopKey,
+  }: Pick<Grounds, 'metadata' | 'client' | 'dpopKey'>): Promise<TokenContext> {
+    const key = this.#options.client?.key
+    const dpop = dpopKey === undefined ? undefined : await this.dpop(dpopKey)
+    return { http: this.http, metadata, client, key, dpop }
+  }
+
+  /** The key for new tokens, if they are to be bound to one. */
+  async newKey(required: boolean): Promise<DpopKey | undefined> {
+    if (!(this.#options.dpop ?? required)) return undefined
+    return (this.#dpopKey ??= await DpopKey.create())
+  }
+
+  /** A stored key; it remembers nonces as long as it stays the same. */
+  async dpop(jwk: Jwk): Promise<DpopKey> {
+    const held = this.#dpopKey
+    if (held?.jwk.d === jwk.d && held !== undefined) return held
+    return (this.#dpopKey = await DpopKey.import(jwk))
+  }
+}
+
+/** Whether a token should be renewed. */
+export function isDue({ renewal = Infinity }: Authorization): boolean {
+  return renewal <= Date.now()
+}
+
+export function isExpired({ expires = Infinity }: Authorization): boolean {
+  return expires <= Date.now()
+}
+
+export function isTemporary(error: unknown): boolean {
+  return error instanceof AuthorizationError && error.error === UNREACHABLE
+}
+
+/** Whether the authorization server does not know the client, or not any more. */
+export function isClientError(error: unknown): boolean {
+  return (
+    error instanceof AuthorizationError &&
+    (error.error === 'invalid_client' || error.error === 'unauthorized_client')
+  )
+}
+
+function isOther(
+  latest: Authorization | undefined,
+  before: Authorization,
+): latest is Authorization {
+  return latest !== undefined && latest.accessToken !== before.accessToken
+}

@@ -1,0 +1,213 @@
+import { addressesOf } from '../../runtime.js'
+import { isPrivateHost, isSecure } from './addresses.js'
+import { AuthorizationError, shown } from './errors.js'
+
+export interface OAuthHttpOptions {
+  readonly fetch: typeof globalThis.fetch
+  /** Milliseconds for a request, including its body. */
+  readonly timeout: number
+  /** Whether a public server may name private addresses. */
+  readonly privateAddresses: boolean
+  /** Ends all requests. */
+  readonly signal?: AbortSignal | undefined
+}
+
+type Failure = 'DISCOVERY_FAILED' | 'REGISTRATION_FAILED' | 'TOKEN_REQUEST_FAILED'
+
+/** Maximum bytes of a response. */
+const MAX_BODY = 256 * 1024
+const MAX_REDIRECTS = 3
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+/** A JSON document, or why there is none. */
+export type Fetched =
+  | { readonly kind: 'json'; readonly value: unknown }
+  | { readonly kind: 'missing'; readonly why: string }
+
+/**
+ * The requests of OAuth. Their URLs come from documents of others, so each is checked: https, except within the computer;
+ * no private address if the MCP server has a public one. In Node, names are resolved for this check. A name that resolves
+ * differently a moment later, for the request itself, is not detected.
+ */
+export class OAuthHttp {
+  readonly #options: OAuthHttpOptions
+  readonly #server: URL
+  #serverIsPrivate: Promise<boolean> | undefined
+
+  constructor(options: OAuthHttpOptions, server: URL) {
+    this.#options = options
+    this.#server = server
+  }
+
+  /** Rejects if a URL of a metadata document must not be used; `what` names it. */
+  async check(url: URL, what: string): Promise<void> {
+    checkUrl(url, what)
+    if (this.#options.privateAddresses) return
+    this.#serverIsPrivate ??= isPrivate(this.#server.hostname)
+    if (await this.#serverIsPrivate) return
+    if (await isPrivate(url.hostname))
+      throw new AuthorizationError(
+        'UNSAFE_URL',
+        `${what} is at the private address of ${shown(url.hostname)}, but the MCP server is public. If both are yours, set "privateAddresses: true"`,
+      )
+  }
+
+  /** A metadata document. Redirects are followed within the origin. */
+  async json(url: URL, what: string): Promise<Fetched> {
+    let at = url
+    for (let hops = 0; ; hops++) {
+      const response = await this.#request(at, { headers: { accept: 'application/json' } }, what)
+      const { status } = response
+      if (!REDIRECTS.has(status)) return await jsonOf(response, at)
+      const location = response.headers.get('location')
+      if (location === null || !URL.canParse(location, at.href))
+        return { kind: 'missing', why: `${at.href} redirects without a valid Location` }
+      const next = new URL(location, at)
+      if (next.origin !== at.origin)
+        return {
+          kind: 'missing',
+          why: `${at.href} redirects to another origin, ${shown(next.origin)}, which is not followed`,
+        }
+      if (hops >= MAX_REDIRECTS)
+        throw new AuthorizationError(
+          'DISCOVERY_FAILED',
+          `${what}: ${url.href} redirects more than ${MAX_REDIRECTS} times`,
+        )
+      at = next
+    }
+  }
+
+  /** For requests with credentials: redirects are refused. `code` is that of a failure. */
+  async fetch(
+    input: string,
+    init: RequestInit,
+    what: string,
+    code: Failure = 'TOKEN_REQUEST_FAILED',
+  ): Promise<Response> {
+    const response = await this.#request(new URL(input), init, what, code)
+    if (!REDIRECTS.has(response.status)) return response
+    throw new AuthorizationError(
+      code,
+      `${what} redirects, which is not followed with credentials. The metadata must name the final URL`,
+    )
+  }
+
+  async #request(
+    url: URL,
+    init: RequestInit,
+    what: string,
+    code: Failure = 'DISCOVERY_FAILED',
+  ): Promise<Response> {
+    await this.check(url, what)
+    const { fetch, timeout, signal } = this.#options
+    const late = AbortSignal.timeout(timeout)
+    try {
+      const response = await fetch(url.href, {
+        ...init,
+        redirect: 'manual',
+        credentials: 'omit',
+        signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+      })
+      if (response.type === 'opaqueredirect')
+        throw new Error('it redirects, and a browser hides the target')
+      const { status, headers } = response
+      const body = await bytesOf(response)
+      // Some statuses must not have a body.
+      return new Response(body.length === 0 ? null : body, { status, headers: decoded(headers) })
+    } catch (error) {
+      signal?.throwIfAborted()
+      const why = late.aborted ? `no response within ${timeout} ms` : reason(error)
+      throw new AuthorizationError(
+        code,
+        `${what} at ${url.origin}${url.pathname} could not be read: ${why}`,
+        UNREACHABLE,
+      )
+    }
+  }
+}
+
+/** The `error` of failures that may be temporary. */
+export const UNREACHABLE = 'temporarily_unavailable'
+
+/** Refuses a URL that is not https, except within the computer, and one with credentials. */
+export function checkUrl(url: URL, what: string): void {
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    throw new AuthorizationError(
+      'UNSAFE_URL',
+      `${what} must be an https URL, not one of the scheme ${shown(url.protocol)}`,
+    )
+  if (!isSecure(url))
+    throw new AuthorizationError(
+      'UNSAFE_URL',
+      `${what} must use https, except on localhost: ${shown(url.origin)}`,
+    )
+  if (url.username !== '' || url.password !== '')
+    throw new AuthorizationError('UNSAFE_URL', `${what} must not contain credentials`)
+}
+
+/** A URL of a metadata document. */
+export function urlOf(text: unknown, what: string): URL {
+  if (typeof text !== 'string' || !URL.canParse(text))
+    throw new AuthorizationError('DISCOVERY_FAILED', `${what} is not a URL: ${shown(text)}`)
+  return new URL(text)
+}
+
+async function isPrivate(hostname: string): Promise<boolean> {
+  if (isPrivateHost(hostname)) return true
+  const addresses = await addressesOf(hostname)
+  return addresses.some(isPrivateHost)
+}
+
+async function jsonOf(response: Response, url: URL): Promise<Fetched> {
+  const { status } = response
+  if (status >= 500)
+    throw new AuthorizationError(
+      'DISCOVERY_FAILED',
+      `${url.href} answered HTTP ${status}; try again later`,
+      UNREACHABLE,
+    )
+  if (status !== 200) return { kind: 'missing', why: `${url.href} answered HTTP ${status}` }
+  try {
+    return { kind: 'json', value: await response.json() }
+  } catch {
+    return { kind: 'missing', why: `${url.href} is not JSON` }
+  }
+}
+
+async function bytesOf(response: Response): Promise<Uint8Array<ArrayBuffer>> {
+  const reader = response.body?.getReader()
+  if (reader === undefined) return new Uint8Array()
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    length += value.length
+    if (length > MAX_BODY) {
+      reader.cancel().catch(() => {})
+      throw new Error(`the response exceeds ${MAX_BODY} bytes`)
+    }
+    chunks.push(value)
+  }
+  const bytes = new Uint8Array(length)
+  let at = 0
+  for (const chunk of chunks) {
+    bytes.set(chunk, at)
+    at += chunk.length
+  }
+  return bytes
+}
+
+/** The body is decoded already. */
+function decoded(headers: Headers): Headers {
+  const copy = new Headers(headers)
+  for (const name of ['content-encoding', 'content-length', 'transfer-encoding']) copy.delete(name)
+  return copy
+}
+
+/** `fetch` has the reason in `cause`. */
+function reason(error: unknown): string {
+  if (!(error instanceof Error)) return shown(error)
+  const { cause } = error
+  return shown(cause instanceof Error && cause.message !== '' ? cause.message : error.message)
+}

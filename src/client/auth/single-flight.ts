@@ -1,0 +1,21 @@
+/** Runs one function at a time: who comes while it runs gets its outcome too. */
+export class SingleFlight<Result> {
+  #running: Promise<Result> | undefined
+
+  /** The signal only ends the waiting: the others still need the outcome. */
+  async run(start: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
+    this.#running ??= start().finally(() => {
+      this.#running = undefined
+    })
+    const running = this.#running
+    // Everyone who waits gets the rejection; nobody may be left.
+    running.catch(() => {})
+    if (signal === undefined) return await running
+    return await new Promise<Result>((resolve, reject) => {
+      const abort = () => reject(signal.reason as Error) // what was given to abort()
+      if (signal.aborted) return abort()
+      signal.addEventListener('abort', abort, { once: true })
+      running.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+    })
+  }
+}

@@ -1,0 +1,236 @@
+import { ChannelClosedError, abortError, withCode } from '../jsonrpc/errors.js'
+import { callHook } from '../jsonrpc/hook.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
+import { type Params, memberAt } from '../jsonrpc/message.js'
+import { truncate } from '../jsonrpc/truncate.js'
+import { Backoff, type ReconnectOptions } from './reconnect.js'
+import { concerns } from './resource-uri.js'
+import type { CallOptions, ClientSession, ServerDetails } from './session.js'
+import {
+  type List,
+  RequestLink,
+  StreamLink,
+  type SubscriptionLink,
+  type Topic,
+} from './subscription-links.js'
+import { untilAborted } from './until-aborted.js'
+
+/** A change of a resource. */
+export interface ResourceChange {
+  /** The resource that was updated: the one that was subscribed to, or a part of it. */
+  readonly uri: string
+  /** The connection was interrupted: the resource may have been updated meanwhile. */
+  readonly missed?: true
+}
+
+/** A change of the list of tools, prompts or resources. */
+export interface ListChange {
+  readonly list: List
+  /** The connection was interrupted: the list may have changed meanwhile. */
+  readonly missed?: true
+}
+
+/** A listener for changes that can be removed. */
+export interface Subscription extends AsyncDisposable {
+  /** Removes the listener. The server is told when it was the last one for its resource. */
+  unsubscribe(): Promise<void>
+}
+
+/** The server no longer sends notifications of what it had accepted before, such as after a restart. */
+export interface SubscriptionEnded {
+  /** The resource. */
+  readonly uri?: string
+  /** Or the list. */
+  readonly list?: List
+  readonly error: Error
+}
+
+type Listener = (missed: boolean, uri?: string) => unknown
+
+interface Watch {
+  readonly topic: Topic
+  readonly listeners: Set<Listener>
+  /** Settles when the server has accepted it, or not. */
+  accepted: Promise<void>
+}
+
+const LIST_CHANGED = /^notifications\/(tools|prompts|resources)\/list_changed$/
+
+export interface SubscriptionsOptions {
+  /** Times between attempts to open a stream again. */
+  reconnect: ReconnectOptions
+  /** Called before the listeners where changes may have been missed. */
+  missed(): void
+  ended(event: SubscriptionEnded): void
+  report(entry: LogEntry): void
+}
+
+/** The listeners of a client for changes, across its connections. */
+export class Subscriptions {
+  readonly #options: SubscriptionsOptions
+  readonly #watches = new Map<string, Watch>()
+  #link: SubscriptionLink | undefined
+  #capabilities: Params = {}
+
+  constructor(options: SubscriptionsOptions) {
+    this.#options = options
+  }
+
+  /** A new connection: what is watched is subscribed to again. */
+  connected(session: ClientSession, { revision, capabilities }: ServerDetails): void {
+    this.#link?.close()
+    this.#capabilities = capabilities
+    this.#link = revision.methods.clientRequests.includes('subscriptions/listen')
+      ? this.#openStreamLink(session)
+      : new RequestLink(session)
+    for (const watch of this.#watches.values()) void this.#restore(watch)
+  }
+
+  #openStreamLink(session: ClientSession): StreamLink {
+    const observer = {
+      missed: (topics: readonly Topic[]) => this.#missed(topics),
+      lost: (topic: Topic, error: Error) => this.#lost(topic, error),
+      report: this.#options.report,
+    }
+    // A stream is optional for the server: it is tried for as long as somebody listens.
+    return new StreamLink(
+      session,
+      observer,
+      new Backoff({ ...this.#options.reconnect, attempts: Infinity }),
+    )
+  }
+
+  close(): void {
+    this.#link?.close()
+    this.#watches.clear()
+  }
+
+  subscribe(
+    uri: string,
+    listener: (change: ResourceChange) => unknown,
+    options: CallOptions = {},
+  ): Promise<Subscription> {
+    const heard = (missed: boolean, updated = uri) =>
+      listener({ uri: updated, ...(missed ? { missed } : {}) })
+    return this.#watch({ uri }, heard, options)
+  }
+
+  watch(
+    list: List,
+    listener: (change: ListChange) => unknown,
+    options: CallOptions = {},
+  ): Promise<Subscription> {
+    const heard = (missed: boolean) => listener({ list, ...(missed ? { missed } : {}) })
+    return this.#watch({ list }, heard, options)
+  }
+
+  notified(method: string, params: Params): void {
+    if (method === 'notifications/subscriptions/acknowledged') this.#link?.acknowledged(params)
+    const list = LIST_CHANGED.exec(method)?.[1]
+    const { uri } = params
+    const updated =
+      method === 'notifications/resources/updated' && typeof uri === 'string' ? uri : undefined
+    if ((list === undefined && updated === undefined) || this.#link?.owns(params) !== true) return
+    for (const { topic, listeners } of this.#watches.values()) {
+      const concerned =
+        'uri' in topic ? updated !== undefined && concerns(updated, topic.uri) : topic.list === list
+      if (concerned) for (const listener of listeners) this.#call(() => listener(false, updated))
+    }
+  }
+
+  async #watch(topic: Topic, listener: Listener, { signal }: CallOptions): Promise<Subscription> {
+    this.#checkCapability(topic)
+    signal?.throwIfAborted()
+    const key = keyOf(topic)
+    const watch = this.#watches.get(key) ?? this.#add(key, topic)
+    // The same function may be given twice.
+    const own: Listener = (missed, uri) => listener(missed, uri)
+    watch.listeners.add(own)
+    try {
+      await (signal === undefined ? watch.accepted : untilAborted(watch.accepted, signal))
+    } catch (error) {
+      void this.#remove(key, watch, own)
+      throw error
+    }
+    const unsubscribe = () => this.#remove(key, watch, own)
+    return { unsubscribe, [Symbol.asyncDispose]: unsubscribe }
+  }
+
+  #add(key: string, topic: Topic): Watch {
+    const accepted = this.#link?.add(topic) ?? Promise.resolve()
+    const watch: Watch = { topic, listeners: new Set(), accepted }
+    this.#watches.set(key, watch)
+    accepted.catch(() => this.#forget(key, watch))
+    return watch
+  }
+
+  async #remove(key: string, watch: Watch, listener: Listener): Promise<void> {
+    if (!watch.listeners.delete(listener) || watch.listeners.size > 0) return
+    if (!this.#forget(key, watch)) return
+    try {
+      await this.#link?.remove(watch.topic)
+    } catch (error) {
+      this.#options.report({
+        level: 'warning',
+        message: 'The server could not be told to end a subscription',
+        error,
+      })
+    }
+  }
+
+  #forget(key: string, watch: Watch): boolean {
+    return this.#watches.get(key) === watch && this.#watches.delete(key)
+  }
+
+  /** After a new connection. Updates may have been missed before it. */
+  async #restore(watch: Watch): Promise<void> {
+    const link = this.#link
+    try {
+      this.#checkCapability(watch.topic)
+      watch.accepted = link?.add(watch.topic) ?? Promise.resolve()
+      await watch.accepted
+      this.#missed([watch.topic])
+    } catch (error) {
+      // If the connection was lost again, the next one restores it.
+      if (link === this.#link && !(error instanceof ChannelClosedError))
+        this.#lost(watch.topic, abortError(error))
+    }
+  }
+
+  #missed(topics: readonly Topic[]): void {
+    this.#options.missed()
+    for (const topic of topics)
+      for (const listener of this.#watches.get(keyOf(topic))?.listeners ?? [])
+        this.#call(() => listener(true))
+  }
+
+  #lost(topic: Topic, error: Error): void {
+    this.#watches.delete(keyOf(topic))
+    this.#options.ended({ ...topic, error })
+  }
+
+  #checkCapability(topic: Topic): void {
+    const path = 'uri' in topic ? ['resources', 'subscribe'] : [topic.list, 'listChanged']
+    if (memberAt(this.#capabilities, path) === true) return
+    const what =
+      'uri' in topic
+        ? `subscriptions to resources, such as ${truncate(topic.uri)}`
+        : `notifications of changed ${topic.list}`
+    throw withCode(
+      'NOT_SUPPORTED',
+      new Error(
+        `The server does not offer ${what}: it has not declared the capability ${path.join('.')}`,
+      ),
+    )
+  }
+
+  #call(listener: () => unknown): void {
+    callHook(listener, (error) =>
+      this.#options.report({ level: 'error', message: 'A listener for changes failed', error }),
+    )
+  }
+}
+
+function keyOf(topic: Topic): string {
+  return 'uri' in topic ? `uri ${topic.uri}` : `list ${topic.list}`
+}

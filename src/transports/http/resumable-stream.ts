@@ -1,0 +1,237 @@
+import type { StreamEvent } from '../../framing/event-stream.js'
+import { callHook } from '../../jsonrpc/hook.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import { isThenable } from '../../jsonrpc/message.js'
+import type { EventStore } from '../../stores/event-store.js'
+import type { SseStream } from './sse-stream.js'
+import { withTimeout } from '../../jsonrpc/deadline.js'
+
+export interface EventLogOptions {
+  eventStore: EventStore
+  /** Milliseconds for which events are stored at least, unless they are evicted. */
+  ttl: number
+  /** Maximum bytes of events that wait for the store; beyond it, they are sent without an id. */
+  maxUnsentBytes: number
+  report(entry: LogEntry): void
+}
+
+/** An event that is sent once the store has it. */
+interface WaitingEvent {
+  readonly event: StreamEvent
+  /** The connection at the time of `push`. A later connection gets the event from the store. */
+  readonly connection: SseStream | undefined
+  readonly appended: Promise<boolean>
+  /** Undefined until the store has decided. */
+  stored: boolean | undefined
+}
+
+/** Milliseconds until an event is sent without waiting for the store any longer. */
+const STORE_TIMEOUT = 2000
+
+/**
+ * One stream of a session: numbered events that outlive the connection. A client that reconnects with `Last-Event-ID`
+ * gets the events that it missed.
+ * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery
+ */
+export class ResumableStream {
+  /** Unique within its session. */
+  readonly name: string
+  readonly #key: string
+  readonly #options: EventLogOptions
+  #count = 0
+  #connection: SseStream | undefined
+  #ended = false
+  /** A connection that is being sent the events it missed. */
+  #resuming: SseStream | undefined
+  #waiting: WaitingEvent[] = []
+  #waitingLength = 0
+
+  /** `session` is the name of the session: it makes the key of the stream unique. */
+  constructor(session: string, name: string, options: EventLogOptions) {
+    this.name = name
+    this.#key = `${session}/${name}`
+    this.#options = options
+  }
+
+  get connected(): boolean {
+    return this.#connection !== undefined || this.#resuming !== undefined
+  }
+
+  get congested(): boolean {
+    return (
+      this.#waitingLength > this.#options.maxUnsentBytes / 4 ||
+      (this.#connection?.congested ?? false)
+    )
+  }
+
+  /** No more events will follow. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** Stores a message, then sends it where a client is connected. */
+  push(frame: string): void {
+    const number = ++this.#count
+    const stored = this.#append(number, frame)
+    const event = { id: this.#id(number), data: frame }
+    if (!(stored instanceof Promise) && this.#waiting.length === 0)
+      return this.#connection?.send(stored ? event : { data: frame })
+    this.#wait(event, stored)
+  }
+
+  /** The stored events after a number. */
+  async after(number: number): Promise<StreamEvent[]> {
+    const found: StreamEvent[] = []
+    for (let last = number; ;) {
+      const events = await this.#options.eventStore.read(this.#key, last)
+      const next = events.filter((event) => event.number > last)
+      const newest = next.at(-1)
+      if (newest === undefined) return found
+      for (const event of next) found.push({ id: this.#id(event.number), data: event.frame })
+      last = newest.number
+    }
+  }
+
+  /** Sends an id without a message, so that a client that disconnects before the first message can resume. */
+  prime(retry?: number): void {
+    const id = this.#id(this.#count)
+    this.#connection?.send(retry === undefined ? { id, data: '' } : { id, retry, data: '' })
+  }
+
+  /** Ends the stream, after the events that wait for the store. */
+  end(): void {
+    this.#ended = true
+    if (this.#waiting.length === 0) this.release()
+  }
+
+  connect(connection: SseStream): void {
+    this.#connection = connection
+  }
+
+  /** Forgets a connection that is closed. */
+  disconnect(connection: SseStream): void {
+    if (this.#connection === connection) this.#connection = undefined
+    if (this.#resuming === connection) this.#resuming = undefined
+  }
+
+  /** Ends the connection, not the stream. */
+  release(): void {
+    this.#connection?.end()
+    this.#connection = undefined
+  }
+
+  /** Sends the events after a number over a new connection, and then whatever follows. */
+  async resume(connection: SseStream, after: number): Promise<void> {
+    this.release()
+    this.#resuming = connection
+    let sent = Math.min(after, this.#count)
+    while (sent < this.#count) {
+      const count = this.#count
+      await Promise.all(this.#waiting.map(({ appended }) => appended))
+      const events = await this.#options.eventStore.read(this.#key, sent)
+      const next = events.filter(({ number }) => number > sent)
+      for (const { number, frame } of next)
+        connection.sendUnlimited({ id: this.#id(number), data: frame })
+      // Where the store has none, they were evicted.
+      sent = next.at(-1)?.number ?? count
+    }
+    const current = this.#resuming === connection
+    if (current) this.#resuming = undefined
+    if (this.#ended || !current) connection.end()
+    else this.#connection = connection
+  }
+
+  /** Ends the stream and deletes its events. */
+  delete(): void {
+    this.end()
+    const { eventStore } = this.#options
+    const appended = this.#waiting.map((waiting) => waiting.appended)
+    callHook(
+      () =>
+        appended.length === 0
+          ? eventStore.delete(this.#key)
+          : Promise.all(appended).then(() => eventStore.delete(this.#key)),
+      this.#failed,
+    )
+  }
+
+  /** Whether the event is stored. Never rejects. */
+  #append(number: number, frame: string): boolean | Promise<boolean> {
+    const { eventStore, ttl } = this.#options
+    try {
+      const appended: unknown = eventStore.append(this.#key, { number, frame }, ttl)
+      return isThenable(appended) ? this.#inTime(Promise.resolve(appended)) : true
+    } catch (error) {
+      this.#failed(error)
+      return false
+    }
+  }
+
+  async #inTime(appended: Promise<unknown>): Promise<boolean> {
+    try {
+      if ((await withTimeout(STORE_TIMEOUT, appended)) !== 'late') return true
+      this.#failed(new Error(`"append" did not resolve within ${STORE_TIMEOUT} ms`))
+    } catch (error) {
+      this.#failed(error)
+    }
+    return false
+  }
+
+  #wait(event: { id: string; data: string }, stored: boolean | Promise<boolean>): void {
+    const waiting: WaitingEvent = {
+      event,
+      connection: this.#connection,
+      appended: Promise.resolve(stored),
+      stored: undefined,
+    }
+    this.#waiting.push(waiting)
+    this.#waitingLength += event.data.length
+    void this.#flushAfter(waiting)
+    if (this.#waitingLength <= this.#options.maxUnsentBytes) return
+    for (const each of this.#waiting) each.stored ??= false
+    this.#flush()
+  }
+
+  async #flushAfter(waiting: WaitingEvent): Promise<void> {
+    waiting.stored = await waiting.appended
+    this.#flush()
+  }
+
+  /** Sends events in order, up to the first that the store has not decided on. */
+  #flush(): void {
+    let sent = 0
+    for (const { event, connection, stored } of this.#waiting) {
+      if (stored === undefined) break
+      sent++
+      const { data = '' } = event
+      this.#waitingLength -= data.length
+      if (connection === this.#connection) connection?.send(stored ? event : { data })
+    }
+    if (sent === 0) return
+    this.#waiting = this.#waiting.slice(sent)
+    if (this.#ended && this.#waiting.length === 0) this.release()
+  }
+
+  readonly #failed = (error: unknown): void => {
+    this.#options.report({
+      level: 'error',
+      message: 'The event store failed: a client that reconnects may miss events',
+      error,
+    })
+  }
+
+  #id(number: number): string {
+    return `${this.name}.${number}`
+  }
+}
+
+/** A stream of a session, and the number of one of its events. */
+export interface EventId {
+  readonly stream: string
+  readonly number: number
+}
+
+export function parseEventId(id: string): EventId | undefined {
+  const [, stream, digits] = /^([a-z0-9]+)\.(\d{1,15})$/.exec(id) ?? []
+  return stream === undefined ? undefined : { stream, number: Number(digits) }
+}

@@ -1,0 +1,370 @@
+import {
+  type IncomingMessage,
+  type RequestListener,
+  createServer as createHttpServer,
+} from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { listen, tokens } from '../../src/http.js'
+import { createServer, prompt, resource, tool } from '../../src/index.js'
+import { Child } from '../stdio/child.js'
+import { CLI, cli } from './command.js'
+
+const TOKEN = 'Rd9q-x0wXv4vZbJ2mK7t'
+const add = tool({
+  name: 'add',
+  input: {
+    type: 'object',
+    properties: { a: { type: 'number' }, b: { type: 'number' } },
+    required: ['a', 'b'],
+  },
+  run: ({ a, b }) => String(a + b),
+})
+const note = resource({ uri: 'note://a', read: () => 'a note' })
+const greet = prompt({
+  name: 'greet',
+  arguments: { name: {} },
+  build: ({ name }) => `Greet ${name}`,
+})
+const server = createServer({
+  name: 'web',
+  version: '1.0.0',
+  tools: [add],
+  resources: [note],
+  prompts: [greet],
+})
+const QUIET = { port: 0, log: { write: () => true } } as const
+let listening: Awaited<ReturnType<typeof listen>>
+let folder = ''
+beforeAll(async () => {
+  listening = await listen(server, QUIET)
+  folder = mkdtempSync(join(tmpdir(), 'ccmcp-url-'))
+})
+afterAll(async () => {
+  await listening.close(0)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const cleanups: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup()
+})
+
+/** An HTTP server that answers every request in the same way; returns its origin. */
+async function httpServer(answer: RequestListener): Promise<string> {
+  const http = createHttpServer(answer)
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
+  cleanups.push(
+    () =>
+      new Promise((resolve) => {
+        http.close(() => resolve())
+        http.closeAllConnections()
+      }),
+  )
+  return `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+}
+
+describe('a server at a URL', () => {
+  it('is listed, called and read', async () => {
+    const { url } = listening
+    const [listed, called, read, prompted] = await Promise.all([
+      cli(['list', url]),
+      cli(['call', 'add', url, 'a=2', 'b=40']),
+      cli(['read', 'note://a', url]),
+      cli(['prompt', 'greet', url, 'name=Ada']),
+    ])
+    expect(listed.stdout).toContain('web 1.0.0, protocol 2026-07-28\n')
+    expect(called).toEqual({ code: 0, stdout: '42\n', stderr: '' })
+    expect(read).toEqual({ code: 0, stdout: 'a note', stderr: '' })
+    expect(prompted).toEqual({ code: 0, stdout: 'user: Greet Ada\n', stderr: '' })
+  })
+  it('is called in an earlier revision', async () => {
+    const { stdout, code } = await cli([
+      'call',
+      'add',
+      listening.url,
+      '--revision',
+      '2025-03-26',
+      '--args',
+      '{"a":2,"b":40}',
+    ])
+    expect([stdout, code]).toEqual(['42\n', 0])
+  })
+  it('replays and records transcripts, with and without a handshake', async () => {
+    const meta =
+      '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}'
+    const file = join(folder, 'session.txt')
+    writeFileSync(
+      file,
+      `> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":2,"b":40},${meta}}}
+> {"jsonrpc":"2.0","id":2,"method":"nope","params":{${meta}}}
+`,
+    )
+    expect(await cli(['play', file, listening.url, '--record'])).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
+    expect(readFileSync(file, 'utf8')).toMatch(/"text":"42"[\s\S]*-32601/)
+    expect(await cli(['play', file, listening.url])).toEqual({
+      code: 0,
+      stdout: `${file}: 2 messages sent, 2 received as expected\n`,
+      stderr: '',
+    })
+    writeFileSync(
+      file,
+      `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+< {"jsonrpc":"2.0","id":1,"result":*}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":2,"b":40}}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"41"}],"isError":false}}
+`,
+    )
+    const { stdout, code } = await cli(['play', file, listening.url])
+    expect(stdout).toContain('result.content[0].text is "42", not "41"')
+    expect(code).toBe(1)
+    writeFileSync(file, '> {nope\n')
+    expect(await cli(['play', file, listening.url])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('only single JSON-RPC messages can be sent'),
+    })
+    writeFileSync(file, '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< *\n')
+    expect(await cli(['play', file, 'http://127.0.0.1:1/mcp'])).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('nothing accepts connections at 127.0.0.1, port 1'),
+    })
+  })
+  it('may be one of the official SDK', async () => {
+    const origin = await httpServer((request, response) => {
+      const sdk = new McpServer({ name: 'sdk', version: '1.0.0' })
+      sdk.registerTool('hello', { description: 'Says hello' }, () => ({
+        content: [{ type: 'text', text: 'Hello from the SDK' }],
+      }))
+      const transport = new StreamableHTTPServerTransport()
+      void sdk
+        // The type of `onclose` differs under exactOptionalPropertyTypes.
+        .connect(transport as Parameters<typeof sdk.connect>[0])
+        .then(() => transport.handleRequest(request, response))
+    })
+    expect((await cli(['list', `${origin}/mcp`])).stdout).toContain('sdk 1.0.0, protocol 2025-')
+    expect(await cli(['call', 'hello', `${origin}/mcp`])).toEqual({
+      code: 0,
+      stdout: 'Hello from the SDK\n',
+      stderr: '',
+    })
+  })
+})
+
+describe('--header and --token-env', () => {
+  const seen: IncomingMessage['headers'][] = []
+  const guarded = () =>
+    httpServer((request, response) => {
+      seen.push(request.headers)
+      response.writeHead(401, {
+        'www-authenticate':
+          'Bearer error="invalid_token", error_description="Old token", scope="a b"',
+      })
+      response.end(`No access with ${request.headers.authorization}`)
+    })
+
+  it('are sent, and the token is never printed', async () => {
+    const origin = await guarded()
+    const { stdout, stderr, code } = await cli(
+      [
+        'list',
+        `${origin}/mcp`,
+        '--token-env',
+        'T',
+        '--header',
+        'X-One: 1',
+        '--header',
+        'x-two: 2',
+        '--verbose',
+      ],
+      '',
+      { env: { T: TOKEN } },
+    )
+    expect(seen.at(-1)).toMatchObject({
+      authorization: `Bearer ${TOKEN}`,
+      'x-one': '1',
+      'x-two': '2',
+    })
+    expect(stdout + stderr).not.toContain(TOKEN)
+    expect(stderr).toContain(
+      `Cannot use ${origin}/mcp: HTTP 401 ("No access with Bearer [token]"): the server does not accept the token in T (scope "a b", Old token). It may have expired\n`,
+    )
+    expect([stdout, code]).toEqual(['', 3])
+  })
+  it('say how to pass a token', async () => {
+    const origin = await guarded()
+    expect((await cli(['list', origin])).stderr).toContain(
+      'the server requires authorization (scope "a b", Old token). Log in with "ccmcp login URL", or pass a token with --token-env NAME',
+    )
+  })
+  it('do not follow a redirect to another origin', async () => {
+    const elsewhere: unknown[] = []
+    const other = await httpServer((request, response) => {
+      elsewhere.push(request.headers)
+      response.end()
+    })
+    const origin = await httpServer((_, response) => {
+      response.writeHead(307, { location: `${other}/mcp` }).end()
+    })
+    const { stderr, code } = await cli(['list', origin, '--token-env', 'T'], '', {
+      env: { T: TOKEN },
+    })
+    expect(stderr).toContain(`to another origin, ${other}, which is not followed`)
+    expect([elsewhere, code]).toEqual([[], 3])
+  })
+  it('work with a server of ours', async () => {
+    const auth = tokens([{ token: TOKEN, id: 'ada', scopes: [] }])
+    const { url, close } = await listen(server, { ...QUIET, auth })
+    cleanups.push(() => close(0))
+    const args = ['call', 'add', url, 'a=1', 'b=2', '--token-env', 'T']
+    expect((await cli(args, '', { env: { T: TOKEN } })).stdout).toBe('3\n')
+    expect((await cli(args, '', { env: { T: 'other' } })).code).toBe(3)
+  })
+  it.each<[string[], Record<string, string>, string]>([
+    [['--header', 'nope'], {}, `--header must be 'Name: value', not "nope"`],
+    [['--header', ': x'], {}, `--header must be 'Name: value', not ": x"`],
+    [['--header', 'a b: x'], {}, '--header: "a b" is not a header name'],
+    [
+      ['--header', 'X: a\nb'],
+      {},
+      '--header: the value of X has characters that a header cannot have',
+    ],
+    [['--header', 'X: 世'], {}, '--header: the value of X has characters'],
+    [['--header', 'X:'], {}, '--header: X has no value'],
+    [
+      ['--header', 'Mcp-Method: x'],
+      {},
+      '--header: the header "mcp-method" is set by the transport',
+    ],
+    [['--token-env', 'a b'], {}, '--token-env: expected the name of an environment variable'],
+    [['--token-env', 'NOT_SET_T'], {}, '--token-env: the variable NOT_SET_T is not set'],
+    [['--token-env', 'T'], { T: '' }, '--token-env: the variable T is empty'],
+    [
+      ['--token-env', 'T'],
+      { T: 'Bearer x' },
+      '--token-env: the variable T must have the token only',
+    ],
+    [['--token-env', 'T'], { T: 'x\ny' }, '--token-env: the variable T is not a token'],
+    [
+      ['--token-env', 'T'],
+      { T: 'x', http_proxy: 'http://p:1', no_proxy: '' },
+      '--token-env: the token would go to the proxy',
+    ],
+    [
+      ['--token-env', 'T', '--header', 'authorization: y'],
+      { T: 'x' },
+      '--token-env and a header "Authorization"',
+    ],
+    [['--framing', 'lines'], {}, '--framing is for servers on stdio'],
+  ])('%j is an invalid command line', async (args, env, problem) => {
+    const { stdout, stderr, code } = await cli(['list', 'http://127.0.0.1:1/mcp', ...args], '', {
+      env,
+    })
+    expect(stderr.slice(0, 'ccmcp: '.length + problem.length)).toBe(`ccmcp: ${problem}`)
+    expect([stdout, code]).toEqual(['', 2])
+  })
+  it.each<[string[], string]>([
+    [
+      ['http://example.com/mcp', '--token-env', 'T'],
+      'a token is sent over https: only (http: on this machine), not to http://example.com; use https://example.com/mcp',
+    ],
+    [['http://u:p@127.0.0.1:1/'], 'The URL must not contain a user name or password'],
+    [['https://'], '"https://" is not a URL; expected https://HOST/PATH'],
+    [
+      ['localhost:1/mcp'],
+      '"localhost:1/mcp" is not a file; did you mean the URL http://localhost:1/mcp?',
+    ],
+    [['example.com/mcp'], 'did you mean the URL https://example.com/mcp?'],
+    [['text', '--header', 'a: b'], '--header is for a server at a URL'],
+    [['--token-env', 'T', '--', 'node'], '--token-env is for a server at a URL'],
+  ])('%j is an invalid target', async (args, problem) => {
+    const { stderr, code } = await cli(['list', ...args], '', { env: { T: TOKEN } })
+    expect(stderr).toContain(problem)
+    expect(stderr).not.toContain(TOKEN)
+    expect(code).toBe(2)
+  })
+})
+
+describe('no connection to a URL is explained in one line', () => {
+  it.each<[number, string, string, string]>([
+    [
+      200,
+      'text/html',
+      '<html>',
+      'it responded with a web page, not with MCP. Check the path of the URL; many servers use /mcp',
+    ],
+    [200, 'application/json', '{}', 'It is probably not an MCP endpoint'],
+    [403, 'text/plain', 'no', 'HTTP 403 ("no"): the server refuses access'],
+    [404, 'text/html', '<html>', 'HTTP 404: there is no MCP endpoint here. Check the path'],
+    [405, 'text/plain', '', 'HTTP 405: the server does not accept POST here'],
+    [429, 'text/plain', '', 'HTTP 429: too many requests'],
+    [503, 'text/plain', 'down', 'HTTP 503 ("down"): the server has failed'],
+  ])('HTTP %i, %s', async (status, type, body, problem) => {
+    const origin = await httpServer((_, response) => {
+      response.writeHead(status, { 'content-type': type }).end(body)
+    })
+    const { stdout, stderr, code } = await cli(['list', `${origin}/x`])
+    expect(stderr).toContain(`ccmcp: Cannot use ${origin}/x: `)
+    expect(stderr).toContain(problem)
+    expect(stderr.match(/\n/g)).toHaveLength(1)
+    expect([stdout, code]).toEqual(['', 3])
+  })
+  it.each([
+    ['http://127.0.0.1:1/mcp', 'nothing accepts connections at 127.0.0.1, port 1'],
+    ['http://no-such-host.invalid/mcp', 'the host no-such-host.invalid was not found'],
+  ])('%s', async (url, problem) => {
+    const { stderr, code } = await cli(['call', 'x', url])
+    expect(stderr).toContain(problem)
+    expect([stderr.match(/\n/g)?.length, code]).toEqual([1, 3])
+  })
+  it('TLS where there is none', async () => {
+    const url = listening.url.replace('http:', 'https:')
+    const { stderr, code } = await cli(['list', url])
+    expect(stderr).toContain('the server does not speak TLS here. Try http: instead of https:')
+    expect([stderr.match(/\n/g)?.length, code]).toEqual([1, 3])
+  })
+})
+
+describe('ccmcp subscribe', () => {
+  let value = 1
+  const watched = createServer({
+    name: 'watched',
+    version: '1.0.0',
+    resources: [resource({ uri: 'sensor://a', read: () => `value ${value}` })],
+  })
+  it.each([['2026-07-28'], ['2025-06-18']])('prints updates until Ctrl-C: %s', async (revision) => {
+    const { url, close } = await listen(watched, QUIET)
+    cleanups.push(() => close(0))
+    const options = ['--read', '--json', '--revision', revision]
+    const child = new Child(process.execPath, [CLI, 'subscribe', 'sensor://a', url, ...options])
+    await child.said('subscribed to sensor://a; press Ctrl-C to stop')
+    value = 7
+    watched.updated('sensor://a')
+    expect(JSON.parse(await child.line(0))).toEqual({
+      time: expect.stringMatching(/^\d{4}-.*Z$/),
+      uri: 'sensor://a',
+      contents: [{ uri: 'sensor://a', text: 'value 7' }],
+    })
+    child.give('SIGINT')
+    await child.closed()
+    expect(child.code).toBe(0)
+  })
+  it('says so if the server has no subscriptions', async () => {
+    const { url, close } = await listen(
+      createServer({ name: 'x', version: '1.0.0', tools: [add] }),
+      QUIET,
+    )
+    cleanups.push(() => close(0))
+    const { stderr, code } = await cli(['subscribe', 'sensor://a', url])
+    expect(stderr).toMatch(/^ccmcp: .*subscri.*\n$/)
+    expect(code).toBe(1)
+  })
+})

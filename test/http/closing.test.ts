@@ -1,0 +1,142 @@
+import { type EventEmitter, once } from 'node:events'
+import { Server as HttpServer } from 'node:http'
+import { type AddressInfo, createServer as createNetServer } from 'node:net'
+import { describe, expect, it, vi } from 'vitest'
+import { extension } from '../../src/extensions.js'
+import { httpHandler, listen, nodeHandler } from '../../src/http.js'
+import { createServer } from '../../src/index.js'
+import { onStillClock } from '../clock.js'
+import { POST, begin, described, message } from './caller.js'
+import { onNode } from './embedding.js'
+import { servedOverHttp } from './served.js'
+
+const REQUESTS = {
+  'a stateless request': described('tools/call', { name: 'echo', arguments: { text: 'x' } }),
+  initialize: {
+    headers: POST,
+    body: message(
+      'initialize',
+      {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        clientInfo: { name: 'test', version: '1' },
+      },
+      1,
+    ),
+  },
+}
+
+describe('a request whose body is complete only after close was called', () => {
+  it.each(Object.entries(REQUESTS))('gets 503: %s', async (_, { headers, body }) => {
+    const { server } = servedOverHttp()
+    let served = 0
+    server.use((_call, next) => {
+      served++
+      return next()
+    })
+    const mcp = nodeHandler(server, { logLevel: 'error' })
+    let arrived = () => {}
+    const arrival = new Promise<void>((resolve) => (arrived = resolve))
+    const listener: Parameters<typeof onNode>[0] = (request, response) => {
+      mcp(request, response)
+      arrived()
+    }
+    await onNode(listener, async (origin) => {
+      const { request, response } = begin(origin, { headers })
+      const text = body.toString()
+      request.write(text.slice(0, 30))
+      await arrival
+      const closed = mcp.close(10_000)
+      request.end(text.slice(30))
+      const stream = await response
+      await stream.ended()
+      expect([stream.status, served, mcp.sessions]).toEqual([503, 0, 0])
+      expect(stream.text).toContain('shutting down')
+      await closed
+    })
+  })
+})
+
+it('close does not take longer than its deadline, also with a session store that does not resolve', () =>
+  onStillClock(async (pass) => {
+    const { server } = servedOverHttp()
+    const sessionStore = {
+      get: () => undefined,
+      set: () => new Promise<boolean>(() => {}),
+      delete: () => {},
+    }
+    const handler = httpHandler(server, { sessionStore })
+    const post = (body: string, headers: Record<string, string> = {}) =>
+      handler(
+        new Request('http://localhost/mcp', {
+          method: 'POST',
+          headers: { ...POST, ...headers },
+          body,
+        }),
+      )
+    const opened = post(REQUESTS.initialize.body)
+    while (vi.getTimerCount() < 2) await new Promise(setImmediate)
+    await pass(2000)
+    const id = (await opened).headers.get('mcp-session-id') ?? ''
+    const params = { name: 'quiet', arguments: { gate: 'never' } }
+    void post(message('tools/call', params, 2), { 'mcp-session-id': id })
+    await new Promise(setImmediate)
+    let closed = false
+    const closing = handler.close(1000).then(() => (closed = true))
+    await pass(1050)
+    expect(closed).toBe(true)
+    await closing
+  }))
+
+it('reports an error of the listening server, and goes on', async () => {
+  let log = ''
+  const spy = vi.spyOn(HttpServer.prototype, 'listen')
+  const listening = await listen(servedOverHttp().server, {
+    port: 0,
+    log: { write: (line) => (log += line) },
+  })
+  const [server] = spy.mock.contexts as EventEmitter[] // `this` of the call
+  spy.mockRestore()
+  server?.emit('error', Object.assign(new Error('too many open files'), { code: 'EMFILE' }))
+  expect(log).toContain('too many open files')
+  await listening.close(0)
+})
+
+describe('extensions of a server', () => {
+  function extended() {
+    const events: string[] = []
+    const server = createServer({
+      name: 'extended',
+      version: '1',
+      extensions: [
+        extension({
+          id: 'com.example/x',
+          revisions: ['2026-07-28'],
+          start: () => void events.push('start'),
+          stop: () => void events.push('stop'),
+        }),
+      ],
+    })
+    return { server, events }
+  }
+
+  it('are stopped where the port is in use', async () => {
+    const { server, events } = extended()
+    const other = createNetServer()
+    await once(other.listen(0, '127.0.0.1'), 'listening')
+    const { port } = other.address() as AddressInfo
+    await expect(listen(server, { port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
+    expect(events).toEqual(['start', 'stop'])
+    other.close()
+  })
+
+  it.each([
+    ['a certificate', { tls: { cert: 'x', key: 'x' } }, ['start', 'stop']],
+    ['a host', { hosts: ['https://x/'] }, []],
+    ['an origin', { origins: ['x'] }, []],
+  ] as const)('are not left started by %s that is invalid', async (_, options, expected) => {
+    const { server, events } = extended()
+    await expect(listen(server, { port: 0, ...options })).rejects.toThrow()
+    expect(events).toEqual(expected)
+  })
+})

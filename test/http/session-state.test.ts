@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest'
+import { MemorySessionStore } from '../../src/http.js'
+import { createServer, resource } from '../../src/index.js'
+import { Budget } from '../../src/jsonrpc/budget.js'
+import { parseMessage } from '../../src/jsonrpc/message.js'
+import { METHODS } from '../../src/protocol/methods.js'
+import { SessionState, stateChangesOf } from '../../src/transports/http/session-state.js'
+import { Handshaken, message, serving } from './caller.js'
+
+const changes = (method: string, uri: string) =>
+  stateChangesOf(parseMessage(message(method, { uri }, 1)), METHODS)
+
+it('keeps the state where a client unsubscribes beyond the memory limit', () => {
+  const budget = new Budget(1000)
+  const state = new SessionState('', budget)
+  state.apply(changes('resources/subscribe', 'note:a'))
+  state.apply(changes('resources/subscribe', 'note:b'))
+  budget.charge(1000)
+  expect(state.apply(changes('resources/unsubscribe', 'note:a'))).toBe(true)
+  expect(state.complete).toBe(true)
+  expect(state.messages.join()).not.toContain('note:a')
+  expect(state.messages.join()).toContain('note:b')
+})
+
+describe('the stored state', () => {
+  it('has only the subscriptions of a batch that succeeded, and none that was cancelled', async () => {
+    let subscribing = () => {}
+    const server = createServer({
+      name: 'notes',
+      version: '1',
+      resources: [resource({ uri: 'note:{id}', read: ({ id }) => id })],
+    })
+    server.use(async (call, next) => {
+      if (call.method !== 'resources/subscribe') return next()
+      const { uri } = call.params as { uri: string }
+      if (uri === 'note:bad') throw new Error('no')
+      if (uri === 'note:cancelled') {
+        subscribing()
+        await new Promise((_, reject) => call.signal.addEventListener('abort', reject))
+      }
+      return next()
+    })
+    const store = new MemorySessionStore()
+    const states: string[] = []
+    const sessionStore = {
+      inProcess: true,
+      get: (name: string) => store.get(name),
+      delete: (name: string, ttl: number) => store.delete(name, ttl),
+      set(name: string, record: { generation: number; state: string }, ttl: number) {
+        states.push(record.state)
+        return store.set(name, record, ttl)
+      },
+    }
+    await serving(server, { sessionStore, log: { write() {} } }, async ({ url }) => {
+      const client = await Handshaken.open(url, '2025-03-26')
+      const subscribe = (uri: string, id: number) => message('resources/subscribe', { uri }, id)
+      await client.post(`[${subscribe('note:bad', 1)},${subscribe('note:good', 2)}]`)
+      const arrived = new Promise<void>((resolve) => (subscribing = resolve))
+      const cancelled = client.post(subscribe('note:cancelled', 3))
+      await arrived
+      await client.post(message('notifications/cancelled', { requestId: 3 }))
+      await cancelled
+      await client.request('resources/subscribe', { uri: 'note:last' })
+      await expect.poll(() => states.at(-1)).toContain('note:last')
+      expect(states.at(-1)).toContain('note:good')
+      expect(states.at(-1)).not.toMatch(/note:bad|note:cancelled/)
+    })
+  })
+
+  it('is not read from a batch that was refused', async () => {
+    const server = createServer({ name: 'x', version: '1' })
+    await serving(server, {}, async ({ url }) => {
+      for (const revision of ['2025-11-25', '2025-03-26']) {
+        const client = await Handshaken.open(url, revision)
+        const element = message('ping', { x: 'in-batch' }, 1)
+        let parsed = 0
+        const parse = JSON.parse
+        // In the same process: the messages of the batch would be parsed one by one.
+        JSON.parse = (text: string, ...rest: []) => {
+          if (text === element) parsed++
+          return parse(text, ...rest) as unknown
+        }
+        try {
+          const { status } = await client.post(`[${Array(1001).fill(element).join()}]`)
+          expect([status, parsed]).toEqual([400, 0])
+        } finally {
+          JSON.parse = parse
+        }
+      }
+    })
+  })
+})
