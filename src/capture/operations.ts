@@ -56,9 +56,10 @@ export class Operations {
   readonly #used = { in: new Set<string>(), out: new Set<string>() }
   /** Operations by the request state that their result returned; undefined if several returned the same. */
   readonly #states = new Map<string, Operation | undefined>()
-  /** What `initialize` negotiated, and the revision of the last request that named its own. */
+  /** What `initialize` negotiated, the revision of the last request that named its own, and of the last one with a result. */
   #negotiated: Revision | undefined
   #described: Revision | undefined
+  #served: Revision | undefined
   #hasNegotiated = false
 
   /** Requests without a response. */
@@ -110,7 +111,8 @@ export class Operations {
   #requestRevision({ method, params }: Message): Revision | undefined {
     if (method === 'initialize') return revisionOf(stringAt(params, 'protocolVersion'))
     const version = describedVersion(params)
-    if (version === undefined) return this.revision
+    // A stateless request always names its revision.
+    if (version === undefined) return this.#negotiated
     this.#described = revisionOf(version) ?? this.#described
     return revisionOf(version)
   }
@@ -136,7 +138,9 @@ export class Operations {
     this.#pending[requester].delete(id.key)
     operation.status = statusOf(message)
     // A request that was sent before the response to initialize.
-    if (!operation.namesRevision) operation.revision ??= this.revision
+    if (!operation.namesRevision) operation.revision ??= this.#negotiated
+    else if (result !== undefined && operation.method !== 'initialize')
+      this.#served = operation.revision
     if (operation.method === 'initialize' && error === undefined) {
       this.#negotiated = revisionOf(stringAt(result, 'protocolVersion'))
       this.#hasNegotiated = true
@@ -150,7 +154,8 @@ export class Operations {
 
   #notification({ method, params }: Message, dir: Direction): Link {
     const operation = this.#notified(method, params, dir)
-    if (operation === undefined) return { revision: this.revision }
+    if (operation === undefined)
+      return { revision: dir === 'in' ? (this.#negotiated ?? this.revision) : this.revision }
     if (method === 'notifications/progress') operation.progress++
     if (method === 'notifications/cancelled') operation.status = 'cancelled'
     return { operation, revision: operation.revision }
@@ -178,10 +183,10 @@ export class Operations {
     return this.#pending[dir].get(`${typeof id} ${String(id)}`)
   }
 
-  /** The revision of a message that does not say it. If requests of both kinds were sent, it is not certain. */
+  /** The revision of a message that does not say it. It is not certain if the server serves both kinds of requests. */
   get revision(): Revision | undefined {
-    if (this.#hasNegotiated) return this.#described === undefined ? this.#negotiated : undefined
-    return this.#described
+    if (!this.#hasNegotiated) return this.#described
+    return this.#served === undefined ? this.#negotiated : undefined
   }
 }
 

@@ -231,6 +231,27 @@ describe('findings', () => {
     },
   )
 
+  it('are none if a client tries server/discover first, and the session is of the negotiated revision', () => {
+    const lines = [
+      request('d', 'server/discover', { _meta: META }),
+      '< {"jsonrpc":"2.0","id":"d","error":{"code":-32601,"message":"Method not found"}}',
+      request('p', 'ping'),
+      result('p', {}),
+      ...handshake('2025-06-18'),
+      request(1, 'tools/list'),
+      result(1, { tools: [] }),
+      '< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}',
+    ]
+    expect(findingsOf(...lines)).toEqual([])
+    expect(rowsOf(...lines).map(({ revision }) => revision)).toEqual([
+      '2026-07-28',
+      '2026-07-28',
+      undefined,
+      undefined,
+      ...Array<string>(6).fill('2025-06-18'),
+    ])
+  })
+
   it('are none in a correct stateless session', () => {
     expect(
       findingsOf(
