@@ -1,6 +1,8 @@
 import { type Revision, newest, revisions } from '../protocol/revisions/index.js'
 
-export type Severity = 'info' | 'warning' | 'error'
+/** From the least to the most severe. */
+export const SEVERITIES = ['info', 'warning', 'error'] as const
+export type Severity = (typeof SEVERITIES)[number]
 
 /** The page and section of the specification that a rule comes from, or the URL of another standard. */
 type Clause = string | ((revision: Revision) => string)

@@ -43,6 +43,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'show a capture, or follow the newest',
     load: async () => (await import('./view.js')).view,
   },
+  check: {
+    description: 'report what is wrong in a capture, with an exit code for CI',
+    load: async () => (await import('./check.js')).check,
+  },
   demo: {
     description: 'run an example session and show every message',
     load: async () => (await import('./demo.js')).demo,

@@ -1,11 +1,11 @@
-import { closeSync, openSync, readSync } from 'node:fs'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Analysis, type Row } from '../capture/analysis.js'
 import { parseFilter } from '../capture/filter.js'
-import { CaptureReader, type CaptureRecord, headerProblem } from '../capture/format.js'
+import type { CaptureRecord } from '../capture/format.js'
 import { loadSchemaChecks } from '../capture/schema-check.js'
 import { captureFolder, newestCapture } from '../tap/captures.js'
+import { CaptureSource } from './capture-source.js'
 import { type Command, HELP } from './command.js'
 import { type Arguments, CommandError, UsageError } from './options.js'
 import { print, styled, warn } from './print.js'
@@ -13,7 +13,6 @@ import { findingPieces, rowPieces } from './rows.js'
 
 /** Milliseconds between looks at a file that is followed. */
 const POLL = 100
-const READ_BYTES = 256 * 1024
 
 export const view: Command = {
   usage: 'view [CAPTURE] [options]',
@@ -80,63 +79,37 @@ class ShownCapture {
   readonly #path: string
   readonly #analysis: Analysis
   readonly #matches: (row: Row) => boolean
-  readonly #reader = new CaptureReader()
-  #startedAt = 0
-  #isFirst = true
+  readonly #source: CaptureSource
   #messages = 0
   readonly #findings = { error: 0, warning: 0, info: 0 }
 
   constructor(path: string, analysis: Analysis, matches: (row: Row) => boolean) {
     this.#path = path
+    this.#source = new CaptureSource(path)
     this.#analysis = analysis
     this.#matches = matches
   }
 
   /** Shows the file; with `follow`, until the server has exited or the function returns false. */
   async show(follow?: () => boolean): Promise<void> {
-    const descriptor = this.#open()
-    try {
-      const buffer = new Uint8Array(READ_BYTES)
-      for (;;) {
-        const size = readSync(descriptor, buffer)
-        if (size > 0) await this.#rows(this.#reader.push(buffer.subarray(0, size)))
-        else if (follow?.() !== true || this.#analysis.hasExited) break
-        else await delay(POLL)
-        if (!output.isOpen) return
-      }
-    } finally {
-      closeSync(descriptor)
+    let isFirst = true
+    for (const record of this.#source.records()) {
+      if (!output.isOpen) return
+      if (record !== undefined) {
+        if (isFirst) print(styled('heading', this.#path), '\n')
+        isFirst = false
+        await this.#show(record)
+      } else if (follow?.() !== true || this.#analysis.hasExited) break
+      else await delay(POLL)
     }
-    await this.#rows(this.#reader.end())
-    if (this.#isFirst) this.#header(undefined)
+    for (const record of this.#source.end()) await this.#show(record)
     this.#print(this.#analysis.end())
     this.#summary()
   }
 
-  #open(): number {
-    try {
-      return openSync(this.#path, 'r')
-    } catch (error) {
-      throw new UsageError(
-        `Cannot read ${this.#path}: ${error instanceof Error ? error.message : String(error)}`,
-      )
-    }
-  }
-
-  async #rows(records: readonly CaptureRecord[]): Promise<void> {
-    for (const record of records) {
-      if (this.#isFirst) this.#header(record)
-      this.#print(this.#analysis.add(record))
-      await outputRead()
-    }
-  }
-
-  #header(first: CaptureRecord | undefined): void {
-    this.#isFirst = false
-    const problem = headerProblem(first)
-    if (problem !== undefined) throw new UsageError(`Cannot show ${this.#path}: ${problem}`)
-    if (first?.type === 'capture') this.#startedAt = Date.parse(first.startedAt)
-    print(styled('heading', this.#path), '\n')
+  async #show(record: CaptureRecord): Promise<void> {
+    this.#print(this.#analysis.add(record))
+    await outputRead()
   }
 
   #print(rows: readonly Row[]): void {
@@ -144,7 +117,7 @@ class ShownCapture {
       if (row.kind !== 'event' && row.kind !== 'unanswered') this.#messages++
       for (const { severity } of row.findings) this.#findings[severity]++
       if (!this.#matches(row)) continue
-      print(...rowPieces(row, this.#startedAt), ...row.findings.flatMap(findingPieces))
+      print(...rowPieces(row, this.#source.startedAt), ...row.findings.flatMap(findingPieces))
     }
   }
 
@@ -158,8 +131,8 @@ class ShownCapture {
     )
     if (!this.#analysis.hasExited)
       warn('the capture has no end: it is still being written, or its writer was killed')
-    if (this.#reader.unreadable > 0)
-      warn(`damaged lines of the capture that were skipped: ${this.#reader.unreadable}`)
+    if (this.#source.unreadable > 0)
+      warn(`damaged lines of the capture that were skipped: ${this.#source.unreadable}`)
   }
 }
 

@@ -126,7 +126,7 @@ describe('ccmcp view', () => {
   ])('rejects %s', async (_, text) => {
     writeFileSync(file, text)
     const { stderr, code } = await view(file)
-    expect(stderr).toMatch(/Cannot show .*(?:not a capture|version 9)/)
+    expect(stderr).toMatch(/Cannot read .*(?:not a capture|version 9)/)
     expect(code).toBe(2)
   })
 

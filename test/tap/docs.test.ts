@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { RULES } from '../../src/capture/rules.js'
+import { check } from '../../src/cli/check.js'
 import { tap } from '../../src/cli/tap.js'
 import { view } from '../../src/cli/view.js'
 import { ROOT } from '../stdio/child.js'
@@ -9,12 +10,14 @@ import { ROOT } from '../stdio/child.js'
 
 const page = readFileSync(`${ROOT}docs/tap.md`, 'utf8')
 
-it('has every option of tap and view', () => {
-  const rows = Object.entries({ tap, view }).flatMap(([command, { options }]) =>
+it('has every option of tap, view and check', () => {
+  const rows = Object.entries({ tap, view, check }).flatMap(([command, { options }]) =>
     Object.entries(options)
       .filter(([name]) => name !== 'help')
       .map(([name, option]) => {
-        const value = 'value' in option ? ` ${String(option.value)}` : ''
+        const { value: allowed = '' } = option
+        const shown = typeof allowed === 'string' ? allowed : allowed.join('\\|')
+        const value = shown === '' ? '' : ` ${shown}`
         return `| \`--${name}${value}\` | ${command} | ${option.description} |`
       }),
   )
