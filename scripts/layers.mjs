@@ -52,7 +52,7 @@ export const MAY_USE_NODE =
  * are that one file. What is needed later, or by clients only, stays out of it.
  */
 export const CHUNKS = {
-  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|protocol|schema)\/|server\/(?!asking|extensions|features\/completion)|transports\/(?!http|memory|stdio-(?:client|diagnosis|isolated))|(?:index|stdio|serving|runtime|version)\.ts)/,
+  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|schema)\/|protocol\/(?!extension)|server\/(?!asking|extension|features\/completion)|transports\/(?!http|memory|stdio-(?:client|diagnosis|isolated))|(?:index|stdio|serving|runtime|version)\.ts)/,
   options: /^cli\/(?:options|command|servers|settings)\.ts/,
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/default-server\.ts/,

@@ -46,14 +46,19 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   return {
     open() {
       const [client, other] = memoryChannels(principal)
-      const release = internal.extensions?.acquire(internal)
-      void new ServerSession(internal, other, { closed: () => void release?.(ignore) })
+      const release = internal.extensions?.acquire(internal, ignore)
+      void new ServerSession(internal, other, { closed: () => void release?.() })
       return client
     },
   }
 }
 
-export type { ClientExtension, ResultContext } from './client/extension.js'
+export type {
+  ClientExtension,
+  ClientExtensionMethod,
+  ExtensionContext,
+  ResultContext,
+} from './client/extension.js'
 export type { InputHandlers } from './client/input-handlers.js'
 export { type ConnectOptions, connect } from './client/connect.js'
 export type { ClientNotifications, Requests, ServerNotifications } from './client/methods.js'
@@ -65,6 +70,7 @@ export type { ReconnectOptions } from './client/reconnect.js'
 export type { CallOptions, Progress } from './client/session.js'
 export type {
   ListChange,
+  ListenOptions,
   ResourceChange,
   Subscription,
   SubscriptionEnded,

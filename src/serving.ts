@@ -43,7 +43,6 @@ export class StreamServer {
   #stopped: ReturnType<typeof setTimeout> | undefined
   #broken: Error | undefined
   readonly #release: ReturnType<Extensions['acquire']> | undefined
-  readonly #report: (report: LogEntry) => void
   #end: () => void = () => {}
   readonly #ended = new Promise<void>((resolve) => {
     this.#end = resolve
@@ -57,10 +56,9 @@ export class StreamServer {
     const internal = checkServer(server)
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
     checkOptions(options)
-    this.#release = internal.extensions?.acquire(internal)
-    this.#channel = new StreamChannel(options)
     const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
-    this.#report = report
+    this.#release = internal.extensions?.acquire(internal, report)
+    this.#channel = new StreamChannel(options)
     const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
     this.#session = new ServerSession(
       internal,
@@ -100,7 +98,7 @@ export class StreamServer {
     await this.#session.drain(DRAIN_AFTER_END)
     // A slow reader gets everything, unless `stop` was called: then the output is abandoned after two seconds.
     await Promise.race([this.#session.close(), this.#abandoned])
-    await this.#release?.(this.#report)
+    await this.#release?.()
     clearTimeout(this.#stopped)
     if (this.#broken !== undefined) throw this.#broken
   }

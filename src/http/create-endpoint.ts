@@ -43,7 +43,7 @@ export function createEndpoint(
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
   const { tap: onMessage } = options
   const endpoint = new Endpoint({
-    closed: () => release?.(report),
+    closed: () => release?.(),
     methods: server.methods,
     path,
     twoEndpoint,
@@ -83,7 +83,7 @@ export function createEndpoint(
     sessionIdPrefix,
   })
   // Last: where an option is invalid, extensions are not started.
-  const release = server.extensions?.acquire(server)
+  const release = server.extensions?.acquire(server, report)
   return endpoint
 }
 

@@ -133,7 +133,14 @@ describe('the result type of a client extension', () => {
 
   it('is an error without the extension', async () => {
     await using client = await connect(ticketing(NEWEST))
-    await expect(client.callTool('x')).rejects.toThrow('"ticket"')
+    await expect(client.callTool('x')).rejects.toThrow(
+      'the unknown resultType "ticket"; the client has no extensions',
+    )
+    const extensions = [{ id: 'com.example/a' }, { id: 'com.example/b' }]
+    await using other = await connect(ticketing(NEWEST), { extensions })
+    await expect(other.callTool('x')).rejects.toThrow(
+      'the extensions of the client are com.example/a, com.example/b',
+    )
   })
 
   it('is not looked at in a revision that the extension does not name', async () => {
@@ -160,7 +167,9 @@ describe('the result type of a client extension', () => {
       await client.callTool('x')
     }
     await expect(returning([])).rejects.toThrow('is not an object')
-    await expect(returning({ resultType: 'ticket' })).rejects.toThrow('tools/call')
+    await expect(returning({ resultType: 'ticket' })).rejects.toThrow(
+      `Extension ${ID}: the handler of the resultType "ticket" must not return that type again`,
+    )
   })
 })
 
@@ -193,6 +202,9 @@ it.each([
     { notifications: { 'notifications/message': () => {} } },
     'core protocol',
   ],
+  ['a method of the core', { methods: { 'tools/call': {} } }, 'core protocol'],
+  ['an unknown property of a method', { methods: { x: { name: 'y' } as never } }, '"methods.x"'],
+  ['settings that are no object', { settings: [] as never }, '"settings" must be an object'],
   ['an unknown member', { setings: {} }, 'did you mean "settings"?'],
   ['a handler that is no function', { resultTypes: { x: 1 as never } }, 'must be a function'],
 ] as [string, Partial<ClientExtension>, string][])(

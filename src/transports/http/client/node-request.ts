@@ -15,6 +15,12 @@ import { InvalidBodyError } from './response-body.js'
 /** Milliseconds of idle time before TCP keep-alive probes. */
 const TCP_KEEP_ALIVE = 30_000
 
+/**
+ * Milliseconds after which an idle connection is not used again. Many servers close it after five seconds, and a request
+ * that is sent at that moment is lost.
+ */
+const MAX_IDLE = 4000
+
 const AGENT_OPTIONS = {
   keepAlive: true,
   keepAliveInitialDelay: TCP_KEEP_ALIVE,
@@ -26,14 +32,21 @@ export function nodeRequest(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): SendRequest {
   const agents = new Map<string, HttpAgent>()
+  const idleSince = new WeakMap<Duplex, number>()
   const agentFor = (secure: boolean, proxy: Proxy | undefined): HttpAgent => {
     const key = `${secure} ${proxy?.url.href ?? ''}`
     let agent = agents.get(key)
     if (agent === undefined) {
       agent = secure ? new HttpsAgent(AGENT_OPTIONS) : new HttpAgent(AGENT_OPTIONS)
       if (secure && proxy !== undefined) tunnel(agent, proxy)
+      agent.on('free', (socket: Duplex) => idleSince.set(socket, performance.now()))
       agents.set(key, agent)
     }
+    // Not by a timer: a busy process would run it too late.
+    const oldest = performance.now() - MAX_IDLE
+    for (const sockets of Object.values(agent.freeSockets))
+      for (const socket of sockets ?? [])
+        if ((idleSince.get(socket) ?? oldest) < oldest) socket.destroy()
     return agent
   }
   return ({ method, url, headers, body, signal, onSend }) =>
