@@ -57,20 +57,16 @@ Exit codes: 0 success, 1 an error from the server, 2 an invalid command line, 3 
 
 /** The server of a command line: a URL, the command after `--`, or one that `ccmcp serve` runs. */
 export function targetOf({ values, command }: Arguments, server: string | undefined): ServerTarget {
-  if (command !== undefined && server !== undefined)
-    throw new UsageError(
-      `Both a server (${JSON.stringify(server)}) and a command after "--" were given; pass only one`,
-    )
   const limit = values.get('max-message')
   const maxMessage = limit === undefined ? {} : { maxMessage: bytesOf('max-message', limit) }
-  if (server !== undefined && isUrl(server)) return httpServer(server, values, maxMessage)
+  if (command === undefined && server !== undefined && isUrl(server))
+    return httpServer(server, values, maxMessage)
   for (const option of ['header', 'token-env'])
     if (values.has(option))
       throw new UsageError(
         `--${option} is for a server at a URL; this one is ${command === undefined ? 'started here' : 'the command after "--"'}`,
       )
-  const [program, ...args] = command ?? bundledCommand(server ?? DEFAULT_SERVER)
-  if (program === undefined || program === '') throw new UsageError('Missing command after "--"')
+  const [program = '', ...args] = serverCommand({ command }, server)
   const target = stdio(program, args, {
     // A command that the user types inherits the shell's variables, except for the descriptors of our own launcher.
     env: { ...process.env, CCMCP_WIRE: undefined },
@@ -80,6 +76,20 @@ export function targetOf({ values, command }: Arguments, server: string | undefi
   })
   const label = command === undefined ? (server ?? DEFAULT_SERVER) : program
   return { target, label, explain: ({ message }) => message }
+}
+
+/** The command that starts a server: the one after `--`, or `ccmcp serve`. */
+export function serverCommand(
+  { command }: Pick<Arguments, 'command'>,
+  server: string | undefined,
+): string[] {
+  if (command !== undefined && server !== undefined)
+    throw new UsageError(
+      `Both a server (${JSON.stringify(server)}) and a command after "--" were given; pass only one`,
+    )
+  const found = command ?? bundledCommand(server ?? DEFAULT_SERVER)
+  if ((found[0] ?? '') === '') throw new UsageError('Missing command after "--"')
+  return found
 }
 
 /** A host with a port or a path, or with a domain: `localhost:3000`, `example.com/mcp`. */

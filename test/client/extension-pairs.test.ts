@@ -145,7 +145,7 @@ function breakable(...servers: readonly Server[]): { target: Target; disconnect(
     const server = servers[sessions.length] ?? servers.at(-1)
     if (server === undefined) throw new Error('There is no server')
     const [channel, other] = memoryChannels()
-    sessions.push(new ServerSession(checkServer(server), other))
+    sessions.push(new ServerSession(checkServer(server), other, { remote: false }))
     return channel
   }
   return { target: { open }, disconnect: async () => await sessions.at(-1)?.close() }

@@ -165,9 +165,9 @@ describe('the entry points', () => {
 })
 
 describe('the source files', () => {
-  it('name revision dates in protocol/revisions only', () => {
+  it('name revision dates in protocol/revisions and capture/schemas only', () => {
     const dated = files
-      .filter((file) => !file.startsWith('protocol/revisions/'))
+      .filter((file) => !/^(?:protocol\/revisions|capture\/schemas)\//.test(file))
       .filter((file) => {
         const code = readFileSync(join(src, file), 'utf8').replaceAll(/https:\/\/\S+/g, '') // links into the specification name its date
         return /20\d\d-\d\d-\d\d/.test(code)
