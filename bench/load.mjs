@@ -19,12 +19,15 @@ export class Load {
   #reached = () => {}
   #id = 0
 
-  constructor(file) {
+  constructor(file, ...args) {
     const env = { ...process.env }
     // On Node 20 this adds 50 ms to every start.
     delete env.NODE_EXTRA_CA_CERTS
     this.started = performance.now()
-    this.#child = spawn(process.execPath, [file], { stdio: ['pipe', 'pipe', 'ignore'], env })
+    this.#child = spawn(process.execPath, [file, ...args], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+      env,
+    })
     this.#child.stdin.on('error', () => {})
     this.#child.stdout.on('data', (chunk) => {
       this.#bytes += chunk.length

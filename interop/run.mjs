@@ -58,6 +58,7 @@ const { Skipped, Trial, messageOf, within } = await import('./harness.mjs')
 const { hostChecks } = await import('./checks/hosts.mjs')
 const { askingChecks } = await import('./checks/asking.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
+const { extensionChecks } = await import('./checks/extensions.mjs')
 const { featureChecks } = await import('./checks/features.mjs')
 const { httpChecks } = await import('./checks/http.mjs')
 const { httpServerChecks } = await import('./checks/http-servers.mjs')
@@ -74,6 +75,7 @@ const checks = [
   ...hostChecks(versions, versionsIn(heavy)),
   ...clientChecks(versions),
   ...featureChecks(versions),
+  ...extensionChecks(versions),
   ...askingChecks(versions),
   ...httpChecks(versions, versionsIn(heavy)),
   ...serverChecks(versions),

@@ -17,7 +17,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { transformSync } from 'esbuild'
 import { rolldown } from 'rolldown'
-import { CHUNKS } from './layers.mjs'
+import { CHUNKS, ENTRY_POINTS } from './layers.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const aside = join(root, `dist.${process.pid}`)
@@ -71,18 +71,7 @@ function breakLines(file) {
 async function bundles() {
   const entry = (name) => join(root, 'src', `${name}.ts`)
   const bundle = await rolldown({
-    input: {
-      index: entry('index'),
-      stdio: entry('stdio'),
-      http: entry('http'),
-      client: entry('client'),
-      testing: entry('testing'),
-      extensions: entry('extensions'),
-      tasks: entry('tasks'),
-      journal: entry('journal'),
-      oauth: entry('oauth'),
-      cli: entry('cli'),
-    },
+    input: Object.fromEntries(ENTRY_POINTS.map((name) => [name, entry(name)])),
     external: [/^node:/, 'jose'],
     platform: 'node',
   })

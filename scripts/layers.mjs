@@ -1,6 +1,20 @@
 // The layers of src/, in one place: test/project/architecture.test.ts checks the imports against them, and build.mjs
 // bundles by them. Paths are relative to src/ and written with "/".
 
+/** Files of src/ that are built as bundles of their own: what users import, and the command line (`cli`). */
+export const ENTRY_POINTS = [
+  'index',
+  'stdio',
+  'http',
+  'client',
+  'testing',
+  'extensions',
+  'tasks',
+  'journal',
+  'oauth',
+  'cli',
+]
+
 /**
  * What each folder may import besides its own files: folders and files of src, and packages. `any`: everything.
  * @type {Readonly<Record<string, readonly string[] | 'any'>>}
@@ -39,19 +53,21 @@ export const MAY_IMPORT = {
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
   http: ['auth', 'jsonrpc', 'schema', 'server', 'stores', 'transports'],
+  capture: ['framing', 'jsonrpc', 'protocol', 'schema'],
+  tap: ['capture', 'version.ts'],
   cli: 'any',
 }
 
 /** Files that may use Node: its modules (`node:*`), `process` and what leads to them. All others run in any runtime. */
 export const MAY_USE_NODE =
-  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|cli|harness\/|bundled\/)/
+  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|cli|tap\/|harness\/|bundled\/)/
 
 /**
  * Files that are bundled together. `core` is what a server loads before its first response: `ccmcp` and `ccmcp/stdio`
  * are that one file. What is needed later, or by clients only, stays out of it.
  */
 export const CHUNKS = {
-  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|protocol|schema)\/|server\/(?!asking|extensions|features\/completion)|transports\/(?!http|memory|stdio-(?:client|diagnosis|isolated))|(?:index|stdio|serving|runtime|version)\.ts)/,
+  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|schema)\/|protocol\/(?!extension)|server\/(?!asking|extension|features\/completion)|transports\/(?:faults|log-writer|stdio-log|stdio-wire|streams)\.ts|(?:index|stdio|serving|runtime|version)\.ts)/,
   options: /^cli\/(?:options|command|servers|settings)\.ts/,
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/default-server\.ts/,

@@ -1,24 +1,25 @@
 import type { Target } from './client/target.js'
 import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
 import { ignore } from './jsonrpc/hook.js'
-import { nameParamOf } from './protocol/methods.js'
+import { METHODS } from './protocol/methods.js'
 import { checkNames, namesOf } from './schema/names.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
 import { ServerSession } from './server/session.js'
 import { type HttpClientOptions, HttpTarget } from './transports/http/client/target.js'
 import { memoryChannels } from './transports/memory.js'
-import { ProcessChannel, type ProcessOptions } from './transports/stdio-client.js'
+import { ProcessChannel, type ProcessOptions, childProcess } from './transports/stdio-client.js'
 
 const PROCESS = namesOf<ProcessOptions>()('cwd env stderr framing maxMessage exitTimeout')
 
-/** A server that is started as a child process, over stdio. */
+/** A server that is started as a child process, over stdio. Throws in a runtime that cannot start one, such as a browser. */
 export function stdio(
   command: string,
   args: readonly string[] = [],
   options: ProcessOptions = {},
 ): Target {
   checkNames('stdio', options, PROCESS)
+  childProcess()
   return { open: () => new ProcessChannel(command, args, options) }
 }
 
@@ -27,7 +28,7 @@ const HTTP = namesOf<HttpClientOptions>()('fetch headers authorizer maxMessage')
 /** A server at a URL, over Streamable HTTP or HTTP+SSE. */
 export function http(url: string | URL, options: HttpClientOptions = {}): Target {
   checkNames('http', options, HTTP)
-  return new HttpTarget(url, options, nameParamOf)
+  return new HttpTarget(url, options, (method) => METHODS.get(method)?.nameParam)
 }
 
 export interface MemoryOptions {
@@ -47,13 +48,19 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
     open() {
       const [client, other] = memoryChannels(principal)
       const release = internal.extensions?.acquire(internal, ignore)
-      void new ServerSession(internal, other, { closed: () => void release?.() })
+      void new ServerSession(internal, other, { remote: false, closed: () => void release?.() })
       return client
     },
   }
 }
 
-export type { ClientExtension, ExtensionConnection, ResultContext } from './client/extension.js'
+export type {
+  ClientExtension,
+  ClientExtensionMethod,
+  ExtensionConnection,
+  ExtensionContext,
+  ResultContext,
+} from './client/extension.js'
 export type { InputHandlers } from './client/input-handlers.js'
 export { type ConnectOptions, connect } from './client/connect.js'
 export type { ClientNotifications, Requests, ServerNotifications } from './client/methods.js'
@@ -61,10 +68,12 @@ export { Client, type ToolCallOptions } from './client/client.js'
 export type { CachedCallOptions, CacheOptions } from './client/cache.js'
 export type { ClientEvents } from './client/events.js'
 export type { Prior } from './client/prior.js'
+export { requiredElicitations, type UrlElicitation } from './client/required-elicitations.js'
 export type { ReconnectOptions } from './client/reconnect.js'
 export type { CallOptions, Progress } from './client/session.js'
 export type {
   ListChange,
+  ListenOptions,
   ResourceChange,
   Subscription,
   SubscriptionEnded,

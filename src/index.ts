@@ -43,6 +43,7 @@ export {
   type Resource,
   type Tool,
   type ToolDefinition,
+  type ToolFields,
   type ToolResult,
   prompt,
   resource,

@@ -19,12 +19,23 @@ export function asyncStorage<Store>(): AsyncStorage<Store> | undefined {
   return hooks === undefined ? undefined : new hooks.AsyncLocalStorage<Store>()
 }
 
-/** Whether this is Node itself: Bun and Deno have `process.versions.node` as well. */
+/** Whether this is Node itself: Bun, Deno and Cloudflare Workers have `process.versions.node` as well. */
 export function isNode(): boolean {
+  const { navigator } = globalThis as { navigator?: { userAgent?: string } }
+  if (navigator?.userAgent === 'Cloudflare-Workers') return false
   const { node, bun, deno } = (globalThis.process?.versions ?? {}) as Partial<
     Record<string, string>
   >
   return node !== undefined && bun === undefined && deno === undefined
+}
+
+/** What a failed `fetch` of a browser may mean, which does not say it; empty elsewhere, and for other errors. */
+export function corsHint(error: Error): string {
+  const { location } = globalThis as { location?: { origin?: string } }
+  const opaque = error instanceof TypeError && error.cause === undefined
+  return opaque && location?.origin !== undefined
+    ? ` (a browser does not say why; the server may be unreachable, or CORS may not allow requests from the origin ${location.origin})`
+    : ''
 }
 
 /** The addresses of a host name; none if it has none, or if the runtime cannot tell. */

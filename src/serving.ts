@@ -55,7 +55,7 @@ export class StreamServer {
   constructor(server: Server, options: ServingOptions) {
     const internal = checkServer(server)
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
-    checkOptions(options)
+    checkServing(options)
     const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
     this.#release = internal.extensions?.acquire(internal, report)
     this.#channel = new StreamChannel(options)
@@ -65,6 +65,8 @@ export class StreamServer {
       watch === undefined ? this.#channel : tap(this.#channel, watch, tapFailed),
       {
         report,
+        // The other end of the streams is the host that started this process, or was chosen by the caller of `serve`.
+        remote: false,
         ...(maxDepth === undefined ? {} : { maxDepth }),
         closed: (error) => {
           this.#broken = error
@@ -110,14 +112,14 @@ const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
 }
 
 /** Throws for values that TypeScript would reject: an invalid limit would mean no limit. */
-function checkOptions({
+export function checkServing({
   framing,
   logLevel,
   maxMessage,
   maxDepth,
   maxPending,
   maxRetained,
-}: ServingOptions): void {
+}: Omit<ServingOptions, 'input' | 'output'>): void {
   for (const [option, value] of Object.entries({ framing, logLevel }))
     if (value !== undefined && CHOICES[option]?.includes(value) === false)
       throw new TypeError(

@@ -1,8 +1,9 @@
 import type { Framing } from './framing/detect.js'
 import type { TappedMessage } from './jsonrpc/channel.js'
 import { checkNames, namesOf } from './schema/names.js'
+import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
-import { StreamServer, type ServingOptions } from './serving.js'
+import { StreamServer, type ServingOptions, checkServing } from './serving.js'
 import { type ProcessLogLevel, type LogStream, standardError } from './transports/stdio-log.js'
 import {
   type Descriptors,
@@ -57,6 +58,9 @@ export interface StdioOptions extends Omit<ServingOptions, 'input' | 'output'> {
  */
 export async function serveStdio(server: Server, options: StdioOptions = {}): Promise<void> {
   checkNames('serveStdio', options, STDIO)
+  // Before anything is changed that an error would leave behind, such as the guard of stdout.
+  checkServer(server)
+  checkServing(options)
   const { log = standardError, exit = true, wire: asked, greeting, ...common } = options
   const named = descriptorsFromEnvironment()
   const descriptors = asked ?? named

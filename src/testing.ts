@@ -4,6 +4,7 @@ import { HttpChannel } from './harness/http-channel.js'
 import { type PlayOptions, type PlayResult, play } from './harness/play.js'
 import { type HttpOptions, httpHandler } from './http.js'
 import { type Channel, checkPrincipal } from './jsonrpc/channel.js'
+import type { LogEntry } from './jsonrpc/log-entry.js'
 import { checkNames } from './schema/names.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
@@ -14,13 +15,20 @@ import { callHook, ignore } from './jsonrpc/hook.js'
 /** Connects to a server in memory; returns the client's channel. */
 export function connectInMemory(
   server: Server,
-  { report, closed, ...options }: ServerSessionOptions = {},
+  { report, closed, remote = false, ...options }: Partial<ServerSessionOptions> = {},
 ): Channel {
   const [client, other] = memoryChannels()
-  void new ServerSession(checkServer(server), other, {
+  const internal = checkServer(server)
+  const safeReport = (entry: LogEntry) => callHook(() => report?.(entry), ignore)
+  const release = internal.extensions?.acquire(internal, safeReport)
+  void new ServerSession(internal, other, {
     ...options,
-    ...(report && { report: (each) => callHook(() => report(each), ignore) }),
-    ...(closed && { closed: (error) => callHook(() => closed(error), ignore) }),
+    remote,
+    report: safeReport,
+    closed: (error) => {
+      void release?.()
+      callHook(() => closed?.(error), ignore)
+    },
   })
   return client
 }
@@ -44,6 +52,7 @@ export function inProcessHttp(server: Server, options: MemoryOptions = {}): Targ
         fetch: handler,
         headers: principal === undefined ? {} : { Authorization: 'Bearer in-process' },
         parametersOf: (tool) => checkServer(server).tools.get(tool)?.headers ?? [],
+        methodOf: (method) => checkServer(server).methods.get(method),
         close: () => handler.close(0),
       })
     },

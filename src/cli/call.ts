@@ -38,14 +38,15 @@ ${TARGET_NOTES}`,
   takesServerCommand: true,
   takesPairs: true,
   async run(args) {
-    const [name = '', word] = args.positionals
+    const [name = '', server] = args.positionals
     const { args: object, given } = await argumentsOf(args)
-    await withClient(args, word, async (client, options) => {
+    await withClient(args, server, async (client, options, retry) => {
       const input =
         given.length === 0
           ? object
           : typedArguments(object, given, await inputSchemaOf(client, name, options))
-      const result = await callTool(client, name, input, args, options)
+      await showLogMessages(client, args, options)
+      const result = await retry(() => callTool(client, name, input, args, options))
       printResult(name, result, args)
     })
   },
@@ -58,6 +59,21 @@ async function inputSchemaOf(client: Client, name: string, options: CallOptions)
   return true
 }
 
+async function showLogMessages(
+  client: Client,
+  { values }: Arguments,
+  options: CallOptions,
+): Promise<void> {
+  const level = values.get('log-level') as LogLevel | undefined // checked against the option's values
+  if (level !== undefined || standardError.isTTY)
+    client.on('notifications/message', printLogMessage)
+  if (level === undefined) return
+  await client.setLogLevel(level, options).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'NOT_SUPPORTED')) throw error
+    warn('the server has no log messages; --log-level has no effect')
+  })
+}
+
 async function callTool(
   client: Client,
   name: string,
@@ -65,16 +81,7 @@ async function callTool(
   { values }: Arguments,
   options: CallOptions,
 ): Promise<CallToolResult> {
-  const level = values.get('log-level') as LogLevel | undefined // checked against the option's values
-  const isTerminal = standardError.isTTY
-  if (level !== undefined || isTerminal) client.on('notifications/message', printLogMessage)
-  if (level !== undefined)
-    await client.setLogLevel(level, options).catch((error: unknown) => {
-      if (!(error instanceof Error && 'code' in error && error.code === 'NOT_SUPPORTED'))
-        throw error
-      warn('the server has no log messages; --log-level has no effect')
-    })
-  const showsProgress = isTerminal && !values.has('json') && process.env['TERM'] !== 'dumb'
+  const showsProgress = standardError.isTTY && !values.has('json') && process.env['TERM'] !== 'dumb'
   const status = showsProgress ? new StatusLine(name, process.stderr) : undefined
   try {
     return await client

@@ -27,8 +27,13 @@ export interface Command {
 export const HELP = { help: { description: 'show this help' } } as const satisfies Options
 
 function formatHelp({ usage, description, notes, options }: Command): string {
-  const help = `ccmcp ${usage}\n\n${description}\n\n${describeOptions(options)}\n`
+  const help = `Usage: ccmcp ${usage}\n\n${description}\n\n${describeOptions(options)}\n`
   return notes === undefined ? help : `${help}\n${notes}\n`
+}
+
+/** The name of a positional argument in the usage line, such as TOOL. */
+function missingArgument({ usage }: Command, index: number): string {
+  return usage.split(' ')[index + 1] ?? 'argument'
 }
 
 export async function runCommand(command: Command, args: readonly string[]): Promise<void> {
@@ -45,12 +50,14 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
     const { isPair } = await import('./pairs.js')
     const rest = parsed.positionals.splice(min)
     parsed.pairs = rest.filter(isPair)
-    parsed.positionals.push(...rest.filter((word) => !isPair(word)))
+    parsed.positionals.push(...rest.filter((argument) => !isPair(argument)))
   }
   const extra = parsed.positionals[max]
   if (extra !== undefined) throw new UsageError(`Unknown argument ${JSON.stringify(extra)}`)
   if (parsed.positionals.length < min)
-    throw new UsageError(`Missing argument; usage: ccmcp ${command.usage}`)
+    throw new UsageError(
+      `Missing ${missingArgument(command, parsed.positionals.length)}; usage: ccmcp ${command.usage}`,
+    )
   if (parsed.command !== undefined && command.takesServerCommand !== true)
     throw new UsageError(`This command takes no "--"; usage: ccmcp ${command.usage}`)
   await command.run(parsed)

@@ -2,7 +2,7 @@ import { ccmcpServer } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type StdioOptions, serveStdio } from '../stdio.js'
 
-/** The limit that the seed document of the default server sets; the library's default is larger. */
+/** The limit required by seed document 004; the library's default is larger. */
 export const MAX_MESSAGE = 1_048_576
 
 /** The stdio options of a bundled server or module, before command-line options are applied. */

@@ -33,24 +33,26 @@ async function show(signal: AbortSignal): Promise<void> {
   }
   printLine('Lines marked > are sent by the client, lines marked < by the server.')
   printLine('\nNewest revision: stateless requests, without a handshake')
-  const modern = await connect(target, options)
-  await modern.callTool('hello', { name: 'MCP' }, { signal }).finally(() => modern.close())
+  const statelessClient = await connect(target, options)
+  await statelessClient
+    .callTool('hello', { name: 'MCP' }, { signal })
+    .finally(() => statelessClient.close())
 
   printLine('\nEarlier revisions: the initialize handshake')
-  const client = await connect(stdio(process.execPath, command), {
+  const handshakeClient = await connect(stdio(process.execPath, command), {
     ...options,
     revision: newestHandshakeRevision.id,
   })
   try {
-    await tour(client, signal)
+    await runSession(handshakeClient, signal)
     printLine('\nEnd of input: the server exits')
   } finally {
-    await client.close()
+    await handshakeClient.close()
   }
   printLine('The server has exited.')
 }
 
-async function tour(client: Client, signal: AbortSignal): Promise<void> {
+async function runSession(client: Client, signal: AbortSignal): Promise<void> {
   printLine('\nListing the tools')
   for await (const _ of client.tools({ signal }));
   printLine('\nCalling hello, add and echo')

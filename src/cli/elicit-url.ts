@@ -1,6 +1,5 @@
 import type { ElicitResult } from '../client.js'
 import { indented } from './format.js'
-import { openBrowser } from './open-browser.js'
 import { type Piece, styled } from './print.js'
 import type { Questions } from './questions.js'
 
@@ -10,11 +9,15 @@ interface UrlRequest {
   url: unknown
   /** Whether to wait until the user is finished there. */
   waits: boolean
+  /** Fires when the server says that the user is finished. */
+  completed: AbortSignal | undefined
+  /** Opens a URL in the browser; false if that fails. */
+  open: (url: string) => Promise<boolean>
 }
 
 /** Shows a URL, and asks whether to open it. Nothing is opened, or fetched, before the user agrees. */
 export async function answerUrl(
-  { server, message, url: given, waits }: UrlRequest,
+  { server, message, url: given, waits, completed, open }: UrlRequest,
   questions: Questions,
   signal: AbortSignal,
 ): Promise<ElicitResult> {
@@ -40,13 +43,31 @@ export async function answerUrl(
     if (choice === 'd' || choice === 'decline' || choice === 'n' || choice === 'no')
       return { action: 'decline' }
     const opens = choice === 'o' || choice === 'open'
-    if (opens && !(await openBrowser(url.href)))
+    if (opens && !(await open(url.href)))
       questions.write('The browser could not be started; open the URL yourself.\n')
     if (opens || choice === 'y' || choice === 'yes') break
     questions.write('Please type o, y, d or c.\n')
   }
-  if (waits) await questions.ask(['Press Enter when you are finished there: '], signal)
-  return { action: 'accept' }
+  if (!waits || completed?.aborted === true) return { action: 'accept' }
+  const finished = await waitUntilFinished(questions, signal, completed)
+  return { action: finished ? 'accept' : 'cancel' }
+}
+
+/** Waits for the user, or for the server to say that the user is finished. False at the end of the input. */
+async function waitUntilFinished(
+  questions: Questions,
+  signal: AbortSignal,
+  completed: AbortSignal | undefined,
+): Promise<boolean> {
+  const either = completed === undefined ? signal : AbortSignal.any([signal, completed])
+  try {
+    const typed = await questions.ask(['Press Enter when you are finished there: '], either)
+    return typed !== undefined
+  } catch (error) {
+    if (signal.aborted || completed?.aborted !== true) throw error
+    questions.write('The server says that you are finished there.\n')
+    return true
+  }
 }
 
 /** The whole URL; its host stands out, in ASCII, so that look-alike letters are seen. */

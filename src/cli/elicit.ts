@@ -2,6 +2,7 @@ import type { ElicitParams, ElicitResult } from '../client.js'
 import { answerForm } from './elicit-form.js'
 import { answerUrl } from './elicit-url.js'
 import { truncate } from './format.js'
+import { openBrowser } from './open-browser.js'
 import { warn } from './print.js'
 import { Questions, type TerminalStreams } from './questions.js'
 
@@ -15,8 +16,12 @@ export interface Asking {
   interactive: boolean
   /** Whether the request is sent again as soon as a URL is accepted, so that the user must be finished there. */
   waitsForUrl?: boolean
+  /** Fires when the server says that the user is finished at a URL. */
+  completed?: AbortSignal
   signal: AbortSignal
   streams?: TerminalStreams
+  /** Opens a URL in the browser. */
+  open?: (url: string) => Promise<boolean>
 }
 
 /** The user is asked one thing at a time. */
@@ -30,7 +35,7 @@ export function answerElicitation(params: ElicitParams, asking: Asking): Promise
 }
 
 async function answer(params: ElicitParams, asking: Asking): Promise<ElicitResult> {
-  const { server, interactive, signal, waitsForUrl = false } = asking
+  const { server, interactive, signal, completed } = asking
   const streams = asking.streams ?? { input: process.stdin, output: process.stderr }
   const message = truncate(params.message, MAX_MESSAGE)
   if (!interactive || streams.input.isTTY !== true || streams.output.isTTY !== true) {
@@ -45,9 +50,15 @@ async function answer(params: ElicitParams, asking: Asking): Promise<ElicitResul
   signal.throwIfAborted()
   const questions = new Questions(streams)
   try {
-    return params.mode === 'url'
-      ? await answerUrl({ server, message, url: params.url, waits: waitsForUrl }, questions, signal)
-      : await answerForm({ server, message, schema: params.requestedSchema }, questions, signal)
+    if (params.mode === 'form')
+      return await answerForm(
+        { server, message, schema: params.requestedSchema },
+        questions,
+        signal,
+      )
+    const { waitsForUrl: waits = false, open = openBrowser } = asking
+    const request = { server, message, url: params.url, waits, completed, open }
+    return await answerUrl(request, questions, signal)
   } finally {
     questions.close()
   }

@@ -7,23 +7,23 @@ import { warn } from './print.js'
 import type { ServerTarget } from './server-target.js'
 import { storedLogin } from './stored-login.js'
 
-export function isUrl(word: string): boolean {
-  return /^https?:/i.test(word)
+export function isUrl(argument: string): boolean {
+  return /^https?:/i.test(argument)
 }
 
 /** A server at a URL, with the headers and the token of the command line. */
 export function httpServer(
-  word: string,
+  given: string,
   values: ReadonlyMap<string, string>,
   limits: { maxMessage?: number },
 ): ServerTarget {
-  const url = urlOf(word)
+  const url = urlOf(given)
   if (values.has('framing')) throw new UsageError('--framing is for servers on stdio, not for URLs')
   const headers = headersOf(valuesOfRepeated(values.get('header')))
   const variable = values.get('token-env')
   const authorization = headers.get('authorization')
   if (variable !== undefined && authorization !== undefined)
-    throw new UsageError('--token-env and a header "Authorization" exclude each other; use one')
+    throw new UsageError('--token-env and a header "Authorization" cannot be combined; use one')
   if (authorization !== undefined && !isPrivate(url))
     warn(`the header "Authorization" is sent unencrypted to ${url.origin}; use https:`)
   const token = variable === undefined ? undefined : tokenOf(variable, url)
@@ -63,10 +63,10 @@ function authorizerOf(
   }
 }
 
-function urlOf(word: string): URL {
-  if (!URL.canParse(word) || new URL(word).hostname === '')
-    throw new UsageError(`${JSON.stringify(word)} is not a URL; expected https://HOST/PATH`)
-  const url = new URL(word)
+function urlOf(given: string): URL {
+  if (!URL.canParse(given) || new URL(given).hostname === '')
+    throw new UsageError(`${JSON.stringify(given)} is not a URL; expected https://HOST/PATH`)
+  const url = new URL(given)
   if (url.username !== '' || url.password !== '')
     throw new UsageError(
       'The URL must not contain a user name or password; pass a token with --token-env NAME, or a header with --header',

@@ -20,7 +20,7 @@ const MAX_LIST = 64 * 1024 * 1024
 const MAX_NAME = 200
 const MAX_TYPE = 500
 /** Maximum number of arguments to show of one tool or prompt. */
-const MAX_ROWS = 200
+const MAX_ARGUMENTS = 200
 
 export const list: Command = {
   usage: 'list [SERVER | -- COMMAND] [options]',
@@ -138,11 +138,11 @@ function formatFeatures(
     server === undefined ? 'Unnamed server' : inOneLine(`${server.name} ${server.version}`)
   const sections = [
     section('Tools', tools, toolLines),
-    section('Resources', resources, ({ uri, ...facts }) =>
-      entry(uri, resourceFacts(uri, facts), []),
+    section('Resources', resources, ({ uri, ...details }) =>
+      entry(uri, resourceDetails(uri, details), []),
     ),
-    section('Resource templates', resourceTemplates, ({ uriTemplate, ...facts }) =>
-      entry(uriTemplate, resourceFacts(uriTemplate, facts), []),
+    section('Resource templates', resourceTemplates, ({ uriTemplate, ...details }) =>
+      entry(uriTemplate, resourceDetails(uriTemplate, details), []),
     ),
     section('Prompts', prompts, promptLines),
   ].filter((pieces) => pieces.length > 0)
@@ -166,47 +166,48 @@ function section<Item>(
     : [styled('heading', title), '\n', ...items.flatMap((item) => lines(item))]
 }
 
-interface Row {
+interface Argument {
   name: string
   type: string
   description: string
 }
 
 /** A name, its description and its arguments, indented. */
-function entry(name: string, description: string | undefined, rows: readonly Row[]): Piece[] {
+function entry(name: string, description: string | undefined, args: readonly Argument[]): Piece[] {
   const text =
     description === undefined || description === '' ? '' : `${indented(description, '      ')}\n`
-  const shown = rows
-    .slice(0, MAX_ROWS)
-    .flatMap((row): Piece[] => [
+  const shown = args
+    .slice(0, MAX_ARGUMENTS)
+    .flatMap((argument): Piece[] => [
       '      - ',
-      inOneLine(row.name),
-      styled('detail', row.type === '' ? '' : ` (${truncate(row.type, MAX_TYPE)})`),
-      row.description === '' ? '\n' : `: ${inOneLine(row.description, MAX_TEXT)}\n`,
+      inOneLine(argument.name),
+      styled('detail', argument.type === '' ? '' : ` (${truncate(argument.type, MAX_TYPE)})`),
+      argument.description === '' ? '\n' : `: ${inOneLine(argument.description, MAX_TEXT)}\n`,
     ])
-  const more = rows.length > MAX_ROWS ? [`      - … and ${rows.length - MAX_ROWS} more\n`] : []
+  const more =
+    args.length > MAX_ARGUMENTS ? [`      - … and ${args.length - MAX_ARGUMENTS} more\n`] : []
   return ['  ', styled('name', inOneLine(name)), '\n', text, ...shown, ...more]
 }
 
 function toolLines({ name, description, inputSchema }: ToolListing): Piece[] {
   const { properties, required } = isObject(inputSchema) ? inputSchema : {}
   const needed: unknown[] = Array.isArray(required) ? required : []
-  const rows = Object.entries(isObject(properties) ? properties : {}).map(([argument, schema]) => ({
+  const args = Object.entries(isObject(properties) ? properties : {}).map(([argument, schema]) => ({
     name: argument,
     type: `${schemaText(schema)}${needed.includes(argument) ? '' : ', optional'}`,
     description:
       isObject(schema) && typeof schema['description'] === 'string' ? schema['description'] : '',
   }))
-  return entry(name, description, rows)
+  return entry(name, description, args)
 }
 
 function promptLines({ name, description, arguments: declared = [] }: PromptListing): Piece[] {
-  const rows = (Array.isArray(declared) ? declared : []).filter(isArgument).map((argument) => ({
+  const args = (Array.isArray(declared) ? declared : []).filter(isArgument).map((argument) => ({
     name: argument.name,
     type: argument.required === true ? '' : 'optional',
     description: argument.description ?? '',
   }))
-  return entry(name, description, rows)
+  return entry(name, description, args)
 }
 
 /** Servers may send any value. */
@@ -214,13 +215,13 @@ function isArgument(value: unknown): value is NonNullable<PromptListing['argumen
   return isObject(value) && typeof value['name'] === 'string'
 }
 
-type Facts = Pick<ResourceListing, 'name' | 'mimeType' | 'description'>
+type ResourceDetails = Pick<ResourceListing, 'name' | 'mimeType' | 'description'>
 
-function resourceFacts(uri: string, { name, mimeType, description }: Facts): string {
-  const facts = [name === uri ? undefined : name, mimeType]
-    .filter((fact) => fact !== undefined && fact !== '')
+function resourceDetails(uri: string, { name, mimeType, description }: ResourceDetails): string {
+  const details = [name === uri ? undefined : name, mimeType]
+    .filter((detail) => detail !== undefined && detail !== '')
     .join(', ')
-  return [facts, description].filter((part) => part !== undefined && part !== '').join(': ')
+  return [details, description].filter((part) => part !== undefined && part !== '').join(': ')
 }
 
 function inOneLine(text: string, max = MAX_NAME): string {

@@ -65,9 +65,11 @@ export class LoginCallback {
   }
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
-    const callback = new URL(request.url ?? '/', this.redirectUri)
-    const isCallback = request.method === 'GET' && callback.pathname === this.#path
-    if (!isCallback) return void respond(response, 404, 'Not found', 'There is nothing here.')
+    const { method, url: target = '' } = request
+    // Not every target can be parsed as a URL: any web page can send a request for `//`.
+    if (method !== 'GET' || target.split('?', 1)[0] !== this.#path)
+      return void respond(response, 404, 'Not found', 'There is nothing here.')
+    const callback = new URL(`${new URL(this.redirectUri).origin}${target}`)
     const matches = callback.searchParams.get('state') === this.#expected?.state
     if (!matches || this.#waiting !== undefined)
       return void respond(
@@ -126,6 +128,8 @@ function respond(
     connection: 'close',
   })
   return new Promise((resolve) => {
+    // The browser may have gone away already.
+    if (response.destroyed) return resolve()
     response.on('close', resolve)
     response.end(page)
   })

@@ -31,9 +31,10 @@ const OPTIONS = {
   'client-metadata-url': { value: 'URL', description: 'URL of a client ID metadata document' },
   'redirect-uri': {
     value: 'URI',
-    description: 'redirect URI on this computer (default http://127.0.0.1:PORT/callback)',
+    description:
+      'redirect URI on this computer (default http://127.0.0.1:PORT/callback, any free port)',
   },
-  'no-browser': { description: 'only show the URL; the callback URL can be typed or piped in' },
+  'no-browser': { description: 'show the URL instead; the callback URL can be pasted or piped in' },
   'issuer-trailing-slash': { description: 'accept an issuer that differs by one trailing slash' },
   'assume-pkce': {
     description: 'trust an authorization server that does not say it supports PKCE',
@@ -46,7 +47,7 @@ export const loginCommand: Command = {
   usage: 'login URL [options]',
   description:
     'Logs in to a server at a URL: opens the browser, and keeps the tokens for the other commands.',
-  notes: `The tokens are in a file that only you can read: ~/.config/ccmcp/tokens.json (XDG_CONFIG_HOME, or APPDATA on Windows).
+  notes: `The tokens are kept in ~/.config/ccmcp/tokens.json, which only you can read (below XDG_CONFIG_HOME if it is set; below APPDATA on Windows).
 If several processes log in at the same time, one of them opens the browser.
 
 Exit codes: 0 success, 1 the login failed, 2 an invalid command line, 3 no connection.`,
@@ -72,7 +73,7 @@ async function logIn(args: Arguments, interrupted: AbortSignal): Promise<void> {
   } catch (error) {
     interrupted.throwIfAborted()
     const why = late.aborted
-      ? 'nobody has logged in within the time; try again, or raise --timeout'
+      ? 'nobody has logged in in time; try again, or raise --timeout'
       : reasonOf(error)
     await session.close('Not logged in', `The login to ${url.origin} failed: ${why}`)
     throw error instanceof CommandError
@@ -145,6 +146,8 @@ class LoginSession {
     if (callback === undefined) throw new Error('there is no callback server')
     const state = new URL(url).searchParams.get('state') ?? ''
     const waiting = callback.wait(state, this.#signal)
+    // It is awaited below, but may be aborted before.
+    waiting.catch(() => {})
     if (this.#values.has('no-browser')) return await this.#withoutBrowser(url, callback, waiting)
     const { openBrowser } = await import('./open-browser.js')
     const opened = await openBrowser(url)

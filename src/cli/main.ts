@@ -35,6 +35,18 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'replay a transcript against a server, or record one',
     load: async () => (await import('./play.js')).playCommand,
   },
+  tap: {
+    description: 'run a server on stdio and record every byte',
+    load: async () => (await import('./tap.js')).tap,
+  },
+  view: {
+    description: 'show a capture, or follow the newest',
+    load: async () => (await import('./view.js')).view,
+  },
+  check: {
+    description: 'report what is wrong in a capture, with an exit code for CI',
+    load: async () => (await import('./check.js')).check,
+  },
   demo: {
     description: 'run an example session and show every message',
     load: async () => (await import('./demo.js')).demo,

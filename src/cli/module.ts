@@ -19,22 +19,22 @@ export async function loadServer(
   overHttp: boolean,
 ): Promise<Server> {
   checkFile(file)
-  const loaded = overHttp ? watchLoading(file) : () => {}
+  const stopWatching = overHttp ? watchLoading(file) : () => {}
   // The module's output must not reach stdout while it is loading, unless the messages use other descriptors.
   if ((process.env['CCMCP_WIRE'] ?? '') === '') guardStdout()
-  const hung = () => {
+  const reportHang = () => {
     standardError.write(
       `ccmcp: ${file} never finishes loading: it awaits a promise that never settles\n`,
     )
     process.exitCode = 1
   }
   // The event loop is empty before the module has loaded.
-  process.on('beforeExit', hung)
+  process.on('beforeExit', reportHang)
   try {
     return override(await findServer(file, await load(file)), settings)
   } finally {
-    process.off('beforeExit', hung)
-    loaded()
+    process.off('beforeExit', reportHang)
+    stopWatching()
   }
 }
 

@@ -9,6 +9,8 @@ interface Option {
   list?: true
   /** A path; the option may be repeated. Its variable separates paths as `PATH` does. */
   paths?: true
+  /** A letter that stands for the option: `f` for `-f`. */
+  short?: string
   /** May be repeated; each value is kept as it is. */
   repeatable?: true
   description: string
@@ -96,14 +98,21 @@ function findOption(
   arg: string,
   options: Options,
 ): [name: string, option: Option, inline: string | undefined] {
-  const [, name = '', , inline] =
-    /^--([^=]+)(=([\s\S]*))?$/.exec(arg === '-h' ? '--help' : arg) ?? []
+  const [, name = '', , inline] = /^--([^=]+)(=([\s\S]*))?$/.exec(longForm(arg, options)) ?? []
   const option = Object.hasOwn(options, name) ? options[name] : undefined
   if (option !== undefined) return [name, option, inline]
   const known = Object.keys(options).map((each) => `--${each}`)
   throw new UsageError(
     `Unknown argument ${JSON.stringify(arg)}${suggestion(arg.split('=', 1)[0] ?? '', known)}`,
   )
+}
+
+function longForm(arg: string, options: Options): string {
+  if (arg === '-h') return '--help'
+  const found = Object.entries(options).find(
+    ([, { short }]) => short !== undefined && arg === `-${short}`,
+  )
+  return found === undefined ? arg : `--${found[0]}`
 }
 
 function checked(name: string, { value: allowed }: Option, value: string): string {
@@ -156,7 +165,7 @@ export function listOf(name: string, text: string): string[] {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
-  if (items.length === 0) throw new UsageError(`--${name} needs at least one name`)
+  if (items.length === 0) throw new UsageError(`--${name} needs at least one value`)
   return items
 }
 

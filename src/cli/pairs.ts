@@ -13,11 +13,11 @@ export interface Pair {
   value: string
 }
 
-export function isPair(word: string): boolean {
-  return PAIR.test(word)
+export function isPair(argument: string): boolean {
+  return PAIR.test(argument)
 }
 
-export function parsePair(word: string): Pair {
-  const [, name = '', sign = '', value = ''] = PAIR.exec(word) ?? []
+export function parsePair(argument: string): Pair {
+  const [, name = '', sign = '', value = ''] = PAIR.exec(argument) ?? []
   return { name, operator: `${sign}=` as Pair['operator'], value } // as the expression says
 }

@@ -2,14 +2,17 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { type PlayOptions, play } from '../harness/play.js'
 import { record } from '../harness/record.js'
 import { type Step, parseTranscript } from '../harness/transcript.js'
-import type { TargetChannel } from '../client.js'
+import { type Client, type TargetChannel, connect } from '../client.js'
+import { ToolHeaders } from '../client/tool-headers.js'
 import { type Channel, tap } from '../jsonrpc/channel.js'
 import { isObject, parseMessage } from '../jsonrpc/message.js'
 import { PROTOCOL_VERSION } from '../protocol/meta.js'
+import { VERSION } from '../version.js'
 import { type Command, HELP } from './command.js'
 import { truncate } from './format.js'
+import { isUrl } from './http-server.js'
 import { type Arguments, CommandError, UsageError } from './options.js'
-import { print } from './print.js'
+import { print, warn } from './print.js'
 import { abortOnSignal } from './signals.js'
 import type { ServerTarget } from './server-target.js'
 import { TARGET_NOTES, TARGET_OPTIONS, targetOf, timeoutOf } from './target.js'
@@ -34,12 +37,13 @@ ${TARGET_NOTES.replace('an error from the server', 'a difference')}`,
   positionals: [1, 2],
   takesServerCommand: true,
   async run(args) {
-    const [file = '', word] = args.positionals
+    const [file = '', server] = args.positionals
     const transcript = readTranscript(file)
-    const server = targetOf(args, word)
+    const target = targetOf(args, server)
     const timeout = timeoutOf(args)
     await abortOnSignal(async (signal) => {
-      const channel = openChannel(args, server)
+      const toolHeaders = await listHeaders(target, transcript, signal)
+      const channel = openChannel(args, target, toolHeaders)
       const stop = () => void channel.close()
       signal.addEventListener('abort', stop)
       const playing: Playing = {
@@ -47,7 +51,7 @@ ${TARGET_NOTES.replace('an error from the server', 'a difference')}`,
         transcript,
         channel,
         signal,
-        explain: server.explain,
+        explain: target.explain,
         options: timeout === undefined ? {} : { timeout },
       }
       try {
@@ -89,10 +93,39 @@ function readTranscript(file: string): string {
   return text
 }
 
-function openChannel({ values }: Arguments, { target }: ServerTarget): Channel {
+/** What the server's tools repeat in headers: listed first if the transcript calls tools without a handshake over HTTP. */
+async function listHeaders(
+  { target, label }: ServerTarget,
+  transcript: string,
+  signal: AbortSignal,
+): Promise<ToolHeaders> {
+  const toolHeaders = new ToolHeaders(({ message }) => warn(message))
+  const callsTools = parseTranscript(transcript).some(
+    ({ direction, text }) =>
+      direction === 'send' && text.includes('"tools/call"') && text.includes(PROTOCOL_VERSION),
+  )
+  if (!isUrl(label) || !callsTools) return toolHeaders
+  let client: Client | undefined
+  try {
+    client = await connect(target, { signal, info: { name: 'ccmcp', version: VERSION } })
+    for await (const tool of client.tools({ signal })) toolHeaders.rememberPage({ tools: [tool] })
+  } catch {
+    // The transcript is played without the headers, and shows what is wrong.
+    signal.throwIfAborted()
+  } finally {
+    await client?.close()
+  }
+  return toolHeaders
+}
+
+function openChannel(
+  { values }: Arguments,
+  { target }: ServerTarget,
+  toolHeaders: ToolHeaders,
+): Channel {
   let channel: Channel
   try {
-    channel = describing(target.open())
+    channel = describing(target.open(), toolHeaders)
   } catch (error) {
     throw new CommandError(
       3,
@@ -103,8 +136,8 @@ function openChannel({ values }: Arguments, { target }: ServerTarget): Channel {
   return tap(channel, showFrame)
 }
 
-/** HTTP repeats parts of a message in headers, so it needs what a text says; a text that is no message cannot be sent. */
-function describing(channel: TargetChannel): Channel {
+/** HTTP repeats parts of a message in headers, so each text must be a message. */
+function describing(channel: TargetChannel, toolHeaders: ToolHeaders): Channel {
   if (channel.http !== true) return channel
   return {
     send(frame) {
@@ -118,7 +151,8 @@ function describing(channel: TargetChannel): Channel {
       const version = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
       const { kind, id, method, params } = message
       const protocolVersion = typeof version === 'string' ? version : undefined
-      channel.send(frame, { kind, id, method, params, protocolVersion })
+      const headerParams = method === 'tools/call' ? toolHeaders.headerParamsFor(params) : undefined
+      channel.send(frame, { kind, id, method, params, protocolVersion, headerParams })
     },
     receive: (receiver) => channel.receive(receiver),
     close: () => channel.close(),
@@ -133,7 +167,7 @@ async function compare(playing: Playing): Promise<void> {
   } catch (error) {
     throw error instanceof SyntaxError ? new UsageError(`${file}: ${error.message}`) : error
   }
-  signal.throwIfAborted() // missing messages are no differences then
+  signal.throwIfAborted() // messages that are missing because of the abort are not differences
   const { differences, broken } = played
   for (const difference of differences) print(`${file}, ${difference}\n`)
   if (broken !== undefined) throw new CommandError(3, explain(broken))

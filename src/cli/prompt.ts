@@ -20,14 +20,14 @@ ${TARGET_NOTES}`,
   takesServerCommand: true,
   takesPairs: true,
   async run(args) {
-    const [name = '', word] = args.positionals
+    const [name = '', server] = args.positionals
     const { args: object, given } = await argumentsOf(args)
     const values = { ...checkStrings(object), ...stringsOf(given) }
-    await withClient(args, word, async (client, options) => {
+    await withClient(args, server, async (client, options, retry) => {
       if (given.length > 0) await checkArguments(client, name, values, options)
-      const result = await client
-        .getPrompt(name, values, options)
-        .catch(didYouMean(name, client.prompts(SUGGESTION_OPTIONS), (each) => each.name))
+      const result = await retry(() => client.getPrompt(name, values, options)).catch(
+        didYouMean(name, client.prompts(SUGGESTION_OPTIONS), (each) => each.name),
+      )
       if (args.values.has('json')) return printJson(result)
       const messages = result.messages.map((message) =>
         isObject(message)

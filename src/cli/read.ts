@@ -13,11 +13,11 @@ export const read: Command = {
   positionals: [1, 2],
   takesServerCommand: true,
   run: (args) =>
-    withClient(args, args.positionals[1], async (client, options) => {
+    withClient(args, args.positionals[1], async (client, options, retry) => {
       const [uri = ''] = args.positionals
-      const result = await client
-        .readResource(uri, options)
-        .catch(didYouMean(uri, client.resources(SUGGESTION_OPTIONS), (resource) => resource.uri))
+      const result = await retry(() => client.readResource(uri, options)).catch(
+        didYouMean(uri, client.resources(SUGGESTION_OPTIONS), (resource) => resource.uri),
+      )
       if (args.values.has('json')) printJson(result)
       else
         for (const contents of result.contents) printContents(contents, result.contents.length > 1)

@@ -21,7 +21,7 @@ import {
   suggestion,
   variableOf,
 } from './options.js'
-import { BUNDLED, DEFAULT_SERVER, kindOf } from './servers.js'
+import { BUNDLED, DEFAULT_SERVER, serverKind } from './servers.js'
 import { type Settings, selectTools, settingsOf } from './settings.js'
 
 /** Options of the default server only. */
@@ -32,7 +32,7 @@ const OPTIONS = {
     value: 'DIR',
     paths: true,
     description:
-      'directory that the file tools of the ccmcp server may access; repeatable (default: the working directory and the one for temporary files)',
+      "directory that the file tools of the ccmcp server may access; repeatable (default: the working directory and the system's temporary directory)",
   },
   'read-only': { description: 'ccmcp server: do not offer write_file' },
   persist: {
@@ -84,9 +84,9 @@ const FILE = `a module (./server.js, .mjs, .ts) that exports a server from creat
            function that returns one, as default or as "server"`
 
 export const serve: Command = {
-  usage: 'serve [NAME | FILE] [options]      ("serve" may be omitted before options)',
+  usage: 'serve [NAME | FILE] [options]',
   description:
-    'Runs an MCP server on stdio or over HTTP: a bundled one, or one that a module exports.',
+    'Runs an MCP server on stdio or over HTTP: a bundled one, or one that a module exports. The word "serve" may be omitted before options.',
   notes: `Servers:
 
 ${columns([...Object.entries(BUNDLED), ['FILE', FILE]])}
@@ -103,7 +103,7 @@ async function serveCommand({
   values: typed,
   positionals: [name = DEFAULT_SERVER],
 }: Arguments): Promise<void> {
-  const isFile = kindOf(name) === 'file'
+  const isFile = serverKind(name) === 'file'
   if (name !== DEFAULT_SERVER) {
     const wrong = DEFAULT_SERVER_OPTIONS.find((option) => typed.has(option))
     if (wrong !== undefined)

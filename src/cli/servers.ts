@@ -10,7 +10,7 @@ export const BUNDLED: Readonly<Record<string, string>> = {
 export const DEFAULT_SERVER = 'ccmcp'
 
 /** Whether an argument names a bundled server or a file; `also` is added to the error message. */
-export function kindOf(argument: string, also = ''): 'bundled' | 'file' {
+export function serverKind(argument: string, also = ''): 'bundled' | 'file' {
   if (Object.hasOwn(BUNDLED, argument)) return 'bundled'
   if (/[\\/]|^\.|\.[cm]?[jt]sx?$/.test(argument) || existsSync(argument)) return 'file'
   const names = Object.keys(BUNDLED)

@@ -5,7 +5,7 @@ import { revisions } from '../protocol/revisions/index.js'
 import type { Framing } from '../stdio.js'
 import { type Arguments, type Options, UsageError, bytesOf } from './options.js'
 import { printError } from './print.js'
-import { BUNDLED, DEFAULT_SERVER, checkFile, kindOf } from './servers.js'
+import { BUNDLED, DEFAULT_SERVER, checkFile, serverKind } from './servers.js'
 import { httpServer, isUrl } from './http-server.js'
 import type { ServerTarget } from './server-target.js'
 
@@ -50,50 +50,60 @@ export const CLIENT_OPTIONS = {
   json: { description: 'print the result as JSON' },
 } satisfies Options
 
-export const TARGET_NOTES = `SERVER is a URL, a bundled server or a module that exports one (default ${DEFAULT_SERVER}). COMMAND is any command; it
-gets the whole environment.
+export const TARGET_NOTES = `SERVER is a URL, a bundled server (${Object.keys(BUNDLED).join(', ')}; default ${DEFAULT_SERVER}) or a module that exports one, such as ./server.js.
+COMMAND starts a server on stdio; it inherits the whole environment.
 
 Exit codes: 0 success, 1 an error from the server, 2 an invalid command line, 3 no connection.`
 
 /** The server of a command line: a URL, the command after `--`, or one that `ccmcp serve` runs. */
-export function targetOf({ values, command }: Arguments, word: string | undefined): ServerTarget {
-  if (command !== undefined && word !== undefined)
-    throw new UsageError(
-      `Two servers: ${JSON.stringify(word)} and a command after "--"; pass one of them`,
-    )
+export function targetOf({ values, command }: Arguments, server: string | undefined): ServerTarget {
   const limit = values.get('max-message')
   const maxMessage = limit === undefined ? {} : { maxMessage: bytesOf('max-message', limit) }
-  if (word !== undefined && isUrl(word)) return httpServer(word, values, maxMessage)
+  if (command === undefined && server !== undefined && isUrl(server))
+    return httpServer(server, values, maxMessage)
   for (const option of ['header', 'token-env'])
     if (values.has(option))
       throw new UsageError(
         `--${option} is for a server at a URL; this one is ${command === undefined ? 'started here' : 'the command after "--"'}`,
       )
-  const [program, ...args] = command ?? bundledCommand(word ?? DEFAULT_SERVER)
-  if (program === undefined || program === '') throw new UsageError('Missing command after "--"')
+  const [program = '', ...args] = serverCommand({ command }, server)
   const target = stdio(program, args, {
-    // A command that the user types gets the shell's variables, except for the descriptors of our own launcher.
+    // A command that the user types inherits the shell's variables, except for the descriptors of our own launcher.
     env: { ...process.env, CCMCP_WIRE: undefined },
     framing: (values.get('framing') ?? 'lines') as Framing, // checked against the option's values
     ...maxMessage,
     ...(values.has('verbose') ? { stderr: (text) => printError(text) } : {}),
   })
-  const label = command === undefined ? (word ?? DEFAULT_SERVER) : program
+  const label = command === undefined ? (server ?? DEFAULT_SERVER) : program
   return { target, label, explain: ({ message }) => message }
+}
+
+/** The command that starts a server: the one after `--`, or `ccmcp serve`. */
+export function serverCommand(
+  { command }: Pick<Arguments, 'command'>,
+  server: string | undefined,
+): string[] {
+  if (command !== undefined && server !== undefined)
+    throw new UsageError(
+      `Both a server (${JSON.stringify(server)}) and a command after "--" were given; pass only one`,
+    )
+  const found = command ?? bundledCommand(server ?? DEFAULT_SERVER)
+  if ((found[0] ?? '') === '') throw new UsageError('Missing command after "--"')
+  return found
 }
 
 /** A host with a port or a path, or with a domain: `localhost:3000`, `example.com/mcp`. */
 const ADDRESS = /^(?:(localhost|127\.\d+\.\d+\.\d+)|[\w-]+(?:\.[\w-]+)+)(?::\d+)?(?:\/\S*)?$/i
 
-function bundledCommand(word: string): string[] {
-  const [isAddress, isLocal] = ADDRESS.exec(word) ?? []
-  const mayBeModule = /\.[cm]?[jt]sx?$/.test(word) || Object.hasOwn(BUNDLED, word)
-  if (isAddress !== undefined && !mayBeModule && !existsSync(word))
+function bundledCommand(server: string): string[] {
+  const [isAddress, isLocal] = ADDRESS.exec(server) ?? []
+  const mayBeModule = /\.[cm]?[jt]sx?$/.test(server) || Object.hasOwn(BUNDLED, server)
+  if (isAddress !== undefined && !mayBeModule && !existsSync(server))
     throw new UsageError(
-      `${JSON.stringify(word)} is not a file; did you mean the URL ${isLocal === undefined ? 'https' : 'http'}://${word}?`,
+      `${JSON.stringify(server)} is not a file; did you mean the URL ${isLocal === undefined ? 'https' : 'http'}://${server}?`,
     )
-  if (kindOf(word, ', a URL, or a command after "--"') === 'file') checkFile(word)
-  return [process.execPath, fileURLToPath(new URL('cli.js', import.meta.url)), 'serve', word]
+  if (serverKind(server, ', a URL, or a command after "--"') === 'file') checkFile(server)
+  return [process.execPath, fileURLToPath(new URL('cli.js', import.meta.url)), 'serve', server]
 }
 
 export function timeoutOf({ values }: Arguments): number | undefined {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, stat, utimes } from 'node:fs/promises'
+import { chmod, mkdir, readFile, stat, utimes } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { LockFile, LockLost } from '../bundled/lock-file.js'
@@ -105,8 +105,10 @@ export class TokenFile implements TokenStore {
   async #read(): Promise<Map<string, string>> {
     let text: string
     try {
-      const { size } = await stat(this.#file)
+      const { size, mode } = await stat(this.#file)
       if (size > MAX_FILE) throw this.#invalid(`is larger than ${MAX_FILE} bytes`)
+      // A copy or a backup may have made it readable for others.
+      if ((mode & 0o077) !== 0 && process.platform !== 'win32') await chmod(this.#file, 0o600)
       text = await readFile(this.#file, 'utf8')
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return new Map()

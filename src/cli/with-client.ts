@@ -11,11 +11,13 @@ import {
   type TappedMessage,
   TimeoutError,
   connect,
+  requiredElicitations,
 } from '../client.js'
 import { isObject } from '../jsonrpc/message.js'
 import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
 import { statelessRevisions } from '../protocol/revisions/index.js'
 import { VERSION } from '../version.js'
+import type { Asking } from './elicit.js'
 import { truncate } from './format.js'
 import { isUrl } from './http-server.js'
 import { type Arguments, CommandError, valuesOfRepeated } from './options.js'
@@ -53,7 +55,7 @@ class InvalidOutput {
 
   warn(reason: string): void {
     if (++this.#count > MAX_INVALID_LINES) return
-    if (this.#isHttp) return warn(`the server: ${reason}`)
+    if (this.#isHttp) return warn(`warning: ${reason}`)
     warn(
       `the server wrote a line to stdout that is not a protocol message: ${JSON.stringify(truncate(this.#line, 200))} (${reason})`,
     )
@@ -63,27 +65,29 @@ class InvalidOutput {
   }
 }
 
-type Use = (client: Client, options: CallOptions) => Promise<void>
+/** Sends a request, and once more if the server has refused it until the user has opened URLs. */
+type Retry = <Result>(request: () => Promise<Result>) => Promise<Result>
+type Use = (client: Client, options: CallOptions, retry: Retry) => Promise<void>
 
 /** Connects to the server, runs `use`, and always closes the connection. `isEndless`: until Ctrl-C, with reconnecting. */
 export async function withClient(
   args: Arguments,
-  word: string | undefined,
+  server: string | undefined,
   use: Use,
   { isEndless = false }: { isEndless?: boolean } = {},
 ): Promise<void> {
-  const server = targetOf(args, word)
+  const target = targetOf(args, server)
   const timeout = timeoutOf(args)
   const roots = valuesOfRepeated(args.values.get('root')).map(checkDirectory)
-  if (args.command === undefined && word === undefined)
+  if (args.command === undefined && server === undefined)
     warn(
       `no server specified; using the bundled server ${DEFAULT_SERVER}, which can write files. Pass a URL, a module (./server.js) or a command after "--" to use another`,
     )
   const run = async (signal: AbortSignal) => {
     try {
-      await connected(args, server, { signal, timeout, roots, reconnect: isEndless }, use)
+      await connected(args, target, { signal, timeout, roots, reconnect: isEndless }, use)
     } catch (error) {
-      throw commandError(error, server, args.values.has('json'))
+      throw commandError(error, target, args.values.has('json'))
     }
   }
   await abortOnSignal(run, { endsOnCtrlC: isEndless })
@@ -107,12 +111,17 @@ async function connected(
   const isHttp = isUrl(label)
   const invalidOutput = new InvalidOutput(isHttp)
   let client: Client | undefined
-  const elicit: InputHandlers['elicit'] = async (params, context) => {
-    const { answerElicitation } = await import('./elicit.js')
+  const asking = () => {
     const name = client?.server?.name
-    return await answerElicitation(params, {
+    return {
       server: name === undefined ? label : `${name} (${label})`,
       interactive: !values.has('no-input'),
+    }
+  }
+  const elicit: InputHandlers['elicit'] = async (params, context) => {
+    const { answerElicitation } = await import('./elicit.js')
+    return await answerElicitation(params, {
+      ...asking(),
       waitsForUrl: client !== undefined && isStateless(client),
       signal: context.signal,
     })
@@ -136,9 +145,27 @@ async function connected(
   })
   try {
     const times = timeout === undefined ? {} : { timeout, maxTimeout: Math.max(timeout, 600_000) }
-    await use(client, { signal, ...times })
+    await use(client, { signal, ...times }, retryAfterUrls(client, asking(), signal))
   } finally {
     await client.close()
+  }
+}
+
+function retryAfterUrls(
+  client: Client,
+  asking: Pick<Asking, 'server' | 'interactive'>,
+  signal: AbortSignal,
+): Retry {
+  return async (request) => {
+    try {
+      return await request()
+    } catch (error) {
+      const elicitations = requiredElicitations(error)
+      if (elicitations.length === 0) throw error
+      const { completeElicitations } = await import('./required-urls.js')
+      if (!(await completeElicitations(elicitations, client, { ...asking, signal }))) throw error
+      return await request()
+    }
   }
 }
 

@@ -68,6 +68,7 @@ export class ConnectionAttempt {
         ? await this.#negotiate(known?.opening === 'stateless', times)
         : await this.#discover(requested, times)
     this.session.revision = details.revision
+    this.session.capabilities = details.capabilities
     return details
   }
 
@@ -89,6 +90,7 @@ export class ConnectionAttempt {
   reuse(details: ServerDetails): boolean {
     if (this.#channel.http !== true) return false
     this.session.revision = details.revision
+    this.session.capabilities = details.capabilities
     return true
   }
 

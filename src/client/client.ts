@@ -19,7 +19,7 @@ import type * as methods from './methods.js'
 import type { Prior } from './prior.js'
 import type { CallOptions, SessionCallOptions } from './session.js'
 import type { List } from './subscription-links.js'
-import type { ListChange, ResourceChange, Subscription } from './subscriptions.js'
+import type { ListChange, ListenOptions, ResourceChange, Subscription } from './subscriptions.js'
 import { type TypedToolResult, checkBy, checkResult, typedResult } from './tool-results.js'
 
 export interface ToolCallOptions<Output extends Schema = Schema> extends CallOptions {
@@ -214,6 +214,16 @@ export class Client {
   ): Promise<Subscription> {
     await this.#connection.verified(options)
     return await this.#connection.subscriptions.watch(list, listener, options)
+  }
+
+  /**
+   * Listens to what a field of `subscriptions/listen` that belongs to an extension asks for; its notifications go to the
+   * extension's handlers and to `on`, and may come more than once. As `subscribe`, across reconnects; lists for the same
+   * field are sent as one.
+   */
+  async listen(field: string, value: unknown, options?: ListenOptions): Promise<Subscription> {
+    await this.#connection.verified(options)
+    return await this.#connection.subscriptions.listen(field, value, options)
   }
 
   /** Asks for log messages of a level or above (`on('notifications/message', …)`), in every protocol revision. */

@@ -62,7 +62,9 @@ const openings = new WeakMap<Target, Known>()
 /** Connects to a server: negotiates the protocol revision and opens the session. */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   if (typeof (target as Partial<Target> | undefined)?.open !== 'function')
-    throw new TypeError('connect: the target must come from stdio(…), http(…) or memory(…)')
+    throw new TypeError(
+      'connect: the target must have an "open" method, as those of stdio(…), http(…) and memory(…) do',
+    )
   checkNames('connect', options, OPTIONS)
   const { reconnect, cache = {}, report = () => {}, validateResults = false } = options
   const restoring = reconnect === true ? {} : reconnect || undefined
@@ -138,7 +140,7 @@ function start(target: Target, options: ClientSessionOptions): ConnectionAttempt
     return new ConnectionAttempt(target, options)
   } catch (error) {
     throw new ConnectionError(
-      `The server could not be started: ${error instanceof Error ? error.message : String(error)}`,
+      `The target could not be opened: ${error instanceof Error ? error.message : String(error)}`,
       {
         cause: error,
       },

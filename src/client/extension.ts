@@ -1,4 +1,11 @@
-import type { Params } from '../jsonrpc/message.js'
+import { type Params, isObject } from '../jsonrpc/message.js'
+import {
+  CORE_RESULT_TYPES,
+  checkFunction,
+  checkIdentity,
+  checkTable,
+} from '../protocol/extension-rules.js'
+import { METHODS, type MethodDescriptor } from '../protocol/methods.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../schema/names.js'
 
@@ -10,8 +17,14 @@ export interface ExtensionConnection {
   answer(inputRequests: unknown, signal: AbortSignal): Promise<Params>
 }
 
+/** What the handlers of an extension may need. */
+export interface ExtensionContext {
+  /** What the server has declared for the extension; undefined if it has not. */
+  readonly settings: Params | undefined
+}
+
 /** What the handler of a result type may need. */
-export interface ResultContext extends ExtensionConnection {
+export interface ResultContext extends ExtensionContext, ExtensionConnection {
   /** The request that got the result. */
   readonly method: string
   readonly params: Params | undefined
@@ -21,6 +34,9 @@ export interface ResultContext extends ExtensionConnection {
   request(method: string, params?: Params, options?: { signal?: AbortSignal }): Promise<Params>
 }
 
+/** What a client must know of a request method of an extension. */
+export type ClientExtensionMethod = Pick<MethodDescriptor, 'nameParam' | 'mayRequireInput'>
+
 /**
  * An extension of the protocol, as a client supports it.
  * https://modelcontextprotocol.io/seps/2133-extensions
@@ -28,12 +44,14 @@ export interface ResultContext extends ExtensionConnection {
 export interface ClientExtension {
   /** Its identifier: a prefix, a slash and a name, such as `com.example/clock`. */
   id: string
-  /** The protocol revisions in which it is declared and its handlers are called. */
-  revisions: readonly string[]
+  /** The protocol revisions in which it is declared and its handlers are called (default: all). */
+  revisions?: readonly string[]
   /** What is declared for it in `capabilities.extensions` (default `{}`). */
   settings?: Params
+  /** Its request methods that have a name parameter, or may require input; others need not be named. */
+  methods?: Readonly<Record<string, ClientExtensionMethod>>
   /** Handlers for the notifications that it adds, by method. */
-  notifications?: Readonly<Record<string, (params: Params) => unknown>>
+  notifications?: Readonly<Record<string, (params: Params, context: ExtensionContext) => unknown>>
   /** Handlers for the result types that it adds, by `resultType`. Each returns the result that the caller gets. */
   resultTypes?: Readonly<
     Record<string, (result: Params, context: ResultContext) => Params | Promise<Params>>
@@ -43,13 +61,10 @@ export interface ClientExtension {
 }
 
 const MEMBERS = namesOf<ClientExtension>()(
-  'id revisions settings notifications resultTypes connected',
+  'id revisions settings methods notifications resultTypes connected',
 )
+const METHOD_MEMBERS = namesOf<ClientExtensionMethod>()('nameParam mayRequireInput')
 
-/** https://modelcontextprotocol.io/specification/2026-07-28/basic#meta */
-const LABEL = '[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?'
-const ID = new RegExp(`^${LABEL}(?:\\.${LABEL})*/[A-Za-z0-9](?:[\\w.-]*[A-Za-z0-9])?$`)
-const CORE_RESULT_TYPES: ReadonlySet<string> = new Set(['complete', 'input_required'])
 const CORE_NOTIFICATIONS: ReadonlySet<string> = new Set(
   revisions.flatMap(({ methods }) => methods.serverNotifications),
 )
@@ -69,6 +84,7 @@ export class ClientExtensions {
     for (const extension of extensions) {
       check(extension)
       claim('id', extension.id)
+      for (const method of Object.keys(extension.methods ?? {})) claim('method', method)
       for (const method of Object.keys(extension.notifications ?? {})) claim('notification', method)
       for (const type of Object.keys(extension.resultTypes ?? {})) claim('result type', type)
     }
@@ -88,56 +104,78 @@ export class ClientExtensions {
     return { ...capabilities, extensions: { ...given, ...Object.fromEntries(settings) } }
   }
 
+  /** What the protocol, or an extension, says of a request method. */
+  methodOf(revision: Revision | undefined, method: string): MethodDescriptor | undefined {
+    return METHODS.get(method) ?? this.#find(revision, method, ({ methods }) => methods)?.entry
+  }
+
   notificationHandler(revision: Revision | undefined, method: string) {
-    return own(
-      this.#in(revision).map(({ notifications }) => notifications),
-      method,
-    )
+    return this.#find(revision, method, ({ notifications }) => notifications)
   }
 
   resultHandler(revision: Revision | undefined, resultType: unknown) {
-    return own(
-      this.#in(revision).map(({ resultTypes }) => resultTypes),
-      resultType,
-    )
+    return this.#find(revision, resultType, ({ resultTypes }) => resultTypes)
+  }
+
+  /** The ids of the extensions in a revision, for error messages. */
+  describe(revision: Revision): string {
+    const ids = this.#in(revision).map(({ id }) => id)
+    return ids.length === 0
+      ? 'the client has no extensions'
+      : `the extensions of the client are ${ids.join(', ')}`
+  }
+
+  /** What the extension that has a name says of it. */
+  #find<Entry>(
+    revision: Revision | undefined,
+    name: unknown,
+    tableOf: (extension: ClientExtension) => Readonly<Record<string, Entry>> | undefined,
+  ): { id: string; entry: Entry } | undefined {
+    if (typeof name !== 'string') return undefined
+    for (const extension of this.#in(revision)) {
+      const table = tableOf(extension)
+      const entry = table !== undefined && Object.hasOwn(table, name) ? table[name] : undefined
+      if (entry !== undefined) return { id: extension.id, entry }
+    }
+    return undefined
   }
 
   #in(revision: Revision | undefined): readonly ClientExtension[] {
     if (revision === undefined || this.#extensions.length === 0) return NONE
-    return this.#extensions.filter((each) => each.revisions.includes(revision.id))
+    return this.#extensions.filter((each) => each.revisions?.includes(revision.id) ?? true)
   }
 }
 
 const NONE: readonly ClientExtension[] = []
 
-function own<Handler>(
-  tables: readonly (Readonly<Record<string, Handler>> | undefined)[],
-  name: unknown,
-): Handler | undefined {
-  if (typeof name !== 'string') return undefined
-  return tables.find((table) => table !== undefined && Object.hasOwn(table, name))?.[name]
+/** The settings of an extension in the capabilities of a server. */
+export function settingsOf(id: string, { extensions }: Params): Params | undefined {
+  const settings = isObject(extensions) ? extensions[id] : undefined
+  return isObject(settings) ? settings : undefined
 }
 
 function check(extension: ClientExtension): void {
-  const { id, revisions: named, notifications = {}, resultTypes = {} } = extension
+  if (!isObject(extension))
+    throw new TypeError('connect: an extension must be an object with an "id"')
+  const { id, settings, methods = {}, notifications = {}, resultTypes = {} } = extension
   const where = `connect: extension ${JSON.stringify(id)}`
   checkNames(where, extension, MEMBERS)
-  if (typeof id !== 'string' || !ID.test(id))
-    throw new TypeError(`${where}: "id" must be a prefix, a slash and a name: com.example/name`)
-  if (!Array.isArray(named) || named.length === 0)
-    throw new TypeError(`${where}: "revisions" must list at least one protocol revision`)
-  const unknown = named.find((name) => !revisions.some((each) => each.id === name))
-  if (unknown !== undefined)
-    throw new TypeError(
-      `${where}: unknown protocol revision ${JSON.stringify(unknown)}; known are ${revisions.map((each) => each.id).join(', ')}`,
-    )
+  checkIdentity(where, id, extension.revisions)
+  if (settings !== undefined && !isObject(settings))
+    throw new TypeError(`${where}: "settings" must be an object`)
+  checkTable(where, 'methods', methods, (method, its) => {
+    if (!isObject(method)) throw new TypeError(`${its} must be an object`)
+    checkNames(its, method, METHOD_MEMBERS)
+  })
+  for (const [name, table] of Object.entries({ notifications, resultTypes }))
+    checkTable(where, name, table, checkFunction)
+  if (extension.connected !== undefined) checkFunction(extension.connected, `${where}: "connected"`)
+  for (const method of Object.keys(methods))
+    if (METHODS.has(method)) throw new TypeError(`${where}: ${method} belongs to the core protocol`)
   for (const method of Object.keys(notifications))
     if (CORE_NOTIFICATIONS.has(method))
       throw new TypeError(`${where}: ${method} belongs to the core protocol; use client.on`)
   for (const type of Object.keys(resultTypes))
-    if (CORE_RESULT_TYPES.has(type))
+    if (CORE_RESULT_TYPES.includes(type))
       throw new TypeError(`${where}: the result type "${type}" belongs to the core protocol`)
-  for (const [name, handler] of [...Object.entries(notifications), ...Object.entries(resultTypes)])
-    if (typeof handler !== 'function')
-      throw new TypeError(`${where}: the handler of "${name}" must be a function`)
 }

@@ -39,6 +39,8 @@ interface Subscriptions {
   promptsListChanged?: boolean
   resourcesListChanged?: boolean
   resourceSubscriptions?: string[]
+  /** Fields of extensions. */
+  [field: string]: unknown
 }
 
 /** Requests of a client, by method. */

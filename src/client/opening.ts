@@ -175,11 +175,12 @@ export async function initialize(
     )
   }
   session.revision = negotiated
+  session.capabilities = isObject(offered) ? offered : {}
   session.peer.notify('notifications/initialized')
   return {
     revision: negotiated,
     server: infoOf(serverInfo),
-    capabilities: isObject(offered) ? offered : {},
+    capabilities: session.capabilities,
     instructions: typeof instructions === 'string' ? instructions : undefined,
   }
 }

@@ -7,13 +7,12 @@ import { type Id, type Notification, type Params, isObject } from '../jsonrpc/me
 import { Peer } from '../jsonrpc/peer.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate, truncateJson } from '../jsonrpc/truncate.js'
-import { METHODS } from '../protocol/methods.js'
 import { parseCancellation } from '../protocol/cancellation.js'
 import { HEADER_MISMATCH } from '../protocol/errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type { Implementation, LogLevel } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import type { ClientExtensions, ResultContext } from './extension.js'
+import { type ClientExtensions, type ResultContext, settingsOf } from './extension.js'
 import {
   type InputHandlers,
   handleServerRequest,
@@ -90,6 +89,8 @@ export class ClientSession {
   readonly #serverRequests = new Set<AbortSignal>()
   /** The negotiated revision; undefined until there is one. */
   revision: Revision | undefined
+  /** The capabilities that the server has declared. */
+  capabilities: Params = {}
   /** The level of log messages that each request asks for, where the revision has it so. */
   logLevel: LogLevel | undefined
   /** Whether the connection has ended. */
@@ -166,21 +167,26 @@ export class ClientSession {
     if (revision === undefined) return result
     for (let round = 0; ; round++) {
       const { resultType } = result
-      const handler = extensions.resultHandler(revision, resultType)
-      if (handler === undefined && !(isStateless(revision) && resultType === 'input_required'))
+      const found = extensions.resultHandler(revision, resultType)
+      if (found === undefined && !(isStateless(revision) && resultType === 'input_required'))
         return result
       onRound?.()
       if (round === MAX_ROUNDS)
         throw new TypeError(`${method} does not complete: it has needed input ${MAX_ROUNDS} times`)
-      if (handler === undefined) {
+      if (found === undefined) {
         const input = await resolveInputRequests(inputHandlers, revision, method, result, signal)
         result = await this.#requestWithRetry(method, { ...params, ...input }, options, revision)
       } else {
         const request: ResultContext['request'] = (other, its, own) =>
           this.request(other, its, { ...options, ...own }, revision)
-        const context = { method, params, signal, request, answer: this.#answer }
-        const handled = await untilAborted(handler(result, context), signal)
+        const settings = settingsOf(found.id, this.capabilities)
+        const context = { method, params, signal, settings, request, answer: this.#answer }
+        const handled = await untilAborted(found.entry(result, context), signal)
         result = this.#checkResult(method, handled, revision)
+        if (result['resultType'] === resultType)
+          throw new TypeError(
+            `Extension ${found.id}: the handler of the resultType ${truncateJson(resultType)} must not return that type again; return the result for the caller`,
+          )
       }
     }
   }
@@ -265,10 +271,16 @@ export class ClientSession {
     try {
       const stateless = revision !== undefined && isStateless(revision)
       const sent = this.#withMeta(params, token, stateless ? revision : undefined)
+      const { extensions } = this.#options
       const result = await this.peer.request(method, sent, {
         deadline,
         ...(signal === undefined ? {} : { signal }),
-        ...(stateless ? { protocolVersion: revision.id } : {}),
+        ...(stateless
+          ? {
+              protocolVersion: revision.id,
+              nameParam: extensions.methodOf(revision, method)?.nameParam,
+            }
+          : {}),
         ...(stateless && method === 'tools/call'
           ? { headerParams: this.#toolHeaders?.headerParamsFor(params) }
           : {}),
@@ -322,16 +334,18 @@ export class ClientSession {
     const { resultType = 'complete' } = result
     // Earlier revisions give `resultType` no meaning.
     if (revision === undefined || !isStateless(revision) || resultType === 'complete') return result
-    if (this.#options.extensions.resultHandler(revision, resultType) !== undefined) return result
+    const { extensions } = this.#options
+    if (extensions.resultHandler(revision, resultType) !== undefined) return result
     if (resultType !== 'input_required')
       throw new TypeError(
-        `The response to ${method} has the unknown resultType ${truncateJson(resultType)}`,
+        `The response to ${method} has the unknown resultType ${truncateJson(resultType)}; ${extensions.describe(revision)}`,
       )
     const hasInput = result['inputRequests'] !== undefined || result['requestState'] !== undefined
-    if (METHODS.get(method)?.mayRequireInput === true && hasInput) return result
+    const known = extensions.methodOf(revision, method)
+    if (known?.mayRequireInput === true && hasInput) return result
     throw new TypeError(
       hasInput
-        ? `${method} must not need input, but its response does`
+        ? `${method} must not need input, but its response does; a method of an extension may if its "methods" say so`
         : `The response to ${method} needs input, but has neither "inputRequests" nor "requestState"`,
     )
   }
@@ -353,9 +367,11 @@ export class ClientSession {
       const { progressToken, ...progress } = params
       this.#progress.get(progressToken)?.(progress)
     }
-    const handler = this.#options.extensions.notificationHandler(this.revision, method)
-    if (handler !== undefined)
-      this.#call(`The extension's handler for ${truncate(method)}`, () => handler(params))
+    const found = this.#options.extensions.notificationHandler(this.revision, method)
+    if (found !== undefined)
+      this.#call(`The extension's handler for ${truncate(method)}`, () =>
+        found.entry(params, { settings: settingsOf(found.id, this.capabilities) }),
+      )
     this.#options.observer.notified(this, method, params)
   }
 

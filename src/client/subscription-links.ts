@@ -1,5 +1,6 @@
 import {
   ChannelClosedError,
+  INVALID_PARAMS,
   METHOD_NOT_FOUND,
   RpcError,
   abortError,
@@ -9,14 +10,18 @@ import { markHandled } from '../jsonrpc/hook.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Params } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
+import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
 import { ListenStream } from './listen-stream.js'
 import { type Backoff, wait } from './reconnect.js'
 import type { ClientSession } from './session.js'
 
 export type List = 'tools' | 'prompts' | 'resources'
 
-/** What is watched: a resource, or a list. */
-export type Topic = { readonly uri: string } | { readonly list: List }
+/** What is watched: a resource, a list, or what a field of an extension asks for. */
+export type Topic =
+  | { readonly uri: string }
+  | { readonly list: List }
+  | { readonly field: string; readonly value: unknown }
 
 /** How the server of one session is told what is watched. */
 export interface SubscriptionLink {
@@ -247,10 +252,9 @@ export class StreamLink implements SubscriptionLink {
   /** New topics fail; the others are tried again later. */
   async #failed(topics: readonly Topic[], error: Error): Promise<boolean> {
     if (this.#isClosed()) return false
-    const refused = error instanceof RpcError && error.code === METHOD_NOT_FOUND
-    const added = topics.filter((topic) => refused || this.#waiting.has(topic))
-    for (const topic of added) this.#refuse(topic, error)
-    if (added.length > 0) return true
+    const refused = this.#refusedBy(error, topics)
+    for (const topic of refused) this.#refuse(topic, error)
+    if (refused.length > 0) return true
     this.#observer.report({
       level: 'warning',
       message: 'The stream of notifications could not be opened',
@@ -260,6 +264,17 @@ export class StreamLink implements SubscriptionLink {
     if (this.#current !== undefined && !this.#current.hasEnded) return false
     await this.#paused()
     return true
+  }
+
+  #refusedBy(error: Error, topics: readonly Topic[]): readonly Topic[] {
+    const added = topics.filter((topic) => this.#waiting.has(topic))
+    if (!(error instanceof RpcError)) return added
+    if (error.code === METHOD_NOT_FOUND) return topics
+    // An extension that refuses its field must not end what the core protocol sends.
+    const addedFields = added.filter((topic) => 'field' in topic)
+    if (addedFields.length > 0) return addedFields
+    const fields = topics.filter((topic) => 'field' in topic)
+    return REFUSALS.has(error.code) && fields.length > 0 ? fields : added
   }
 
   #refuse(topic: Topic, error: Error): void {
@@ -294,10 +309,20 @@ export class StreamLink implements SubscriptionLink {
   }
 }
 
+/** Errors that mean: not with this value, or not for this client. */
+const REFUSALS: ReadonlySet<number> = new Set([INVALID_PARAMS, MISSING_CLIENT_CAPABILITY])
+
+/** The field of `subscriptions/listen` for each list. */
 const FIELDS: Readonly<Record<List, string>> = {
   tools: 'toolsListChanged',
   prompts: 'promptsListChanged',
   resources: 'resourcesListChanged',
+}
+
+/** The method of a client for a field of the core protocol; undefined for one of an extension. */
+export function methodForField(field: string): 'watch' | 'subscribe' | undefined {
+  if (field === 'resourceSubscriptions') return 'subscribe'
+  return Object.values(FIELDS).includes(field) ? 'watch' : undefined
 }
 
 function filterOf(topics: readonly Topic[]): Params {
@@ -305,21 +330,33 @@ function filterOf(topics: readonly Topic[]): Params {
   const uris: string[] = []
   for (const topic of topics) {
     if ('uri' in topic) uris.push(topic.uri)
-    else filter[FIELDS[topic.list]] = true
+    else if ('list' in topic) filter[FIELDS[topic.list]] = true
+    else filter[topic.field] = union(filter[topic.field], topic.value)
   }
   return uris.length === 0 ? filter : { ...filter, resourceSubscriptions: uris }
 }
 
+/** Lists for the same field are sent as one. */
+function union(before: unknown, value: unknown): unknown {
+  return Array.isArray(before) && Array.isArray(value) ? [...new Set([...before, ...value])] : value
+}
+
 function isAccepted(topic: Topic, accepted: Params): boolean {
+  if ('field' in topic) return accepted[topic.field] !== undefined
   if ('list' in topic) return accepted[FIELDS[topic.list]] === true
   const { resourceSubscriptions: uris } = accepted
   return Array.isArray(uris) && uris.includes(topic.uri)
 }
 
 function notAccepted(topic: Topic): Error {
-  const what = 'uri' in topic ? truncate(topic.uri) : `the list of ${topic.list}`
   return withCode(
     'NOT_SUPPORTED',
-    new Error(`The server does not send notifications of changes of ${what}`),
+    new Error(`The server does not send notifications of ${describeTopic(topic)}`),
   )
+}
+
+function describeTopic(topic: Topic): string {
+  if ('uri' in topic) return `changes of ${truncate(topic.uri)}`
+  if ('list' in topic) return `changes of the list of ${topic.list}`
+  return `the field "${truncate(topic.field)}" of subscriptions/listen`
 }

@@ -12,6 +12,7 @@ import {
   StreamLink,
   type SubscriptionLink,
   type Topic,
+  methodForField,
 } from './subscription-links.js'
 import { untilAborted } from './until-aborted.js'
 
@@ -42,7 +43,15 @@ export interface SubscriptionEnded {
   readonly uri?: string
   /** Or the list. */
   readonly list?: List
+  /** Or the field of an extension, and its value. */
+  readonly field?: string
+  readonly value?: unknown
   readonly error: Error
+}
+
+export interface ListenOptions extends CallOptions {
+  /** Called when the connection was interrupted: notifications may have been missed. */
+  onMissed?: () => unknown
 }
 
 type Listener = (missed: boolean, uri?: string) => unknown
@@ -124,6 +133,24 @@ export class Subscriptions {
     return this.#watch({ list }, heard, options)
   }
 
+  /** Listens to a field of an extension. Its notifications go to the handlers of the extension. */
+  listen(field: string, value: unknown, options: ListenOptions = {}): Promise<Subscription> {
+    const core = methodForField(field)
+    if (core !== undefined)
+      throw new TypeError(`listen: "${field}" belongs to the core protocol; use client.${core}`)
+    if (value === undefined) throw new TypeError(`listen: the value of "${field}" is missing`)
+    const { onMissed, ...others } = options
+    const topic = { field, value }
+    for (const [key, { topic: other }] of this.#watches)
+      if ('field' in other && other.field === field && key !== keyOf(topic))
+        if (!Array.isArray(value) || !Array.isArray(other.value))
+          throw new TypeError(
+            `listen: "${field}" is listened to with another value; end that first`,
+          )
+    const heard = (missed: boolean) => (missed ? onMissed?.() : undefined)
+    return this.#watch(topic, heard, others)
+  }
+
   notified(method: string, params: Params): void {
     if (method === 'notifications/subscriptions/acknowledged') this.#link?.acknowledged(params)
     const list = LIST_CHANGED.exec(method)?.[1]
@@ -132,9 +159,8 @@ export class Subscriptions {
       method === 'notifications/resources/updated' && typeof uri === 'string' ? uri : undefined
     if ((list === undefined && updated === undefined) || this.#link?.owns(params) !== true) return
     for (const { topic, listeners } of this.#watches.values()) {
-      const concerned =
-        'uri' in topic ? updated !== undefined && concerns(updated, topic.uri) : topic.list === list
-      if (concerned) for (const listener of listeners) this.#call(() => listener(false, updated))
+      if (concernsTopic(topic, list, updated))
+        for (const listener of listeners) this.#call(() => listener(false, updated))
     }
   }
 
@@ -210,6 +236,7 @@ export class Subscriptions {
   }
 
   #checkCapability(topic: Topic): void {
+    if ('field' in topic) return this.#checkStreams(topic.field)
     const path = 'uri' in topic ? ['resources', 'subscribe'] : [topic.list, 'listChanged']
     if (memberAt(this.#capabilities, path) === true) return
     const what =
@@ -224,6 +251,16 @@ export class Subscriptions {
     )
   }
 
+  #checkStreams(field: string): void {
+    if (this.#link instanceof StreamLink) return
+    throw withCode(
+      'NOT_SUPPORTED',
+      new Error(
+        `The field "${truncate(field)}" cannot be listened to: the protocol revision has no subscriptions/listen`,
+      ),
+    )
+  }
+
   #call(listener: () => unknown): void {
     callHook(listener, (error) =>
       this.#options.report({ level: 'error', message: 'A listener for changes failed', error }),
@@ -232,5 +269,17 @@ export class Subscriptions {
 }
 
 function keyOf(topic: Topic): string {
-  return 'uri' in topic ? `uri ${topic.uri}` : `list ${topic.list}`
+  if ('uri' in topic) return `uri ${topic.uri}`
+  if ('list' in topic) return `list ${topic.list}`
+  return `field ${JSON.stringify([topic.field, topic.value])}`
+}
+
+/** Whether a changed list, or an updated resource, is what is watched. */
+function concernsTopic(
+  topic: Topic,
+  list: string | undefined,
+  updated: string | undefined,
+): boolean {
+  if ('uri' in topic) return updated !== undefined && concerns(updated, topic.uri)
+  return 'list' in topic && topic.list === list
 }

@@ -11,7 +11,7 @@ import {
   parseMessage,
 } from '../jsonrpc/message.js'
 import { PROTOCOL_VERSION } from '../protocol/meta.js'
-import { METHODS } from '../protocol/methods.js'
+import { METHODS, type MethodDescriptor } from '../protocol/methods.js'
 import { type RepeatedParameter, routingHeadersOf } from '../transports/http/stateless-request.js'
 
 /** An HTTP endpoint in the same process. */
@@ -21,6 +21,8 @@ export interface HttpEndpoint {
   readonly headers: Readonly<Record<string, string>>
   /** The parameters of a tool that are repeated in headers. */
   parametersOf(tool: string): readonly RepeatedParameter[]
+  /** What the server knows of a method (default: what the core protocol says of it). */
+  methodOf?(method: string): MethodDescriptor | undefined
   close(): Promise<void>
 }
 
@@ -116,11 +118,11 @@ export class HttpChannel implements TargetChannel {
     const meta = message.params?.['_meta']
     const version = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
     if (typeof version !== 'string') return {}
+    const { method } = message
+    const known = this.#endpoint.methodOf?.(method) ?? METHODS.get(method)
     return {
       'MCP-Protocol-Version': version,
-      ...routingHeadersOf(message, METHODS.get(message.method) ?? {}, (tool) =>
-        this.#endpoint.parametersOf(tool),
-      ),
+      ...routingHeadersOf(message, known ?? {}, (tool) => this.#endpoint.parametersOf(tool)),
     }
   }
 

@@ -3,7 +3,10 @@ import type { RpcError } from './errors.js'
 import { callHook, ignore } from './hook.js'
 import type { Id, Message, SentMessage, SentResponse } from './message.js'
 
-/** A bidirectional pipe of messages between two peers. What crosses it are frames: the text of each message. */
+/**
+ * A bidirectional pipe of messages between two peers. What crosses it are frames: the text of each message.
+ * `test/stdio/channels.test.ts` has the contract of `Channel` and `Receiver` as tests.
+ */
 export interface Channel {
   /**
    * Sends one message: its text and, if the sender has it, the message itself (a relay has only the text). A closed
@@ -15,14 +18,20 @@ export interface Channel {
    * has none, so `notifications/cancelled` must be sent.
    */
   cancel?(id: Id): boolean
-  /** Whether the other side is not reading, so that what is sent now is buffered. */
+  /** Whether the other side is not reading, so that what is sent now is buffered. When it ends, call `receiver.drained`. */
   readonly congested?: boolean
   /** Limits on the bytes that the other side can make this one hold: for requests in progress, and beyond them (subscriptions). */
   readonly pending?: Budget | undefined
   readonly retained?: Budget | undefined
-  /** Starts delivery; called once. */
+  /**
+   * Starts delivery; called once. What arrived before is delivered now. A channel that wraps another one forwards every
+   * member of `Receiver`.
+   */
   receive(receiver: Receiver): void
-  /** Sends what is buffered, then closes. */
+  /**
+   * Sends what is buffered, then closes. May be called again. If the channel owns a stream, it keeps an `error` listener
+   * until the stream is gone: a late EPIPE or ECONNRESET without one ends the process.
+   */
   close(): Promise<void>
 }
 
@@ -79,7 +88,7 @@ export function checkPrincipal(source: string, principal: Principal): void {
 export interface Receiver {
   /** One received message; `message` is given by channels that had to parse it already. */
   frame(frame: string, exchange?: Exchange, message?: Message): void
-  /** Backpressure: a promise that resolves when more messages can be accepted; undefined if they can be now. A channel that does not wait gets requests rejected instead. */
+  /** Backpressure, to be called after each frame: a promise that resolves when more messages can be accepted; undefined if they can be now. A channel that does not wait gets requests rejected instead. */
   ready?(): Promise<void> | undefined
   /** The other side reads again, after the channel was `congested`: queued calls may start. */
   drained?(): void
@@ -87,7 +96,11 @@ export interface Receiver {
   malformed(error: RpcError, head: string, tail: string): void
   /** A sent request gets no response, though the channel stays open. HTTP: status 401, 404 or 5xx, a broken stream. */
   failed?(id: Id, error: Error): void
-  /** Nothing more will be received; with an error if the channel broke. */
+  /**
+   * Called once, after the last frame: nothing more will be received, and nothing that is sent arrives. With an error if
+   * the channel broke. Requests in progress are aborted, so the end of the input alone is not `closed` while responses
+   * can still be sent.
+   */
   closed(error?: Error): void
 }
 

@@ -63,6 +63,8 @@ export interface SentRequest {
   readonly params: unknown
   /** The protocol version of the request, if the sender has one. */
   readonly protocolVersion?: string | undefined
+  /** The parameter that HTTP repeats in `Mcp-Name`, if the method has one. */
+  readonly nameParam?: string | undefined
   /** Arguments that HTTP repeats in `Mcp-Param-…` headers, by header name. */
   readonly headerParams?: Readonly<Record<string, string | number | boolean>> | undefined
 }
@@ -259,14 +261,14 @@ export function encodeId(id: Id): string {
 
 /** Throws if the result cannot be written as JSON. */
 export function encodeResult(id: Id, result: unknown): string {
-  const written = typeof id === 'bigint' ? stringifyWithId(id, result) : JSON.stringify(result)
-  return `{"jsonrpc":"2.0","id":${encodeId(id)},"result":${written ?? '{}'}}`
+  return `{"jsonrpc":"2.0","id":${encodeId(id)},"result":${stringifyWithId(id, result) ?? '{}'}}`
 }
 
-/** A result may contain the id of its request, which JSON.stringify cannot write if it is a bigint. */
-function stringifyWithId(id: bigint, result: unknown): string | undefined {
+/** JSON that may contain the id of a request, which JSON.stringify cannot write if it is a bigint. */
+export function stringifyWithId(id: Id, value: unknown): string | undefined {
+  if (typeof id !== 'bigint') return JSON.stringify(value)
   const mark = crypto.randomUUID()
-  return JSON.stringify(result, (_, value: unknown) => (value === id ? mark : value))?.replaceAll(
+  return JSON.stringify(value, (_, each: unknown) => (each === id ? mark : each))?.replaceAll(
     `"${mark}"`,
     String(id),
   )

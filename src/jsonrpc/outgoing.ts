@@ -10,6 +10,8 @@ export interface RequestOptions {
   send?: Send
   /** The protocol version of the request, for the transport. */
   protocolVersion?: string
+  /** The parameter that HTTP repeats in `Mcp-Name`. */
+  nameParam?: string | undefined
   /** Arguments that HTTP repeats in `Mcp-Param-…` headers. */
   headerParams?: SentRequest['headerParams']
   /** Called with the response as received, before the promise settles. */
@@ -54,6 +56,7 @@ export class OutgoingRequests {
       deadline,
       send = this.#options.send,
       protocolVersion,
+      nameParam,
       headerParams,
       onResponse,
     } = options
@@ -79,7 +82,7 @@ export class OutgoingRequests {
         reject: (error) => (settle(), reject(error)),
         onResponse,
       })
-      send(frame, { kind: 'request', id, method, params, protocolVersion, headerParams })
+      send(frame, { kind: 'request', id, method, params, protocolVersion, nameParam, headerParams })
     })
   }
 

@@ -26,19 +26,6 @@ export interface MethodDescriptor {
   readonly session?: SessionEffect
 }
 
-/**
- * The parameters that clients repeat in `Mcp-Name` for methods of official extensions.
- * https://github.com/modelcontextprotocol/ext-tasks
- */
-const EXTENSION_NAME_PARAMS: ReadonlyMap<string, string> = new Map(
-  ['get', 'update', 'cancel'].map((name) => [`tasks/${name}`, 'taskId']),
-)
-
-/** The parameter of a method that a client repeats in `Mcp-Name`. */
-export function nameParamOf(method: string): string | undefined {
-  return METHODS.get(method)?.nameParam ?? EXTENSION_NAME_PARAMS.get(method)
-}
-
 const list = (capability: string): MethodDescriptor => ({ capability, cache: 'list' })
 
 /** The methods of the core protocol. Which of them a revision has is data of the revision. */

@@ -13,17 +13,18 @@ import type { Call, Caller } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
 import type { InternalServer, ServedMethod } from './context.js'
 import { HANDLERS } from './dispatch.js'
-import type { Extension } from './extensions.js'
+import type { Extension, Extensions } from './extensions.js'
 import { UNCACHED, checkSharedProperties, hintOf } from './features/definition.js'
 import { Overflow } from './features/overflow.js'
 import { preparePrompt } from './features/served-prompt.js'
 import { prepareResource } from './features/served-resource.js'
-import { prepareTool } from './features/served-tool.js'
+import { TOOL_MEMBERS, prepareTool } from './features/served-tool.js'
 import { type Log, makeLog } from './log.js'
 import type { Middleware } from './middleware.js'
 import { ChangeEmitter, Registry } from './registry.js'
 import { Cipher } from './cipher.js'
 import type { Server } from './server.js'
+import { LISTEN_FIELDS } from './subscriptions.js'
 import { normalizeUri } from './uri.js'
 
 export interface ServerOptions {
@@ -125,7 +126,7 @@ export function createServer(options: ServerOptions): Server {
     options.cache ?? UNCACHED,
     (problem) => new TypeError(`createServer: ${problem}`),
   )
-  const extensions = added[0]?.compose(added, METHODS.keys())
+  const extensions = compose(added)
   const changes = new ChangeEmitter()
   const overflow = new Overflow()
   const middleware: Middleware[] = []
@@ -184,16 +185,30 @@ export function createServer(options: ServerOptions): Server {
   return server
 }
 
+function compose(added: readonly Extension[]): Extensions | undefined {
+  for (const [index, each] of added.entries())
+    if (typeof (each as Partial<Extension> | undefined)?.compose !== 'function')
+      throw new TypeError(
+        `createServer: "extensions[${index}]" must be made with extension({ … }) of ccmcp/extensions`,
+      )
+  return added[0]?.compose(added, {
+    methods: METHODS.keys(),
+    toolFields: TOOL_MEMBERS,
+    listenFields: LISTEN_FIELDS,
+  })
+}
+
 /** The facts of each method beside its handler. */
-function methodTable(extensions: Iterable<Extension> = []): ReadonlyMap<string, ServedMethod> {
+function methodTable(extensions: Extensions | undefined): ReadonlyMap<string, ServedMethod> {
   const table = new Map<string, ServedMethod>()
   for (const [name, handler] of HANDLERS) table.set(name, { ...METHODS.get(name), ...handler })
-  for (const extension of extensions)
+  for (const extension of extensions ?? [])
     for (const [name, method] of Object.entries(extension.methods ?? {}))
       table.set(name, {
         ...method,
         extension,
-        serve: ({ call }, params) => method.serve(params, call),
+        serve: ({ server, call }, params) =>
+          server.extensions?.serve(extension, method, params, call) ?? {},
       })
   return table
 }

@@ -35,11 +35,11 @@ export function isBranded(value: unknown): value is Branded {
   return typeof value === 'object' && value !== null && branded in value
 }
 
-/** Members that extensions add to a tool; each declares its own. */
-// oxlint-disable-next-line typescript/no-empty-object-type -- extensions fill it by declaration merging
-export interface ToolExtensions {}
+/** Members that extensions add to tools. An extension declares its own: `declare module 'ccmcp' { interface ToolFields { … } }`. */
+// oxlint-disable-next-line typescript/no-empty-object-type -- filled by declaration merging
+export interface ToolFields {}
 
-interface ToolProperties extends ToolExtensions {
+interface ToolProperties extends ToolFields {
   /** 1 to 128 letters, digits, `_`, `-` and `.`; unique among the tools of a server. */
   name: string
   /** The display name; default is the name. */

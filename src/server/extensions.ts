@@ -1,19 +1,24 @@
 import { RpcError } from '../jsonrpc/errors.js'
+import { callHook, ignore, markHandled } from '../jsonrpc/hook.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
-import { type Params, isObject } from '../jsonrpc/message.js'
+import { type Params, isObject, isThenable } from '../jsonrpc/message.js'
+import { truncateJson } from '../jsonrpc/truncate.js'
 import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
+import { CORE_RESULT_TYPES } from '../protocol/extension-rules.js'
 import type { MethodDescriptor } from '../protocol/methods.js'
 import type { CallToolResult, ToolListing } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
+import { namesOf } from '../schema/names.js'
 import type { Asking } from './ask.js'
 import type { Call, CallEnvironment, Caller, ClientContext, ServedCall } from './call.js'
 import type { Tool } from './define.js'
-import type { Result } from './middleware.js'
+import { checkDefinition, checkStream } from './extension-checks.js'
 import type { Server } from './server.js'
 
 /** A method of an extension: its facts, and how it is served. */
 export interface ExtensionMethod extends Omit<MethodDescriptor, 'capability'> {
-  serve(params: Params, call: Call): Result | Promise<Result>
+  /** Returns the result, an object of JSON. */
+  serve(params: Params, call: Call): object | Promise<object>
 }
 
 /** The client of a request, as an extension sees it. */
@@ -38,17 +43,17 @@ export interface ToolCall extends ExtensionClient {
 
 /** What an extension sends on a stream of `subscriptions/listen`. */
 export interface ExtensionStream {
-  /** The value of its field in the acknowledgement. */
+  /** The value of its field in the acknowledgement. Undefined: the field is not accepted, and the stream is not started. */
   readonly acknowledged: unknown
-  /** Called after the acknowledgement; `notify` sends a notification on the stream. */
+  /** Called after the acknowledgement; `notify` sends a notification on the stream. If it throws, the stream ends. */
   start(notify: (method: string, params: object) => void): void
-  /** Called when a started stream has ended. */
+  /** Called once when the stream has ended, if `start` was called. */
   stop(): void
 }
 
 /** What an extension of the protocol consists of; all but the `id` is optional. */
 export interface ExtensionDefinition {
-  /** Its name, with a prefix: `com.example/audit`. */
+  /** Its identifier: a prefix, a slash and a name, such as `com.example/audit`. */
   readonly id: string
   /** The protocol revisions that have it (default: all). */
   readonly revisions?: readonly string[]
@@ -64,11 +69,15 @@ export interface ExtensionDefinition {
   readonly toolFields?: Readonly<Record<string, (value: unknown) => string | undefined>>
   /** The listing of a tool for a client; undefined leaves it out of the list. Called in every revision. */
   listTool?(listing: ToolListing, tool: Tool, client: ExtensionClient): ToolListing | undefined
-  /** Wraps every `tools/call`, in every revision; `run` runs the tool's handler, for this request or elsewhere. */
+  /**
+   * Wraps every `tools/call`, in every revision; `run` runs the tool's handler, for this request or elsewhere. Where
+   * `call.ask` ends the request and the call is run again, `run` throws `Suspended`, which must reach the
+   * caller, and this is called once per attempt (`call.attempt`).
+   */
   callTool?(
     call: ToolCall,
     run: (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>,
-  ): Result | CallToolResult | Promise<Result | CallToolResult>
+  ): object | Promise<object>
   /** Fields of `subscriptions/listen`; each opens a stream for the value that was sent. */
   readonly listen?: Readonly<
     Record<string, (value: unknown, call: Call) => ExtensionStream | Promise<ExtensionStream>>
@@ -85,12 +94,29 @@ export type OpenedStream = readonly [field: string, stream: ExtensionStream]
 /** An extension, as `extension(…)` makes it. */
 export interface Extension extends ExtensionDefinition {
   /** The code that extensions need, so that servers without them do not load it. */
-  readonly compose: (all: readonly Extension[], coreMethods: Iterable<string>) => Extensions
+  readonly compose: (all: readonly Extension[], core: CoreNames) => Extensions
 }
 
-/** Makes an extension for `createServer({ extensions: [ … ] })`. */
+/** Names of the core protocol that extensions cannot have. */
+export interface CoreNames {
+  readonly methods: Iterable<string>
+  readonly toolFields: Iterable<string>
+  readonly listenFields: Iterable<string>
+}
+
+const NAMES = {
+  members: namesOf<ExtensionDefinition>()(
+    'id revisions settings requires methods resultTypes toolFields listTool callTool listen start stop',
+  ),
+  methodMembers: namesOf<ExtensionMethod>()(
+    'serve nameParam paramHeaders mayRequireInput urgent cache stream session',
+  ),
+}
+
+/** Makes an extension for `createServer({ extensions: [ … ] })`. Throws if the definition is not valid. */
 export function extension(definition: ExtensionDefinition): Extension {
-  return { ...definition, compose: (all, coreMethods) => new Extensions(all, coreMethods) }
+  checkDefinition(definition, NAMES)
+  return { ...definition, compose: (all, core) => new Extensions(all, core) }
 }
 
 /** The extensions of one server. */
@@ -102,12 +128,16 @@ export class Extensions {
   #users = 0
 
   /** Throws if two extensions have the same name for something, or one lacks what it requires. */
-  constructor(all: readonly Extension[], coreMethods: Iterable<string>) {
+  constructor(all: readonly Extension[], core: CoreNames) {
     this.#all = all
     const taken = new Map<string, string>()
-    for (const method of coreMethods) taken.set(`method ${method}`, 'the protocol')
-    for (const type of ['complete', 'input_required'])
-      taken.set(`result type ${type}`, 'the protocol')
+    for (const [kind, names] of Object.entries({
+      method: core.methods,
+      'result type': CORE_RESULT_TYPES,
+      'tool field': core.toolFields,
+      'listen field': core.listenFields,
+    }))
+      for (const name of names) taken.set(`${kind} ${name}`, 'the core protocol')
     for (const extension of all) {
       const {
         id,
@@ -117,8 +147,6 @@ export class Extensions {
         toolFields = {},
         listen = {},
       } = extension
-      if (typeof id !== 'string' || !/^[^\s/]+\/[^\s/]+$/.test(id))
-        throw new TypeError(`Extension id ${JSON.stringify(id)} must be like "com.example/name"`)
       const missing = requires.find((other) => !all.some((each) => each.id === other))
       if (missing !== undefined) throw new TypeError(`Extension ${id} requires ${missing}; add it`)
       for (const [kind, names] of Object.entries({
@@ -136,10 +164,14 @@ export class Extensions {
         }
       for (const type of resultTypes) this.#resultTypes.set(type, extension)
     }
-    this.toolFields = Object.assign({}, ...all.map(({ toolFields }) => toolFields)) as Record<
-      string,
-      never
-    > // each from one extension
+    this.toolFields = Object.fromEntries(
+      all.flatMap(({ id, toolFields = {} }) =>
+        Object.entries(toolFields).map(([field, check]) => [
+          field,
+          (value: unknown) => problemOf(check(value), id),
+        ]),
+      ),
+    )
   }
 
   [Symbol.iterator](): Iterator<Extension> {
@@ -186,7 +218,10 @@ export class Extensions {
     let listed: ToolListing | undefined = listing
     for (const extension of this.#all)
       if (listed !== undefined && extension.listTool !== undefined)
-        listed = extension.listTool(listed, tool, this.#clientOf(extension, connection))
+        listed = listingOf(
+          extension.listTool(listed, tool, this.#clientOf(extension, connection)),
+          extension,
+        )
     return listed
   }
 
@@ -211,12 +246,52 @@ export class Extensions {
     return this.#all.reduceRight((next, extension) => {
       if (extension.callTool === undefined) return next
       const client = this.#clientOf(extension, connection)
-      return (outer) =>
-        extension.callTool?.(
+      return (outer) => {
+        const returned = extension.callTool?.(
           { ...client, tool, input, call, params, asking: () => call.asking(), remote },
-          (environment = outer) => next(environment),
-        ) as unknown as CallToolResult // or another result type
+          (environment = outer) => {
+            const ran = next(environment)
+            // An extension that does not wait for it must not make its failure an unhandled rejection.
+            return ran instanceof Promise ? markHandled(ran) : ran
+          },
+        )
+        return this.#checked(returned, extension, 'callTool') as CallToolResult // or another result type
+      }
     }, run)()
+  }
+
+  /** Serves a method of an extension. */
+  serve(
+    extension: Extension,
+    method: ExtensionMethod,
+    params: Params,
+    call: Call,
+  ): object | Promise<object> {
+    return this.#checked(method.serve(params, call), extension, 'serve')
+  }
+
+  /** Throws for a result that clients could not understand. */
+  #checked(
+    returned: unknown,
+    { id }: Pick<Extension, 'id'>,
+    what: 'callTool' | 'serve',
+  ): object | Promise<object> {
+    if (isThenable(returned))
+      return Promise.resolve(returned).then((result) => this.#checked(result, { id }, what))
+    const where = `Extension ${id}: ${what}`
+    if (!isObject(returned))
+      throw new TypeError(
+        `${where} returned no result; return an object${what === 'callTool' ? ', such as the result of run()' : ''}`,
+      )
+    const { resultType = 'complete', content } = returned
+    if (this.#resultTypes.has(resultType)) return returned
+    if (resultType !== 'complete')
+      throw new TypeError(
+        `${where} returned the resultType ${truncateJson(resultType)}, which no extension of the server has; add it to "resultTypes"`,
+      )
+    if (what === 'callTool' && !Array.isArray(content))
+      throw new TypeError(`${where} returned neither "content" nor a "resultType"`)
+    return returned
   }
 
   /** Whether a result is of a type that an extension has added. Throws if the client does not know it. */
@@ -231,31 +306,78 @@ export class Extensions {
   /** Opens the streams of all fields of a `subscriptions/listen` that belong to extensions. */
   listen(notifications: unknown, call: Call, connection: ClientContext): Promise<OpenedStream[]> {
     const asked: Params = isObject(notifications) ? notifications : {}
-    const opened: Promise<OpenedStream>[] = []
+    const opened: (() => Promise<OpenedStream>)[] = []
     for (const extension of this.#all)
       for (const [field, open] of Object.entries(extension.listen ?? {})) {
         if (asked[field] === undefined || !this.isIn(extension, connection.revision)) continue
         this.requireDeclared(extension, connection)
-        opened.push(Promise.resolve(open(asked[field], call)).then((stream) => [field, stream]))
+        opened.push(async () => {
+          const stream = await open(asked[field], call)
+          checkStream(stream, `Extension ${extension.id}: the listen field "${field}"`)
+          return [field, stream]
+        })
       }
-    return Promise.all(opened)
+    return Promise.all(opened.map((open) => open()))
   }
 
   /** Starts the extensions for the first user of the server; the last one to call the returned function stops them. */
   acquire(server: Server, report: (entry: LogEntry) => void): () => Promise<void> {
-    if (this.#users === 0) for (const extension of this.#all) extension.start?.(server, report)
+    if (this.#users === 0) this.#start(server, report)
     this.#users++
     let used = true
     return async () => {
       if (!used) return
       used = false
-      if (--this.#users > 0) return
-      for (const extension of this.#all.toReversed())
-        try {
-          await extension.stop?.()
-        } catch (error) {
-          report({ level: 'error', message: `Extension ${extension.id} failed to stop`, error })
-        }
+      if (--this.#users === 0) await stopAll(this.#all, report)
     }
   }
+
+  /** Throws what an extension throws, after the ones before it are stopped. */
+  #start(server: Server, report: (entry: LogEntry) => void): void {
+    const started: Extension[] = []
+    for (const extension of this.#all)
+      try {
+        const returned: unknown = extension.start?.(server, report)
+        started.push(extension)
+        callHook(
+          () => returned,
+          (error) => report(failure(extension, 'start', error)),
+        )
+      } catch (error) {
+        void stopAll(started, report)
+        throw error
+      }
+  }
+}
+
+/** What the check of a tool field says; its type does not hold in JavaScript. */
+function problemOf(problem: unknown, id: string): string | undefined {
+  if (problem === undefined || typeof problem === 'string') return problem
+  callHook(() => problem, ignore)
+  throw new TypeError(`Extension ${id}: a check of "toolFields" must return a string or undefined`)
+}
+
+function listingOf(listing: unknown, { id }: Extension): ToolListing | undefined {
+  if (listing === undefined) return undefined
+  if (isObject(listing) && typeof listing['name'] === 'string' && isObject(listing['inputSchema']))
+    return listing as unknown as ToolListing // the rest is as it was, or the extension's choice
+  callHook(() => listing, ignore)
+  throw new TypeError(`Extension ${id}: listTool must return the listing of a tool, or undefined`)
+}
+
+/** Stops extensions, the last one first. */
+async function stopAll(
+  extensions: readonly Extension[],
+  report: (entry: LogEntry) => void,
+): Promise<void> {
+  for (const extension of extensions.toReversed())
+    try {
+      await extension.stop?.()
+    } catch (error) {
+      report(failure(extension, 'stop', error))
+    }
+}
+
+function failure({ id }: Extension, what: string, error: unknown): LogEntry {
+  return { level: 'error', message: `Extension ${id} failed to ${what}`, error }
 }

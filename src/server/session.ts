@@ -45,8 +45,11 @@ export interface ServerSessionOptions {
   /** The channel has ended; with an error, it broke. */
   closed?: (error?: Error) => void
   maxDepth?: number
-  /** Whether the caller may be anybody: errors hide internals behind a reference, and the scopes of definitions are required. */
-  remote?: boolean
+  /**
+   * Whether the caller may be anybody: errors hide internals behind a reference, and the scopes of definitions are
+   * required. False only if the caller already has the rights of this process: it started it, or is in it.
+   */
+  remote: boolean
 }
 
 /**
@@ -71,12 +74,13 @@ export class ServerSession implements PeerOptions {
   /** Made when it is first needed: most requests over HTTP subscribe to nothing. */
   #subscriptions: Subscriptions | undefined
   #stopLogging: (() => void) | undefined
+  #draining = false
   #ended = false
 
   constructor(
     server: InternalServer,
     channel: Channel,
-    { report = ignore, closed = ignore, maxDepth, remote = false }: ServerSessionOptions = {},
+    { report = ignore, closed = ignore, maxDepth, remote }: ServerSessionOptions,
   ) {
     this.report = report
     if (maxDepth !== undefined) this.maxDepth = maxDepth
@@ -112,19 +116,22 @@ export class ServerSession implements PeerOptions {
   }
 
   readonly #getSubscriptions = (): Subscriptions => {
-    this.#subscriptions ??= new Subscriptions(
-      this.#server,
-      (frame, message) => this.#peer.sendFrame(frame, message),
-      () => this.#peer.congested,
-      this.#peer.retained,
-    )
-    // A middleware may have delayed the request beyond the end of the connection.
+    this.#subscriptions ??= new Subscriptions(this.#server, {
+      send: (frame, message) => this.#peer.sendFrame(frame, message),
+      congested: () => this.#peer.congested,
+      retained: this.#peer.retained,
+      report: this.report,
+    })
+    // A middleware or an extension may have delayed the request.
+    if (this.#draining) this.#subscriptions.endStreams()
+    // Even beyond the end of the connection.
     if (this.#ended) this.#subscriptions.stop()
     return this.#subscriptions
   }
 
   /** When nothing more is received: waits until every request has its response, and aborts the rest after the deadline. */
   async drain(deadline: number): Promise<void> {
+    this.#draining = true
     this.#peer.endInput()
     this.#subscriptions?.endStreams()
     await withTimeout(deadline, this.#peer.idle())

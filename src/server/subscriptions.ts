@@ -1,17 +1,20 @@
 import type { Budget } from '../jsonrpc/budget.js'
 import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
-import { markHandled } from '../jsonrpc/hook.js'
+import { callHook, markHandled } from '../jsonrpc/hook.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import {
   type Id,
   type Params,
   type Send,
   encodeId,
   isObject,
+  isThenable,
   sendNotification,
+  stringifyWithId,
 } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
-import type { OpenedStream } from './extensions.js'
+import type { ExtensionStream, OpenedStream } from './extensions.js'
 import type { Change, ChangeEmitter } from './registry.js'
 import { normalizeUri } from './uri.js'
 
@@ -74,7 +77,8 @@ interface Stream {
   filter: Filter
   /** The size of its filter. */
   bytes: number
-  extended: readonly OpenedStream[]
+  /** The streams of extensions that were started. */
+  started: ExtensionStream[]
   end(result: object): void
 }
 
@@ -83,6 +87,8 @@ const FIELDS: Readonly<Record<string, List>> = {
   resourcesListChanged: 'resources',
   promptsListChanged: 'prompts',
 }
+/** The fields of `subscriptions/listen` in the core protocol. */
+export const LISTEN_FIELDS: readonly string[] = [...Object.keys(FIELDS), 'resourceSubscriptions']
 const LISTS: readonly List[] = ['tools', 'resources', 'prompts']
 /** Milliseconds between two attempts while a client is not reading. */
 const RETRY_DELAY = 50
@@ -102,8 +108,11 @@ export class Subscriptions {
   readonly #congested: () => boolean
   /** The bytes that may be stored for the client. */
   readonly #retained: Budget
+  readonly #report: (entry: LogEntry) => void
   #stop: (() => void) | undefined
   #stopped = false
+  /** Whether streams end as soon as they are open: the server is being stopped. */
+  #ending = false
   /** After a handshake: the lists whose capability was declared, and the resources that the client has subscribed to. */
   #session: Filter | undefined
   readonly #streams = new Set<Stream>()
@@ -113,11 +122,25 @@ export class Subscriptions {
   #lists = new Set<List>()
   #uris = new Set<string>()
 
-  constructor(server: ChangeSource, send: Send, congested: () => boolean, retained: Budget) {
+  constructor(
+    server: ChangeSource,
+    {
+      send,
+      congested,
+      retained,
+      report,
+    }: {
+      send: Send
+      congested: () => boolean
+      retained: Budget
+      report: (entry: LogEntry) => void
+    },
+  ) {
     this.#server = server
     this.#send = send
     this.#congested = congested
     this.#retained = retained
+    this.#report = report
   }
 
   /** On `notifications/initialized`. */
@@ -200,6 +223,7 @@ export class Subscriptions {
     let bytes = 0
     for (const uri of uris) bytes += bytesOf(uri)
     for (const [field, { acknowledged }] of extended) {
+      if (acknowledged === undefined) continue
       agreed[field] = acknowledged
       bytes += SUBSCRIPTION + 2 * JSON.stringify(acknowledged).length
     }
@@ -207,18 +231,39 @@ export class Subscriptions {
     call.forgetParams()
     this.#watch()
     sendTagged(call, 'notifications/subscriptions/acknowledged', { notifications: agreed })
-    const ended = new Promise<object>((resolve) => {
-      const stream: Stream = { call, filter, bytes, extended, end: resolve }
+    const ended = new Promise<object>((resolve, reject) => {
+      const stream: Stream = { call, filter, bytes, started: [], end: resolve }
       this.#streams.add(stream)
       call.signal.addEventListener('abort', () => this.#remove(stream))
-      for (const [, each] of extended)
-        each.start((method, params) => sendTagged(call, method, params))
+      const failed = (error: unknown) => {
+        this.#remove(stream)
+        reject(error)
+      }
+      try {
+        for (const [, each] of extended)
+          if (each.acknowledged !== undefined) this.#start(each, stream, failed)
+      } catch (error) {
+        failed(error)
+      }
     })
+    if (this.#ending) this.endStreams()
     return call.park(ended)
   }
 
-  /** Ends all streams, each with its result. */
+  #start(each: ExtensionStream, { call, started }: Stream, failed: (error: unknown) => void): void {
+    // First: a stream that fails to start is stopped too.
+    started.push(each)
+    const returned: unknown = each.start((method, params) => {
+      if (typeof method !== 'string' || !isObject(params))
+        throw new TypeError('notify: pass the method of a notification, and an object of params')
+      sendTagged(call, method, params)
+    })
+    if (isThenable(returned)) Promise.resolve(returned).catch(failed)
+  }
+
+  /** Ends all streams, each with its result; also those that are opened later. */
   endStreams(): void {
+    this.#ending = true
     for (const stream of this.#streams) {
       const { call, end } = stream
       this.#ended.push(call.id)
@@ -230,7 +275,16 @@ export class Subscriptions {
   #remove(stream: Stream): void {
     if (!this.#streams.delete(stream)) return
     this.#retained.release(stream.bytes)
-    for (const [, each] of stream.extended) each.stop()
+    for (const each of stream.started)
+      callHook(
+        () => each.stop(),
+        (error) =>
+          this.#report({
+            level: 'error',
+            message: 'The stream of an extension failed to stop',
+            error,
+          }),
+      )
   }
 
   /**
@@ -352,14 +406,16 @@ function memoryLimitError(): RpcError {
   )
 }
 
-/** Sends a notification with the id of its stream, which is written by hand: its digits may not fit a number. */
-function sendTagged(call: IncomingRequest, method: string, params: object): void {
-  const rest = JSON.stringify(params).slice(1)
-  const meta = `{"_meta":{"${SUBSCRIPTION_ID}":${encodeId(call.id)}}`
-  const frame = `{"jsonrpc":"2.0","method":"${method}","params":${meta}${rest === '}' ? '}' : `,${rest}`}}`
-  call.send(frame, {
+/** Sends a notification with the id of its stream, last: nothing that is sent on the stream can replace it. */
+function sendTagged(call: IncomingRequest, method: string, params: Params): void {
+  const { _meta: given } = params
+  const _meta = { ...(isObject(given) ? given : {}), [SUBSCRIPTION_ID]: call.id }
+  const tagged = { ...params, _meta }
+  // The digits of the id may not fit a number.
+  const written = stringifyWithId(call.id, tagged)
+  call.send(`{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${written}}`, {
     kind: 'notification',
     method,
-    params: { _meta: { [SUBSCRIPTION_ID]: call.id }, ...params },
+    params: tagged,
   })
 }

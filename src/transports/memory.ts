@@ -35,6 +35,8 @@ export class MemoryChannel implements Channel {
     const waiting = this.#waiting
     this.#waiting = []
     for (const frame of waiting) receiver.frame(frame, this.#exchange)
+    // The other end may have closed already.
+    if (this.#closed) receiver.closed()
   }
 
   close(): Promise<void> {

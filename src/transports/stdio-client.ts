@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import type { Framing } from '../framing/detect.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
 import { withCode } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
+import type { SentMessage } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { copyString } from '../jsonrpc/budget.js'
 import { type ProcessStatus, explain } from './stdio-diagnosis.js'
@@ -28,7 +29,7 @@ const EXIT_TIMEOUT = 2000
 const MAX_STDERR = 8192
 /** Milliseconds to read what a process has written before it exited. */
 const OUTPUT_TIMEOUT = 500
-const WINDOWS = process.platform === 'win32'
+const WINDOWS = globalThis.process?.platform === 'win32'
 /** Other variables may be secrets of the host; a server gets them only through `env`. */
 const INHERITED = WINDOWS
   ? [
@@ -46,6 +47,17 @@ const INHERITED = WINDOWS
       'USERPROFILE',
     ]
   : ['HOME', 'LANG', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'TMPDIR', 'USER']
+
+/** Node's module: not imported, so that bundlers for browsers need not resolve it. Throws where it is missing. */
+export function childProcess(): typeof import('node:child_process') {
+  const found = globalThis.process?.getBuiltinModule?.('node:child_process')
+  if (found === undefined)
+    throw withCode(
+      'NOT_SUPPORTED',
+      new Error('stdio: this runtime cannot start a server as a child process; use http(url)'),
+    )
+  return found
+}
 
 /** Process groups to be killed when this process exits. */
 const groups = new Set<number>()
@@ -72,7 +84,7 @@ export class ProcessChannel implements Channel {
     this.#exitTimeout = exitTimeout
     this.#status = { command: [command, ...args].join(' '), stderr: '' }
     const inherited = Object.fromEntries(INHERITED.map((name) => [name, process.env[name]]))
-    const child = spawn(command, args, {
+    const child = childProcess().spawn(command, args, {
       stdio: 'pipe',
       cwd,
       env: { ...inherited, ...env },
@@ -85,8 +97,10 @@ export class ProcessChannel implements Channel {
       output: child.stdin,
       framing,
       maxMessage,
-      readAfterWriteError: true,
+      keepReading: true,
     })
+    // The streams channel removes its listeners when it is closed; these stay, so that a late EPIPE cannot end this process.
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', ignore)
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#status.stderr = (this.#status.stderr + text).slice(-MAX_STDERR)
       // An exception in the callback must not stop the reading.
@@ -129,19 +143,28 @@ export class ProcessChannel implements Channel {
         if (head !== '') note(head)
         receiver.malformed(error, head, tail)
       },
+      ready: () => receiver.ready?.(),
+      drained: () => receiver.drained?.(),
       closed: () => {}, // a broken pipe: the exit of the process is reported instead, which says more
     })
-    const closed = () =>
-      receiver.closed(
-        this.#closing ? undefined : withCode('SERVER_EXITED', new Error(this.diagnose())),
-      )
+    let reported = false
+    const closed = () => {
+      if (reported) return
+      reported = true
+      const exited = () => withCode('SERVER_EXITED', new Error(this.diagnose()))
+      receiver.closed(this.#closing ? undefined : exited())
+    }
     void this.exited.then(closed)
     // A server that has closed its stdout can send no more responses, even if it keeps running.
     void this.#streams.ended.then(() => setTimeout(closed, OUTPUT_TIMEOUT).unref())
   }
 
-  send(frame: string): void {
-    this.#streams.send(frame)
+  send(frame: string, message?: SentMessage): void {
+    this.#streams.send(frame, message)
+  }
+
+  get congested(): boolean {
+    return this.#streams.congested
   }
 
   diagnose(): string {
@@ -174,7 +197,8 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
     if (!WINDOWS) return void process.kill(-pid, signal)
     const args = ['/pid', String(pid), '/T', '/F']
     // Without a listener, a missing taskkill would end this process.
-    spawn('taskkill', args, { stdio: 'ignore', windowsHide: true }).on('error', ignore)
+    const options = { stdio: 'ignore', windowsHide: true } as const
+    childProcess().spawn('taskkill', args, options).on('error', ignore)
   } catch {
     // The process has exited already.
   }

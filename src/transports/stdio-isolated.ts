@@ -1,8 +1,15 @@
-import { type Stats, createReadStream, createWriteStream, fstatSync } from 'node:fs'
-import { Socket } from 'node:net'
-import { ReadStream, WriteStream, isatty } from 'node:tty'
+import type { Stats } from 'node:fs'
 import type { Input, Output } from './streams.js'
 import type { Descriptors, Wire } from './stdio-wire.js'
+
+/** Not imported, nor read at load: the client's bundle for a browser has this file too. */
+function modules() {
+  return {
+    fs: process.getBuiltinModule('node:fs'),
+    net: process.getBuiltinModule('node:net'),
+    tty: process.getBuiltinModule('node:tty'),
+  }
+}
 
 /** Messages on other file descriptors than stdin and stdout: nothing that is written to stdout can break them. */
 export function isolatedWire([input, output]: Descriptors): Wire {
@@ -10,31 +17,33 @@ export function isolatedWire([input, output]: Descriptors): Wire {
   return {
     input: stream,
     output: openOutput(output),
-    interactive: isatty(input),
+    interactive: modules().tty.isatty(input),
     release: () => void stream.destroy(),
   }
 }
 
 function openInput(descriptor: number): Input & { destroy(): unknown } {
   const stat = statOf(descriptor)
+  const { net, tty, fs } = modules()
   if (stat.isFIFO() || stat.isSocket())
-    return new Socket({ fd: descriptor, readable: true, writable: false })
-  if (isatty(descriptor)) return new ReadStream(descriptor)
-  return createReadStream('', { fd: descriptor, autoClose: false })
+    return new net.Socket({ fd: descriptor, readable: true, writable: false })
+  if (tty.isatty(descriptor)) return new tty.ReadStream(descriptor)
+  return fs.createReadStream('', { fd: descriptor, autoClose: false })
 }
 
 function openOutput(descriptor: number): Output {
   const stat = statOf(descriptor)
+  const { net, tty, fs } = modules()
   if (stat.isFIFO() || stat.isSocket())
-    return new Socket({ fd: descriptor, readable: false, writable: true })
-  if (isatty(descriptor)) return new WriteStream(descriptor)
-  return createWriteStream('', { fd: descriptor, autoClose: false })
+    return new net.Socket({ fd: descriptor, readable: false, writable: true })
+  if (tty.isatty(descriptor)) return new tty.WriteStream(descriptor)
+  return fs.createWriteStream('', { fd: descriptor, autoClose: false })
 }
 
 function statOf(descriptor: number): Stats {
   let stat: Stats | undefined
   try {
-    stat = fstatSync(descriptor)
+    stat = modules().fs.fstatSync(descriptor)
   } catch {}
   // If the descriptor was not open, Node may use its number internally (epoll), which is none of these types.
   if (

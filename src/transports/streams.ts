@@ -2,6 +2,7 @@ import { Framer, type Framing } from '../framing/detect.js'
 import type { Frame } from '../framing/frame.js'
 import { Budget } from '../jsonrpc/budget.js'
 import type { Channel, Receiver } from '../jsonrpc/channel.js'
+import type { SentMessage } from '../jsonrpc/message.js'
 import { faultToRpcError } from './faults.js'
 
 /** The part of a readable stream that is used; Node's streams have it. */
@@ -38,8 +39,11 @@ export interface StreamOptions {
   /** Maximum bytes held for requests in progress, and beyond them (subscriptions). */
   maxPending?: number
   maxRetained?: number
-  /** Continues to read after writing has failed: the last messages of the other side may say why. */
-  readAfterWriteError?: boolean
+  /**
+   * For clients. Reads also while the other side does not: a server may read no further request until its responses are
+   * read. And after writing has failed: the last messages of the server may say why.
+   */
+  keepReading?: boolean
 }
 
 const MAX_MESSAGE = 32 * 1024 * 1024
@@ -47,12 +51,18 @@ const MAX_MESSAGE = 32 * 1024 * 1024
 const HIGH_WATER = 256 * 1024
 /** Messages that are delivered in one turn before pending responses get a turn. */
 const MAX_UNANSWERED = 64
+/** With `keepReading`: characters of responses that the other side has not read before nothing more is read from it. */
+const MAX_UNREAD_RESPONSES = 8 * 1024 * 1024
 
 const encoder = new TextEncoder()
 
 /**
  * A channel over two byte streams, such as stdin and stdout. All messages sent in one turn of the event loop are one
  * write. While the other side does not read, nothing is read from it, so that its responses cannot fill the memory.
+ *
+ * `closed` is called if writing fails. The end of the input is `ended` instead, because the other side may still read
+ * responses. The streams belong to the caller: `close` neither ends nor destroys them, and removes all listeners. Their
+ * owner needs an `error` listener of its own.
  */
 export class StreamChannel implements Channel {
   readonly pending: Budget | undefined
@@ -65,6 +75,9 @@ export class StreamChannel implements Channel {
   #detach: () => void = () => {}
   #queue: string[] = []
   #queued = 0
+  /** The characters of each queued message if it is a response, otherwise 0; and their sum. */
+  #responses: number[] = []
+  #unreadResponses = 0
   #paused = false
   #unanswered = 0
   #scheduled = false
@@ -73,7 +86,8 @@ export class StreamChannel implements Channel {
   #blocked = false
   #reading: 'yes' | 'ending' | 'no' = 'yes'
   #failed: Error | undefined
-  readonly #readAfterWriteError: boolean
+  #closed = false
+  readonly #keepReading: boolean
   #flushed: (() => void)[] = []
   #resolveEnded: () => void = () => {}
   /** Resolves when the input has ended and all of it has been delivered. */
@@ -88,11 +102,11 @@ export class StreamChannel implements Channel {
     maxMessage = MAX_MESSAGE,
     maxPending,
     maxRetained,
-    readAfterWriteError = false,
+    keepReading = false,
   }: StreamOptions) {
     if (maxPending !== undefined) this.pending = new Budget(maxPending)
     if (maxRetained !== undefined) this.retained = new Budget(maxRetained)
-    this.#readAfterWriteError = readAfterWriteError
+    this.#keepReading = keepReading
     this.#input = input
     this.#output = output
     this.#framer = new Framer(framing, { maxBytes: maxMessage })
@@ -116,13 +130,18 @@ export class StreamChannel implements Channel {
       for (const event of ['end', 'close', 'error'] as const) this.#input.off?.(event, end)
     }
     if (this.#input.readableEnded === true || this.#input.destroyed === true) process.nextTick(end)
+    this.#resume() // it may have been paused by its owner
   }
 
-  send(frame: string): void {
-    if (this.#failed !== undefined) return
+  send(frame: string, message?: SentMessage): void {
+    if (this.#failed !== undefined || this.#closed) return
     const text = this.#framer.encode(frame)
+    const isResponse = message === undefined || message.kind === 'response'
+    const response = isResponse ? text.length : 0
     this.#queue.push(text)
     this.#queued += text.length
+    this.#responses.push(response)
+    this.#unreadResponses += response
     this.#unanswered = Math.max(0, this.#unanswered - 1)
     if (this.#scheduled) return
     this.#scheduled = true
@@ -136,6 +155,11 @@ export class StreamChannel implements Channel {
     return this.#blocked
   }
 
+  /** Whether nothing is read because the other side does not read. */
+  get #held(): boolean {
+    return this.#blocked && !(this.#keepReading && this.#unreadResponses < MAX_UNREAD_RESPONSES)
+  }
+
   /** Stops reading; what was received and not yet delivered is dropped. */
   stop(): void {
     this.#reading = 'no'
@@ -145,6 +169,7 @@ export class StreamChannel implements Channel {
   /** Resolves when everything sent was written, or cannot be. */
   close(): Promise<void> {
     this.stop()
+    this.#closed = true
     this.#flush()
     const done = this.#failed !== undefined || (this.#unconfirmed === 0 && this.#queue.length === 0)
     const flushed = done
@@ -157,7 +182,7 @@ export class StreamChannel implements Channel {
     if (this.#reading !== 'yes') return
     this.#framer.push(chunk)
     this.#deliver()
-    if (this.#blocked || this.#paused) this.#input.pause()
+    if (this.#held || this.#paused) this.#input.pause()
   }
 
   #end(): void {
@@ -168,7 +193,7 @@ export class StreamChannel implements Channel {
   }
 
   #deliver(): void {
-    while (!this.#blocked && !this.#paused && this.#reading !== 'no') {
+    while (!this.#held && !this.#paused && this.#reading !== 'no') {
       const frame = this.#framer.next()
       if (frame === undefined) {
         if (this.#reading === 'ending') this.#resolveEnded()
@@ -198,7 +223,7 @@ export class StreamChannel implements Channel {
 
   /** Resumes reading unless something blocks it. */
   #resume(): void {
-    if (!this.#blocked && !this.#paused && this.#reading === 'yes') this.#input.resume()
+    if (!this.#held && !this.#paused && this.#reading === 'yes') this.#input.resume()
   }
 
   #dispatch(frame: Frame): void {
@@ -222,6 +247,7 @@ export class StreamChannel implements Channel {
     while (count < this.#queue.length && size < HIGH_WATER)
       size += this.#queue[count++]?.length ?? 0
     this.#queued -= size
+    for (const response of this.#responses.splice(0, count)) this.#unreadResponses -= response
     const taken = this.#queue.splice(0, count)
     return taken.length === 1 ? (taken[0] ?? '') : taken.join('')
   }
@@ -243,6 +269,7 @@ export class StreamChannel implements Channel {
   #drained(): void {
     this.#blocked = false
     this.#flush()
+    if (!this.#blocked) this.#receiver?.drained?.()
     this.#deliver()
     this.#resume()
   }
@@ -251,7 +278,9 @@ export class StreamChannel implements Channel {
     if (this.#failed !== undefined) return
     this.#failed = error
     this.#queue = []
-    if (this.#readAfterWriteError) {
+    this.#responses = []
+    this.#unreadResponses = 0
+    if (this.#keepReading) {
       this.#blocked = false
       this.#deliver()
       this.#resume()

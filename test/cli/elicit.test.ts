@@ -7,6 +7,7 @@ import type { ElicitParams } from '../../src/client.js'
 import { CLI, cli, server } from './command.js'
 
 const ASK = server('ask')
+const URL_FIRST = ['--', process.execPath, server('url-first')]
 
 /** Answers an elicitation: each step waits for a text on the terminal, then types a line. */
 async function answered(
@@ -42,8 +43,13 @@ async function answered(
       ...asking,
     },
   )
-  // oxlint-disable-next-line no-control-regex -- our own colors and cursor movements
-  return { result, shown: all.replaceAll(/\u001b\[[\d;]*[A-Za-z]/g, ''), left }
+  return { result, shown: plain(all), left }
+}
+
+/** Without colors and cursor movements. */
+function plain(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- our own
+  return text.replaceAll(/\u001b\[[\d;]*[A-Za-z]/g, '')
 }
 
 const REVIEW = '(c)ancel: '
@@ -249,7 +255,68 @@ describe('a URL', () => {
   })
 })
 
+describe('o', () => {
+  const url = { mode: 'url', url: 'https://pay.example.com/bill?id=7' } as const
+  it('opens the URL in the browser, after consent', async () => {
+    const opened: string[] = []
+    const open = (href: string) => {
+      opened.push(href)
+      return Promise.resolve(true)
+    }
+    const { result, shown } = await answered(url, [[REVIEW, 'o']], { open })
+    expect(result).toEqual({ action: 'accept' })
+    expect(opened).toEqual(['https://pay.example.com/bill?id=7'])
+    expect(shown).not.toContain('could not be started')
+    await answered(url, [[REVIEW, 'd']], { open })
+    await answered({ ...url, url: 'file:///etc/passwd' }, [], { open })
+    expect(opened).toHaveLength(1)
+  })
+  it('says so if the browser cannot be started', async () => {
+    const open = () => Promise.resolve(false)
+    const { result, shown } = await answered(url, [[REVIEW, 'open']], { open })
+    expect(result).toEqual({ action: 'accept' })
+    expect(shown).toContain('The browser could not be started; open the URL yourself.\n')
+  })
+})
+
+describe('a URL that must be completed', () => {
+  const url = { mode: 'url', url: 'https://pay.example.com/bill?id=7' } as const
+  const FINISHED = 'Press Enter when you are finished there: '
+  it.each([
+    ['', 'accept'],
+    [undefined, 'cancel'],
+  ])('waits for Enter, and is cancelled by Ctrl-D: %s', async (typed, action) => {
+    const steps = [
+      [REVIEW, 'y'],
+      [FINISHED, typed],
+    ] as const
+    const { result, left } = await answered(url, steps, { waitsForUrl: true })
+    expect([result, left]).toEqual([{ action }, []])
+  })
+  it('waits no longer when the server says so', async () => {
+    const completed = new AbortController()
+    const open = () => {
+      setImmediate(() => completed.abort())
+      return Promise.resolve(true)
+    }
+    const asking = { waitsForUrl: true, completed: completed.signal, open }
+    const { result, shown } = await answered(url, [[REVIEW, 'o']], asking)
+    expect(result).toEqual({ action: 'accept' })
+    expect(shown).toContain('The server says that you are finished there.\n')
+    expect((await answered(url, [[REVIEW, 'y']], asking)).shown).not.toContain(FINISHED)
+  })
+})
+
 describe('without a terminal, or with --no-input', () => {
+  it('a call that requires URLs first (−32042) fails with them', async () => {
+    const { stdout, stderr, code } = await cli(['call', 'connect', ...URL_FIRST])
+    expect(stderr).toMatch(
+      /^ccmcp: declined the request of url-first \(.*\) to open http:\/\/127\.0\.0\.1:\d+\/notified: "Open \/notified"\. Run ccmcp in a terminal to answer it\n/,
+    )
+    expect(stderr).toContain('ccmcp: The server returned error -32042: ')
+    expect(stderr).toMatch(/"url": "http:\/\/127\.0\.0\.1:\d+\/silent"/)
+    expect([stdout, code]).toEqual(['', 1])
+  })
   it.each(['2025-06-18', '2025-11-25', '2026-07-28'])(
     'requests are declined: %s',
     async (revision) => {
@@ -317,8 +384,11 @@ describe('the status line', () => {
   })
 })
 
+/** What to wait for in a terminal, and what to type then, or to do with the output so far. */
+type Step = readonly [shown: string, typed: string | ((output: string) => Promise<unknown>)]
+
 /** Runs the command line in a real terminal. */
-async function inTerminal(args: readonly string[], steps: readonly (readonly [string, string])[]) {
+async function inTerminal(args: readonly string[], steps: readonly Step[]) {
   const line = [process.execPath, CLI, ...args].map((word) => `'${word}'`).join(' ')
   const { NO_COLOR, FORCE_COLOR, ...env } = process.env
   void [NO_COLOR, FORCE_COLOR]
@@ -331,7 +401,8 @@ async function inTerminal(args: readonly string[], steps: readonly (readonly [st
   for (const [shown, typed] of steps) {
     await vi.waitFor(() => expect(output.indexOf(shown, from)).not.toBe(-1), { timeout: 20_000 })
     from = output.indexOf(shown, from) + shown.length
-    child.stdin.write(typed)
+    if (typeof typed === 'string') child.stdin.write(typed)
+    else await typed(output)
   }
   return { code: await exited, output }
 }
@@ -368,6 +439,38 @@ describe.runIf(spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0)(
       const { code, output } = await inTerminal(['call', tool, ASK], [[shown, '\u0003']])
       expect(output).toContain('Interrupted\r\n')
       expect(code).toBe(130)
+    })
+    it('opens required URLs (−32042), then retries the call once', async () => {
+      const openPage = (path: string) => (output: string) =>
+        fetch(new RegExp(`http://127\\.0\\.0\\.1:\\d+${path}`).exec(plain(output))?.[0] ?? '')
+      const { code, output } = await inTerminal(
+        ['call', 'connect', ...URL_FIRST],
+        [
+          [REVIEW, 'y\r'],
+          ['Press Enter when', openPage('/notified')],
+          ['The server says that you are finished there.', ''],
+          [REVIEW, 'y\r'],
+          ['Press Enter when', openPage('/silent')],
+          ['', '\r'],
+        ],
+      )
+      expect(output).toContain('executed call 2\r\n')
+      expect(code).toBe(0)
+    })
+    it.each<[string, Step[], string]>([
+      [
+        'is not retried twice',
+        [
+          [REVIEW, 'y\r'],
+          ['Press Enter when', '\r'],
+        ],
+        'refused call 2',
+      ],
+      ['is not retried if the user declines', [[REVIEW, 'd\r']], 'refused call 1'],
+    ])('a call that requires URLs first %s', async (_, steps, refusal) => {
+      const { code, output } = await inTerminal(['call', 'never', ...URL_FIRST], steps)
+      expect(output).toContain(refusal)
+      expect(code).toBe(1)
     })
     it('shows no progress with --json', async () => {
       const { output } = await inTerminal(['call', 'slow', ASK, '--json'], [])

@@ -97,7 +97,7 @@ describe('variables', () => {
 
 it('parses lists', () => {
   expect(listOf('tools', ' a, b,,c ')).toEqual(['a', 'b', 'c'])
-  expect(() => listOf('tools', ' , ')).toThrow('--tools needs at least one name')
+  expect(() => listOf('tools', ' , ')).toThrow('--tools needs at least one value')
 })
 
 it('parses paths', () => {

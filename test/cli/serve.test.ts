@@ -367,7 +367,7 @@ describe('invalid arguments of serve', () => {
       ['serve', OFFER, '--exclude-tools', 'zzzzzz'],
       expect.stringContaining('Unknown tool "zzzzzz"; expected sum, fail'),
     ],
-    [['serve', '--tools', ','], '--tools needs at least one name'],
+    [['serve', '--tools', ','], '--tools needs at least one value'],
     [
       ['serve', '--root', '/no/such/folder'],
       `--root: cannot access "/no/such/folder": ENOENT: no such file or directory, stat '/no/such/folder'`,
@@ -386,8 +386,8 @@ describe('invalid arguments of serve', () => {
     [['serve', '--max-message', '1e6'], '--max-message must be a number of bytes, not "1e6"'],
   ])('%j', async (args, problem: unknown) => {
     const { stdout, stderr, code } = await ccmcp(args)
+    expect([stdout, code], stderr).toEqual(['', 2])
     expect(stderr.slice('ccmcp: '.length, -see('serve ').length)).toEqual(problem)
-    expect(stderr.endsWith(see('serve '))).toBe(true)
-    expect([stdout, code]).toEqual(['', 2])
+    expect(stderr.endsWith(see('serve ')), stderr).toBe(true)
   })
 })

@@ -243,7 +243,7 @@ describe('ccmcp call', () => {
       ['--revision', '2025-06-19'],
       /^--revision: invalid value "2025-06-19"; expected 2024-11-05, 2025-03-26, [-, \d]+ \(see/,
     ],
-    [['--'], /^Two servers: ".*" and a command after "--"/],
+    [['--'], /^Both a server \(".*"\) and a command after "--" were given; pass only one/],
   ])('rejects %j', async (args, problem) => {
     const { stdout, stderr, code } = await ccmcp([...sum, ...args])
     expect(stderr.replace(/^ccmcp: /, '')).toMatch(problem)
@@ -253,7 +253,7 @@ describe('ccmcp call', () => {
   it.each([
     [
       ['call'],
-      'Missing argument; usage: ccmcp call TOOL [SERVER | -- COMMAND] [name=value …] [options]',
+      'Missing TOOL; usage: ccmcp call TOOL [SERVER | -- COMMAND] [name=value …] [options]',
     ],
     [['call', 'sum', '--'], 'Missing command after "--"'],
     [

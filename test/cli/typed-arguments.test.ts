@@ -97,7 +97,7 @@ describe('name=value', () => {
     expect(Object.keys(result['extra'] as object)).toEqual(['__proto__'])
     expect(Object.getPrototypeOf(result['extra'])).toBe(Object.prototype)
   })
-  it('is text or JSON where there is no schema', async () => {
+  it('is text or JSON if there is no schema', async () => {
     expect(await typed(['a=5', 'b=x', 'c.d=1'], true)).toEqual({ a: 5, b: 'x', 'c.d': 1 })
     expect(await typed(['a=5'], { type: 'object' })).toEqual({ a: 5 })
   })

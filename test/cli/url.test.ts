@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -136,6 +137,31 @@ describe('a server at a URL', () => {
     expect(await cli(['play', file, 'http://127.0.0.1:1/mcp'])).toMatchObject({
       code: 3,
       stderr: expect.stringContaining('nothing accepts connections at 127.0.0.1, port 1'),
+    })
+  })
+  it('gets the Mcp-Param headers that a tool requires from play', async () => {
+    const region = { type: 'string', 'x-mcp-header': 'Region' } as const
+    const deploy = tool({
+      name: 'deploy',
+      input: { type: 'object', properties: { region }, required: ['region'] },
+      run: ({ region: name }, { http }) => `${name} ${String(http?.headers['mcp-param-region'])}`,
+    })
+    const routed = createServer({ name: 'routed', version: '1.0.0', tools: [deploy] })
+    const { url, close } = await listen(routed, QUIET)
+    cleanups.push(() => close(0))
+    const file = join(folder, 'headers.txt')
+    const meta =
+      '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}'
+    writeFileSync(
+      file,
+      `> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deploy","arguments":{"region":"eu"},${meta}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"eu eu"}],"isError":false,"resultType":"complete","_meta":*}}
+`,
+    )
+    expect(await cli(['play', file, url])).toEqual({
+      code: 0,
+      stdout: `${file}: 1 message sent, 1 received as expected\n`,
+      stderr: '',
     })
   })
   it('may be one of the official SDK', async () => {
@@ -325,11 +351,53 @@ describe('no connection to a URL is explained in one line', () => {
     expect(stderr).toContain(problem)
     expect([stderr.match(/\n/g)?.length, code]).toEqual([1, 3])
   })
-  it('TLS where there is none', async () => {
+  it('https: to a server without TLS', async () => {
     const url = listening.url.replace('http:', 'https:')
     const { stderr, code } = await cli(['list', url])
     expect(stderr).toContain('the server does not speak TLS here. Try http: instead of https:')
     expect([stderr.match(/\n/g)?.length, code]).toEqual([1, 3])
+  })
+})
+
+describe('a certificate', () => {
+  const pem = (name: string) => fileURLToPath(new URL(`../http/tls/${name}.pem`, import.meta.url))
+  const key = readFileSync(pem('key'), 'utf8')
+  /** Lists a server with this certificate; `trusts` names the certificate that the client trusts. */
+  async function listed(certificate: string, trusts?: string) {
+    const tls = { key, cert: readFileSync(pem(certificate), 'utf8') }
+    const { url, close } = await listen(server, { ...QUIET, tls })
+    cleanups.push(() => close(0))
+    return cli(['list', url], '', {
+      env: trusts === undefined ? {} : { NODE_EXTRA_CA_CERTS: pem(trusts) },
+    })
+  }
+  it('that is trusted is accepted', async () => {
+    expect(await listed('cert', 'cert')).toMatchObject({ code: 0, stderr: '' })
+  })
+  it.each<[string, string, string | undefined, string]>([
+    [
+      'not trusted',
+      'cert',
+      undefined,
+      'the certificate of the server is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT). Set NODE_EXTRA_CA_CERTS to the PEM file of its certificate authority',
+    ],
+    [
+      'expired',
+      'expired',
+      'expired',
+      'the certificate of the server has expired. It must be renewed',
+    ],
+    [
+      'for another host',
+      'other-host',
+      'other-host',
+      'the certificate of the server is for another host, not 127.0.0.1',
+    ],
+  ])('that is %s is explained in one line', async (_, certificate, trusts, problem) => {
+    const { stdout, stderr, code } = await listed(certificate, trusts)
+    expect(stderr).toMatch(/^ccmcp: Cannot use https:\/\/127\.0\.0\.1:\d+\/mcp: .*\n$/)
+    expect(stderr).toContain(problem)
+    expect([stdout, code]).toEqual(['', 3])
   })
 })
 
@@ -357,6 +425,47 @@ describe('ccmcp subscribe', () => {
     await child.closed()
     expect(child.code).toBe(0)
   })
+  it.each([['2026-07-28'], ['2025-06-18']])('prints text without --json: %s', async (revision) => {
+    const { url, close } = await listen(watched, QUIET)
+    cleanups.push(() => close(0))
+    const options = ['--read', '--revision', revision]
+    const child = new Child(process.execPath, [CLI, 'subscribe', 'sensor://a', url, ...options])
+    await child.said('subscribed to sensor://a; press Ctrl-C to stop\n')
+    value = 8
+    watched.updated('sensor://a')
+    expect(await child.line(0)).toMatch(/^\d{4}-.*Z sensor:\/\/a updated$/)
+    expect(await child.line(1)).toBe('sensor://a (unknown type)')
+    expect(await child.line(2)).toBe('value 8')
+    child.give('SIGINT')
+    await child.closed()
+    expect(child.code).toBe(0)
+  })
+  it.each([['2026-07-28'], ['2025-06-18']])(
+    'connects again when the server is restarted: %s',
+    async (revision) => {
+      const first = await listen(watched, QUIET)
+      const options = ['--revision', revision]
+      const child = new Child(process.execPath, [
+        CLI,
+        'subscribe',
+        'sensor://a',
+        first.url,
+        ...options,
+      ])
+      await child.said('subscribed to sensor://a')
+      await first.close(0)
+      const second = await listen(watched, { ...QUIET, port: Number(new URL(first.url).port) })
+      cleanups.push(() => second.close(0))
+      expect(await child.line(0)).toMatch(
+        /Z sensor:\/\/a may have been updated while disconnected$/,
+      )
+      watched.updated('sensor://a')
+      expect(await child.line(1)).toMatch(/Z sensor:\/\/a updated$/)
+      child.give('SIGINT')
+      await child.closed()
+      expect(child.code).toBe(0)
+    },
+  )
   it('says so if the server has no subscriptions', async () => {
     const { url, close } = await listen(
       createServer({ name: 'x', version: '1.0.0', tools: [add] }),

@@ -21,6 +21,7 @@ const ADDRESSES: Readonly<Record<string, string[]>> = {
   'mcp.example': ['203.0.113.7'],
   'as.example': ['203.0.113.8'],
   'inside.example': ['203.0.113.9', '10.0.0.5'],
+  'both.example': ['203.0.113.9', '127.0.0.1'],
   'inside6.example': ['fd00::1'],
 }
 vi.mock('../../src/runtime.js', async (original) => ({
@@ -708,7 +709,35 @@ function forbidden(world: World, scope: () => string): World['mcp'] {
   }
 }
 
-const ROWS = [...RESOURCES, ...ISSUERS, ...REGISTRATIONS, ...CALLBACKS, ...TOKENS]
+const REPEATED: Row[] = [
+  ...['client_secret_basic', 'client_secret_post'].map((method) =>
+    row(
+      `the token endpoint repeats the client secret of ${method}`,
+      'TOKEN_REQUEST_FAILED',
+      /HTTP 401: invalid_client: \[secret\] \[secret\] \[secret\]/,
+      (world) => {
+        world.metadata['token_endpoint_auth_methods_supported'] = [method]
+        const secret = `${SECRET}/é`
+        const encoded = `${SECRET}%2F%C3%A9`
+        const description = `${secret} ${encoded} ${btoa(`mine:${encoded}`)}`
+        const refusal = { error: 'invalid_client', error_description: description }
+        world.routes.set(`POST ${ISSUER}/token`, () => json(refusal, 401))
+        return { client: { id: 'mine', secret } }
+      },
+    ),
+  ),
+  row(
+    'the token endpoint has an error of many lines',
+    'TOKEN_REQUEST_FAILED',
+    /HTTP 400: x x/,
+    (world) =>
+      void world.routes.set(`POST ${ISSUER}/token`, () =>
+        json({ error: 'x\n'.repeat(50_000), error_description: 'y' }, 400),
+      ),
+  ),
+]
+
+const ROWS = [...REPEATED, ...RESOURCES, ...ISSUERS, ...REGISTRATIONS, ...CALLBACKS, ...TOKENS]
 
 describe('hostile servers and callbacks', () => {
   it('are at least 60', () => expect(ROWS.length).toBeGreaterThan(60))
@@ -727,7 +756,8 @@ describe('hostile servers and callbacks', () => {
     // Nothing secret in the message, nor in anything that a log would show of the error.
     expect(inspect(failure, { depth: 20, showHidden: true })).not.toContain(SECRET)
     // oxlint-disable-next-line no-control-regex -- these are what is looked for
-    expect(failure.message).not.toMatch(/[\u0000-\u001f]/)
+    expect(failure.message + (failure.error ?? '')).not.toMatch(/[\u0000-\u001f]/)
+    expect(failure.message.length + (failure.error ?? '').length).toBeLessThan(2000)
     if (never !== undefined)
       expect(world.seen.map(({ url }) => url).filter((url) => never.test(url))).toEqual([])
     expect(world.authorizations.length).toBeLessThanOrEqual(3)
@@ -760,6 +790,17 @@ describe('hostile servers and callbacks', () => {
       /is for https:\/\/mcp\.example/,
     )
     expect(world.to('https://evil.example/mcp')).toEqual([])
+  })
+
+  it('a public MCP server with a private address besides may not name private ones', async () => {
+    const world = new World()
+    const url = 'https://both.example/mcp'
+    world.challenge = 'Bearer resource_metadata="https://127.0.0.1/admin"'
+    world.routes.set(`POST ${url}`, (seen) => world.accept(seen.headers))
+    await expect(world.request(world.authorizer(), url)).rejects.toMatchObject({
+      code: 'UNSAFE_URL',
+    })
+    expect(world.seen.length).toBe(1)
   })
 
   it('no token is requested for an MCP server without https', async () => {

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { proves } from '../requirements/proves.js'
 import { type Protected, browse, startProtected } from './protected.js'
 
 const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
@@ -91,6 +92,7 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
   }
 
   it('opens the browser, keeps the tokens for its owner only, and says so on the page', async () => {
+    proves('auth.storage', 'auth.refresh-confidential')
     const { code, stdout, stderr } = await start('login', there.url).outcome
     expect({ code, stdout, stderr }).toMatchObject({
       code: 0,
@@ -143,7 +145,7 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
     const { code, stderr } = await start('login', there.url, '--no-browser', '--timeout', '1')
       .outcome
     expect(code).toBe(1)
-    expect(stderr).toContain('nobody has logged in within the time')
+    expect(stderr).toContain('nobody has logged in in time')
   })
 
   it('the refusal of the user is shown', async () => {

@@ -241,6 +241,23 @@ describe('begin and finish', () => {
     )
   })
 
+  it('a callback is accepted once, also by two pages at the same time', async () => {
+    const world = new World()
+    const values = new Map<string, string>()
+    // As asynchronous as IndexedDB, and without exclusive access.
+    const later = () => new Promise((resolve) => setImmediate(resolve))
+    const store: TokenStore = {
+      get: (key) => later().then(() => values.get(key)),
+      set: (key, value) => later().then(() => void values.set(key, value)),
+      delete: (key) => later().then(() => void values.delete(key)),
+    }
+    const authorizer = world.authorizer({ store })
+    const callback = await callbackFor(world, await authorizer.begin(SERVER))
+    const outcomes = await Promise.allSettled([1, 2].map(() => authorizer.finish(callback)))
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
+    expect(world.to(TOKEN).length).toBe(1)
+  })
+
   it('a callback of a second authorization ends the first', async () => {
     const world = new World()
     const authorizer = world.authorizer()
@@ -322,6 +339,20 @@ describe('refreshing', () => {
     expect(await world.request(world.authorizer({ store }))).toBe(200)
     expect(refreshes(world)).toBe(1)
     expect(world.authorizations.length).toBe(1)
+  })
+
+  it('uses new tokens that could not be stored', async () => {
+    const store = sharedStore()
+    const { world, authorizer } = await expired(store)
+    world.tokens = { refresh_token: `${SECRET}-refresh-2`, expires_in: 3600 }
+    const { set } = store
+    store.set = () => {
+      throw new Error('the disk is full')
+    }
+    await expect(world.request(authorizer)).rejects.toThrow('the disk is full')
+    store.set = set
+    expect(await world.request(authorizer)).toBe(200)
+    expect(refreshes(world)).toBe(1)
   })
 
   it('keeps the old refresh token if there is no new one', async () => {
@@ -435,6 +466,24 @@ describe('another authorization server', () => {
     )
     expect(world.to('https://new.example/token')).toEqual([])
   })
+
+  it('does not get them after the tokens became invalid, nor by begin and finish', async () => {
+    const world = new World()
+    world.tokens = { refresh_token: `${SECRET}-refresh`, expires_in: 60 }
+    const store = sharedStore()
+    const options = { client: { id: 'mine', secret: SECRET }, store }
+    await world.request(world.authorizer(options))
+    pass(61_000)
+    world.valid.clear()
+    world.routes.set(`POST ${TOKEN}`, () => json({ error: 'invalid_grant' }, 400))
+    const reader = oauth({ fetch: world.fetch, ...options })
+    await expect(world.request(reader)).rejects.toBeInstanceOf(AuthorizationRequiredError)
+    expect([...store.values.keys()].filter((key) => key.startsWith('tokens'))).toEqual([])
+    move(world)
+    await expect(world.request(world.authorizer(options))).rejects.toThrow(/has moved from/)
+    await expect(world.authorizer(options).begin(SERVER)).rejects.toThrow(/has moved from/)
+    expect(world.seen.map(({ url }) => url)).not.toContain('https://new.example/token')
+  })
 })
 
 describe('grants without a user', () => {
@@ -491,6 +540,41 @@ describe('logout', () => {
     expect(new URLSearchParams(world.to(`${ISSUER}/revoke`)[0]?.body).get('token')).toBe(
       `${SECRET}-refresh`,
     )
+  })
+})
+
+describe('logout while the tokens are refreshed', () => {
+  it('forgets and revokes the new ones', async () => {
+    const world = new World()
+    world.metadata['revocation_endpoint'] = `${ISSUER}/revoke`
+    world.routes.set(`POST ${ISSUER}/revoke`, () => new Response(null, { status: 200 }))
+    world.tokens = { refresh_token: `${SECRET}-refresh-1`, expires_in: 60 }
+    const store = sharedStore()
+    const authorizer = world.authorizer({ store })
+    await world.request(authorizer)
+    pass(61_000)
+    world.tokens = { refresh_token: `${SECRET}-refresh-2`, expires_in: 3600 }
+    const other = world.authorizer({ store })
+    let logout: Promise<void> | undefined
+    world.routes.set(`POST ${TOKEN}`, async (seen) => {
+      logout = other.logout(SERVER)
+      // Without exclusive access, it would be done before the new tokens are here.
+      await new Promise((resolve) => setImmediate(resolve))
+      return world.issue(seen)
+    })
+    expect(await world.request(authorizer)).toBe(200)
+    await logout
+    expect([...store.values.keys()]).toEqual([])
+    expect(new URLSearchParams(world.to(`${ISSUER}/revoke`)[0]?.body).get('token')).toBe(
+      `${SECRET}-refresh-2`,
+    )
+  })
+
+  it('also forgets a server whose record is not valid', async () => {
+    const store = sharedStore()
+    store.values.set(`server ${SERVER}`, '{}')
+    await oauth({ store }).logout(SERVER)
+    expect(store.values.size).toBe(0)
   })
 })
 

@@ -27,17 +27,30 @@ async function listening(): Promise<{
   server: ReturnType<typeof createHttpServer>
 }> {
   const server = createHttpServer()
+  // On a busy machine, the default of 5 s could end while the client sends the next request.
+  server.keepAliveTimeout = 60_000
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { server, port: (server.address() as AddressInfo).port } // listens on a port
 }
 
-export async function startProtected({ lifetime = 3600 } = {}): Promise<Protected> {
+export async function startProtected({
+  lifetime = 3600,
+  origins = [],
+}: { lifetime?: number; origins?: readonly string[] } = {}): Promise<Protected> {
   const [authorization, resource] = [await listening(), await listening()]
   const issuer = `http://localhost:${authorization.port}`
   const url = `http://localhost:${resource.port}/mcp`
   const requests: string[] = []
   let logins = 0
   const provider = new OidcProvider(issuer, {
+    // oidc-provider does not allow pages to register a client.
+    clients: origins.map((origin) => ({
+      client_id: 'page',
+      redirect_uris: [`${origin}/oauth`],
+      application_type: 'native',
+      token_endpoint_auth_method: 'none',
+      grant_types: ['authorization_code', 'refresh_token'],
+    })),
     scopes: ['openid', 'offline_access', ...SCOPES.split(' ')],
     findAccount: (_context: unknown, id: string) => ({
       accountId: id,
@@ -96,6 +109,7 @@ export async function startProtected({ lifetime = 3600 } = {}): Promise<Protecte
   })
   const handler = nodeHandler(server, {
     auth: oauth({ resource: url, issuer, scopes: ['notes:read'] }),
+    origins,
   })
   resource.server.on('request', handler)
   const servers = [authorization.server, resource.server]

@@ -1,4 +1,14 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -32,6 +42,31 @@ describe('the file of tokens', () => {
     await store.set('a', 'b')
     writeFileSync(join(directory, 'tokens.json'), text)
     await expect(store.get('a')).rejects.toThrow(/^(?!.*SECRET).*Delete it, and log in again$/)
+  })
+
+  it.skipIf(process.platform === 'win32')('is made private again', async () => {
+    const store = new TokenFile(directory)
+    await store.set('a', 'b')
+    const file = join(directory, 'tokens.json')
+    chmodSync(file, 0o644)
+    expect(await store.get('a')).toBe('b')
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+  })
+
+  it.skipIf(process.platform === 'win32')('does not write through a link', async () => {
+    const target = `${directory}-target`
+    writeFileSync(target, '{}')
+    await new TokenFile(directory).set('a', 'b')
+    const file = join(directory, 'tokens.json')
+    rmSync(file)
+    symlinkSync(target, file)
+    await new TokenFile(directory).set('a', 'c')
+    expect(readFileSync(target, 'utf8')).toBe('{}')
+    expect(lstatSync(file).isFile()).toBe(true)
+    symlinkSync(target, `${file}.lock`)
+    await expect(new TokenFile(directory).set('a', 'd')).rejects.toThrow(/not a regular file/)
+    expect(readFileSync(target, 'utf8')).toBe('{}')
+    rmSync(target)
   })
 
   it('runs one function at a time', async () => {

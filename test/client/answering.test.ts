@@ -85,7 +85,7 @@ describe('a request of the server', () => {
     },
   )
 
-  it.each(ALL)('is −32602 for a URL elicitation where the revision has none: %s', async (id) => {
+  it.each(ALL)('is −32602 for a URL elicitation if the revision has none: %s', async (id) => {
     const revision = revisions.find((each) => each.id === id)
     if (revision?.methods.serverRequests.includes('elicitation/create') !== true) return
     const { error } = await asked(

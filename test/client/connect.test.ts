@@ -281,7 +281,7 @@ describe('finding the revision', () => {
 
   it('reports why a server cannot be started', async () => {
     await expect(connect(stdio('no\0such'))).rejects.toThrow(
-      'The server could not be started: The argument',
+      'The target could not be opened: The argument',
     )
   })
 
@@ -705,7 +705,7 @@ describe('a connected client', () => {
     await client.close()
   })
 
-  it('accepts responses in a batch where the revision has batches', async () => {
+  it('accepts responses in a batch if the revision has batches', async () => {
     const target = scripted((asked, server) => {
       if (asked.method === 'initialize')
         answer(server, asked, { ...opened, protocolVersion: '2025-03-26' })

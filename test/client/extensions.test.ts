@@ -133,7 +133,14 @@ describe('the result type of a client extension', () => {
 
   it('is an error without the extension', async () => {
     await using client = await connect(ticketing(NEWEST))
-    await expect(client.callTool('x')).rejects.toThrow('"ticket"')
+    await expect(client.callTool('x')).rejects.toThrow(
+      'the unknown resultType "ticket"; the client has no extensions',
+    )
+    const extensions = [{ id: 'com.example/a' }, { id: 'com.example/b' }]
+    await using other = await connect(ticketing(NEWEST), { extensions })
+    await expect(other.callTool('x')).rejects.toThrow(
+      'the extensions of the client are com.example/a, com.example/b',
+    )
   })
 
   it('is not looked at in a revision that the extension does not name', async () => {
@@ -151,7 +158,7 @@ describe('the result type of a client extension', () => {
     expect((await client.callTool('x')).content).toEqual(redeemed)
   })
 
-  it('fails the call where its handler returns no object, or the same type for ever', async () => {
+  it('fails the call if its handler does not return an object, or always returns the same type', async () => {
     const returning = async (result: object) => {
       const resultTypes = { ticket: () => result as Record<string, unknown> }
       await using client = await connect(ticketing(NEWEST), {
@@ -160,7 +167,9 @@ describe('the result type of a client extension', () => {
       await client.callTool('x')
     }
     await expect(returning([])).rejects.toThrow('is not an object')
-    await expect(returning({ resultType: 'ticket' })).rejects.toThrow('tools/call')
+    await expect(returning({ resultType: 'ticket' })).rejects.toThrow(
+      `Extension ${ID}: the handler of the resultType "ticket" must not return that type again`,
+    )
   })
 })
 
@@ -193,8 +202,12 @@ it.each([
     { notifications: { 'notifications/message': () => {} } },
     'core protocol',
   ],
+  ['a method of the core', { methods: { 'tools/call': {} } }, 'core protocol'],
+  ['an unknown property of a method', { methods: { x: { name: 'y' } as never } }, '"methods.x"'],
+  ['settings that are no object', { settings: [] as never }, '"settings" must be an object'],
   ['an unknown member', { setings: {} }, 'did you mean "settings"?'],
   ['a handler that is no function', { resultTypes: { x: 1 as never } }, 'must be a function'],
+  ['a member "connected" that is no function', { connected: 1 as never }, 'must be a function'],
 ] as [string, Partial<ClientExtension>, string][])(
   'refuses an extension with %s',
   async (_, more, message) => {

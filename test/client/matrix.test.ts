@@ -1,36 +1,18 @@
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { type Client, type Requests, RpcError, memory, stdio } from '../../src/client.js'
+import { type Client, type Requests, RpcError } from '../../src/client.js'
 import { type Absent, type Cell, matrix } from '../../src/testing.js'
+import { revisions } from '../../src/protocol/revisions/index.js'
 import { askingServer } from '../interop/asking.mjs'
-import { httpSseTarget, httpTarget } from '../http/target.js'
 import { interopServer } from '../interop/definition.mjs'
 import { everythingServer } from '../interop/everything.mjs'
+import { ABSENT, inTime, targetsOf } from './targets.js'
 
 /* Each scenario runs on every transport in every revision. */
 
-const script = (name: string) =>
-  stdio(process.execPath, [fileURLToPath(new URL(`../interop/${name}`, import.meta.url))])
 const targets = {
-  tools: {
-    memory: memory(interopServer()),
-    stdio: script('server.mjs'),
-    http: httpTarget(interopServer),
-    sse: httpSseTarget(interopServer),
-  },
-  // It changes: each connection has one of its own.
-  everything: {
-    memory: { open: () => memory(everythingServer()).open() },
-    stdio: script('everything-server.mjs'),
-    http: httpTarget(everythingServer),
-    sse: httpSseTarget(everythingServer),
-  },
-  asking: {
-    memory: { open: () => memory(askingServer()).open() },
-    stdio: script('asking-server.mjs'),
-    http: httpTarget(askingServer),
-    sse: httpSseTarget(askingServer),
-  },
+  tools: targetsOf(interopServer, 'server.mjs'),
+  everything: targetsOf(everythingServer, 'everything-server.mjs'),
+  asking: targetsOf(askingServer, 'asking-server.mjs'),
 }
 
 interface Scenario {
@@ -46,11 +28,11 @@ async function using(
   use: (client: Client) => Promise<void>,
   options: Parameters<Cell['connect']>[0] = {},
 ): Promise<void> {
-  const client = await cell.connect(options)
+  const client = await inTime(cell, 'connect', cell.connect(options))
   try {
-    await use(client)
+    await inTime(cell, 'the scenario', use(client))
   } finally {
-    await client.close()
+    await inTime(cell, 'close', client.close())
   }
 }
 
@@ -396,15 +378,12 @@ const scenarios: Record<string, Scenario> = {
 }
 
 describe.each(Object.entries(scenarios))('%s', (_, { server = 'tools', absent, run }) => {
-  const cells = matrix(targets[server], {
-    [`sse, ${modern}`]: 'HTTP+SSE has the revisions with a handshake only',
-    ...absent,
-  })
+  const cells = matrix(targets[server], { ...ABSENT, ...absent })
   it.each(
     cells.filter((cell) => cell.absent === undefined).map((cell) => [cell.name, cell] as const),
   )('%s', (_name, cell) => run(cell))
   it('is absent only with a reason', () => {
-    expect(cells).toHaveLength(20)
+    expect(cells).toHaveLength(Object.keys(targets[server]).length * revisions.length)
     for (const cell of cells)
       if (cell.absent !== undefined) expect(cell.absent.length).toBeGreaterThan(10)
   })

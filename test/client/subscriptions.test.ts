@@ -1,23 +1,15 @@
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { listen } from '../../src/http.js'
-import {
-  type ResourceChange,
-  type SubscriptionEnded,
-  connect,
-  http,
-  memory,
-  stdio,
-} from '../../src/client.js'
+import { type ResourceChange, type SubscriptionEnded, connect, http } from '../../src/client.js'
 import { createServer, resource, tool } from '../../src/index.js'
 import { matrix } from '../../src/testing.js'
 import { onStillClock } from '../clock.js'
 import { everythingServer } from '../interop/everything.mjs'
 import { type Asked, type ServerEnd, at, scriptedServer, settle } from './scripted-server.js'
+import { ABSENT, inTime, targetsOf } from './targets.js'
 
 const URI = 'config://app'
 const quiet = { log: { write: () => true } }
-const script = fileURLToPath(new URL('../interop/everything-server.mjs', import.meta.url))
 
 /** Resolves when it has been called so many times. */
 function heard<Event>(times = 1) {
@@ -31,16 +23,13 @@ function heard<Event>(times = 1) {
   return { events, listener, all }
 }
 
-describe('subscribe and watch on every transport in every revision', async () => {
-  const listening = await listen(everythingServer(), { port: 0, ...quiet })
-  const cells = matrix({
-    memory: memory(everythingServer()),
-    stdio: stdio(process.execPath, [script]),
-    http: http(listening.url),
-  })
+describe('subscribe and watch on every transport in every revision', () => {
+  const cells = matrix(targetsOf(everythingServer, 'everything-server.mjs'), ABSENT).filter(
+    ({ absent }) => absent === undefined,
+  )
 
   it.each(cells.map((cell) => [cell.name, cell] as const))('%s', async (_, cell) => {
-    await using client = await cell.connect()
+    await using client = await inTime(cell, 'connect', cell.connect())
     const first = heard<ResourceChange>()
     const second = heard<ResourceChange>()
     const tools = heard<unknown>()
@@ -61,10 +50,6 @@ describe('subscribe and watch on every transport in every revision', async () =>
     await again.all
     expect(first.events).toHaveLength(before)
     await other.unsubscribe()
-  })
-
-  it('ends the server that the cells share', async () => {
-    await expect(listening.close(0)).resolves.toBeUndefined()
   })
 })
 

@@ -107,18 +107,22 @@ describe('authorization', () => {
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',
       'io.modelcontextprotocol/clientCapabilities': {},
     }
-    void new ServerSession(checkServer(server), {
-      send: () => {},
-      close: () => Promise.resolve(),
-      receive: (receiver) => {
-        const params = { name: 'small', arguments: {}, _meta: meta }
-        const frame = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
-        const reply = (answer?: string) => void answers.push(JSON.parse(answer ?? '{}') as object)
-        queueMicrotask(() =>
-          receiver.frame(frame, { send: () => {}, reply, ...(principal && { principal }) }),
-        )
+    void new ServerSession(
+      checkServer(server),
+      {
+        send: () => {},
+        close: () => Promise.resolve(),
+        receive: (receiver) => {
+          const params = { name: 'small', arguments: {}, _meta: meta }
+          const frame = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+          const reply = (answer?: string) => void answers.push(JSON.parse(answer ?? '{}') as object)
+          queueMicrotask(() =>
+            receiver.frame(frame, { send: () => {}, reply, ...(principal && { principal }) }),
+          )
+        },
       },
-    })
+      { remote: false },
+    )
     await new Promise((resolve) => setImmediate(resolve))
     return answers[0]
   }

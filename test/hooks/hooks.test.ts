@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { CLIENT_ROWS } from './client-rows.js'
+import { EXTENSION_ROWS } from './extension-rows.js'
 import { HTTP_ROWS } from './http-rows.js'
 import { MODES, type Mode, hookOf, turn } from './modes.js'
 import { SERVER_ROWS } from './server-rows.js'
@@ -18,12 +19,15 @@ afterEach(() => {
   process.off('unhandledRejection', lose).off('uncaughtException', lose)
 })
 
-describe.each([...SERVER_ROWS, ...HTTP_ROWS, ...CLIENT_ROWS])('$name', ({ run, fails, never }) => {
-  it.each(Object.keys(MODES) as Mode[])('%s', async (mode) => {
-    const hook = hookOf(mode)
-    expect(await run(hook)).toBe(mode === 'never settles' ? never : fails)
-    await hook.called
-    for (let turns = 0; turns < 3; turns++) await turn()
-    expect(lost).toEqual([])
-  })
-})
+describe.each([...SERVER_ROWS, ...HTTP_ROWS, ...CLIENT_ROWS, ...EXTENSION_ROWS])(
+  '$name',
+  ({ run, fails, never }) => {
+    it.each(Object.keys(MODES) as Mode[])('%s', async (mode) => {
+      const hook = hookOf(mode)
+      expect(await run(hook)).toBe(mode === 'never settles' ? never : fails)
+      await hook.called
+      for (let turns = 0; turns < 3; turns++) await turn()
+      expect(lost).toEqual([])
+    })
+  },
+)

@@ -8,7 +8,14 @@ import {
   listen,
 } from '../../src/http.js'
 import { type Server, createServer, tool } from '../../src/index.js'
-import { Handshaken, POST, described, message, send, serving } from '../http/caller.js'
+import {
+  InitializedSession,
+  POST,
+  statelessRequest,
+  message,
+  send,
+  serving,
+} from '../http/caller.js'
 import { type Hook, type Row, outcome, row } from './modes.js'
 
 const REVISION = '2025-11-25'
@@ -44,7 +51,7 @@ async function overHttp(
     // The next request is served.
     if (
       options.auth === undefined &&
-      (await send(url, described('tools/call', { name: 'plain' }))).status !== 200
+      (await send(url, statelessRequest('tools/call', { name: 'plain' }))).status !== 200
     )
       came += ', then nothing'
   })
@@ -76,7 +83,7 @@ const sessionStore = (hooks: Partial<Record<'get' | 'set' | 'delete', Hook>>): S
 
 /** A call whose response is an event stream, and its events. */
 async function told(url: string): Promise<string> {
-  const client = await Handshaken.open(url, REVISION)
+  const client = await InitializedSession.open(url, REVISION)
   const { text } = await client.request('tools/call', { name: 'told' })
   return text.includes('first') && text.includes('"done"') ? 'answered' : text
 }
@@ -84,7 +91,7 @@ async function told(url: string): Promise<string> {
 export const HTTP_ROWS: readonly Row[] = [
   row('verify', 'HTTP 503', 'HTTP 503', (verify) =>
     overHttp({ auth: { verify } }, (url) => {
-      const sending = described('tools/call', { name: 'plain' })
+      const sending = statelessRequest('tools/call', { name: 'plain' })
       const headers = {
         ...(sending.headers as Record<string, string>),
         authorization: 'Bearer abcdefghijklmnop',
@@ -107,20 +114,20 @@ export const HTTP_ROWS: readonly Row[] = [
   ),
   row('delete of an event store', 'HTTP 204', 'HTTP 204', (remove) =>
     overHttp({ eventStore: eventStore({ delete: remove }) }, async (url) => {
-      const client = await Handshaken.open(url, REVISION)
+      const client = await InitializedSession.open(url, REVISION)
       for (let count = 0; count < 40; count++) await client.request('tools/call', { name: 'told' })
       return `HTTP ${(await client.end()).status}`
     }),
   ),
   row('read of an event store', 'the stream has ended', 'the stream is open', (read) =>
     overHttp({ eventStore: eventStore({ read }) }, async (url) => {
-      const client = await Handshaken.open(url, REVISION)
+      const client = await InitializedSession.open(url, REVISION)
       await client.request('tools/call', { name: 'told' })
       const stream = await client.listen('0p.0')
       if (read.mode !== 'never settles') await stream.ended()
       await client.request('ping')
       const came = stream.isOpen ? 'the stream is open' : 'the stream has ended'
-      stream.cut()
+      stream.disconnect()
       return came
     }),
   ),
@@ -141,7 +148,7 @@ export const HTTP_ROWS: readonly Row[] = [
   ),
   row('delete of a session store', 'HTTP 503', 'HTTP 503', (remove) =>
     overHttp({ sessionStore: sessionStore({ delete: remove }) }, async (url) => {
-      const client = await Handshaken.open(url, REVISION)
+      const client = await InitializedSession.open(url, REVISION)
       return await soon(() => client.end(), remove)
     }),
   ),
@@ -160,7 +167,7 @@ export const HTTP_ROWS: readonly Row[] = [
       {},
       (url) => {
         const controller = new AbortController()
-        const { headers, body } = described('tools/call', { name: 'it', arguments: {} })
+        const { headers, body } = statelessRequest('tools/call', { name: 'it', arguments: {} })
         const request = {
           method: 'POST',
           headers: headers as Record<string, string>,

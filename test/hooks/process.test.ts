@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { Handshaken } from '../http/caller.js'
+import { InitializedSession } from '../http/caller.js'
 
 /* In a child process, which an unhandled rejection would end. */
 
@@ -20,7 +20,7 @@ it.each(['throws', 'rejects', 'thenable'])(
         child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString().trim()))
         void exited.then(() => reject(new Error(errors)))
       })
-      const client = await Handshaken.open(url, '2025-11-25')
+      const client = await InitializedSession.open(url, '2025-11-25')
       expect((await client.request('tools/call', { name: 'it' })).text).toContain('"done"')
       expect((await client.request('tools/call', { name: 'hidden' })).json).toMatchObject({
         error: { code: -32603 },
@@ -28,9 +28,9 @@ it.each(['throws', 'rejects', 'thenable'])(
       expect((await client.request('tools/list')).json).toMatchObject({ error: { code: -32603 } })
       expect((await client.end()).status).toBe(503)
       expect((await client.request('ping')).status).toBe(503)
-      expect((await (await Handshaken.open(url, '2025-06-18')).request('ping')).json).toMatchObject(
-        { result: {} },
-      )
+      expect(
+        (await (await InitializedSession.open(url, '2025-06-18')).request('ping')).json,
+      ).toMatchObject({ result: {} })
       child.kill('SIGTERM')
       expect([await exited, errors]).toEqual([0, ''])
     } finally {

@@ -226,7 +226,7 @@ describe('responses', () => {
   it.each([
     ['a JSON array', (id: unknown) => JSON.stringify([result(id, { ok: 1 })]), 'application/json'],
     ['an array in an event', (id: unknown) => event([result(id, { ok: 1 })]), 'text/event-stream'],
-  ])('in %s are accepted where the revision has batches', async (_case, body, type) => {
+  ])('in %s are accepted if the revision has batches', async (_case, body, type) => {
     const { url } = await respond(body, type)
     const { peer, reports } = await peerTo(url)
     expect(await peer.request('x')).toEqual({ ok: 1 })

@@ -42,7 +42,7 @@ describe('the handshake', () => {
     await Promise.all([early, late])
   })
 
-  it('sends requests that were held back also where initialize fails', async () => {
+  it('sends requests that were held back also if initialize fails', async () => {
     const { url } = await scripted(({ message }, response) =>
       message.method === 'initialize'
         ? void response.writeHead(503).end()
@@ -95,22 +95,19 @@ describe('the handshake', () => {
     ['2025-03-26', undefined],
     ['2025-06-18', '2025-06-18'],
     ['2025-11-25', '2025-11-25'],
-  ])(
-    'sends MCP-Protocol-Version where the revision has it: %s',
-    async (protocolVersion, header) => {
-      const { url, received } = await scripted(({ message, method }, response) => {
-        if (method === 'GET') return void response.writeHead(405).end()
-        if (message.id === undefined) return void response.writeHead(202).end()
-        json(response, 200, result(message.id, { protocolVersion }))
-      })
-      const { peer } = await peerTo(url)
-      await peer.request('tools/list')
-      const { headers } = received.find(({ message }) => message.method === 'tools/list') ?? {}
-      expect(headers?.['mcp-protocol-version']).toBe(header)
-    },
-  )
+  ])('sends MCP-Protocol-Version if the revision has it: %s', async (protocolVersion, header) => {
+    const { url, received } = await scripted(({ message, method }, response) => {
+      if (method === 'GET') return void response.writeHead(405).end()
+      if (message.id === undefined) return void response.writeHead(202).end()
+      json(response, 200, result(message.id, { protocolVersion }))
+    })
+    const { peer } = await peerTo(url)
+    await peer.request('tools/list')
+    const { headers } = received.find(({ message }) => message.method === 'tools/list') ?? {}
+    expect(headers?.['mcp-protocol-version']).toBe(header)
+  })
 
-  it.each([400, 404, 405, 406])('succeeds where GET is answered with %i', async (status) => {
+  it.each([400, 404, 405, 406])('succeeds if the response to GET is %i', async (status) => {
     const { url, received } = await scripted((each, response, count) =>
       each.method === 'GET'
         ? void response.writeHead(status).end()
@@ -126,7 +123,7 @@ describe('the handshake', () => {
     expect(await peer.request('tools/list')).toEqual({})
   })
 
-  it('succeeds where GET is never answered', async () => {
+  it('succeeds if GET gets no response', async () => {
     const { url } = await scripted(
       inSession(
         ({ message, method }, response) =>
@@ -205,7 +202,7 @@ describe('closing', () => {
     expect(sent.at(-1)?.method).toBe('DELETE')
   })
 
-  it('ends where the server accepts neither a notification nor DELETE', async () => {
+  it('ends if the server accepts neither a notification nor DELETE', async () => {
     await onStillClock(async (pass) => {
       const { url, received } = await scripted(inSession(() => {}, { end: false }))
       const { peer } = await peerTo(url)

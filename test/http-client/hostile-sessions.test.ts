@@ -65,7 +65,7 @@ describe('a session id', () => {
 })
 
 describe('a flood of requests', () => {
-  it('is answered with a bounded number of messages at a time', async () => {
+  it('is responded to with a bounded number of messages at a time', async () => {
     const count = 3000
     let open = 0
     let most = 0
@@ -160,7 +160,7 @@ describe('a GET stream', () => {
     expect(await peer.request('good')).toEqual({ good: true })
   })
 
-  it('that replays one event for ever with retry: 0 is opened at most ten times a second', async () => {
+  it('that always replays one event with retry: 0 is opened at most ten times a second', async () => {
     const times: number[] = []
     const { url } = await scripted(
       get((response) => {

@@ -148,7 +148,7 @@ describe('a session that the server has ended', () => {
     expect(text(await client.callTool('x'))).toBe('in s-2')
   })
 
-  it('is replaced where a notification was refused first', async () => {
+  it('is replaced if a notification was refused first', async () => {
     const { url, expire, reports } = await expiring()
     const client = await open(http(url), {
       revision: '2025-11-25',
@@ -161,7 +161,7 @@ describe('a session that the server has ended', () => {
     expect(text(await client.callTool('x'))).toBe('in s-2')
   })
 
-  it('is replaced also where report fails', async () => {
+  it('is replaced also if report fails', async () => {
     const { url, expire, received } = await expiring()
     const reported: string[] = []
     const client = await open(http(url), {
@@ -179,7 +179,7 @@ describe('a session that the server has ended', () => {
     expect(received.at(-1)?.headers['mcp-session-id']).toBe('s-2')
   })
 
-  it('fails the request where no new session can be opened, and the next one tries again', async () => {
+  it('fails the request if no new session can be opened, and the next one tries again', async () => {
     let accepting = true
     const { url, expire } = await expiring(() => accepting)
     const client = await open(http(url), { revision: '2025-11-25' })
@@ -225,7 +225,7 @@ describe('arguments in headers', () => {
       json(response, 200, result(message.id, { ...base, content }))
     })
 
-  it('are sent by what tools/list has said', async () => {
+  it('are sent as tools/list declared them', async () => {
     const { url, received } = await stateless([annotated('x', 'Region')])
     const client = await open(http(url))
     expect(await all(client.tools())).toHaveLength(1)
@@ -233,7 +233,7 @@ describe('arguments in headers', () => {
     expect(received).toHaveLength(3)
   })
 
-  it('are found by one tools/list and one retry where the server misses them', async () => {
+  it('are found by one tools/list and one retry if the server requires them', async () => {
     const { url, received } = await stateless([annotated('x', 'Region')])
     const client = await open(http(url))
     expect(text(await client.callTool('x', { region: 'north' }))).toBe('north')

@@ -122,20 +122,28 @@ describe('server/discover', () => {
   )
 
   it('without a response fails, without initialize', async () => {
-    const { url, received } = await scripted(() => {})
-    await expect(connect(http(url), { timeout: 50, probeTimeout: 5 })).rejects.toThrow(
+    const sent: string[] = []
+    // It never responds; with a server, the time for the connection would count.
+    const fetch: typeof globalThis.fetch = (_input, init) => {
+      sent.push((JSON.parse(init?.body as string) as { method: string }).method) // a message
+      return new Promise((_resolve, reject) =>
+        init?.signal?.addEventListener('abort', () => reject(new Error('aborted'))),
+      )
+    }
+    const target = http('http://127.0.0.1:1/mcp', { fetch })
+    await expect(connect(target, { timeout: 50, probeTimeout: 5 })).rejects.toThrow(
       'within 50 ms to server/discover',
     )
-    expect(methods(received)).toEqual(['server/discover'])
+    expect(sent).toEqual(['server/discover'])
   })
 
-  it.each([-32020, -32021])('answered with %i means a modern server', async (code) => {
+  it.each([-32020, -32021])('rejected with %i means a stateless server', async (code) => {
     const { url, received } = await scripted((_, response) => failing(response, 400, code))
     await expect(connect(http(url))).rejects.toThrow(`error ${code}`)
     expect(methods(received)).toEqual(['server/discover'])
   })
 
-  it('is sent once more where the refused version is listed', async () => {
+  it('is sent once more if the refused version is listed', async () => {
     const refuse = (response: ServerResponse) =>
       failing(response, 400, -32022, { supported: [NEWEST] })
     const once = await scripted((each, response, count) =>
@@ -148,7 +156,7 @@ describe('server/discover', () => {
     expect(methods(always.received)).toEqual(['server/discover', 'server/discover'])
   })
 
-  it('is left out where the server is known to need initialize', async () => {
+  it('is left out if the server is known to need initialize', async () => {
     const { url, received } = await scripted(
       legacy((_, response) => void response.writeHead(404).end()),
     )
@@ -192,7 +200,7 @@ describe('HTTP+SSE', () => {
       '400 and an error that is not modern',
       (response: ServerResponse) => failing(response, 400, -32600),
     ],
-  ])('is used where initialize is refused with %s', async (_, post) => {
+  ])('is used if initialize is refused with %s', async (_, post) => {
     const { url, received } = await twoEndpoints(post)
     const client = await open(http(url, { headers: { 'X-Extra': '1' } }))
     expect([client.revision, client.server?.name]).toEqual(['2024-11-05', 'old'])
@@ -211,7 +219,7 @@ describe('HTTP+SSE', () => {
   it.each([
     ['is not "endpoint"', 'event: message\ndata: {}\n\n', 'must be "endpoint"'],
     ['names another origin', 'event: endpoint\ndata: https://a.test/\n\n', 'https://a.test'],
-  ])('is not used where the first event %s', async (_, first, reason) => {
+  ])('is not used if the first event %s', async (_, first, reason) => {
     const { url } = await twoEndpoints((response) => void response.writeHead(404).end(), first)
     const failed: unknown = await connect(http(url)).catch((error: unknown) => error)
     expect(failed).toBeInstanceOf(ConnectionError)
@@ -219,7 +227,7 @@ describe('HTTP+SSE', () => {
     expect((failed as Error).message).toContain(reason)
   })
 
-  it('is not used where GET is refused as well', async () => {
+  it('is not used if GET is refused as well', async () => {
     const { url } = await scripted((_, response) => void response.writeHead(404).end())
     await expect(connect(http(url))).rejects.toThrow('The server responded with HTTP 404')
   })

@@ -180,8 +180,8 @@ describe('errors', () => {
   })
 
   it("a refused connection fails with executed: 'no'", async () => {
-    const { url, cut } = await scripted(() => {})
-    cut()
+    const { url, disconnect } = await scripted(() => {})
+    disconnect()
     const { peer } = await peerTo(url.replace(/:\d+/, ':1'), { open: false })
     expect(await failed(peer.request('x'))).toMatchObject({ code: 'NETWORK', executed: 'no' })
   })

@@ -33,7 +33,7 @@ export type Respond = (received: Received, response: ServerResponse, count: numb
 /** Serves on a free port; `respond` is also told how many requests came before. */
 export async function scripted(
   respond: Respond,
-): Promise<{ url: string; received: Received[]; cut(): void }> {
+): Promise<{ url: string; received: Received[]; disconnect(): void }> {
   const received: Received[] = []
   const server = createServer((request, response) => {
     let body = ''
@@ -56,7 +56,11 @@ export async function scripted(
     return new Promise((resolve) => server.close(resolve))
   })
   const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}/mcp`, received, cut: () => server.closeAllConnections() }
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    received,
+    disconnect: () => server.closeAllConnections(),
+  }
 }
 
 export function json(

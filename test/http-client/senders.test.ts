@@ -1,9 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { ClientRequest } from 'node:http'
-import { Socket } from 'node:net'
+import { type ClientRequest, createServer } from 'node:http'
+import { type AddressInfo, Socket } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { connect, http } from '../../src/client.js'
 import { type SendRequest, webRequest } from '../../src/transports/http/client/http-request.js'
+import { nodeRequest } from '../../src/transports/http/client/node-request.js'
 import { onStillClock } from '../clock.js'
 import { STATELESS, failed, json, peerTo, result, scripted, stream } from './scripted.js'
 
@@ -151,5 +152,41 @@ describe('node:http', () => {
     await failed(peer.request('bad', {}, STATELESS))
     await peer.request('good', {}, STATELESS)
     expect(ports.size).toBe(1)
+  })
+})
+
+describe('a connection of node:http', () => {
+  it('is used again, unless it was idle for so long that the server may be closing it', async () => {
+    const sockets = new Set<unknown>()
+    const server = createServer((request, response) => {
+      sockets.add(request.socket)
+      response.end()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo // it listens on a port
+    const request = nodeRequest({})
+    const get = async () => {
+      const { signal } = new AbortController()
+      const url = new URL(`http://127.0.0.1:${port}/`)
+      const response = await request({ method: 'GET', url, headers: {}, signal })
+      for await (const _ of response.body ?? []);
+      // The connection is free after this turn.
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    const clock = vi.spyOn(performance, 'now')
+    try {
+      clock.mockReturnValue(0)
+      await get()
+      clock.mockReturnValue(3999)
+      await get()
+      expect(sockets.size).toBe(1)
+      clock.mockReturnValue(8000)
+      await get()
+      expect(sockets.size).toBe(2)
+    } finally {
+      clock.mockRestore()
+      server.closeAllConnections()
+      server.close()
+    }
   })
 })

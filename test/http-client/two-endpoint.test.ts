@@ -99,7 +99,7 @@ describe('HTTP+SSE', () => {
   it.each([
     [404, 'text/plain'],
     [200, 'text/html'],
-  ])('fails where the stream is answered with %i %s', async (status, type) => {
+  ])('fails if the stream is answered with %i %s', async (status, type) => {
     const { url } = await scripted(
       (_received, response) => void response.writeHead(status, { 'content-type': type }).end('no'),
     )

@@ -18,11 +18,11 @@ import { type AuthorizationServer, startAuthorizationServer } from './authorizat
 import { proves } from '../requirements/proves.js'
 import {
   type Answer,
-  Handshaken,
+  InitializedSession,
   POST,
   type Sending,
   type Stream,
-  described,
+  statelessRequest,
   message,
   open,
   send,
@@ -107,7 +107,7 @@ const as = (token: string, sending: Sending): Sending => ({
   headers: { ...(sending.headers as object), ...bearer(token) },
 })
 const call = (name: string, more: object = {}) =>
-  described('tools/call', { name, arguments: {}, ...more })
+  statelessRequest('tools/call', { name, arguments: {}, ...more })
 const textOf = ({ json }: Answer) =>
   (json as { result: { content: { text: string }[] } }).result.content[0]?.text
 
@@ -142,6 +142,7 @@ describe('a list of tokens', () => {
     ['another scheme', { authorization: `Basic ${ALICE}` }],
     ['a token with spaces', { authorization: `Bearer ${ALICE} ${BOB}` }],
   ])('responds with 401 to %s', async (_, headers) => {
+    proves('auth.401', 'auth.validate', 'auth.validate-first', 'auth.statuses')
     await serving(guarded(), { auth }, async ({ url }) => {
       const {
         status,
@@ -183,7 +184,7 @@ describe('a slow verification', () => {
           : principal,
     }
     await serving(guarded(), { auth }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25', {}, bearer(ALICE))
+      const client = await InitializedSession.open(listening.url, '2025-11-25', {}, bearer(ALICE))
       slow = true
       const controller = new AbortController()
       const gone = fetch(listening.url, {
@@ -201,7 +202,7 @@ describe('a slow verification', () => {
       await expect.poll(() => listening.openResponses).toBe(0)
       const own = await client.listen()
       expect(own.status).toBe(200)
-      own.cut()
+      own.disconnect()
     })
   })
 })
@@ -241,6 +242,7 @@ describe('scopes of definitions', () => {
   ])
 
   it('get 403 with all required scopes in the challenge', async () => {
+    proves('auth.insufficient-scope', 'auth.single-challenge', 'auth.statuses')
     await serving(guarded(), { auth }, async ({ url }) => {
       const { status, headers, json } = await send(url, as(ALICE, call('both')))
       expect(status).toBe(403)
@@ -253,17 +255,18 @@ describe('scopes of definitions', () => {
       })
       expect(textOf(await send(url, as(BOB, call('both'))))).toBe('both')
       expect(
-        (await send(url, as(ALICE, described('resources/read', { uri: 'note://secret' })))).status,
+        (await send(url, as(ALICE, statelessRequest('resources/read', { uri: 'note://secret' }))))
+          .status,
       ).toBe(200)
       expect(
-        (await send(url, as(ALICE, described('prompts/get', { name: 'secret' })))).status,
+        (await send(url, as(ALICE, statelessRequest('prompts/get', { name: 'secret' })))).status,
       ).toBe(200)
     })
   })
 
   it('are required within a session as well', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))
+      const client = await InitializedSession.open(url, '2025-11-25', {}, bearer(ALICE))
       const { status, headers } = await client.request('tools/call', { name: 'write' })
       expect([status, headers['www-authenticate']]).toEqual([
         403,
@@ -302,9 +305,9 @@ describe('scopes of definitions', () => {
   it.each([
     { type: 'ref/prompt', name: 'named', argument: 'who' },
     { type: 'ref/resource', uri: 'notes://{name}', argument: 'name' },
-  ])('are asked for where something is completed: $type', async ({ argument, ...ref }) => {
+  ])('are asked for if something is completed: $type', async ({ argument, ...ref }) => {
     await serving(guarded(), { auth }, async ({ url }) => {
-      const asked = described('completion/complete', {
+      const asked = statelessRequest('completion/complete', {
         ref,
         argument: { name: argument, value: '' },
       })
@@ -327,7 +330,7 @@ describe('scopes of definitions', () => {
     await serving(server, { auth: known }, async ({ url }) => {
       const uris = ['note://hidden', 'note://later']
       const listen = (resourceSubscriptions: string[]) =>
-        described('subscriptions/listen', { notifications: { resourceSubscriptions } })
+        statelessRequest('subscriptions/listen', { notifications: { resourceSubscriptions } })
       expect((await send(url, as(nobody, listen(['note://secret'])))).status).toBe(403)
       const streams = [
         await open(url, as(BOB, listen(uris))),
@@ -335,7 +338,7 @@ describe('scopes of definitions', () => {
       ]
       const sessions = []
       for (const token of [BOB, ALICE]) {
-        const client = await Handshaken.open(url, '2025-11-25', {}, bearer(token))
+        const client = await InitializedSession.open(url, '2025-11-25', {}, bearer(token))
         for (const uri of uris)
           expect((await client.request('resources/subscribe', { uri })).json).toMatchObject({
             result: {},
@@ -349,7 +352,7 @@ describe('scopes of definitions', () => {
       const told = ({ text }: Stream) => text.includes('"uri":"note://hidden"')
       for (const stream of [...streams, ...sessions]) await stream.has('"uri":"note://later"')
       expect([...streams, ...sessions].map(told)).toEqual([true, false, true, false])
-      for (const stream of [...streams, ...sessions]) stream.cut()
+      for (const stream of [...streams, ...sessions]) stream.disconnect()
     })
   })
 
@@ -373,7 +376,7 @@ describe('scopes of definitions', () => {
   it('can be used by visible', async () => {
     await serving(guarded(), { auth }, async ({ url }) => {
       const names = async (token: string) =>
-        (await send(url, as(token, described('tools/list')))).text
+        (await send(url, as(token, statelessRequest('tools/list')))).text
       expect(await names(ALICE)).not.toContain('hidden')
       expect(await names(BOB)).toContain('hidden')
       expect((await send(url, as(ALICE, call('hidden')))).json).toMatchObject({
@@ -387,14 +390,15 @@ describe('scopes of definitions', () => {
       expect(textOf(await send(url, call('whoami')))).toBe('nobody: ')
       for (const asked of [
         call('write'),
-        described('resources/read', { uri: 'note://secret' }),
-        described('prompts/get', { name: 'secret' }),
+        statelessRequest('resources/read', { uri: 'note://secret' }),
+        statelessRequest('prompts/get', { name: 'secret' }),
       ])
         expect((await send(url, asked)).status).toBe(403)
     })
   })
 
   it('do not apply over stdio and in memory', async () => {
+    proves('auth.stdio')
     const channel = connectInMemory(guarded())
     const answer = await new Promise<string>((resolve) => {
       channel.receive({ frame: resolve, malformed: () => {}, closed: () => {} })
@@ -413,7 +417,7 @@ describe('another principal', () => {
 
   it('cannot use the session', async () => {
     await serving(guarded(), { auth }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25', {}, bearer(ALICE))
+      const client = await InitializedSession.open(listening.url, '2025-11-25', {}, bearer(ALICE))
       const stolen = { ...client.headers, ...bearer(BOB) }
       const tries: Sending[] = [
         { headers: { ...POST, ...stolen }, body: message('tools/call', { name: 'whoami' }, 1) },
@@ -462,6 +466,13 @@ describe('oauth', () => {
     oauth({ resource: RESOURCE, issuer: server.issuer, scopes: ['notes:read'], ...more })
 
   it('lets a client discover the authorization server, and accepts its tokens', async () => {
+    proves(
+      'auth.http',
+      'auth.resource-metadata-served',
+      'auth.authorization-servers',
+      'auth.challenge-metadata',
+      'auth.challenge-scope',
+    )
     await serving(
       guarded(),
       { auth: auth({ scopesSupported: ['notes:read', 'notes:write'] }) },
@@ -518,7 +529,7 @@ describe('oauth', () => {
         'Bearer error="insufficient_scope", scope="notes:read notes:write", resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp"',
       )
       expect(textOf(await send(url, as(more, call('write'))))).toBe('written')
-      const client = await Handshaken.open(url, '2025-06-18', {}, bearer(little))
+      const client = await InitializedSession.open(url, '2025-06-18', {}, bearer(little))
       expect((await client.request('tools/call', { name: 'write' })).status).toBe(403)
       expect(
         textOf(await client.post(message('tools/call', { name: 'write' }, 1), bearer(more))),
@@ -528,6 +539,7 @@ describe('oauth', () => {
   })
 
   it('requires the scopes of the whole server', async () => {
+    proves('auth.scope-hierarchies')
     await serving(guarded(), { auth: auth() }, async ({ url }) => {
       const token = await server.token('alice', { resource: RESOURCE, scope: 'notes:write' })
       const { status, headers } = await send(url, as(token, call('whoami')))
@@ -547,6 +559,7 @@ describe('oauth', () => {
   })
 
   it('rejects tokens of other issuers and for other audiences, and logs none', async () => {
+    proves('auth.audience', 'auth.audience-only', 'auth.own-tokens', 'auth.validation-errors')
     const log: string[] = []
     const { privateKey, publicKey } = await generateKeyPair('RS256')
     const jwt = (claims: object) =>
@@ -689,13 +702,18 @@ describe('oauth', () => {
       const server = guarded()
       await serving(server, { auth: timed, keepAlive: 10 }, async (listening) => {
         const { url } = listening
-        const client = await Handshaken.open(url, '2025-11-25', { elicitation: {} }, bearer(ALICE))
+        const client = await InitializedSession.open(
+          url,
+          '2025-11-25',
+          { elicitation: {} },
+          bearer(ALICE),
+        )
         const own = await client.listen()
         const listens = await open(
           url,
           as(
             ALICE,
-            described('subscriptions/listen', { notifications: { toolsListChanged: true } }),
+            statelessRequest('subscriptions/listen', { notifications: { toolsListChanged: true } }),
           ),
         )
         const asked = await client.stream('tools/call', { name: 'ask' })
@@ -708,7 +726,7 @@ describe('oauth', () => {
         expect(listens.seen.at(-1)?.data).toContain('"result"')
         expect(asked.isOpen).toBe(true)
         expect((await client.listen()).status).toBe(401)
-        asked.cut()
+        asked.disconnect()
       })
     } finally {
       vi.useRealTimers()
@@ -722,14 +740,14 @@ describe('oauth', () => {
       const timed: TokenVerifier = { verify: (token) => ({ id: token, scopes: [], expires }) }
       const server = guarded()
       await serving(server, { auth: timed, keepAlive: 0 }, async ({ url }) => {
-        const client = await Handshaken.open(url, '2025-11-25', {}, bearer(ALICE))
+        const client = await InitializedSession.open(url, '2025-11-25', {}, bearer(ALICE))
         const own = await client.listen()
         const primed = await own.next()
         const listens = await open(
           url,
           as(
             ALICE,
-            described('subscriptions/listen', { notifications: { toolsListChanged: true } }),
+            statelessRequest('subscriptions/listen', { notifications: { toolsListChanged: true } }),
           ),
         )
         await listens.has('notifications/subscriptions/acknowledged')
@@ -742,7 +760,7 @@ describe('oauth', () => {
         vi.setSystemTime(expires - 1)
         const again = await client.listen(primed?.id)
         expect(await again.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
-        again.cut()
+        again.disconnect()
       })
     } finally {
       vi.useRealTimers()
@@ -800,7 +818,7 @@ describe('oauth', () => {
     ['null', 200, {}, 'null'],
     ['metadata without keys', 200, {}, '{"issuer":"ISSUER"}'],
   ])(
-    'is found by the next of its documents where the first is %s',
+    'is found by the next of its documents if the first is %s',
     async (_, status, headers, body) => {
       const asked: string[] = []
       const { privateKey, publicKey } = await generateKeyPair('RS256')

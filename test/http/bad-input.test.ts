@@ -1,7 +1,15 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Listening, listen } from '../../src/http.js'
-import { Handshaken, META, POST, type Sending, described, message, send } from './caller.js'
+import {
+  InitializedSession,
+  META,
+  POST,
+  type Sending,
+  statelessRequest,
+  message,
+  send,
+} from './caller.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
@@ -152,24 +160,26 @@ const REQUESTS: Record<string, Sending> = {
   'params that are a list in the newest': modern(
     '{"jsonrpc":"2.0","id":5,"method":"server/discover","params":[]}',
   ),
-  'initialize in the newest': described('initialize', { protocolVersion: '2026-07-28' }),
-  'ping in the newest': described('ping'),
-  'setLevel in the newest': described('logging/setLevel', { level: 'info' }),
-  'subscribe in the newest': described('resources/subscribe', { uri: 'note://one' }),
-  'unsubscribe in the newest': described('resources/unsubscribe', { uri: 'note://one' }),
-  'an unknown method in the newest': described('unknown/method'),
-  'a method of Object': described('__proto__'),
-  'an unknown tool in the newest': described('tools/call', { name: 'constructor' }),
-  'a tool without a name': described('tools/call'),
-  'arguments that are a list': described('tools/call', { name: 'echo', arguments: [] }),
-  'wrong arguments in the newest': described('tools/call', {
+  'initialize in the newest': statelessRequest('initialize', { protocolVersion: '2026-07-28' }),
+  'ping in the newest': statelessRequest('ping'),
+  'setLevel in the newest': statelessRequest('logging/setLevel', { level: 'info' }),
+  'subscribe in the newest': statelessRequest('resources/subscribe', { uri: 'note://one' }),
+  'unsubscribe in the newest': statelessRequest('resources/unsubscribe', { uri: 'note://one' }),
+  'an unknown method in the newest': statelessRequest('unknown/method'),
+  'a method of Object': statelessRequest('__proto__'),
+  'an unknown tool in the newest': statelessRequest('tools/call', { name: 'constructor' }),
+  'a tool without a name': statelessRequest('tools/call'),
+  'arguments that are a list': statelessRequest('tools/call', { name: 'echo', arguments: [] }),
+  'wrong arguments in the newest': statelessRequest('tools/call', {
     name: 'echo',
     arguments: { text: 5 },
   }),
-  'an unknown resource in the newest': described('resources/read', { uri: 'note://nowhere' }),
-  'an unknown prompt in the newest': described('prompts/get', { name: 'x' }),
-  'a cursor of somebody else': described('tools/list', { cursor: 'AAAA' }),
-  'a listening for nothing': described('subscriptions/listen'),
+  'an unknown resource in the newest': statelessRequest('resources/read', {
+    uri: 'note://nowhere',
+  }),
+  'an unknown prompt in the newest': statelessRequest('prompts/get', { name: 'x' }),
+  'a cursor of somebody else': statelessRequest('tools/list', { cursor: 'AAAA' }),
+  'a listening for nothing': statelessRequest('subscriptions/listen'),
 }
 
 const PATHS = [
@@ -294,7 +304,7 @@ function raw(port: number, bytes: string): Promise<string> {
 }
 
 let listening: Listening
-let clients: Record<string, Handshaken>
+let clients: Record<string, InitializedSession>
 const log: string[] = []
 beforeAll(async () => {
   listening = await listen(servedOverHttp().server, {
@@ -305,7 +315,7 @@ beforeAll(async () => {
   })
   clients = {}
   for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25'])
-    clients[revision] = await Handshaken.open(listening.url, revision)
+    clients[revision] = await InitializedSession.open(listening.url, revision)
 })
 afterAll(() => listening.close(0))
 
@@ -313,7 +323,7 @@ afterAll(() => listening.close(0))
 async function stillServes(): Promise<void> {
   const { json } = await send(
     listening.url,
-    described('tools/call', { name: 'echo', arguments: { text: 'alive' } }),
+    statelessRequest('tools/call', { name: 'echo', arguments: { text: 'alive' } }),
   )
   expect(json).toMatchObject({ result: { content: [{ text: 'alive' }] } })
 }
@@ -354,7 +364,7 @@ describe('bad input over HTTP', () => {
       for (const last of ['', 'x', 'g.', 'zz.1', '0p.99999999999999999999', '../g.1', 'G.1']) {
         const stream = await client.listen(last)
         note(`Last-Event-ID ${JSON.stringify(last)} (${revision})`, `${stream.status}`)
-        stream.cut()
+        stream.disconnect()
       }
       expect((await client.request('ping')).json).toMatchObject({ result: {} })
     }

@@ -104,7 +104,7 @@ export class Stream {
   }
 
   /** Closes the connection. */
-  cut(): void {
+  disconnect(): void {
     this.#request.destroy()
   }
 
@@ -164,7 +164,7 @@ export const META = {
 }
 
 /** A stateless request with its routing headers. */
-export function described(
+export function statelessRequest(
   method: string,
   params: Record<string, unknown> = {},
   id: string | number = 1,
@@ -198,7 +198,7 @@ export function message(method: string, params?: object, id?: string | number): 
 }
 
 /** A client that has initialized. */
-export class Handshaken {
+export class InitializedSession {
   readonly url: string
   readonly headers: Record<string, string>
   #id = 100
@@ -213,7 +213,7 @@ export class Handshaken {
     revision: string,
     capabilities: object = {},
     more: Record<string, string> = {},
-  ): Promise<Handshaken> {
+  ): Promise<InitializedSession> {
     const params = {
       protocolVersion: revision,
       capabilities,
@@ -225,7 +225,7 @@ export class Handshaken {
     })
     const session = headers['mcp-session-id']
     if (status !== 200 || typeof session !== 'string') throw new Error(`${status} ${text}`)
-    const client = new Handshaken(url, {
+    const client = new InitializedSession(url, {
       ...more,
       'mcp-session-id': session,
       'mcp-protocol-version': revision,
@@ -235,8 +235,8 @@ export class Handshaken {
   }
 
   /** The same client at another URL. */
-  at(url: string): Handshaken {
-    return new Handshaken(url, this.headers)
+  at(url: string): InitializedSession {
+    return new InitializedSession(url, this.headers)
   }
 
   get session(): string {

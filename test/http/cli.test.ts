@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { described, send } from './caller.js'
+import { statelessRequest, send } from './caller.js'
 import { SseCaller } from './sse-caller.js'
 
 /* `ccmcp serve --http`, as a process. */
@@ -47,7 +47,7 @@ async function start(
 }
 
 const add = (headers: object = {}) => {
-  const sending = described('tools/call', { name: 'add', arguments: { a: 2, b: 40 } })
+  const sending = statelessRequest('tools/call', { name: 'add', arguments: { a: 2, b: 40 } })
   return { ...sending, headers: { ...(sending.headers as Record<string, string>), ...headers } }
 }
 

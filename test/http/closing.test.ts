@@ -6,12 +6,12 @@ import { extension } from '../../src/extensions.js'
 import { httpHandler, listen, nodeHandler } from '../../src/http.js'
 import { createServer } from '../../src/index.js'
 import { onStillClock } from '../clock.js'
-import { POST, begin, described, message } from './caller.js'
+import { POST, begin, statelessRequest, message } from './caller.js'
 import { onNode } from './embedding.js'
 import { servedOverHttp } from './served.js'
 
 const REQUESTS = {
-  'a stateless request': described('tools/call', { name: 'echo', arguments: { text: 'x' } }),
+  'a stateless request': statelessRequest('tools/call', { name: 'echo', arguments: { text: 'x' } }),
   initialize: {
     headers: POST,
     body: message(
@@ -120,7 +120,7 @@ describe('extensions of a server', () => {
     return { server, events }
   }
 
-  it('are stopped where the port is in use', async () => {
+  it('are stopped if the port is in use', async () => {
     const { server, events } = extended()
     const other = createNetServer()
     await once(other.listen(0, '127.0.0.1'), 'listening')

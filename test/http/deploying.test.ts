@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { type Listening, listen } from '../../src/http.js'
 import { createServer, form, tool } from '../../src/index.js'
-import { Handshaken, type Sending, described, open, send } from './caller.js'
+import { InitializedSession, type Sending, statelessRequest, open, send } from './caller.js'
 
 /* Several processes behind a load balancer, and the configuration of docs/deploying.md where there is an nginx to run it. */
 
@@ -59,14 +59,14 @@ async function processes(use: (all: Record<'a' | 'b', Listening>) => Promise<voi
 }
 
 const call = (name: string, more: object = {}) =>
-  described('tools/call', { name, arguments: {}, ...more })
+  statelessRequest('tools/call', { name, arguments: {}, ...more })
 const able = { _meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }
 
 describe('several processes', () => {
   it('have session ids with a prefix of the process', async () => {
     await processes(async ({ a, b }) => {
-      expect((await Handshaken.open(a.url, '2025-11-25')).session).toMatch(/^a\./)
-      expect((await Handshaken.open(b.url, '2025-11-25')).session).toMatch(/^b\./)
+      expect((await InitializedSession.open(a.url, '2025-11-25')).session).toMatch(/^a\./)
+      expect((await InitializedSession.open(b.url, '2025-11-25')).session).toMatch(/^b\./)
     })
     await expect(listen(processOf('x'), { port: 0, sessionIdPrefix: 'a.b' })).rejects.toThrow(
       '"sessionIdPrefix"',
@@ -143,13 +143,18 @@ describe('nginx', () => {
     headers: { ...(sending.headers as object), host: 'mcp.example.com' },
   })
 
-  it.skipIf(!available)('leads every request to where it belongs', async () => {
+  it.skipIf(!available)('routes every request to the process of its session', async () => {
     await proxied(async (url) => {
       const places = new Set<string>()
       for (let i = 0; i < 10; i++) places.add((await send(url, viaName(call('where')))).text)
       expect(places.size).toBe(2)
       for (let i = 0; i < 4; i++) {
-        const client = await Handshaken.open(url, '2025-11-25', {}, { host: 'mcp.example.com' })
+        const client = await InitializedSession.open(
+          url,
+          '2025-11-25',
+          {},
+          { host: 'mcp.example.com' },
+        )
         const home = client.session[0]
         for (let j = 0; j < 3; j++)
           expect((await client.request('tools/call', { name: 'where' })).json).toMatchObject({
@@ -157,17 +162,17 @@ describe('nginx', () => {
           })
         const own = await client.listen()
         await own.has('data:')
-        own.cut()
+        own.disconnect()
         expect((await client.end()).status).toBe(204)
       }
     })
   })
 
-  it.skipIf(!available)('holds nothing back, and tells who has gone away', async () => {
+  it.skipIf(!available)('does not buffer, and reports disconnected clients', async () => {
     await proxied(async (url) => {
       const stream = await open(url, viaName(call('work', { _meta: { progressToken: 1 } })))
       expect(await stream.message()).toMatchObject({ params: { progress: 1 } })
-      stream.cut()
+      stream.disconnect()
       await until(() => expect([...running.values()]).toContain('cancelled'))
     })
   })

@@ -10,7 +10,14 @@ import {
   resource,
   tool,
 } from '../../src/index.js'
-import { Handshaken, described, message, send, serving, withHeaders } from './caller.js'
+import {
+  InitializedSession,
+  statelessRequest,
+  message,
+  send,
+  serving,
+  withHeaders,
+} from './caller.js'
 import { onNode } from './embedding.js'
 
 /* What handlers see of the HTTP request that carried their call. */
@@ -47,7 +54,10 @@ const CREDENTIALS = {
   cookie: 'session=secret',
 }
 const tenant = (name: string) =>
-  withHeaders(described('tools/call', { name: 'tenant' }), { ...CREDENTIALS, 'x-tenant': name })
+  withHeaders(statelessRequest('tools/call', { name: 'tenant' }), {
+    ...CREDENTIALS,
+    'x-tenant': name,
+  })
 
 describe('call.http', () => {
   const places: Record<
@@ -94,7 +104,12 @@ describe('call.http', () => {
   it('has the headers of its own request, also within a session and a batch', async () => {
     const { server, seen } = headersServer()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-03-26', {}, { 'x-tenant': 'initialize' })
+      const client = await InitializedSession.open(
+        url,
+        '2025-03-26',
+        {},
+        { 'x-tenant': 'initialize' },
+      )
       const call = (id: number) => message('tools/call', { name: 'tenant' }, id)
       await client.post(call(1), { 'x-tenant': 'one' })
       await client.post(`[${call(2)},${call(3)}]`, { 'x-tenant': 'two' })
@@ -120,7 +135,7 @@ describe('call.http', () => {
         const _meta = {
           'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
         }
-        const call = described('tools/call', { name: 'ask', _meta, ...more })
+        const call = statelessRequest('tools/call', { name: 'ask', _meta, ...more })
         return send(url, withHeaders(call, { 'x-tenant': name }))
       }
       const { json } = await ask({}, 'first')

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Handshaken, POST, type Sending, described, open, send } from './caller.js'
+import { InitializedSession, POST, type Sending, statelessRequest, open, send } from './caller.js'
 
 /* A process with a heap of 100 MB must survive whoever wants it to keep more. */
 
@@ -58,7 +58,7 @@ const initialize = (params: string): Sending => ({
 })
 /** A request that describes itself, with something else in its parameters. */
 function withJunk(method: string, params: object, junk: string): Sending {
-  const { headers, body } = described(method, { ...params, junk: 'here' })
+  const { headers, body } = statelessRequest(method, { ...params, junk: 'here' })
   return { headers, body: String(body).replace('"here"', junk) }
 }
 
@@ -75,7 +75,7 @@ describe('the memory of a server', () => {
   })
 
   it('does not grow with subscriptions beyond their limit', async () => {
-    const client = await Handshaken.open(url, '2025-11-25')
+    const client = await InitializedSession.open(url, '2025-11-25')
     const { heap } = await grown(30, (i) =>
       client.request('resources/subscribe', { uri: `x://${i}/${LONG}` }),
     )
@@ -90,14 +90,14 @@ describe('the memory of a server', () => {
       streams.push(stream)
       return stream
     })
-    for (const stream of streams) stream.cut()
+    for (const stream of streams) stream.disconnect()
     expect(count).toBe(6)
     expect(heap).toBeLessThan(5 * MEGABYTE)
   })
 
   it('is bounded for requests in progress, also of batches', async () => {
     const before = await state()
-    const client = await Handshaken.open(url, '2025-03-26')
+    const client = await InitializedSession.open(url, '2025-03-26')
     const batch = (i: number) =>
       `[{"jsonrpc":"2.0","id":${i},"method":"tools/call","params":{"name":"slow","arguments":{}}},{"jsonrpc":"2.0","method":"x","params":{"a":"${LONG}"}}]`
     for (let i = 0; i < 40; i++) void client.post(batch(i)).catch(() => {})
@@ -108,7 +108,7 @@ describe('the memory of a server', () => {
         () => {},
       )
     // Of those, one or two fit; the others are refused.
-    const refused = () => send(url, described('tools/call', { name: 'slow', arguments: {} }))
+    const refused = () => send(url, statelessRequest('tools/call', { name: 'slow', arguments: {} }))
     await expect.poll(async () => (await refused()).status, { timeout: 20_000 }).toBe(503)
     expect((await state()).sessions).toBe(1)
   })

@@ -7,7 +7,15 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import express, { type ErrorRequestHandler } from 'express'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type HttpHandlerOptions, type NodeHandler, nodeHandler, tokens } from '../../src/http.js'
-import { Handshaken, POST, begin, described, open, send, withHeaders } from './caller.js'
+import {
+  InitializedSession,
+  POST,
+  begin,
+  statelessRequest,
+  open,
+  send,
+  withHeaders,
+} from './caller.js'
 import { onNode, parsed, unparsed } from './embedding.js'
 import { servedOverHttp } from './served.js'
 
@@ -26,7 +34,7 @@ function embedded(options: HttpHandlerOptions = {}) {
   return { ...served, mcp, log: () => log }
 }
 const call = (name: string, args: object = {}, more: object = {}) =>
-  described('tools/call', { name, arguments: args, ...more })
+  statelessRequest('tools/call', { name, arguments: args, ...more })
 const withId = (id: string) => ({
   ...call('echo', { text: 'hi' }),
   body: call('echo', { text: 'hi' }).body.toString().replace('"id":1', `"id":${id}`),
@@ -41,7 +49,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
         status: 200,
         json: { id: 1, result: { content: [{ text: 'hi' }] } },
       })
-      const client = await Handshaken.open(url, '2025-11-25')
+      const client = await InitializedSession.open(url, '2025-11-25')
       const stream = await client.stream('tools/call', {
         name: 'steps',
         arguments: { gate: 'a' },
@@ -76,7 +84,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
         call('steps', { gate: 'never' }, { _meta: { progressToken: 1 } }),
       )
       await stream.message()
-      stream.cut()
+      stream.disconnect()
       await expect.poll(() => ended.get('never')).toMatch(/^stopped/)
       await expect.poll(() => mcp.openResponses).toBe(0)
     })
@@ -113,7 +121,7 @@ describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
     await embed(mcp, async (origin) => {
       const stream = await open(
         `${origin}/mcp`,
-        described('subscriptions/listen', { notifications: {} }, 'l'),
+        statelessRequest('subscriptions/listen', { notifications: {} }, 'l'),
       )
       await stream.has('acknowledged')
       await Promise.all([mcp.close(), mcp.close()])

@@ -47,7 +47,7 @@ it('does not visit a response that another one has removed', () => {
   expect(onKeepAlive).not.toHaveBeenCalled()
 })
 
-it('visits the others where one fails', () => {
+it('visits the others if one fails', () => {
   const errors: unknown[] = []
   const responses = open((error) => errors.push(error))
   const onKeepAlive = vi.fn()

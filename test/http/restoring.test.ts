@@ -12,7 +12,7 @@ import {
 } from '../../src/http.js'
 import { type Server, createServer, resource, tool } from '../../src/index.js'
 import { Sessions } from '../../src/transports/http/sessions.js'
-import { Handshaken, POST, message, send } from './caller.js'
+import { InitializedSession, POST, message, send } from './caller.js'
 import { servedOverHttp } from './served.js'
 
 /* Sessions that outlive the process which has opened them: each `listen` here is one. */
@@ -52,7 +52,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
   it('is restored by the next process, with its state', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
-    const client = await Handshaken.open(first.url, revision)
+    const client = await InitializedSession.open(first.url, revision)
     await client.request('resources/subscribe', { uri: 'note:it' })
     await client.request('resources/subscribe', { uri: 'note:other' })
     await client.request('logging/setLevel', { level: 'debug' })
@@ -76,7 +76,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
       method: 'notifications/resources/updated',
       params: { uri: 'note:it' },
     })
-    stream.cut()
+    stream.disconnect()
     expect((await moved.end()).status).toBe(204)
     expect([second.sessions, sessions.size]).toEqual([0, 0])
   })
@@ -87,7 +87,7 @@ describe('stored events', () => {
     const shared = { sessionStore: new MemorySessionStore(), eventStore: new MemoryEventStore() }
     const { server, gate } = servedOverHttp()
     const first = await start(server, shared)
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     const own = await client.listen()
     const primed = await own.next()
     const call = await client.stream('tools/call', {
@@ -97,8 +97,8 @@ describe('stored events', () => {
     })
     await call.has('"progress":1')
     const last = call.seen.at(-1)?.id ?? ''
-    call.cut()
-    own.cut()
+    call.disconnect()
+    own.disconnect()
     await until(() => expect(first.openResponses).toBe(0))
     server.tools.remove('big')
     gate.open('a')
@@ -122,12 +122,12 @@ describe('stored events', () => {
       'g.1',
       expect.stringMatching(/^g[1-9]\d*\.1$/) as string,
     ])
-    ownAgain.cut()
+    ownAgain.disconnect()
     for (const never of ['7p.1', 'x.1', 'gg.2'])
       expect((await moved.listen(never)).status).toBe(400)
   })
 
-  it('of different processes have different ids, also where both have the session', async () => {
+  it('of different processes have different ids, also if both have the session', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const shared = {
@@ -136,7 +136,7 @@ describe('stored events', () => {
         limits: { sessionIdleTimeout: 60_000 },
       }
       const first = await start(watched(), shared)
-      const client = await Handshaken.open(first.url, NEWEST)
+      const client = await InitializedSession.open(first.url, NEWEST)
       const changing = watched()
       const second = await start(changing, shared)
       const stream = await client.at(second.url).listen()
@@ -155,12 +155,12 @@ describe('stored events', () => {
         method: 'notifications/resources/list_changed',
       })
       expect(stream.seen.map(({ id }) => id)).not.toContain(again.seen.at(-1)?.id)
-      again.cut()
+      again.disconnect()
       const resumed = await client.at(third.url).listen(primed?.id)
       expect(await resumed.message()).toMatchObject({
         method: 'notifications/resources/list_changed',
       })
-      resumed.cut()
+      resumed.disconnect()
     } finally {
       vi.useRealTimers()
     }
@@ -169,7 +169,7 @@ describe('stored events', () => {
   it('may be missing: then only new events are sent', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     const own = await client.listen()
     const primed = await own.next()
     await first.close()
@@ -179,7 +179,7 @@ describe('stored events', () => {
     expect(again.status).toBe(200)
     server.tools.remove('say')
     expect(await again.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
-    again.cut()
+    again.disconnect()
     expect((await client.at(second.url).listen('0p.0')).status).toBe(400)
   })
 })
@@ -224,7 +224,7 @@ describe('a session store', () => {
   it('does not get session ids', async () => {
     const sessions = new Remote()
     const { url } = await start(watched(), { sessionStore: sessions, sessionIdPrefix: 'east' })
-    const { session } = await Handshaken.open(url, NEWEST)
+    const { session } = await InitializedSession.open(url, NEWEST)
     await until(() => expect(sessions.stored.size).toBe(1))
     const [[name, record] = ['', undefined]] = sessions.stored
     expect(session).toMatch(/^east\.[\w-]{32}$/)
@@ -241,7 +241,7 @@ describe('a session store', () => {
     ])
     const by = (letter: string) => ({ authorization: `Bearer ${letter.repeat(32)}` })
     const first = await start(watched(), { sessionStore: sessions, auth })
-    const client = await Handshaken.open(first.url, NEWEST, {}, by('a'))
+    const client = await InitializedSession.open(first.url, NEWEST, {}, by('a'))
     await first.close()
     const second = await start(watched(), { sessionStore: sessions, auth })
     const ping = (session: string, letter: string) =>
@@ -273,7 +273,7 @@ describe('a session store', () => {
     ])
     const by = (letter: string) => ({ authorization: `Bearer ${letter.repeat(32)}` })
     const first = await start(watched(), { sessionStore: sessions, auth })
-    const { session } = await Handshaken.open(first.url, NEWEST, {}, by('a'))
+    const { session } = await InitializedSession.open(first.url, NEWEST, {}, by('a'))
     await first.close()
     const second = await start(watched(), { sessionStore: sessions, auth })
     const go = sessions.hold()
@@ -295,7 +295,7 @@ describe('a session store', () => {
   it('is read once for parallel requests, which are served in order', async () => {
     const sessions = new Remote()
     const first = await start(servedOverHttp().server, { sessionStore: sessions })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     await first.close()
     const go = sessions.hold()
     const opened: string[] = []
@@ -325,8 +325,8 @@ describe('a session store', () => {
     const lines: string[] = []
     const log = { write: (line: string) => void lines.push(line) }
     const first = await start(servedOverHttp().server, { sessionStore: sessions, log })
-    const client = await Handshaken.open(first.url, NEWEST)
-    const kept = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
+    const kept = await InitializedSession.open(first.url, NEWEST)
     await until(() => expect(sessions.stored.size).toBe(2))
     sessions.out = true
     await client.request('logging/setLevel', { level: 'debug' })
@@ -374,7 +374,7 @@ describe('a session store', () => {
     const sessions = new Remote()
     const first = await start(watched(), { sessionStore: sessions })
     const go = sessions.hold()
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     const ended = client.end()
     const late = client.request('ping')
     await until(() => expect(first.sessions).toBe(0))
@@ -385,10 +385,10 @@ describe('a session store', () => {
     expect((await client.at(second.url).request('ping')).status).toBe(404)
   })
 
-  it('gives 404 to requests that wait for a session that another request ends', async () => {
+  it('responds with 404 to requests that wait for a session that another request ends', async () => {
     const sessions = new Remote()
     const first = await start(watched(), { sessionStore: sessions })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     await first.close()
     const second = await start(watched(), { sessionStore: sessions })
     const go = sessions.hold()
@@ -417,7 +417,7 @@ describe('a session store', () => {
       delete: (name: string, ttl: number) => stored.delete(name, ttl),
     }
     const first = await start(watched(), { sessionStore: lazy })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     await first.close()
     const second = await start(watched(), { sessionStore: lazy })
     expect((await client.at(second.url).request('ping')).status).toBe(200)
@@ -463,7 +463,7 @@ describe('a session store', () => {
   it('may never resolve get: the next request reads again', async () => {
     const stored = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: stored })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     await first.close()
     let lost = 0
     const sessions = {
@@ -497,7 +497,7 @@ describe('a session store', () => {
   it('may have a session that takes too long to restore: the next request reads again', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     await first.close()
     const server = watched()
     let served = 0
@@ -538,7 +538,7 @@ describe('a session store', () => {
         sessionStore: sessions,
         limits: { sessionIdleTimeout: 60_000 },
       })
-      const client = await Handshaken.open(first.url, NEWEST)
+      const client = await InitializedSession.open(first.url, NEWEST)
       // With `initialize`, and with `notifications/initialized`.
       await until(() => expect(sessions.asked.filter((what) => what === 'set')).toHaveLength(2))
       sessions.asked.length = 0
@@ -601,7 +601,7 @@ describe('a new session', () => {
     expect([moved.status, second.sessions]).toEqual([200, 1])
   })
 
-  it('gets its response also where the store fails', async () => {
+  it('gets its response also if the store fails', async () => {
     const broken: SessionStore = {
       set: () => Promise.reject(new Error('no connection')),
       get: () => undefined,
@@ -616,7 +616,7 @@ describe('a new session', () => {
     expect(log).toContain('The session store failed to store or delete a session')
   })
 
-  it('ends where the client disconnects while it is being stored', async () => {
+  it('ends if the client disconnects while it is being stored', async () => {
     let stored = () => {}
     const slow: SessionStore = {
       set: () => new Promise((resolve) => (stored = () => resolve(true))),
@@ -642,7 +642,7 @@ describe('a new session', () => {
     stored()
   })
 
-  it('gets its response also where the store does not resolve', async () => {
+  it('gets its response also if the store does not resolve', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       const silent: SessionStore = {
@@ -671,12 +671,12 @@ describe('a new session', () => {
 describe('a session is not restored', () => {
   const after = async (
     server: Server,
-    change: (client: Handshaken) => Promise<unknown>,
+    change: (client: InitializedSession) => Promise<unknown>,
     next: Server = server,
   ) => {
     const sessions = new MemorySessionStore()
     const first = await start(server, { sessionStore: sessions })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     await change(client)
     await first.close()
     const second = await start(next, { sessionStore: sessions })
@@ -684,7 +684,7 @@ describe('a session is not restored', () => {
     return { status, kept: sessions.size, sessions: second.sessions }
   }
 
-  it('where the server capabilities have changed', async () => {
+  it('if the server capabilities have changed', async () => {
     expect(await after(watched(), () => Promise.resolve(), watched({ prompts: true }))).toEqual({
       status: 404,
       kept: 0,
@@ -692,7 +692,7 @@ describe('a session is not restored', () => {
     })
   })
 
-  it('where initialize now fails', async () => {
+  it('if initialize now fails', async () => {
     const refusing = watched()
     refusing.use((call, next) => {
       if (call.method === 'initialize') throw new Error('not today')
@@ -705,8 +705,8 @@ describe('a session is not restored', () => {
     })
   })
 
-  it('where its state is too large', async () => {
-    const large = async (client: Handshaken) => {
+  it('if its state is too large', async () => {
+    const large = async (client: InitializedSession) => {
       for (let i = 0; i < 10; i++)
         await client.request('resources/subscribe', { uri: `note:${i}${'x'.repeat(7000)}` })
     }
@@ -716,7 +716,7 @@ describe('a session is not restored', () => {
       resources: [resource({ uri: 'note:{+name}', name: 'notes', read: () => 'text' })],
     })
     expect(await after(notes, large)).toEqual({ status: 404, kept: 0, sessions: 0 })
-    const again = async (client: Handshaken) => {
+    const again = async (client: InitializedSession) => {
       for (let i = 0; i < 50; i++) {
         await client.request('resources/subscribe', { uri: `note:${'x'.repeat(5000)}` })
         await client.request('resources/unsubscribe', { uri: `note:${'x'.repeat(5000)}` })
@@ -725,20 +725,20 @@ describe('a session is not restored', () => {
     expect(await after(notes, again)).toEqual({ status: 200, kept: 1, sessions: 1 })
   })
 
-  it('where the limit of sessions is reached', async () => {
+  it('if the limit of sessions is reached', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     await first.close()
     const second = await start(watched(), { sessionStore: sessions, limits: { sessions: 1 } })
-    await Handshaken.open(second.url, NEWEST)
+    await InitializedSession.open(second.url, NEWEST)
     expect((await client.at(second.url).request('ping')).status).toBe(503)
   })
 
-  it('where sessions restored at the same time have reached the limit', async () => {
+  it('if sessions restored at the same time have reached the limit', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
-    const clients = await Promise.all([1, 2].map(() => Handshaken.open(first.url, NEWEST)))
+    const clients = await Promise.all([1, 2].map(() => InitializedSession.open(first.url, NEWEST)))
     await first.close()
     const server = watched()
     const waiting: (() => void)[] = []
@@ -747,7 +747,7 @@ describe('a session is not restored', () => {
       return next()
     })
     const second = await start(server, { sessionStore: sessions, limits: { sessions: 2 } })
-    const opened = Handshaken.open(second.url, NEWEST)
+    const opened = InitializedSession.open(second.url, NEWEST)
     await until(() => expect(second.sessions).toBe(1))
     const answers = clients.map((client) => client.at(second.url).request('ping'))
     await until(() => expect(waiting).toHaveLength(3))
@@ -763,10 +763,10 @@ describe('a session is not restored', () => {
 })
 
 describe('a session that another process has restored', () => {
-  it('is not overwritten in the store, and restored again where its client returns', async () => {
+  it('is not overwritten in the store, and restored again if its client returns', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     const second = await start(watched(), { sessionStore: sessions })
     await client.at(second.url).request('resources/subscribe', { uri: 'note:it' })
     const name = client.session.slice(0, -20)
@@ -783,7 +783,7 @@ describe('a session that another process has restored', () => {
   it('ends in the first process as well once it was deleted', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     const second = await start(watched(), { sessionStore: sessions })
     expect((await client.at(second.url).end()).status).toBe(204)
     await client.request('logging/setLevel', { level: 'debug' })
@@ -797,21 +797,21 @@ describe('closing', () => {
     const sessions = new Remote()
     const go = sessions.hold()
     const first = await start(watched(), { sessionStore: sessions })
-    await Handshaken.open(first.url, NEWEST)
+    await InitializedSession.open(first.url, NEWEST)
     const closed = first.close()
     go()
     await closed
     expect(sessions.stored.size).toBe(1)
     sessions.slow = new Promise(() => {})
     const second = await start(watched(), { sessionStore: sessions })
-    await Handshaken.open(second.url, NEWEST)
+    await InitializedSession.open(second.url, NEWEST)
     await second.close(50)
   })
 
   it('leaves sessions that a fetch handler can restore', async () => {
     const sessions = new MemorySessionStore()
     const first = await start(watched(), { sessionStore: sessions })
-    const client = await Handshaken.open(first.url, NEWEST)
+    const client = await InitializedSession.open(first.url, NEWEST)
     await first.close()
     const handler = httpHandler(watched(), { sessionStore: sessions })
     const answer = await handler(

@@ -7,7 +7,7 @@ import {
   type StoredEvent,
 } from '../../src/http.js'
 import type { Server } from '../../src/index.js'
-import { Handshaken, type Stream, serving } from './caller.js'
+import { InitializedSession, type Stream, serving } from './caller.js'
 import { type Gate, servedOverHttp } from './served.js'
 
 /** A store that takes its time, as one on another machine would. */
@@ -43,10 +43,10 @@ describe('an event store whose read takes time', () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
       const own = await client.listen()
       await own.next()
-      own.cut()
+      own.disconnect()
       await expect.poll(() => listening.openResponses).toBe(0)
       server.log.info('one')
       const rest = await client.listen('g.0')
@@ -59,7 +59,7 @@ describe('an event store whose read takes time', () => {
       server.log.info('three')
       await rest.has('three')
       expect(rest.seen.map(({ id }) => id)).toEqual(['g.1', 'g.2', 'g.3'])
-      rest.cut()
+      rest.disconnect()
     })
   })
 
@@ -67,10 +67,10 @@ describe('an event store whose read takes time', () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
       const own = await client.listen()
       await own.next()
-      own.cut()
+      own.disconnect()
       await expect.poll(() => listening.openResponses).toBe(0)
       server.log.info('one')
       const again = await client.listen('g.0')
@@ -81,7 +81,7 @@ describe('an event store whose read takes time', () => {
       await again.has('one')
       server.log.info('two')
       await again.has('two')
-      again.cut()
+      again.disconnect()
     })
   })
 
@@ -89,20 +89,20 @@ describe('an event store whose read takes time', () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
       const own = await client.listen()
       await own.next()
-      own.cut()
+      own.disconnect()
       await expect.poll(() => listening.openResponses).toBe(0)
       server.log.info('one')
       const again = await client.listen('g.0')
       await expect.poll(() => eventStore.asked).toBe(1)
-      again.cut()
+      again.disconnect()
       await expect.poll(() => listening.openResponses).toBe(0)
       eventStore.answer()
       const next = await client.listen()
       expect(next.status).toBe(200)
-      next.cut()
+      next.disconnect()
     })
   })
 
@@ -117,10 +117,10 @@ describe('an event store whose read takes time', () => {
     let log = ''
     const stream = { write: (line: string) => void (log += line) }
     await serving(server, { eventStore: broken, log: stream }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
       const own = await client.listen()
       await own.next()
-      own.cut()
+      own.disconnect()
       await expect.poll(() => listening.openResponses).toBe(0)
       server.log.info('one')
       await (await client.listen('g.0')).ended()
@@ -133,10 +133,10 @@ describe('an event store whose read takes time', () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
       const own = await client.listen()
       await own.next()
-      own.cut()
+      own.disconnect()
       await expect.poll(() => listening.openResponses).toBe(0)
       server.log.info('one')
       const first = await client.listen('g.0')
@@ -148,7 +148,7 @@ describe('an event store whose read takes time', () => {
       server.log.info('two')
       await second.has('two')
       expect(listening.openResponses).toBe(1)
-      second.cut()
+      second.disconnect()
     })
   })
 })
@@ -185,14 +185,14 @@ describe('an event store whose append takes time', () => {
       server: Server
       gate: Gate
       ended: Map<string, string>
-      client: Handshaken
+      client: InitializedSession
       listening: Listening
     }) => Promise<void>,
   ) => {
     const { server, gate, ended } = servedOverHttp()
     const store = new HeldEventStore()
     await serving(server, { eventStore: store, ...options }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
       await use({ store, server, gate, ended, client, listening })
     })
   }
@@ -212,7 +212,7 @@ describe('an event store whose append takes time', () => {
       store.appends[2]?.resolve()
       await own.has('three')
       expect(ids(own)).toEqual(['g.0', 'g.1', 'g.2', 'g.3'])
-      own.cut()
+      own.disconnect()
     })
   })
 
@@ -246,7 +246,7 @@ describe('an event store whose append takes time', () => {
       await own.has('two')
       expect(ids(own)).toEqual(['g.0', undefined, 'g.2'])
       expect(log).toContain('The event store failed')
-      own.cut()
+      own.disconnect()
     })
   })
 
@@ -256,7 +256,7 @@ describe('an event store whose append takes time', () => {
       for (let count = 0; count < 4; count++) server.log.info('x'.repeat(300))
       await own.has('x')
       expect(ids(own).slice(0, 2)).toEqual(['g.0', undefined])
-      own.cut()
+      own.disconnect()
     })
   })
 
@@ -265,14 +265,14 @@ describe('an event store whose append takes time', () => {
       const own = await client.listen()
       await own.next()
       server.log.info('one')
-      own.cut()
+      own.disconnect()
       await expect.poll(() => listening.openResponses).toBe(0)
       const again = await client.listen('g.0')
       server.log.info('two')
       for (const append of store.appends) append.resolve()
       await again.has('two')
       expect(ids(again)).toEqual(['g.1', 'g.2'])
-      again.cut()
+      again.disconnect()
     })
   })
 })

@@ -8,7 +8,7 @@ import {
   listen,
   tokens,
 } from '../../src/http.js'
-import { Handshaken, POST, described, message, open, send } from './caller.js'
+import { InitializedSession, POST, statelessRequest, message, open, send } from './caller.js'
 
 /* What clients can make a server keep is limited in bytes. */
 
@@ -120,7 +120,7 @@ describe('initialize params', () => {
     }
     const answer = await send(
       url,
-      described('tools/call', { name: 'who', arguments: {}, _meta: meta }),
+      statelessRequest('tools/call', { name: 'who', arguments: {}, _meta: meta }),
     )
     expect(JSON.parse(textOf(answer))).toEqual([{ name: 'wordy', version: '1' }, { elicitation }])
   })
@@ -149,7 +149,7 @@ describe('sessions', () => {
   it('release their memory when they end', async () => {
     const { url } = await start({ limits: { retainedBytes: 5000 } })
     for (let i = 0; i < 10; i++) {
-      const client = await Handshaken.open(url, NEWEST)
+      const client = await InitializedSession.open(url, NEWEST)
       await client.request('resources/subscribe', { uri: `note://${'x'.repeat(500)}` })
       await client.end()
     }
@@ -159,7 +159,7 @@ describe('sessions', () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const { url, listening } = await start({ auth, limits: { retainedBytesPerPrincipal: 5000 } })
-      const bob = await Handshaken.open(url, NEWEST, {}, bearer('bob'))
+      const bob = await InitializedSession.open(url, NEWEST, {}, bearer('bob'))
       for (let i = 0; i < 2; i++)
         expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
       expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(503)
@@ -179,19 +179,19 @@ describe('subscriptions', () => {
 
   it('reject URIs that are too long', async () => {
     const { url } = await start()
-    const client = await Handshaken.open(url, NEWEST)
+    const client = await InitializedSession.open(url, NEWEST)
     expect(
       (await client.request('resources/subscribe', { uri: 'x'.repeat(8193) })).json,
     ).toMatchObject({ error: { code: -32602 } })
     const notifications = { resourceSubscriptions: ['x'.repeat(8193)] }
     expect(
-      (await send(url, described('subscriptions/listen', { notifications }))).json,
+      (await send(url, statelessRequest('subscriptions/listen', { notifications }))).json,
     ).toMatchObject({ error: { code: -32602 } })
   })
 
   it('of a session have a memory limit', async () => {
     const { url } = await start({ limits: { retainedBytesPerSession: 300_000 } })
-    const client = await Handshaken.open(url, NEWEST)
+    const client = await InitializedSession.open(url, NEWEST)
     const subscribe = async (i: number) =>
       (await client.request('resources/subscribe', { uri: long(i) })).json
     let count = 0
@@ -211,7 +211,7 @@ describe('subscriptions', () => {
     const listening3 = () =>
       open(
         url,
-        described('subscriptions/listen', {
+        statelessRequest('subscriptions/listen', {
           notifications: { resourceSubscriptions: [long(1), long(2), long(3)] },
         }),
       )
@@ -219,11 +219,11 @@ describe('subscriptions', () => {
     await first.has('acknowledged')
     const second = await listening3()
     expect(await second.ended().then(() => second.text)).toContain('Too many subscriptions')
-    first.cut()
+    first.disconnect()
     await until(() => expect(listening.openResponses).toBe(0))
     const third = await listening3()
     await third.has('acknowledged')
-    third.cut()
+    third.disconnect()
   })
 })
 
@@ -233,10 +233,10 @@ describe('requests in progress', () => {
   it('have a memory limit, also when their clients have disconnected', async () => {
     const { url, running, listening } = await start({ limits: { pendingBytes: 300_000 } })
     const calls = [1, 2].map((id) =>
-      open(url, described('tools/call', slow, id)).catch(() => undefined),
+      open(url, statelessRequest('tools/call', slow, id)).catch(() => undefined),
     )
     await until(() => expect(running.length).toBe(2))
-    const refused = await send(url, described('tools/call', { name: 'who', arguments: {} }))
+    const refused = await send(url, statelessRequest('tools/call', { name: 'who', arguments: {} }))
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
     const client = await send(url, {
       headers: POST,
@@ -248,7 +248,7 @@ describe('requests in progress', () => {
     await until(() => expect(listening.openResponses).toBe(0))
     // The same again, from clients that do not wait.
     for (const id of [3, 4]) {
-      const request = described('tools/call', slow, id)
+      const request = statelessRequest('tools/call', slow, id)
       const gone = new AbortController()
       const sent = fetch(url, {
         method: 'POST',
@@ -261,21 +261,21 @@ describe('requests in progress', () => {
       await sent.catch(() => {})
     }
     await until(() => expect(listening.openResponses).toBe(0))
-    expect((await send(url, described('tools/call', { name: 'who', arguments: {} }))).status).toBe(
-      503,
-    )
+    expect(
+      (await send(url, statelessRequest('tools/call', { name: 'who', arguments: {} }))).status,
+    ).toBe(503)
     for (const finish of running) finish()
     await until(() => expect(running.length).toBe(4))
-    expect((await send(url, described('tools/call', { name: 'who', arguments: {} }))).status).toBe(
-      200,
-    )
+    expect(
+      (await send(url, statelessRequest('tools/call', { name: 'who', arguments: {} }))).status,
+    ).toBe(200)
   })
 
   it('of one principal do not use the limit of another', async () => {
     const { url, running } = await start({ auth, limits: { pendingBytesPerClient: 200_000 } })
     const [ada, bob] = [
-      await Handshaken.open(url, NEWEST, {}, bearer('ada')),
-      await Handshaken.open(url, NEWEST, {}, bearer('bob')),
+      await InitializedSession.open(url, NEWEST, {}, bearer('ada')),
+      await InitializedSession.open(url, NEWEST, {}, bearer('bob')),
     ]
     const call = ada.request('tools/call', slow)
     await until(() => expect(running.length).toBe(1))

@@ -8,11 +8,11 @@ import { MemoryEventStore, listen } from '../../src/http.js'
 import { createServer, tool } from '../../src/index.js'
 import { onStillClock } from '../clock.js'
 import {
-  Handshaken,
+  InitializedSession,
   POST,
   type Sending,
   Stream,
-  described,
+  statelessRequest,
   message,
   open,
   send,
@@ -23,7 +23,7 @@ import { servedOverHttp } from './served.js'
 
 const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
 const echo = (text: string, id: string | number = 1) =>
-  described('tools/call', { name: 'echo', arguments: { text } }, id)
+  statelessRequest('tools/call', { name: 'echo', arguments: { text } }, id)
 const withHeaders = (sending: Sending, headers: Record<string, string>): Sending => ({
   ...sending,
   headers: { ...(sending.headers as Record<string, string>), ...headers },
@@ -249,7 +249,7 @@ describe('slow clients', () => {
     )
   })
 
-  it('have the request timeout for the headers where it is shorter', async () => {
+  it('have the request timeout for the headers if it is shorter', async () => {
     await serving(servedOverHttp().server, { requestTimeout: 1000 }, async ({ url, port }) => {
       expect((await send(url, echo('x'))).status).toBe(200)
       const socket = connect(port, '127.0.0.1')
@@ -260,7 +260,7 @@ describe('slow clients', () => {
 
   const piped = (count: number) =>
     [...Array(count).keys()].map((i) => {
-      const { headers, body } = described(
+      const { headers, body } = statelessRequest(
         'tools/call',
         { name: 'quiet', arguments: { gate: `piped ${i}` } },
         i,
@@ -308,7 +308,10 @@ describe('slow clients', () => {
     const { server, ended: outcome } = servedOverHttp()
     await serving(server, { limits: { unsentBytesPerStream: 500_000 } }, async (listening) => {
       const level = { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } }
-      const stream = await open(listening.url, described('tools/call', { name: 'flood', ...level }))
+      const stream = await open(
+        listening.url,
+        statelessRequest('tools/call', { name: 'flood', ...level }),
+      )
       stream.pause()
       await until(() => expect(outcome.get('flood')).toBe('done'))
       stream.resume()
@@ -338,7 +341,9 @@ describe('slow clients', () => {
     await serving(server, { keepAlive: 50 }, async (listening) => {
       const stream = await open(
         listening.url,
-        described('subscriptions/listen', { notifications: { resourceSubscriptions: [uri] } }),
+        statelessRequest('subscriptions/listen', {
+          notifications: { resourceSubscriptions: [uri] },
+        }),
       )
       await stream.message()
       stream.pause()
@@ -355,13 +360,13 @@ describe('slow clients', () => {
     const { server } = servedOverHttp()
     const eventStore = new MemoryEventStore({ maxBytesPerStream: 1_000_000 })
     await serving(server, { keepAlive: 50, eventStore }, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
       await client.request('resources/subscribe', { uri })
       const own = await client.listen()
       own.pause()
       await flood(server, () => listening.openResponses === 0)
       expect(listening.openResponses).toBe(0)
-      own.cut()
+      own.disconnect()
       // Nobody listens now: all of it is kept, as far as there is room.
       await flood(server)
       expect(eventStore.size).toBeLessThanOrEqual(1_001_000)
@@ -369,7 +374,7 @@ describe('slow clients', () => {
       const rest = await client.listen('g.0')
       for (let i = 0; i < 15; i++)
         expect(await rest.message()).toMatchObject({ method: 'notifications/resources/updated' })
-      rest.cut()
+      rest.disconnect()
       await client.end()
       expect(eventStore.size).toBe(0)
     })
@@ -411,7 +416,7 @@ describe('slow clients', () => {
 
     it('are destroyed beyond the limit, oldest first', async () => {
       await serving(server, { limits: { unsentBytes: 2.5 * size } }, async ({ url }) => {
-        const big = described('tools/call', { name: 'big' })
+        const big = statelessRequest('tools/call', { name: 'big' })
         expect(await complete(() => open(url, big))).toEqual([false, true, true])
         // What has been read counts no more.
         for (let i = 0; i < 3; i++) expect((await send(url, big)).text.length).toBeGreaterThan(size)
@@ -420,7 +425,7 @@ describe('slow clients', () => {
 
     it('count also when they are replayed', async () => {
       await serving(server, { limits: { unsentBytes: 2.5 * size } }, async ({ url }) => {
-        const client = await Handshaken.open(url, '2025-11-25')
+        const client = await InitializedSession.open(url, '2025-11-25')
         const first = await client.stream('tools/call', {
           name: 'big',
           _meta: { progressToken: 1 },
@@ -435,7 +440,7 @@ describe('slow clients', () => {
     const { server } = servedOverHttp()
     await serving(server, { inactivityTimeout: 60 }, async (listening) => {
       const socket = connect(listening.port, '127.0.0.1')
-      const { headers, body } = described('tools/call', {
+      const { headers, body } = statelessRequest('tools/call', {
         name: 'big',
         arguments: { size: 30_000_000 },
       })
@@ -478,11 +483,13 @@ describe('limits', () => {
     await serving(servedOverHttp().server, { limits: { openResponses: 2 } }, async ({ url }) => {
       const streams = []
       for (const id of [1, 2])
-        streams.push(await open(url, described('subscriptions/listen', { notifications: {} }, id)))
+        streams.push(
+          await open(url, statelessRequest('subscriptions/listen', { notifications: {} }, id)),
+        )
       const { status, headers, json } = await send(url, echo('x'))
       expect([status, headers['retry-after']]).toEqual([503, '5'])
       expect(json).toMatchObject({ id: 1, error: { code: -32603 } })
-      for (const stream of streams) stream.cut()
+      for (const stream of streams) stream.disconnect()
       await until(async () => expect((await send(url, echo('x'))).status).toBe(200))
     })
   })
@@ -490,14 +497,17 @@ describe('limits', () => {
   it('of open responses, also for batches and initialize', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, { limits: { openResponses: 1 } }, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-03-26')
-      const stream = await open(url, described('subscriptions/listen', { notifications: {} }))
+      const client = await InitializedSession.open(url, '2025-03-26')
+      const stream = await open(
+        url,
+        statelessRequest('subscriptions/listen', { notifications: {} }),
+      )
       const { status, json } = await client.post(
         `[${message('tools/call', { name: 'quiet', arguments: { gate: 'batch' } }, 1)}]`,
       )
       expect([status, json]).toMatchObject([503, { error: { code: -32603 } }])
-      await expect(Handshaken.open(url, '2025-11-25')).rejects.toThrow('503')
-      stream.cut()
+      await expect(InitializedSession.open(url, '2025-11-25')).rejects.toThrow('503')
+      stream.disconnect()
       gate.open('batch')
     })
   })
@@ -539,18 +549,18 @@ describe('limits', () => {
         servedOverHttp().server,
         { limits: { sessions: 2, sessionIdleTimeout: 600_000 } },
         async (listening) => {
-          const first = await Handshaken.open(listening.url, '2025-11-25')
+          const first = await InitializedSession.open(listening.url, '2025-11-25')
           const own = await first.listen()
-          await Handshaken.open(listening.url, '2025-11-25')
+          await InitializedSession.open(listening.url, '2025-11-25')
           await pass(59_000)
-          await expect(Handshaken.open(listening.url, '2025-11-25')).rejects.toThrow('503')
+          await expect(InitializedSession.open(listening.url, '2025-11-25')).rejects.toThrow('503')
           await pass(2_000)
           expect(listening.sessions).toBe(2)
-          const third = await Handshaken.open(listening.url, '2025-11-25')
+          const third = await InitializedSession.open(listening.url, '2025-11-25')
           expect((await third.request('ping')).status).toBe(200)
           expect((await first.request('ping')).status).toBe(200)
           expect(listening.sessions).toBe(2)
-          own.cut()
+          own.disconnect()
         },
       )
     }))
@@ -561,8 +571,8 @@ describe('limits', () => {
         servedOverHttp().server,
         { limits: { sessionIdleTimeout: 60_000 } },
         async (listening) => {
-          const idle = await Handshaken.open(listening.url, '2025-11-25')
-          const busy = await Handshaken.open(listening.url, '2025-11-25')
+          const idle = await InitializedSession.open(listening.url, '2025-11-25')
+          const busy = await InitializedSession.open(listening.url, '2025-11-25')
           const own = await busy.listen()
           await pass(59_000)
           expect(listening.sessions).toBe(2)
@@ -570,7 +580,7 @@ describe('limits', () => {
           expect(listening.sessions).toBe(1)
           expect((await idle.request('ping')).status).toBe(404)
           expect((await busy.request('ping')).status).toBe(200)
-          own.cut()
+          own.disconnect()
           await until(() => expect(listening.openResponses).toBe(0))
           await pass(120_000)
           expect(listening.sessions).toBe(0)
@@ -582,7 +592,9 @@ describe('limits', () => {
     onStillClock(async (pass) => {
       const { server, ended } = servedOverHttp()
       await serving(server, { limits: { sessionIdleTimeout: 60_000 } }, async (listening) => {
-        const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
+        const client = await InitializedSession.open(listening.url, '2025-06-18', {
+          elicitation: {},
+        })
         const asked = await client.stream('tools/call', { name: 'ask', arguments: {} })
         const socket = connect(listening.port, '127.0.0.1')
         const body = message('tools/call', { name: 'quiet', arguments: { gate: 'never' } }, 7)
@@ -596,7 +608,7 @@ describe('limits', () => {
           `POST /mcp HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`,
         )
         await until(() => expect(listening.openResponses).toBe(2))
-        asked.cut()
+        asked.disconnect()
         socket.destroy()
         await until(() => expect(listening.openResponses).toBe(0))
         expect(listening.sessions).toBe(1)
@@ -683,17 +695,17 @@ describe('messages', () => {
     await serving(server, { tap }, async ({ url }) => {
       await send(
         url,
-        described('tools/call', {
+        statelessRequest('tools/call', {
           name: 'steps',
           arguments: { gate: 't' },
           _meta: { progressToken: 1 },
         }),
       )
-      const client = await Handshaken.open(url, '2025-06-18')
+      const client = await InitializedSession.open(url, '2025-06-18')
       const own = await client.listen()
       server.tools.disable('big')
       await own.message()
-      own.cut()
+      own.disconnect()
     })
     expect(
       seen.map((each) => each.replace(/^(\w+) .*?"(method|result)":?"?([\w/]*).*$/, '$1 $2 $3')),
@@ -730,13 +742,13 @@ describe('internal errors', () => {
       servedOverHttp().server,
       { log: { write: (line) => log.push(line) } },
       async ({ url }) => {
-        const { text } = await send(url, described('tools/call', { name: 'broken' }))
+        const { text } = await send(url, statelessRequest('tools/call', { name: 'broken' }))
         expect(text).not.toContain('secret')
         const [, reference = '?'] =
           /Tool broken failed \(reference ([0-9a-f]{8})\)/.exec(text) ?? []
         expect(log.join('')).toContain(`(reference ${reference})`)
         expect(log.join('')).toContain('secret /etc/passwd')
-        const read = await send(url, described('resources/read', { uri: 'note://broken' }))
+        const read = await send(url, statelessRequest('resources/read', { uri: 'note://broken' }))
         expect(read.json).toMatchObject({
           error: {
             code: -32603,
@@ -754,7 +766,7 @@ describe('many clients', () => {
     await serving(server, {}, async ({ url }) => {
       const each = <Value>(count: number, make: (index: number) => Promise<Value>) =>
         Promise.all([...Array(count).keys()].map(make))
-      const clients = await each(150, () => Handshaken.open(url, '2025-11-25'))
+      const clients = await each(150, () => InitializedSession.open(url, '2025-11-25'))
       expect(new Set(clients.map(({ session }) => session)).size).toBe(150)
       // All of them use the same ids, at the same time.
       const sessions = each(150, async (index) => {
@@ -781,8 +793,8 @@ describe('many clients', () => {
       server.updated('note://one')
       await own.message()
       expect(stolen?.text).toBe('')
-      stolen?.cut()
-      own.cut()
+      stolen?.disconnect()
+      own.disconnect()
     })
   })
 })
@@ -838,7 +850,7 @@ describe('https', () => {
     const { server, gate } = servedOverHttp()
     const options = { tls: { cert: pem('cert'), key: pem('key') }, keepAlive: 50 }
     await serving(server, options, async ({ url }) => {
-      const { headers, body, method } = described('tools/call', {
+      const { headers, body, method } = statelessRequest('tools/call', {
         name: 'quiet',
         arguments: { gate: 'slow' },
       })

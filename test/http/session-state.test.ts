@@ -5,12 +5,12 @@ import { Budget } from '../../src/jsonrpc/budget.js'
 import { parseMessage } from '../../src/jsonrpc/message.js'
 import { METHODS } from '../../src/protocol/methods.js'
 import { SessionState, stateChangesOf } from '../../src/transports/http/session-state.js'
-import { Handshaken, message, serving } from './caller.js'
+import { InitializedSession, message, serving } from './caller.js'
 
 const changes = (method: string, uri: string) =>
   stateChangesOf(parseMessage(message(method, { uri }, 1)), METHODS)
 
-it('keeps the state where a client unsubscribes beyond the memory limit', () => {
+it('keeps the state if a client unsubscribes beyond the memory limit', () => {
   const budget = new Budget(1000)
   const state = new SessionState('', budget)
   state.apply(changes('resources/subscribe', 'note:a'))
@@ -52,7 +52,7 @@ describe('the stored state', () => {
       },
     }
     await serving(server, { sessionStore, log: { write() {} } }, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-03-26')
+      const client = await InitializedSession.open(url, '2025-03-26')
       const subscribe = (uri: string, id: number) => message('resources/subscribe', { uri }, id)
       await client.post(`[${subscribe('note:bad', 1)},${subscribe('note:good', 2)}]`)
       const arrived = new Promise<void>((resolve) => (subscribing = resolve))
@@ -71,7 +71,7 @@ describe('the stored state', () => {
     const server = createServer({ name: 'x', version: '1' })
     await serving(server, {}, async ({ url }) => {
       for (const revision of ['2025-11-25', '2025-03-26']) {
-        const client = await Handshaken.open(url, revision)
+        const client = await InitializedSession.open(url, revision)
         const element = message('ping', { x: 'in-batch' }, 1)
         let parsed = 0
         const parse = JSON.parse

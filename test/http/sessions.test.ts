@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { Handshaken, POST, type Stream, message, open, send, serving } from './caller.js'
+import { InitializedSession, POST, type Stream, message, open, send, serving } from './caller.js'
 import { form, tool } from '../../src/index.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
@@ -21,7 +21,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     proves('http.endpoint', 'http.session-id', 'http.session-ended', 'http.content-type')
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
-      const client = await Handshaken.open(listening.url, revision)
+      const client = await InitializedSession.open(listening.url, revision)
       expect(client.session).toMatch(/^[\u0021-\u007e]{24,}$/)
       expect(listening.sessions).toBe(1)
       const { status, headers, json } = await client.request(
@@ -51,7 +51,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     )
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, revision)
+      const client = await InitializedSession.open(url, revision)
       const stream = await client.stream('tools/call', {
         ...call('steps', { gate: 'a' }),
         ...progressing,
@@ -86,8 +86,8 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     )
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, revision)
-      const other = await Handshaken.open(url, revision)
+      const client = await InitializedSession.open(url, revision)
+      const other = await InitializedSession.open(url, revision)
       const own = await client.listen()
       const others = await other.listen()
       if (revision === '2025-11-25')
@@ -111,8 +111,8 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
       expect(running.text).not.toContain('list_changed')
       // One is enough.
       expect((await client.listen()).status).toBe(409)
-      own.cut()
-      others.cut()
+      own.disconnect()
+      others.disconnect()
     })
   })
 
@@ -120,7 +120,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     proves('http.event-ids-stream', 'http.replay')
     const { server, gate, ended } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, revision)
+      const client = await InitializedSession.open(url, revision)
       const stream = await client.stream(
         'tools/call',
         { ...call('steps', { gate: 'b' }), ...progressing },
@@ -128,7 +128,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
       )
       await stream.message()
       const last = stream.seen.at(-1)?.id ?? ''
-      stream.cut()
+      stream.disconnect()
       gate.open('b')
       await until(() => expect(ended.get('b')).toBe('done'))
       const rest = await client.listen(last)
@@ -145,12 +145,12 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
   it('gets missed messages of its GET stream later', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async (listening) => {
-      const client = await Handshaken.open(listening.url, revision)
+      const client = await InitializedSession.open(listening.url, revision)
       const own = await client.listen()
       server.log.info('one')
       expect(await own.message()).toMatchObject({ params: { data: 'one' } })
       const last = own.seen.at(-1)?.id
-      own.cut()
+      own.disconnect()
       await until(() => expect(listening.openResponses).toBe(0))
       server.log.info('two')
       server.log.info('three')
@@ -164,14 +164,14 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
       await rest.ended()
       server.log.info('five')
       expect(await back.message()).toMatchObject({ params: { data: 'five' } })
-      back.cut()
+      back.disconnect()
     })
   })
 
   it('cancels with notifications/cancelled', async () => {
     const { server, ended } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, revision)
+      const client = await InitializedSession.open(url, revision)
       const started = await client.stream(
         'tools/call',
         { ...call('steps', { gate: 'x' }), ...progressing },
@@ -206,13 +206,13 @@ describe('a client that disconnects', () => {
     proves('http.disconnect')
     const { server, gate, ended } = servedOverHttp()
     await serving(server, {}, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
       const stream = await client.stream('tools/call', {
         ...call('steps', { gate: 's' }),
         ...progressing,
       })
       await stream.message()
-      stream.cut()
+      stream.disconnect()
       await until(() => expect(listening.openResponses).toBe(0))
       expect(ended.has('s')).toBe(false)
       gate.open('s')
@@ -222,14 +222,14 @@ describe('a client that disconnects', () => {
 })
 
 describe('polling', () => {
-  const begin = async (client: Handshaken, name: string): Promise<Stream> =>
+  const begin = async (client: InitializedSession, name: string): Promise<Stream> =>
     client.stream('tools/call', call('polled', { gate: name }), 9)
 
   it('is supported in 2025-11-25', async () => {
     proves('http.stream-retry')
     const { server, gate } = servedOverHttp()
     await serving(server, { retryInterval: 20 }, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-11-25')
+      const client = await InitializedSession.open(url, '2025-11-25')
       const stream = await begin(client, 'a')
       await stream.ended()
       expect(stream.seen).toEqual([{ id: '0p.0', retry: 20, data: '' }])
@@ -252,7 +252,7 @@ describe('polling', () => {
       }),
     )
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-11-25')
+      const client = await InitializedSession.open(url, '2025-11-25')
       await (await client.stream('tools/call', call('large'), 7)).ended()
       expect(await (await client.listen('0p.0')).message()).toMatchObject({
         id: 7,
@@ -264,7 +264,7 @@ describe('polling', () => {
   it('returns a response that was stored before', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-11-25')
+      const client = await InitializedSession.open(url, '2025-11-25')
       gate.open('b')
       await (await begin(client, 'b')).ended()
       expect(await (await client.listen('0p.0')).message()).toMatchObject({
@@ -278,7 +278,7 @@ describe('polling', () => {
     proves('http.stream-stays')
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, revision)
+      const client = await InitializedSession.open(url, revision)
       gate.open('c')
       const stream = await begin(client, 'c')
       await stream.ended()
@@ -294,7 +294,7 @@ describe('requests to the client', () => {
   it('are sent in the stream of the call', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-06-18', { elicitation: {} })
+      const client = await InitializedSession.open(url, '2025-06-18', { elicitation: {} })
       const own = await client.listen()
       const stream = await client.stream('tools/call', call('ask'))
       const question = (await stream.message()) as { id: number; method: string }
@@ -302,18 +302,18 @@ describe('requests to the client', () => {
       expect((await client.post(answer(question.id))).status).toBe(202)
       expect(await stream.message()).toMatchObject(text('It is Ada'))
       expect(own.text).toBe('')
-      own.cut()
+      own.disconnect()
     })
   })
 
-  it('are sent on the GET stream where that of the call is disconnected', async () => {
+  it('are sent on the GET stream if that of the call is disconnected', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
+      const client = await InitializedSession.open(listening.url, '2025-06-18', { elicitation: {} })
       const own = await client.listen()
       const stream = await client.stream('tools/call', call('ask', { gate: 'go' }), 5)
       await stream.message()
-      stream.cut()
+      stream.disconnect()
       await until(() => expect(listening.openResponses).toBe(1))
       gate.open('go')
       const question = (await own.message()) as { id: number; method: string }
@@ -324,11 +324,11 @@ describe('requests to the client', () => {
         id: 5,
         ...text('It is Ada'),
       })
-      own.cut()
+      own.disconnect()
     })
   })
 
-  it('fail at once where the client has disconnected and has no GET stream', async () => {
+  it('fail at once if the client has disconnected and has no GET stream', async () => {
     const { server, gate } = servedOverHttp()
     let failure: unknown
     server.tools.add(
@@ -345,7 +345,7 @@ describe('requests to the client', () => {
       }),
     )
     await serving(server, {}, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-06-18', { elicitation: {} })
+      const client = await InitializedSession.open(listening.url, '2025-06-18', { elicitation: {} })
       const disconnect = new AbortController()
       const posted = fetch(listening.url, {
         method: 'POST',
@@ -365,8 +365,8 @@ describe('requests to the client', () => {
   it('cannot be responded to by another client', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-11-25', { elicitation: {} })
-      const other = await Handshaken.open(url, '2025-11-25', { elicitation: {} })
+      const client = await InitializedSession.open(url, '2025-11-25', { elicitation: {} })
+      const other = await InitializedSession.open(url, '2025-11-25', { elicitation: {} })
       const stream = await client.stream('tools/call', call('ask'))
       const question = (await stream.message()) as { id: number }
       expect((await other.post(answer(question.id).replace('Ada', 'Eve'))).status).toBe(202)
@@ -381,7 +381,7 @@ describe('batches', () => {
     proves('http.body', 'http.accepted')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-03-26')
+      const client = await InitializedSession.open(url, '2025-03-26')
       const batch = `[${message('ping', undefined, 'a')},${message('notifications/x')},${message('tools/call', call('echo', { text: 'b' }), 'b')}]`
       const { status, json } = await client.post(batch)
       expect(status).toBe(200)
@@ -402,7 +402,7 @@ describe('the version header', () => {
   it('is optional within a session', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-11-25')
+      const client = await InitializedSession.open(url, '2025-11-25')
       const headers = { ...POST, 'mcp-session-id': client.session }
       const { json } = await send(url, {
         headers,
@@ -416,7 +416,7 @@ describe('the version header', () => {
     proves('http.version-wrong')
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const client = await Handshaken.open(url, '2025-11-25')
+      const client = await InitializedSession.open(url, '2025-11-25')
       const { status, json } = await client.post(message('ping', undefined, 3), {
         'mcp-protocol-version': '1999-01-01',
       })
@@ -429,9 +429,9 @@ describe('initialize', () => {
   it('with the id of an expired session creates a new one', async () => {
     const { server } = servedOverHttp()
     await serving(server, {}, async ({ url }) => {
-      const first = await Handshaken.open(url, '2025-11-25')
+      const first = await InitializedSession.open(url, '2025-11-25')
       await first.end()
-      const second = await Handshaken.open(
+      const second = await InitializedSession.open(
         url,
         '2025-11-25',
         {},
@@ -441,7 +441,7 @@ describe('initialize', () => {
     })
   })
 
-  it('gets JSON with Mcp-Session-Id also where a middleware sends messages before', async () => {
+  it('gets JSON with Mcp-Session-Id also if a middleware sends messages before', async () => {
     const { server } = servedOverHttp()
     let failure: unknown
     server.use(async (call, next) => {
@@ -490,7 +490,7 @@ describe('closing', () => {
   it('finishes calls, ends streams and refuses new requests', async () => {
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
       const own = await client.listen()
       const running = await client.stream('tools/call', {
         ...call('steps', { gate: 'z' }),
@@ -511,7 +511,7 @@ describe('closing', () => {
   it('does not wait beyond the deadline', async () => {
     const { server, ended } = servedOverHttp()
     await serving(server, {}, async (listening) => {
-      const client = await Handshaken.open(listening.url, '2025-11-25')
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
       const running = await client.stream('tools/call', {
         ...call('steps', { gate: 'never' }),
         ...progressing,

@@ -1,11 +1,20 @@
 import { describe, expect, it, vi } from 'vitest'
 import { createServer, form, tool } from '../../src/index.js'
-import { type Answer, META, POST, described, message, open, send, serving } from './caller.js'
+import {
+  type Answer,
+  META,
+  POST,
+  statelessRequest,
+  message,
+  open,
+  send,
+  serving,
+} from './caller.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
 const call = (name: string, args: object = {}, more: object = {}) =>
-  described('tools/call', { name, arguments: args, ...more })
+  statelessRequest('tools/call', { name, arguments: args, ...more })
 const text = (words: string) => ({
   result: { resultType: 'complete', content: [{ type: 'text', text: words }] },
 })
@@ -38,7 +47,7 @@ describe('a stateless request', () => {
     })
   })
 
-  it('gets a stream without event ids where other messages precede the response', async () => {
+  it('gets a stream without event ids if other messages precede the response', async () => {
     proves('http.notifications-relate', 'http.no-requests', 'http.buffering')
     const { server, gate } = servedOverHttp()
     await serving(server, {}, async (listening) => {
@@ -114,7 +123,7 @@ describe('a stateless request', () => {
         if (told) {
           const stream = await asked
           await stream.message()
-          stream.cut()
+          stream.disconnect()
         } else {
           asked.catch(() => {})
           await until(() => expect(listening.openResponses).toBe(1))
@@ -139,7 +148,7 @@ describe('a stateless request', () => {
   )
 
   it.each(['by the reason', 'by an error that says so', 'by one that has it as its cause'])(
-    'is no failure where it stops as it was told to, %s',
+    'is not a failure if it stops as it was told to, %s',
     async (how) => {
       const log: string[] = []
       const server = createServer({ name: 'stopping', version: '1' })
@@ -226,7 +235,7 @@ describe('a stateless request', () => {
 
 describe('subscriptions/listen', () => {
   const listen = (notifications: object, id: string | number = 'l') =>
-    described('subscriptions/listen', { notifications }, id)
+    statelessRequest('subscriptions/listen', { notifications }, id)
   const tag = (id: string | number) => ({
     params: { _meta: { 'io.modelcontextprotocol/subscriptionId': id } },
   })
@@ -263,8 +272,8 @@ describe('subscriptions/listen', () => {
       })
       expect(prompts.seen).toHaveLength(2)
       expect(listening.openResponses).toBe(2)
-      tools.cut()
-      prompts.cut()
+      tools.disconnect()
+      prompts.disconnect()
       await until(() => expect(listening.openResponses).toBe(0))
     })
   })
@@ -275,7 +284,7 @@ describe('subscriptions/listen', () => {
       const stream = await open(url, listen({ toolsListChanged: true }))
       await stream.has('\n:\n\n:\n\n')
       expect(stream.seen).toHaveLength(1)
-      stream.cut()
+      stream.disconnect()
     })
   })
 
@@ -380,7 +389,10 @@ describe('routing headers', () => {
     ['a number, written otherwise', region({ level: 42 }, { 'mcp-param-level': '42.0' })],
     ['a negative number', region({ level: -7 }, { 'mcp-param-level': '-7' })],
     ['yes or no', region({ dry: false }, { 'mcp-param-dry': 'false' })],
-    ['an encoded name', headed(described('resources/read', { uri }), { 'mcp-name': base64(uri) })],
+    [
+      'an encoded name',
+      headed(statelessRequest('resources/read', { uri }), { 'mcp-name': base64(uri) }),
+    ],
     ['a header of somebody else', headed(call('echo', { text: 'x' }), { 'mcp-param-other': 'y' })],
   ]
   const bad: [string, ReturnType<typeof call>][] = [
@@ -391,11 +403,13 @@ describe('routing headers', () => {
     ['another name', headed(call('echo', { text: 'x' }), { 'mcp-name': 'Echo' })],
     [
       'another prompt',
-      headed(described('prompts/get', { name: 'hello' }), { 'mcp-name': 'goodbye' }),
+      headed(statelessRequest('prompts/get', { name: 'hello' }), { 'mcp-name': 'goodbye' }),
     ],
     [
       'another resource',
-      headed(described('resources/read', { uri: 'note://one' }), { 'mcp-name': 'note://two' }),
+      headed(statelessRequest('resources/read', { uri: 'note://one' }), {
+        'mcp-name': 'note://two',
+      }),
     ],
     ['no version', headed(call('echo', { text: 'x' }), { 'mcp-protocol-version': undefined })],
     [
@@ -483,11 +497,11 @@ describe('one URL', () => {
         result: { protocolVersion: '2025-11-25' },
       })
       const modern = { ...params, _meta: META }
-      expect(await send(url, described('initialize', modern))).toMatchObject({
+      expect(await send(url, statelessRequest('initialize', modern))).toMatchObject({
         status: 404,
         json: { error: { code: -32601 } },
       })
-      expect((await send(url, described('server/discover'))).status).toBe(200)
+      expect((await send(url, statelessRequest('server/discover'))).status).toBe(200)
     })
   })
 })

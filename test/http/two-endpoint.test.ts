@@ -14,7 +14,7 @@ import {
 } from '../../src/http.js'
 import { createServer, tool } from '../../src/index.js'
 import { proves } from '../requirements/proves.js'
-import { Handshaken, META, POST, message, open, send, serving } from './caller.js'
+import { InitializedSession, META, POST, message, open, send, serving } from './caller.js'
 import { onNode } from './embedding.js'
 import { Gate, servedOverHttp } from './served.js'
 import { SseCaller } from './sse-caller.js'
@@ -80,7 +80,7 @@ describe('an HTTP+SSE stream', () => {
       await post(message('tools/call', { name: 'echo', arguments: { text: 'hi' } }, 'a'))
       expect(await stream.message()).toMatchObject({ id: 'a', ...text('hi') })
       expect([listening.sessions, listening.openResponses]).toEqual([1, 1])
-      stream.cut()
+      stream.disconnect()
       await expect.poll(() => [listening.sessions, listening.openResponses]).toEqual([0, 0])
     })
   })
@@ -101,7 +101,7 @@ describe('an HTTP+SSE stream', () => {
       const headers = { 'mcp-protocol-version': negotiated, accept: 'application/json' }
       expect((await caller.post(message('ping', undefined, 2), headers)).status).toBe(202)
       expect(await caller.stream.message()).toEqual({ jsonrpc: '2.0', id: 2, result: {} })
-      caller.stream.cut()
+      caller.stream.disconnect()
     })
   })
 
@@ -136,7 +136,7 @@ describe('an HTTP+SSE stream', () => {
       )
       expect(answered.status).toBe(202)
       expect(await stream.message()).toMatchObject({ id: 'ask', ...text('It is Ada') })
-      stream.cut()
+      stream.disconnect()
     })
   })
 
@@ -146,7 +146,7 @@ describe('an HTTP+SSE stream', () => {
       const pings = [message('ping', undefined, 1), message('ping', undefined, 2)]
       expect((await caller.post(`[${pings.join()}]`)).status).toBe(202)
       expect(await caller.stream.message()).toMatchObject([{ id: 1 }, { id: 2 }])
-      caller.stream.cut()
+      caller.stream.disconnect()
     })
   })
 
@@ -165,7 +165,7 @@ describe('an HTTP+SSE stream', () => {
       for (let id = 0; id < 20; id++) await caller.call('large', {}, id)
       gate.open('g')
       for (let id = 0; id < 20; id++) expect(await caller.stream.message()).toMatchObject({ id })
-      caller.stream.cut()
+      caller.stream.disconnect()
     })
   })
 
@@ -179,7 +179,7 @@ describe('an HTTP+SSE stream', () => {
       for (let id = 0; id < 40; id++) await caller.call('big', { size: 500_000 }, id)
       stream.resume()
       for (let id = 0; id < 40; id++) expect(await stream.message()).toMatchObject({ id })
-      stream.cut()
+      stream.disconnect()
     })
   })
 
@@ -188,7 +188,7 @@ describe('an HTTP+SSE stream', () => {
       async ({ sse }) => {
         const caller = await SseCaller.initialized(sse)
         await caller.stream.has('\n:\n\n')
-        caller.stream.cut()
+        caller.stream.disconnect()
       },
       { keepAlive: 10 },
     )
@@ -206,7 +206,7 @@ describe('an HTTP+SSE stream', () => {
         const caller = await SseCaller.initialized(new URL('/sse', url).href)
         await caller.post(message('tools/call', { name: 'tenant' }, 1), { 'x-tenant': 'blue' })
         expect(await caller.stream.message()).toMatchObject(text('"blue"'))
-        caller.stream.cut()
+        caller.stream.disconnect()
       },
     )
   })
@@ -218,7 +218,7 @@ describe('the end of an HTTP+SSE stream', () => {
       const caller = await SseCaller.initialized(sse)
       await caller.call('quiet', { gate: 'never' }, 1)
       expect(listening.openResponses).toBe(2)
-      caller.stream.cut()
+      caller.stream.disconnect()
       await expect.poll(() => ended.get('never')).toContain('stopped')
       expect([listening.sessions, listening.openResponses]).toEqual([0, 0])
       expect(await caller.post(message('ping', undefined, 2))).toMatchObject({
@@ -239,7 +239,7 @@ describe('the end of an HTTP+SSE stream', () => {
       request.write(body.slice(0, 10))
       // The server has the first part: a later request was served.
       await send(listening.url, GET)
-      caller.stream.cut()
+      caller.stream.disconnect()
       await expect.poll(() => listening.sessions).toBe(0)
       request.end(body.slice(10))
       const [response] = (await once(request, 'response')) as [
@@ -250,7 +250,7 @@ describe('the end of an HTTP+SSE stream', () => {
     })
   })
 
-  it('is after the calls in progress where the server closes', async () => {
+  it('is after the calls in progress if the server closes', async () => {
     await servingSse(async ({ sse, listening, gate }) => {
       const caller = await SseCaller.initialized(sse)
       await caller.call('quiet', { gate: 'g' }, 'slow')
@@ -285,7 +285,7 @@ describe('the end of an HTTP+SSE stream', () => {
         expect([listening.sessions, listening.openResponses]).toEqual([0, 0])
         const next = await SseCaller.initialized(sse)
         expect(await next.request('ping')).toMatchObject({ result: {} })
-        next.stream.cut()
+        next.stream.disconnect()
       },
       { limits: { unsentBytesPerStream: 100_000, pendingBytes: 4_000_000 } },
     )
@@ -327,7 +327,7 @@ describe('the end of an HTTP+SSE stream', () => {
         await silent.stream.ended()
         expect([listening.sessions, caller.stream.isOpen]).toEqual([1, true])
         expect(await caller.request('ping')).toMatchObject({ result: {} })
-        caller.stream.cut()
+        caller.stream.disconnect()
       })
     } finally {
       vi.useRealTimers()
@@ -396,7 +396,7 @@ describe('an HTTP+SSE request that is refused', () => {
           json: { error: { code } },
         })
         expect(await caller.request('ping')).toMatchObject({ result: {} })
-        caller.stream.cut()
+        caller.stream.disconnect()
       },
       { limits: { bodyBytes: 1000 } },
     )
@@ -415,7 +415,7 @@ describe('an HTTP+SSE request that is refused', () => {
       })
       gate.open('g')
       expect(await caller.stream.message()).toMatchObject({ id: 1, ...text('passed g') })
-      caller.stream.cut()
+      caller.stream.disconnect()
     })
   })
 
@@ -433,7 +433,7 @@ describe('an HTTP+SSE request that is refused', () => {
             },
           },
         })
-      caller.stream.cut()
+      caller.stream.disconnect()
     })
   })
 
@@ -475,7 +475,7 @@ describe('the paths of HTTP+SSE', () => {
         const caller = await SseCaller.initialized(`${origin}/mcp/old`)
         expect(new URL(caller.endpoint).pathname).toBe('/mcp/old-messages')
         expect((await send(`${origin}/sse`, GET)).status).toBe(404)
-        caller.stream.cut()
+        caller.stream.disconnect()
       },
       { legacySse },
     )
@@ -492,7 +492,7 @@ describe('the paths of HTTP+SSE', () => {
         expect((await send(url, { headers: POST, body: initialize('2024-11-05') })).status).toBe(
           202,
         )
-        stream.cut()
+        stream.disconnect()
       },
       { legacySse: { path: '/v1/sse', messagesPath: 'messages' } },
     )
@@ -534,8 +534,8 @@ describe('the paths of HTTP+SSE', () => {
     await onNode(app, async (origin) => {
       expect((await send(`${origin}/other`, { method: 'GET' })).text).toBe('other')
       const caller = await SseCaller.initialized(`${origin}/sse`)
-      caller.stream.cut()
-      await Handshaken.open(`${origin}/mcp`, '2025-11-25')
+      caller.stream.disconnect()
+      await InitializedSession.open(`${origin}/mcp`, '2025-11-25')
       await mcp.close(0)
     })
   })
@@ -582,7 +582,7 @@ describe('HTTP+SSE with allowed origins', () => {
           status: 400,
           headers: { 'access-control-allow-origin': origin },
         })
-        caller.stream.cut()
+        caller.stream.disconnect()
       },
       { origins: [origin] },
     )
@@ -607,7 +607,7 @@ describe('HTTP+SSE with authorization', () => {
         expect((await send(caller.endpoint, { headers: POST, body: ping })).status).toBe(401)
         expect((await caller.post(ping, bob)).status).toBe(404)
         expect(await caller.request('ping')).toMatchObject({ result: {} })
-        caller.stream.cut()
+        caller.stream.disconnect()
       },
       { auth },
     )
@@ -628,7 +628,7 @@ describe('HTTP+SSE with authorization', () => {
         headers: { 'www-authenticate': expect.stringContaining('insufficient_scope') },
         json: { id: 1 },
       })
-      caller.stream.cut()
+      caller.stream.disconnect()
     })
   })
 
@@ -668,7 +668,7 @@ describe('HTTP+SSE with authorization', () => {
         await caller.stream.has(':\n\n')
         await caller.post(message('ping', undefined, 2), bearer('120000'))
         expect(await caller.stream.message()).toMatchObject({ id: 2 })
-        caller.stream.cut()
+        caller.stream.disconnect()
       })
     })
 
@@ -696,14 +696,14 @@ describe('the limits of HTTP+SSE', () => {
     await servingSse(
       async ({ sse, listening }) => {
         const first = await SseCaller.initialized(sse)
-        await Handshaken.open(listening.url, '2025-11-25')
+        await InitializedSession.open(listening.url, '2025-11-25')
         expect(await send(sse, GET)).toMatchObject(tooMany)
         const refused = await send(listening.url, { headers: POST, body: initialize('2025-11-25') })
         expect(refused).toMatchObject(tooMany)
-        first.stream.cut()
+        first.stream.disconnect()
         await expect.poll(() => listening.sessions).toBe(1)
         const second = await SseCaller.initialized(sse)
-        second.stream.cut()
+        second.stream.disconnect()
       },
       { limits: { sessions: 2 } },
     )
@@ -720,7 +720,7 @@ describe('the limits of HTTP+SSE', () => {
         expect(await caller.stream.message()).toMatchObject({ id: 1 })
         await caller.call('echo', { text: 'x' }, 2)
         expect(await caller.stream.message()).toMatchObject({ id: 2, ...text('x') })
-        caller.stream.cut()
+        caller.stream.disconnect()
       },
       { limits: { openResponses: 2 } },
     )
@@ -737,7 +737,7 @@ describe('the limits of HTTP+SSE', () => {
         ]
         expect(await send(sse, { method: 'GET', headers: as('alice') })).toMatchObject(tooMany)
         open.push(await SseCaller.open(sse, as('bob')))
-        for (const { stream } of open) stream.cut()
+        for (const { stream } of open) stream.disconnect()
       },
       { auth, limits: { retainedBytes: 80_000, retainedBytesPerPrincipal: 30_000 } },
     )
@@ -751,7 +751,7 @@ describe('the limits of HTTP+SSE', () => {
         const params = { protocolVersion: '2024-11-05', capabilities: {}, clientInfo }
         expect(await caller.post(message('initialize', params, 1))).toMatchObject(tooMany)
         expect(await caller.initialize('2024-11-05')).toMatchObject({ result: {} })
-        caller.stream.cut()
+        caller.stream.disconnect()
         await expect.poll(() => listening.sessions).toBe(0)
       },
       { limits: { retainedBytes: 16_000 } },
@@ -775,7 +775,7 @@ describe('the limits of HTTP+SSE', () => {
         gate.open('g')
         for (let id = 0; id < 5; id++) expect(await caller.stream.message()).toMatchObject({ id })
         expect((await call(10)).status).toBe(202)
-        caller.stream.cut()
+        caller.stream.disconnect()
       },
       { limits: { pendingBytes: 100_000, pendingBytesPerClient: 1_000_000 } },
     )
@@ -789,7 +789,7 @@ describe('the limits of HTTP+SSE', () => {
         expect(statuses.filter((status) => status === 200)).toHaveLength(20)
         expect(statuses.filter((status) => status === 503)).toHaveLength(40)
         expect(listening.sessions).toBe(20)
-        for (const stream of streams) stream.cut()
+        for (const stream of streams) stream.disconnect()
         await expect.poll(() => [listening.sessions, listening.openResponses]).toEqual([0, 0])
       },
       { limits: { sessions: 20 } },
@@ -821,13 +821,13 @@ describe('Streamable HTTP and HTTP+SSE on one server', () => {
     })
   })
 
-  it('tells the tap of both', async () => {
+  it('shows both messages to the tap', async () => {
     const seen: string[] = []
     await servingSse(
       async ({ sse }) => {
         const caller = await SseCaller.initialized(sse)
         expect(seen.map((frame) => frame.slice(0, 5))).toEqual(['in {"', 'out {', 'in {"'])
-        caller.stream.cut()
+        caller.stream.disconnect()
       },
       { tap: ({ direction, frame }) => void seen.push(`${direction} ${frame}`) },
     )

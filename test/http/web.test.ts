@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { type HttpHandlerOptions, httpHandler } from '../../src/http.js'
-import { type Sending, POST, described, message } from './caller.js'
+import { type Sending, POST, statelessRequest, message } from './caller.js'
 import { servedOverHttp } from './served.js'
 
 /* The same endpoint by the web's Request and Response, without a server. */
@@ -20,7 +20,7 @@ function handler(options: HttpHandlerOptions = {}) {
   return { ...served, handle, send }
 }
 const call = (name: string, args: object = {}, more: object = {}) =>
-  described('tools/call', { name, arguments: args, ...more })
+  statelessRequest('tools/call', { name, arguments: args, ...more })
 
 describe('httpHandler', () => {
   it('responds with JSON', async () => {
@@ -85,7 +85,7 @@ describe('httpHandler', () => {
   it('disconnects a client that does not read', async () => {
     const { send, server } = handler({ keepAlive: 10 })
     const response = await send(
-      described('subscriptions/listen', {
+      statelessRequest('subscriptions/listen', {
         notifications: { resourceSubscriptions: ['note://one'] },
       }),
     )
@@ -99,7 +99,7 @@ describe('httpHandler', () => {
     try {
       const { send, server } = handler()
       const response = await send(
-        described('subscriptions/listen', {
+        statelessRequest('subscriptions/listen', {
           notifications: { resourceSubscriptions: ['note://one'] },
         }),
       )
@@ -122,7 +122,7 @@ describe('httpHandler', () => {
     try {
       const { send, server } = handler({ keepAlive: 1000 })
       const response = await send(
-        described('subscriptions/listen', {
+        statelessRequest('subscriptions/listen', {
           notifications: { resourceSubscriptions: ['note://one'] },
         }),
       )
@@ -194,7 +194,9 @@ describe('httpHandler', () => {
 
   it('closes', async () => {
     const { send, handle } = handler()
-    const response = await send(described('subscriptions/listen', { notifications: {} }, 'l'))
+    const response = await send(
+      statelessRequest('subscriptions/listen', { notifications: {} }, 'l'),
+    )
     await handle.close()
     expect(await response.text()).toContain('"id":"l","result"')
     expect((await send(call('echo', { text: 'x' }))).status).toBe(503)

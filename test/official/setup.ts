@@ -56,6 +56,7 @@ for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Stateles
       },
       malformed: (error, head, tail) => receiver.malformed(error, head, tail),
       ready: () => receiver.ready?.(),
+      drained: () => receiver.drained?.(),
       failed: (id, error) => receiver.failed?.(id, error),
       closed: (error) => receiver.closed(error),
     })

@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { CHUNKS, MAY_IMPORT, MAY_USE_NODE } from '../../scripts/layers.mjs'
+import { CHUNKS, ENTRY_POINTS, MAY_IMPORT, MAY_USE_NODE } from '../../scripts/layers.mjs'
 
 /* The layers of ARCHITECTURE.md (scripts/layers.mjs), compared with the imports of src. */
 
@@ -46,6 +46,16 @@ export function forbidden({ from, to }: Import): boolean {
   return !allowed.some((name) => to === name || to.startsWith(`${name}/`))
 }
 
+/** What is wrong with an import, and what to change. */
+function advice({ from, to }: Import): string {
+  return to.startsWith('node:')
+    ? useOfNode(from)
+    : `${from} imports ${to}: add it to "${folderOf(from)}" in MAY_IMPORT (scripts/layers.mjs) and to the table in ARCHITECTURE.md, or move the code`
+}
+
+const useOfNode = (file: string) =>
+  `${file} uses Node: add it to MAY_USE_NODE in scripts/layers.mjs, or move that code`
+
 describe('imports', () => {
   it('are found in the sources', () => {
     expect(imports.length).toBeGreaterThan(80)
@@ -53,7 +63,7 @@ describe('imports', () => {
     expect(imports).toContainEqual({ from: 'cli/main.ts', to: 'cli/demo.ts' })
   })
   it('are those that scripts/layers.mjs allows', () => {
-    expect(imports.filter(forbidden).map(({ from, to }) => `${from} imports ${to}`)).toEqual([])
+    expect(imports.filter(forbidden).map(advice)).toEqual([])
   })
   it('that are not allowed would be reported', () => {
     const bad: Import[] = [
@@ -105,7 +115,8 @@ describe('Node', () => {
   it('is not used by files that run in any runtime', () => {
     const portable = files.filter((file) => !MAY_USE_NODE.test(file))
     expect(portable.length).toBeGreaterThan(100)
-    expect(portable.filter((file) => usesNode(readFileSync(join(src, file), 'utf8')))).toEqual([])
+    const wrong = portable.filter((file) => usesNode(readFileSync(join(src, file), 'utf8')))
+    expect(wrong.map(useOfNode)).toEqual([])
   })
   it.each([
     "globalThis.process?.getBuiltinModule?.('node:fs')",
@@ -120,14 +131,43 @@ describe('Node', () => {
 describe('the core bundle', () => {
   it('imports no module of Node', () => {
     const core = imports.filter(({ from, to }) => CHUNKS.core.test(from) && to.startsWith('node:'))
-    expect(core).toEqual([])
+    const messages = core.map(
+      ({ from, to }) =>
+        `${from} is in the core bundle and imports ${to}: exclude it from CHUNKS.core in scripts/layers.mjs, or import ${to} when it is used`,
+    )
+    expect(messages).toEqual([])
+  })
+  it('has only the transport files that it names', () => {
+    expect(CHUNKS.core.test('transports/streams.ts')).toBe(true)
+    expect(CHUNKS.core.test('transports/new.ts')).toBe(false)
+  })
+})
+
+describe('the entry points', () => {
+  const json = (name: string) =>
+    JSON.parse(readFileSync(join(src, '..', name), 'utf8')) as Record<string, unknown>
+
+  it('are the exports of package.json, and the command line', () => {
+    const exported = Object.keys(json('package.json')['exports'] as object) // by the format of package.json
+      .filter((name) => name !== './package.json')
+      .map((name) => (name === '.' ? 'index' : name.slice(2)))
+    expect(
+      ENTRY_POINTS.toSorted(),
+      'ENTRY_POINTS (scripts/layers.mjs) and "exports" (package.json) differ',
+    ).toEqual([...exported, 'cli'].toSorted())
+  })
+  it('are the entries of knip.json', () => {
+    const [sources = ''] = json('knip.json')['entry'] as string[] // by the format of knip.json
+    expect(sources, 'the first "entry" of knip.json lists ENTRY_POINTS (scripts/layers.mjs)').toBe(
+      `src/{${ENTRY_POINTS.join(',')}}.ts`,
+    )
   })
 })
 
 describe('the source files', () => {
-  it('name revision dates in protocol/revisions only', () => {
+  it('name revision dates in protocol/revisions and capture/schemas only', () => {
     const dated = files
-      .filter((file) => !file.startsWith('protocol/revisions/'))
+      .filter((file) => !/^(?:protocol\/revisions|capture\/schemas)\//.test(file))
       .filter((file) => {
         const code = readFileSync(join(src, file), 'utf8').replaceAll(/https:\/\/\S+/g, '') // links into the specification name its date
         return /20\d\d-\d\d-\d\d/.test(code)

@@ -301,7 +301,7 @@ describe.each(ids.slice(2))('form elicitation in %s', (revision) => {
 })
 
 describe.each(ids.slice(3))('URL elicitation in %s', (revision) => {
-  it('has a mode, a message and a URL, and an elicitationId where the revision has one', async () => {
+  it('has a mode, a message and a URL, and an elicitationId if the revision has one', async () => {
     proves('elicitation.url', 'elicitation.params', 'elicitation.declared-modes')
     const { elicitationId, ...params } = (await put(revision, page))?.params ?? {}
     expect(params).toEqual({ mode: 'url', message: 'Open it.', url: 'https://example.com/' })

@@ -194,7 +194,7 @@ describe.each(ids)('messages in %s', (revision) => {
   })
 })
 
-it('batches are accepted where the revision has them', async () => {
+it('batches are accepted if the revision has them', async () => {
   proves('base.batches')
   const batch =
     '[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"tools/list"}]'

@@ -159,7 +159,7 @@ describe('the subscriptions of a stateless client', () => {
       },
     })
 
-  it('fail where the server does not acknowledge what was asked for', async () => {
+  it('fail if the server does not acknowledge what was asked for', async () => {
     proves('listen.check-filter')
     const streams: Sent[] = []
     const server = listening(streams)

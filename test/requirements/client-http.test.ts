@@ -136,7 +136,7 @@ describe('a stateless client over HTTP', () => {
   })
   const header = (name: string, type = 'string') => ({ type, 'x-mcp-header': name })
 
-  it('repeats annotated parameters in headers, encoded where necessary', async () => {
+  it('repeats annotated parameters in headers, encoded if necessary', async () => {
     proves('http.param-headers', 'http.encode', 'http.client-params', 'http.param-table-clients')
     const properties = {
       plain: header('Plain'),

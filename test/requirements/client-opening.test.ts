@@ -55,7 +55,7 @@ describe.each(handshakes)('the handshake of a client in %s', (revision) => {
     expect(proposed).toEqual([revision, newestHandshake])
   })
 
-  it('ends with a disconnect where the server responds with an unknown version', async () => {
+  it('ends with a disconnect if the server responds with an unknown version', async () => {
     proves('lifecycle.client-disconnects')
     const server = new ScriptedServer(revision, {
       open: () => ({

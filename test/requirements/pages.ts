@@ -11,6 +11,15 @@ export const pages: Readonly<Record<string, Readonly<Record<string, number>>>> =
     '2025-11-25': 31,
     '2026-07-28': 65,
   },
+  'basic/authorization': {
+    '2025-03-26': 35,
+    '2025-06-18': 57,
+    '2025-11-25': 101,
+    '2026-07-28': 61,
+  },
+  'basic/authorization/authorization-server-discovery': { '2026-07-28': 15 },
+  'basic/authorization/client-registration': { '2026-07-28': 24 },
+  'basic/authorization/security-considerations': { '2026-07-28': 34 },
   'basic/lifecycle': { '2024-11-05': 16, '2025-03-26': 20, '2025-06-18': 20, '2025-11-25': 20 },
   'basic/messages': { '2024-11-05': 9 },
   'basic/transports': {
@@ -105,14 +114,6 @@ export const pages: Readonly<Record<string, Readonly<Record<string, number>>>> =
 
 /** Pages without rows, and why. */
 export const leftOut: Readonly<Record<string, string>> = {
-  'basic/authorization':
-    'HTTP only; tested as a whole by test/http/authorization.test.ts and test/client-auth, its rows are not written yet',
-  'basic/authorization/authorization-server-discovery':
-    'HTTP only; tested as a whole by test/http/authorization.test.ts and test/client-auth, its rows are not written yet',
-  'basic/authorization/client-registration':
-    'HTTP only; tested as a whole by test/http/authorization.test.ts and test/client-auth, its rows are not written yet',
-  'basic/authorization/security-considerations':
-    'HTTP only; tested as a whole by test/http/authorization.test.ts and test/client-auth, its rows are not written yet',
   'basic/utilities/tasks':
     'tasks are experimental in 2025-11-25 and replaced by an extension in the next revision; ccmcp does not implement them',
   schema:

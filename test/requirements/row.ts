@@ -19,6 +19,9 @@ export const UNBOUND = {
   unused:
     'it concerns an optional feature that ccmcp does not use: it sends a request and waits instead',
   transport: 'it binds implementers of custom transports',
+  authorizationServer: 'it binds authorization servers: ccmcp is a client or a resource server',
+  operator:
+    'it binds who writes and operates a server, and chooses its scopes and what it sends to other services',
 } as const
 
 export interface Row {

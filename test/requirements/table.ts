@@ -1,4 +1,5 @@
 import { asking } from './rows/asking.js'
+import { authorization } from './rows/authorization.js'
 import { base } from './rows/base.js'
 import { patterns } from './rows/patterns.js'
 import { prompts } from './rows/prompts.js'
@@ -18,4 +19,5 @@ export const table: readonly Row[] = [
   ...prompts,
   ...utilities,
   ...asking,
+  ...authorization,
 ]

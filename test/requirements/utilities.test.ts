@@ -40,7 +40,7 @@ function slowReader(server: Server) {
       return reader.congested
     },
   }
-  void new ServerSession(checkServer(server), slow)
+  void new ServerSession(checkServer(server), slow, { remote: false })
   channel.receive({ frame: (frame) => came.push(frame), malformed: () => {}, closed: () => {} })
   return reader
 }

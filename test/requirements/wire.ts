@@ -34,7 +34,7 @@ function connectUnjudged(server: Server): Channel {
     receive: (receiver) => void (receivers[own] = receiver),
     close: () => Promise.resolve(),
   })
-  void new ServerSession(checkServer(server), end(1))
+  void new ServerSession(checkServer(server), end(1), { remote: false })
   return end(0)
 }
 

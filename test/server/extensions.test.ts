@@ -152,7 +152,8 @@ describe.each(revisions.map(({ id }) => id))('an extension in %s', (revision) =>
   })
 
   it('does not exist in other revisions', async () => {
-    const { extension } = receipts({ revisions: ['2099-01-01'] })
+    const others = revisions.map(({ id }) => id).filter((id) => id !== revision)
+    const { extension } = receipts({ revisions: others })
     const all = await ask(extension, revision, DECLARED, [
       ['receipts/get', { receipt: 'r1' }],
       call('may'),
@@ -197,7 +198,6 @@ describe('before initialize', () => {
   it.each([
     [handshakeRevisions.map(({ id }) => id), -32002],
     [[newest.id], -32602],
-    [[], -32601],
   ])('a method of an extension in %j gets %i', async (ids, code) => {
     const { extension } = receipts({ revisions: ids })
     const line = '{"jsonrpc":"2.0","id":1,"method":"receipts/get","params":{"receipt":"r"}}'
@@ -276,11 +276,13 @@ it('requires Mcp-Name for a method with a name parameter', async () => {
   await handler.close(0)
 })
 
+const stream = { acknowledged: true, start: () => {}, stop: () => {} }
+
 describe('createServer rejects', () => {
   const { extension } = receipts()
   const other = { id: 'com.example/other' }
   it.each<[string, ExtensionDefinition[], string]>([
-    ['an id without a prefix', [{ id: 'receipts' }], 'Extension id "receipts"'],
+    ['an id without a prefix', [{ id: 'receipts' }], 'extension "receipts": "id" must be'],
     ['the same id twice', [other, other], 'the id "com.example/other" is taken'],
     [
       'a missing dependency',
@@ -290,7 +292,7 @@ describe('createServer rejects', () => {
     [
       'a method of the protocol',
       [{ ...other, methods: { 'tools/call': { serve: () => ({}) } } }],
-      'the method "tools/call" is taken by the protocol',
+      'the method "tools/call" is taken by the core protocol',
     ],
     [
       'a method of another extension',
@@ -300,7 +302,17 @@ describe('createServer rejects', () => {
     [
       'a result type of the protocol',
       [{ ...other, resultTypes: ['complete'] }],
-      'the result type "complete" is taken by the protocol',
+      'the result type "complete" is taken by the core protocol',
+    ],
+    [
+      'a field of tools of the protocol',
+      [{ ...other, toolFields: { timeout: () => undefined } }],
+      'the tool field "timeout" is taken by the core protocol',
+    ],
+    [
+      'a field of subscriptions/listen of the protocol',
+      [{ ...other, listen: { resourceSubscriptions: () => stream } }],
+      'the listen field "resourceSubscriptions" is taken by the core protocol',
     ],
     [
       'a field of tools of another extension',
@@ -311,6 +323,34 @@ describe('createServer rejects', () => {
     expect(() =>
       createServer({ name: 'x', version: '1', extensions: extensions.map(made) }),
     ).toThrow(message)
+  })
+
+  it.each<[string, object, string]>([
+    ['an unknown member', { setings: {} }, 'unknown option "setings"; did you mean "settings"?'],
+    ['an unknown revision', { revisions: ['1999-01-01'] }, 'unknown protocol revision'],
+    ['no revision', { revisions: [] }, '"revisions" must list'],
+    ['an id with a space', { id: 'com.example/a b' }, '"id" must be a prefix'],
+    ['settings that are no object', { settings: 1 }, '"settings" must be an object'],
+    ['"requires" that is no list', { requires: ID }, '"requires" must be a list of strings'],
+    ['a method without serve', { methods: { 'x/y': {} } }, '"methods.x/y": "serve" must be'],
+    ['a method that is no object', { methods: { 'x/y': () => ({}) } }, '"methods.x/y" must be'],
+    [
+      'an unknown property of a method',
+      { methods: { 'x/y': { mayAsk: true, serve: () => ({}) } } },
+      '"methods.x/y": unknown option "mayAsk"',
+    ],
+    ['a check that is no function', { toolFields: { cost: 1 } }, '"toolFields.cost" must be'],
+    ['a listen field that is no function', { listen: { x: {} } }, '"listen.x" must be a function'],
+    ['methods that are a list', { methods: [] }, '"methods" must be an object'],
+    ['a callTool that is no function', { callTool: true }, '"callTool" must be a function'],
+  ])('%s', (_, more, message) => {
+    expect(() => made({ ...other, ...more })).toThrow(message)
+  })
+
+  it('an object that extension() has not made', () => {
+    expect(() =>
+      createServer({ name: 'x', version: '1', extensions: [made(other), other as never] }),
+    ).toThrow('"extensions[1]" must be made with extension({ … }) of ccmcp/extensions')
   })
 
   it('a tool with an invalid extension field', () => {

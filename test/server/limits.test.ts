@@ -399,7 +399,7 @@ describe('mistakes with advice', () => {
       'Not a server: pass the return value of createServer()',
     )
     await expect(connect('http://localhost' as never)).rejects.toThrow(
-      'connect: the target must come from stdio(…), http(…) or memory(…)',
+      'connect: the target must have an "open" method, as those of stdio(…), http(…) and memory(…) do',
     )
   })
 })

@@ -3,7 +3,7 @@ import { type Client, connect, memory } from '../../src/client.js'
 import { type Listening, listen, tokens } from '../../src/http.js'
 import { type Resource, type Server, createServer, resource } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
-import { described, send } from '../http/caller.js'
+import { statelessRequest, send } from '../http/caller.js'
 
 /*
  * A definition that is hidden from a caller cannot be reached by an equal URI
@@ -121,7 +121,7 @@ describe.each(Object.entries(RESTRICTIONS))('a resource with %s', (kind, restric
   })
   afterAll(() => listening.close(0))
   const ask = (token: string, method: string, params: Record<string, unknown>) => {
-    const { headers, body } = described(method, params)
+    const { headers, body } = statelessRequest(method, params)
     const name =
       typeof params['uri'] === 'string'
         ? { 'mcp-name': `=?base64?${Buffer.from(params['uri']).toString('base64')}?=` }

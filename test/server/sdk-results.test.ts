@@ -21,7 +21,7 @@ import {
   tool,
 } from '../../src/index.js'
 import { serve } from '../../src/stdio.js'
-import { described } from '../http/caller.js'
+import { statelessRequest } from '../http/caller.js'
 
 /* Handlers that were written for the official SDK return complete results, which are sent unchanged. */
 
@@ -247,7 +247,7 @@ describe('malformed results', () => {
     expect(JSON.stringify(answer).replaceAll('\\"', '"')).toContain(problem)
     expect(log).toContain(problem.slice(0, 40))
     const handler = httpHandler(server)
-    const { body, headers } = described('tools/call', { name: 'it', arguments: {} })
+    const { body, headers } = statelessRequest('tools/call', { name: 'it', arguments: {} })
     const request = {
       method: 'POST',
       body: String(body),

@@ -5,7 +5,7 @@ import { createServer, prompt, resource, tool } from '../../src/index.js'
 import { connectInMemory, memoryChannels } from '../../src/testing.js'
 import { logTo } from '../../src/transports/stdio-log.js'
 import { hostileServers } from '../official/hostile.js'
-import { META, POST, described, message, send, serving } from '../http/caller.js'
+import { META, POST, statelessRequest, message, send, serving } from '../http/caller.js'
 
 /* Long text of a peer is truncated in error messages and in the log. */
 
@@ -197,8 +197,8 @@ describe('over HTTP', () => {
         const meta = { ...META, 'io.modelcontextprotocol/protocolVersion': text }
         const answers = [
           await send(url, {
-            ...described(text),
-            headers: { ...(described('ping').headers as object) },
+            ...statelessRequest(text),
+            headers: { ...(statelessRequest('ping').headers as object) },
           }),
           await send(url, { headers: POST, body: message(text, { _meta: META }, 1) }),
           await send(url, { headers: POST, body: message('ping', { _meta: meta }, 1) }),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { connect, memory } from '../../src/client.js'
 import { type Caller, type Server, createServer, prompt, resource, tool } from '../../src/index.js'
-import { described, send, serving } from '../http/caller.js'
+import { statelessRequest, send, serving } from '../http/caller.js'
 
 /* `visible` may be asynchronous. It applies to lists and to calls. */
 
@@ -90,7 +90,7 @@ describe.each(Object.entries(FORMS))('visible as %s', (form, visible) => {
     await serving(serverOf(visible), {}, async ({ url }) => {
       const { json } = await send(
         url,
-        described('tools/call', { name: 'it', arguments: { region: 'x' } }),
+        statelessRequest('tools/call', { name: 'it', arguments: { region: 'x' } }),
       )
       expect(json).toMatchObject({ error: { code: seen ? -32020 : -32602 } })
     })

@@ -226,7 +226,7 @@ describe('./ccmcp as a command', () => {
     [['help', 'serve']],
   ])('shows the help of serve on stdout with %j', async (args) => {
     const child = await run(...args)
-    expect(child.lines[0]).toMatch(/^ccmcp serve \[NAME \| FILE\]/)
+    expect(child.lines[0]).toMatch(/^Usage: ccmcp serve \[NAME \| FILE\]/)
     expect(child.stderr).toBe('')
     expect(child.code).toBe(0)
   })

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type LogStream, logTo } from '../../src/transports/stdio-log.js'
-import { described, send } from '../http/caller.js'
+import { statelessRequest, send } from '../http/caller.js'
 
 /* Log lines whose reader is slow or disconnected. */
 
@@ -148,7 +148,7 @@ describe('a server over HTTP', () => {
     child.stderr.destroy()
     for (let n = 0; n < 5; n++) {
       expect((await send(`${url}/elsewhere`, { method: 'GET', headers: {} })).status).toBe(404)
-      expect((await send(url, described('tools/list'))).status).toBe(200)
+      expect((await send(url, statelessRequest('tools/list'))).status).toBe(200)
     }
     child.kill('SIGTERM')
     expect(await exited).toBe(0)
@@ -158,7 +158,7 @@ describe('a server over HTTP', () => {
     const { child, url } = await start([
       fileURLToPath(new URL('servers/http.mjs', import.meta.url)),
     ])
-    const { text } = await send(url, described('tools/call', { name: 'shout' }))
+    const { text } = await send(url, statelessRequest('tools/call', { name: 'shout' }))
     const [, waiting] = /(\d+) bytes wait/.exec(text) ?? []
     expect(Number(waiting)).toBeGreaterThan(100 * KB)
     expect(Number(waiting)).toBeLessThan(1100 * KB)

@@ -1,7 +1,7 @@
 import { PassThrough, Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { type Server, ToolError, createServer, tool } from '../../src/index.js'
-import { type ServeOptions, serve } from '../../src/stdio.js'
+import { type ServeOptions, type StdioOptions, serve, serveStdio } from '../../src/stdio.js'
 import { Child, HANDSHAKE, ROOT, call, ping, pong, stopped, text, within } from './child.js'
 
 const tools = [
@@ -404,5 +404,15 @@ describe('an option', () => {
       ...wrong,
     } as unknown as ServeOptions
     await expect(serve(server, options)).rejects.toThrow(new TypeError(message))
+  })
+
+  it('that is invalid leaves stdout as it was', async () => {
+    const { write } = process.stdout
+    const options = { logLevel: 'loud', exit: false } as unknown as StdioOptions
+    await expect(serveStdio(server, options)).rejects.toThrow(
+      '"logLevel" must be one of debug, info, warning, error, not "loud"',
+    )
+    await expect(serveStdio({} as Server, { exit: false })).rejects.toThrow(TypeError)
+    expect(process.stdout.write).toBe(write)
   })
 })

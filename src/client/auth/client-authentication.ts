@@ -61,10 +61,17 @@ export async function authenticationOf(
  * do not understand that compare the credentials without decoding them.
  */
 function basic(secret: string): ClientAuthentication {
-  const encode = (text: string) => new URLSearchParams([['', text]]).toString().slice(1)
   return (_server, { client_id: id }, _body, headers) => {
-    headers.set('authorization', `Basic ${btoa(`${encode(id)}:${encode(secret)}`)}`)
+    headers.set('authorization', `Basic ${basicCredentials(id, secret)}`)
   }
+}
+
+export function basicCredentials(id: string, secret: string): string {
+  return btoa(`${formEncoded(id)}:${formEncoded(secret)}`)
+}
+
+export function formEncoded(text: string): string {
+  return new URLSearchParams([['', text]]).toString().slice(1)
 }
 
 function required<Value>(value: Value | undefined, method: string, option: string): Value {

@@ -20,7 +20,7 @@ export class AuthorizationError extends RequestFailedError {
 
   constructor(code: AuthorizationFailure, message: string, error?: string) {
     super(code, message, { executed: 'no' })
-    this.error = error
+    this.error = error === undefined ? undefined : shown(error)
   }
 }
 

@@ -95,16 +95,16 @@ export class HeldTokens {
       ...(renewal === undefined ? {} : { renewal }),
       ...(bound && dpopKey !== undefined ? { dpopKey } : {}),
     }
-    await this.records.saveAuthorization(this.key, authorization)
+    // First, so that they are not lost if they cannot be stored: the old refresh token may be invalid now.
     this.#current = authorization
     this.#source = { kind, at: performance.now() }
+    await this.records.saveAuthorization(this.key, authorization)
   }
 
   /** Resolves to false if the refresh token does not work any more. Runs once at a time, also between processes. */
   async refresh(before: Authorization): Promise<boolean> {
-    const { issuer, resource, client } = before
-    const lock = `refresh ${issuer} ${resource} ${client.id}`
-    return await this.records.exclusively(lock, async () => {
+    const { resource } = before
+    return await this.records.exclusively(lockOf(before), async () => {
       const latest = await this.records.authorization(this.key)
       if (isOther(latest, before) && !isDue(latest)) {
         this.adopt(latest)
@@ -136,7 +136,7 @@ export class HeldTokens {
     const latest = await this.records.authorization(this.key)
     const replaced = isOther(latest, before)
     if (!replaced) {
-      await this.records.deleteAuthorization(this.key)
+      await this.records.deleteTokens(this.key)
       if (isClientError(error)) await this.records.deleteRegistration(before.issuer)
     }
     this.adopt(replaced ? latest : undefined)
@@ -145,11 +145,25 @@ export class HeldTokens {
 
   /** Forgets the tokens, and the registration at their issuer. */
   async forget(): Promise<Authorization | undefined> {
+    const found = await this.records.authorization(this.key)
+    if (found === undefined) return await this.#forget()
+    // Otherwise a refresh that is under way would store its tokens afterwards.
+    return await this.records.exclusively(lockOf(found), () => this.#forget())
+  }
+
+  async #forget(): Promise<Authorization | undefined> {
     const authorization = await this.records.authorization(this.key)
     await this.records.deleteAuthorization(this.key)
     if (authorization !== undefined) await this.records.deleteRegistration(authorization.issuer)
     this.adopt(undefined)
     return authorization
+  }
+
+  /** The issuer of the tokens, or the one that the configured client was used at before. */
+  async issuer(): Promise<string | undefined> {
+    const id = this.#options.client?.id
+    if (this.#current !== undefined || id === undefined) return this.#current?.issuer
+    return await this.records.issuer(this.key, id)
   }
 
   async tokenContext({
@@ -174,6 +188,10 @@ export class HeldTokens {
     if (held?.jwk.d === jwk.d && held !== undefined) return held
     return (this.#dpopKey = await DpopKey.import(jwk))
   }
+}
+
+function lockOf({ issuer, resource, client }: Authorization): string {
+  return `refresh ${issuer} ${resource} ${client.id}`
 }
 
 /** Whether a token should be renewed. */

@@ -1,4 +1,4 @@
-import { addressesOf } from '../../runtime.js'
+import { addressesOf, corsHint } from '../../runtime.js'
 import { isPrivateHost, isSecure } from './addresses.js'
 import { AuthorizationError, shown } from './errors.js'
 
@@ -43,7 +43,7 @@ export class OAuthHttp {
   async check(url: URL, what: string): Promise<void> {
     checkUrl(url, what)
     if (this.#options.privateAddresses) return
-    this.#serverIsPrivate ??= isPrivate(this.#server.hostname)
+    this.#serverIsPrivate ??= isWhollyPrivate(this.#server.hostname)
     if (await this.#serverIsPrivate) return
     if (await isPrivate(url.hostname))
       throw new AuthorizationError(
@@ -158,6 +158,13 @@ async function isPrivate(hostname: string): Promise<boolean> {
   return addresses.some(isPrivateHost)
 }
 
+/** A public server could add a private address to its name, in order to be allowed to name others. */
+async function isWhollyPrivate(hostname: string): Promise<boolean> {
+  if (isPrivateHost(hostname)) return true
+  const addresses = await addressesOf(hostname)
+  return addresses.length > 0 && addresses.every(isPrivateHost)
+}
+
 async function jsonOf(response: Response, url: URL): Promise<Fetched> {
   const { status } = response
   if (status >= 500)
@@ -205,9 +212,10 @@ function decoded(headers: Headers): Headers {
   return copy
 }
 
-/** `fetch` has the reason in `cause`. */
+/** `fetch` has the reason in `cause`; that of a browser has none. */
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return shown(error)
   const { cause } = error
-  return shown(cause instanceof Error && cause.message !== '' ? cause.message : error.message)
+  if (cause instanceof Error && cause.message !== '') return shown(cause.message)
+  return `${shown(error.message)}${corsHint(error)}`
 }

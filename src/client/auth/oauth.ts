@@ -77,7 +77,9 @@ class OAuthAuthorizer implements OAuth {
 
   async begin(server: string | URL): Promise<string> {
     const held = this.#tokensFor(new URL(server))
+    await held.load()
     const discovered = await this.#discover(held, parseChallenge(undefined))
+    await this.#checkIssuer(held, discovered)
     const scopes = this.#initialScopes(discovered)
     const { url, pending } = await begin(held, this.#options, discovered, scopes)
     await this.#records.savePending(pending)
@@ -165,10 +167,10 @@ class OAuthAuthorizer implements OAuth {
     await login(held, this.#options, { discovered, scopes, needed: scopes, refused })
   }
 
-  #discover(held: HeldTokens, challenge: ParsedChallenge): Promise<Discovered> {
+  async #discover(held: HeldTokens, challenge: ParsedChallenge): Promise<Discovered> {
     const { client, issuerTrailingSlash = false } = this.#options
-    return discover(held.http, held.server, challenge, {
-      issuer: client?.issuer ?? held.current?.issuer,
+    return await discover(held.http, held.server, challenge, {
+      issuer: client?.issuer ?? (await held.issuer()),
       issuerTrailingSlash,
     })
   }
@@ -180,7 +182,7 @@ class OAuthAuthorizer implements OAuth {
 
   /** Whether the server has moved to another authorization server: credentials of the old one are not sent there. */
   async #checkIssuer(held: HeldTokens, { metadata }: Discovered): Promise<boolean> {
-    const old = held.current?.issuer
+    const old = await held.issuer()
     if (old === undefined || old === metadata.issuer) return false
     const { client } = this.#options
     if (client?.id !== undefined && client.issuer === undefined)

@@ -102,6 +102,7 @@ interface Pointer {
 /** The records of a store. What another program has written may be anything: an invalid record does not exist. */
 export class Records {
   readonly #store: TokenStore
+  #taking: Promise<unknown> = Promise.resolve()
 
   constructor(store: TokenStore) {
     this.#store = store
@@ -128,10 +129,20 @@ export class Records {
   }
 
   async deleteAuthorization(server: string): Promise<void> {
-    const pointer = await this.#pointer(server)
-    if (pointer === undefined) return
-    await this.#store.delete(tokensKey(pointer))
+    await this.deleteTokens(server)
     await this.#store.delete(serverKey(server))
+  }
+
+  /** Deletes the tokens, but not where they were from. */
+  async deleteTokens(server: string): Promise<void> {
+    const pointer = await this.#pointer(server)
+    if (pointer !== undefined) await this.#store.delete(tokensKey(pointer))
+  }
+
+  /** The issuer that a client was used at, also if its tokens are not valid any more. */
+  async issuer(server: string, clientId: string): Promise<string | undefined> {
+    const pointer = await this.#pointer(server)
+    return pointer?.clientId === clientId ? pointer.issuer : undefined
   }
 
   async registration(issuer: string): Promise<Registration | undefined> {
@@ -156,8 +167,15 @@ export class Records {
     await this.#write(key, pending.state)
   }
 
-  /** Returns what was begun with a state, once. */
-  async takePending(state: string): Promise<PendingAuthorization | undefined> {
+  /** Returns what was begun with a state, once: a page may be loaded twice at the same time. */
+  takePending(state: string): Promise<PendingAuthorization | undefined> {
+    const take = () => this.exclusively(pendingKey(state), () => this.#takePending(state))
+    const taken = this.#taking.then(take, take)
+    this.#taking = taken
+    return taken
+  }
+
+  async #takePending(state: string): Promise<PendingAuthorization | undefined> {
     const found = await this.#read(pendingKey(state))
     if (!isPending(found)) return undefined
     await this.#store.delete(pendingKey(state))

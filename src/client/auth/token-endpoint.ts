@@ -10,7 +10,12 @@ import {
 } from 'oauth4webapi'
 import { isObject } from '../../jsonrpc/message.js'
 import { scopesOf } from './challenge.js'
-import { type ClientKey, authenticationOf } from './client-authentication.js'
+import {
+  type ClientKey,
+  authenticationOf,
+  basicCredentials,
+  formEncoded,
+} from './client-authentication.js'
 import type { ServerMetadata } from './discovery.js'
 import type { DpopKey } from './dpop.js'
 import { AuthorizationError, describeError } from './errors.js'
@@ -125,7 +130,7 @@ function converted(error: unknown): AuthorizationError {
 }
 
 /** Reports errors of the token endpoint; a DPoP nonce error is left to the library, which remembers the nonce. */
-function tokenFetch({ http, dpop }: TokenContext) {
+function tokenFetch({ http, dpop, client }: TokenContext) {
   return async (
     url: string,
     {
@@ -138,7 +143,7 @@ function tokenFetch({ http, dpop }: TokenContext) {
     const answer = await objectOf(response)
     if (response.status !== 200) {
       const nonce = dpop !== undefined && answer?.['error'] === 'use_dpop_nonce'
-      if (!nonce) throw refused(response.status, answer, body)
+      if (!nonce) throw refused(response.status, answer, secretsOf(body, client))
       return new Response(JSON.stringify(answer), response)
     }
     if (answer === undefined) throw invalid('a response that is not a JSON object')
@@ -169,11 +174,11 @@ async function objectOf(
 function refused(
   status: number,
   answer: Readonly<Record<string, unknown>> | undefined,
-  sent: URLSearchParams,
+  secrets: readonly string[],
 ): AuthorizationError {
   const { error: given, error_description: description } = answer ?? {}
-  const error = typeof given === 'string' ? withoutSecrets(given, sent) : undefined
-  const why = typeof description === 'string' ? withoutSecrets(description, sent) : undefined
+  const error = typeof given === 'string' ? withoutSecrets(given, secrets) : undefined
+  const why = typeof description === 'string' ? withoutSecrets(description, secrets) : undefined
   const said = error === undefined ? '' : `: ${describeError(error, why)}`
   return new AuthorizationError(
     'TOKEN_REQUEST_FAILED',
@@ -193,9 +198,15 @@ const SECRETS = [
   'subject_token',
 ] as const
 
+/** What was sent, in the body or by Basic authentication. */
+function secretsOf(sent: URLSearchParams, { id, secret }: RegisteredClient): string[] {
+  const inBody = SECRETS.flatMap((name) => sent.get(name) ?? [])
+  const values = secret === undefined ? inBody : [...inBody, basicCredentials(id, secret), secret]
+  return values.flatMap((value) => (value === '' ? [] : [value, formEncoded(value)]))
+}
+
 /** A server may repeat what it was sent. */
-function withoutSecrets(text: string, sent: URLSearchParams): string {
-  const secrets = SECRETS.flatMap((name) => sent.get(name) ?? []).filter((value) => value !== '')
+function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((left, secret) => left.replaceAll(secret, '[secret]'), text)
 }
 

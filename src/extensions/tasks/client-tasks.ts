@@ -58,6 +58,11 @@ export function clientTasks(options: ClientTasksOptions = {}): ClientTasks {
 export class ClientTasks implements ClientExtension {
   readonly id = TASKS
   readonly revisions = TASK_REVISIONS
+  readonly methods = {
+    'tasks/get': { nameParam: 'taskId' },
+    'tasks/update': { nameParam: 'taskId' },
+    'tasks/cancel': { nameParam: 'taskId' },
+  }
   readonly resultTypes: NonNullable<ClientExtension['resultTypes']>
   readonly #onStatus: ClientTasksOptions['onStatus']
   #connection: ExtensionConnection | undefined

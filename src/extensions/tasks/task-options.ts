@@ -19,7 +19,7 @@ export interface TaskOptions {
 }
 
 declare module '../../server/define.js' {
-  interface ToolExtensions {
+  interface ToolFields {
     /** Whether calls become tasks: `never` (default), `may` or `must`, or an object with a `mode`. Needs the extension `tasks()`. */
     task?: TaskOptions['mode'] | TaskOptions
   }

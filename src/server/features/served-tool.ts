@@ -4,7 +4,7 @@ import type { HeaderParameter } from '../../schema/headers.js'
 import { checkTypos, namesOf } from '../../schema/names.js'
 import { type Validator, type Schema, checker, headersOf } from '../../schema/standard.js'
 import type { Call } from '../call.js'
-import type { Tool, ToolExtensions } from '../define.js'
+import type { Tool, ToolFields } from '../define.js'
 import type { Extension } from '../extensions.js'
 import { Semaphore } from '../semaphore.js'
 import {
@@ -26,12 +26,15 @@ export interface ServedTool {
   readonly headers: readonly HeaderParameter[]
 }
 
-const MEMBERS = namesOf<Omit<Tool, keyof ToolExtensions>>()(
+const MEMBERS = namesOf<Omit<Tool, keyof ToolFields>>()(
   `${SHARED_MEMBERS} annotations timeout concurrency maxResult queue input output run`,
 )
 
 /** Names on the wire, each with its name in a definition. */
 const WIRE_NAMES = { inputSchema: 'input', outputSchema: 'output', _meta: 'meta' }
+
+/** What extensions cannot add to a tool. */
+export const TOOL_MEMBERS: readonly string[] = [...MEMBERS.split(' '), ...Object.keys(WIRE_NAMES)]
 
 type Handle = (name: string, input: unknown, call: Call) => unknown
 

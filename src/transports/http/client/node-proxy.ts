@@ -1,6 +1,5 @@
-import { type Agent, type RequestOptions, request } from 'node:http'
+import type { Agent, RequestOptions } from 'node:http'
 import type { Socket } from 'node:net'
-import { connect } from 'node:tls'
 
 /** A proxy of `HTTP_PROXY` or `HTTPS_PROXY`. */
 export interface Proxy {
@@ -53,6 +52,8 @@ function isExcluded({ hostname, port }: URL, list: string): boolean {
 
 /** Makes an https agent connect through the proxy. */
 export function tunnel(agent: Agent, proxy: Proxy): void {
+  const { request } = process.getBuiltinModule('node:http')
+  const { connect } = process.getBuiltinModule('node:tls')
   const createConnection = (
     options: TunnelOptions,
     done: (error: Error | null, socket?: Socket) => void,

@@ -1,8 +1,6 @@
-import { type IncomingMessage, Agent as HttpAgent, request as httpRequest } from 'node:http'
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { type Duplex, pipeline } from 'node:stream'
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import type { Duplex } from 'node:stream'
 import { type HttpResponse, type SendRequest, UnexpectedResponseError } from './http-request.js'
 import { type Proxy, proxyOf, tunnel } from './node-proxy.js'
 import { InvalidBodyError } from './response-body.js'
@@ -10,10 +8,18 @@ import { InvalidBodyError } from './response-body.js'
 /*
  * HTTP by Node's own modules instead of its fetch, which times out after five minutes without data: a tool may take
  * longer, and a stream may be idle for hours. TCP keep-alive detects half-open connections.
+ *
+ * Node's modules are neither imported nor read at load: bundles for a browser have this file too.
  */
 
 /** Milliseconds of idle time before TCP keep-alive probes. */
 const TCP_KEEP_ALIVE = 30_000
+
+/**
+ * Milliseconds after which an idle connection is not used again. Many servers close it after five seconds, and a request
+ * that is sent at that moment is lost.
+ */
+const MAX_IDLE = 4000
 
 const AGENT_OPTIONS = {
   keepAlive: true,
@@ -25,15 +31,24 @@ const AGENT_OPTIONS = {
 export function nodeRequest(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): SendRequest {
-  const agents = new Map<string, HttpAgent>()
-  const agentFor = (secure: boolean, proxy: Proxy | undefined): HttpAgent => {
+  const http = process.getBuiltinModule('node:http')
+  const https = process.getBuiltinModule('node:https')
+  const agents = new Map<string, Agent>()
+  const idleSince = new WeakMap<Duplex, number>()
+  const agentFor = (secure: boolean, proxy: Proxy | undefined): Agent => {
     const key = `${secure} ${proxy?.url.href ?? ''}`
     let agent = agents.get(key)
     if (agent === undefined) {
-      agent = secure ? new HttpsAgent(AGENT_OPTIONS) : new HttpAgent(AGENT_OPTIONS)
+      agent = secure ? new https.Agent(AGENT_OPTIONS) : new http.Agent(AGENT_OPTIONS)
       if (secure && proxy !== undefined) tunnel(agent, proxy)
+      agent.on('free', (socket: Duplex) => idleSince.set(socket, performance.now()))
       agents.set(key, agent)
     }
+    // Not by a timer: a busy process would run it too late.
+    const oldest = performance.now() - MAX_IDLE
+    for (const sockets of Object.values(agent.freeSockets))
+      for (const socket of sockets ?? [])
+        if ((idleSince.get(socket) ?? oldest) < oldest) socket.destroy()
     return agent
   }
   return ({ method, url, headers, body, signal, onSend }) =>
@@ -50,7 +65,7 @@ export function nodeRequest(
       }
       const request =
         proxy !== undefined && !secure
-          ? httpRequest(
+          ? http.request(
               {
                 ...proxy.target,
                 agent,
@@ -60,7 +75,7 @@ export function nodeRequest(
               },
               respond,
             )
-          : (secure ? httpsRequest : httpRequest)(url, { agent, method, headers: all }, respond)
+          : (secure ? https : http).request(url, { agent, method, headers: all }, respond)
       // Not the `signal` option: it could destroy a connection that is already used by another request.
       const abort = () => (response ?? request).destroy(new Error('The request was aborted'))
       signal.addEventListener('abort', abort, { once: true })
@@ -116,7 +131,7 @@ async function* decompressed(
     throw new InvalidBodyError(`The response has an unknown Content-Encoding, "${encoding}"`)
   }
   // Errors reach the reader through the decoder.
-  pipeline(message, decoder, () => {})
+  process.getBuiltinModule('node:stream').pipeline(message, decoder, () => {})
   try {
     yield* decoder as AsyncIterable<Uint8Array> // decoders emit buffers
   } catch (cause) {
@@ -126,14 +141,15 @@ async function* decompressed(
 }
 
 function decoderOf(encoding: string): Duplex | undefined {
+  const zlib = process.getBuiltinModule('node:zlib')
   switch (encoding) {
     case 'gzip':
     case 'x-gzip':
-      return createGunzip()
+      return zlib.createGunzip()
     case 'deflate':
-      return createInflate()
+      return zlib.createInflate()
     case 'br':
-      return createBrotliDecompress()
+      return zlib.createBrotliDecompress()
     default:
       return undefined
   }

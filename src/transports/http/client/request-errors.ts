@@ -1,5 +1,6 @@
 import { RequestFailedError, RpcError } from '../../../jsonrpc/errors.js'
 import { truncate } from '../../../jsonrpc/truncate.js'
+import { corsHint } from '../../../runtime.js'
 import { UnexpectedResponseError } from './http-request.js'
 import { JSON_TYPE } from './request-headers.js'
 import { BodyTooLongError, InvalidBodyError } from './response-body.js'
@@ -86,12 +87,12 @@ const UNREACHABLE: ReadonlySet<string> = new Set([
   'ENETUNREACH',
 ])
 
-/** `fetch` has the reason in `cause`. */
+/** `fetch` has the reason in `cause`; that of a browser has none. */
 function reason(error: Error): string {
   const { cause } = error
   return cause instanceof Error && cause.message !== ''
     ? `${error.message} (${cause.message})`
-    : error.message
+    : `${error.message}${corsHint(error)}`
 }
 
 /** Statuses that do not say which protocol a server speaks, nor whether it would serve the request. */

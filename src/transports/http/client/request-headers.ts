@@ -24,7 +24,7 @@ export function requestHeaders(
   if (!isStateless(version) || message === undefined || message.kind === 'response') return headers
   const { method, params } = message
   headers['mcp-method'] = method
-  const param = nameParam(method)
+  const param = (message.kind === 'request' ? message.nameParam : undefined) ?? nameParam(method)
   const name = param === undefined || !isObject(params) ? undefined : params[param]
   if (typeof name === 'string') headers['mcp-name'] = encodeHeaderValue(name)
   const mirrored = message.kind === 'request' ? message.headerParams : undefined

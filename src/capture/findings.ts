@@ -1,0 +1,104 @@
+import type { Revision } from '../protocol/revisions/index.js'
+import type { Direction } from './format.js'
+import type { Frame, Span } from './frames.js'
+import { type JsonFault, type JsonNode, bytesBefore, memberOf } from './json.js'
+import type { Message } from './messages.js'
+import { RULES, type RuleId, type Severity, clauseUrl } from './rules.js'
+
+/** A broken rule and the bytes that break it. `RULES` has why it matters and what to do. */
+export interface Finding extends Span {
+  rule: RuleId
+  severity: Severity
+  /** The URL of the clause of the specification. */
+  clause: string
+  dir: Direction
+  /** What was found, if the rule alone does not say it. */
+  detail: string
+}
+
+/** Collects the findings of one frame. Positions in its text become byte positions. */
+export class FrameFindings {
+  readonly list: Finding[] = []
+  readonly #frame: Pick<Frame, 'dir' | 'text' | 'body'>
+  /** The revision of the messages in the frame, for links into the specification. */
+  revision: Revision | undefined
+
+  constructor(frame: Pick<Frame, 'dir' | 'text' | 'body'>) {
+    this.#frame = frame
+  }
+
+  /** Adds a finding about bytes. */
+  bytes(rule: RuleId, { start, end }: Span, detail = ''): void {
+    this.list.push({
+      rule,
+      severity: RULES[rule].severity,
+      clause: clauseUrl(rule, this.revision),
+      dir: this.#frame.dir,
+      start,
+      end,
+      detail,
+    })
+  }
+
+  /** Adds a finding about a part of the text. */
+  text(rule: RuleId, { start, end }: Span, detail = ''): void {
+    const { text = '', body } = this.#frame
+    const first = body.start + bytesBefore(text, start)
+    this.bytes(
+      rule,
+      { start: first, end: first + bytesBefore(text.slice(start), end - start) },
+      detail,
+    )
+  }
+}
+
+/** Rules about the bytes of a frame. */
+export function checkFrame(frame: Frame, found: FrameFindings): void {
+  for (const fault of frame.faults) {
+    // What is missing is not an error of a peer.
+    if (fault.kind !== 'missing-bytes') found.bytes(fault.kind, fault)
+  }
+  if (frame.kind === 'blank') found.bytes('blank-line', frame)
+}
+
+/** Rules about JSON. A line that does not even begin like JSON is stray text. */
+export function checkJson(frame: Frame, faults: readonly JsonFault[], found: FrameFindings): void {
+  const text = frame.text ?? ''
+  const isPartial = frame.faults.some(({ kind }) => kind === 'partial-line')
+  for (const fault of faults) {
+    const isInvalid = fault.kind === 'invalid-json'
+    // The end of the stream is reported already.
+    if (isInvalid && isPartial) continue
+    if (isInvalid && !/^\s*[[{]/.test(text)) found.bytes('stray-text', frame.body)
+    else if (isInvalid) found.text('invalid-json', fault, `unexpected ${fault.detail}`)
+    else found.text(fault.kind, fault, fault.detail)
+  }
+}
+
+/** Rules of JSON-RPC about one message. */
+export function checkMessage(message: Message, found: FrameFindings): void {
+  const { node, kind } = message
+  if (node.members === undefined) {
+    found.text('invalid-message', node, 'it is not an object')
+    return
+  }
+  const version = memberOf(node, 'jsonrpc')
+  if (version?.value.value !== '2.0') found.text('wrong-version', version?.value ?? node)
+  if (kind === 'invalid') found.text('invalid-message', node, describeInvalid(node))
+  const id = memberOf(node, 'id')?.value
+  if (kind === 'request' && id !== undefined && !isId(id)) found.text('invalid-id', id)
+  // An error response has no id, or null, if the request could not be read.
+  if (kind === 'response' && message.result !== undefined && (id === undefined || !isId(id)))
+    found.text('invalid-id', id ?? node)
+}
+
+function isId({ value }: JsonNode): boolean {
+  return typeof value === 'string' || Number.isInteger(value)
+}
+
+function describeInvalid(node: JsonNode): string {
+  if (memberOf(node, 'method') !== undefined) return '"method" is not a string'
+  return memberOf(node, 'result') === undefined
+    ? 'it has no "method", "result" or "error"'
+    : 'it has both "result" and "error"'
+}

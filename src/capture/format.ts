@@ -1,0 +1,188 @@
+import { decode } from '../framing/bytes.js'
+import { toBase64 } from '../jsonrpc/base64.js'
+
+/*
+ * A capture is an append-only file of JSON lines: first a header, then a record for each chunk of bytes that was read and
+ * for each event. Frames, messages and findings are derived from it. The format is described in docs/tap.md.
+ */
+
+/** Readers accept this version only. New members, events and types of records do not change it. */
+const VERSION = 1
+
+/** `in`: from the client to the server (its stdin); `out`: from the server to the client (its stdout). */
+export type Direction = 'in' | 'out'
+
+export interface CaptureHeader {
+  type: 'capture'
+  version: number
+  transport: 'stdio'
+  /** The wall-clock time of `ns: 0`, in ISO 8601. */
+  startedAt: string
+  /** The program that wrote it. */
+  by: string
+}
+
+/** Bytes as they were read: `text` if they are UTF-8, else `base64`. */
+interface Content {
+  text?: string
+  base64?: string
+}
+
+export interface ChunkRecord extends Content {
+  type: 'chunk'
+  dir: Direction
+  /** Nanoseconds since the start of the capture, by a monotonic clock. */
+  ns: number
+  /** The position of the first byte within its direction. */
+  offset: number
+}
+
+/** Anything else that happened. Other members depend on `event`. */
+export interface EventRecord extends Content {
+  type: 'event'
+  event: string
+  ns: number
+  readonly [member: string]: unknown
+}
+
+export type CaptureRecord = CaptureHeader | ChunkRecord | EventRecord
+
+export function captureHeader(startedAt: Date, by: string): CaptureHeader {
+  return {
+    type: 'capture',
+    version: VERSION,
+    transport: 'stdio',
+    startedAt: startedAt.toISOString(),
+    by,
+  }
+}
+
+export function chunkRecord(
+  dir: Direction,
+  ns: number,
+  offset: number,
+  bytes: Uint8Array,
+): ChunkRecord {
+  return { type: 'chunk', dir, ns, offset, ...contentOf(bytes) }
+}
+
+export function contentOf(bytes: Uint8Array): Content {
+  const text = decode(bytes)
+  return text === undefined ? { base64: toBase64(bytes) } : { text }
+}
+
+export function encodeRecord(record: CaptureRecord): string {
+  return `${JSON.stringify(record)}\n`
+}
+
+const encoder = new TextEncoder()
+
+/** The bytes of a record. */
+export function bytesOf({ text, base64 }: Content): Uint8Array {
+  if (text !== undefined) return encoder.encode(text)
+  return Uint8Array.from(atob(base64 ?? ''), (character) => character.charCodeAt(0))
+}
+
+/** Why a file that begins with this record cannot be read as a capture. */
+export function headerProblem(first: CaptureRecord | undefined): string | undefined {
+  if (first?.type !== 'capture') return 'it is not a capture: its first line is no capture record'
+  if (first.version !== VERSION)
+    return `it has version ${first.version} of the capture format; this program reads version ${VERSION}`
+  return undefined
+}
+
+const NEWLINE = 0x0a
+/** Maximum bytes of a record. Writers read at most a few hundred kilobytes at once. */
+const MAX_RECORD = 32 * 1024 * 1024
+
+/**
+ * Reads a capture in pieces. A line that is no record is skipped and counted: after a crash the last line may be
+ * incomplete, and a writer that continues the file begins a new one.
+ */
+export class CaptureReader {
+  #partial: Uint8Array[] = []
+  #size = 0
+  /** Lines that are no records, and incomplete ones. */
+  unreadable = 0
+
+  push(bytes: Uint8Array): CaptureRecord[] {
+    const records: CaptureRecord[] = []
+    let start = 0
+    for (
+      let end = bytes.indexOf(NEWLINE);
+      end !== -1;
+      start = end + 1, end = bytes.indexOf(NEWLINE, start)
+    ) {
+      this.#add(bytes.subarray(start, end))
+      const record = this.#take()
+      if (record !== undefined) records.push(record)
+    }
+    this.#add(bytes.subarray(start))
+    return records
+  }
+
+  /** The end of the file: what follows the last newline is a record only if it is complete. */
+  end(): CaptureRecord[] {
+    const record = this.#take()
+    return record === undefined ? [] : [record]
+  }
+
+  #add(bytes: Uint8Array): void {
+    this.#size += bytes.length
+    if (bytes.length > 0 && this.#size <= MAX_RECORD) this.#partial.push(bytes.slice())
+  }
+
+  #take(): CaptureRecord | undefined {
+    const [only = new Uint8Array(0), ...more] = this.#partial
+    const size = this.#size
+    this.#size = 0
+    this.#partial = []
+    if (size === 0) return undefined
+    let line = only
+    if (more.length > 0 && size <= MAX_RECORD) {
+      line = new Uint8Array(size)
+      let at = 0
+      for (const piece of [only, ...more]) {
+        line.set(piece, at)
+        at += piece.length
+      }
+    }
+    const record = size > MAX_RECORD ? undefined : parseRecord(decode(line) ?? '')
+    if (record === undefined) this.unreadable++
+    return record === 'unknown' ? undefined : record
+  }
+}
+
+/** A record; `unknown` for a type of a later writer; undefined for anything else. */
+function parseRecord(line: string): CaptureRecord | 'unknown' | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    return undefined
+  }
+  if (typeof value !== 'object' || value === null || !('type' in value)) return undefined
+  const record = value as Record<string, unknown> // checked just now
+  const { type, dir, ns, offset, event } = record
+  if (type === 'capture')
+    return typeof record['version'] === 'number' && typeof record['startedAt'] === 'string'
+      ? (value as CaptureHeader) // its other members are not used to read it
+      : undefined
+  if (type !== 'chunk' && type !== 'event') return typeof type === 'string' ? 'unknown' : undefined
+  if (typeof ns !== 'number' || !isContent(record)) return undefined
+  if (type === 'event') return typeof event === 'string' ? (value as EventRecord) : undefined // checked
+  const isPosition = Number.isSafeInteger(offset) && Number(offset) >= 0
+  const hasContent = record['text'] !== undefined || record['base64'] !== undefined
+  if ((dir !== 'in' && dir !== 'out') || !isPosition || !hasContent) return undefined
+  return value as ChunkRecord // checked
+}
+
+function isContent({ text, base64 }: Record<string, unknown>): boolean {
+  if (text !== undefined) return typeof text === 'string'
+  if (base64 === undefined) return true
+  try {
+    return typeof base64 === 'string' && atob(base64).length >= 0
+  } catch {
+    return false
+  }
+}

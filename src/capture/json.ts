@@ -1,0 +1,262 @@
+/*
+ * A JSON parser that keeps the position of every value and member. It reports what JSON.parse hides (repeated names,
+ * numbers that lose digits) and where a text stops being JSON.
+ */
+
+interface Place {
+  /** Positions within the text, in UTF-16 code units. */
+  start: number
+  end: number
+}
+
+export interface JsonMember {
+  name: string
+  key: Place
+  value: JsonNode
+}
+
+export interface JsonNode extends Place {
+  /** The value as JSON.parse returns it. */
+  value: unknown
+  /** The members of an object, in order and with repeated names. */
+  members?: JsonMember[]
+  /** The items of an array. */
+  items?: JsonNode[]
+}
+
+type JsonFaultKind = 'invalid-json' | 'duplicate-key' | 'unsafe-number' | 'deep-nesting'
+
+export interface JsonFault extends Place {
+  kind: JsonFaultKind
+  /** The repeated name, or the number. */
+  detail: string
+}
+
+export interface ParsedJson {
+  /** Undefined if the text is not JSON, or exceeds a limit. */
+  node: JsonNode | undefined
+  faults: JsonFault[]
+}
+
+/** Deeper texts are not parsed: the parser is recursive. */
+const MAX_DEPTH = 500
+/** More values are not parsed: each takes about 100 bytes of memory. */
+const MAX_VALUES = 500_000
+/** Maximum number of faults of each text; the first ones say enough. */
+const MAX_FAULTS = 20
+
+const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y
+const SPACE = /[ \t\r\n]*/y
+const LITERALS: ReadonlyMap<string, unknown> = new Map<string, unknown>([
+  ['true', true],
+  ['false', false],
+  ['null', null],
+])
+
+class Failed extends Error {}
+
+export function parseJson(text: string): ParsedJson {
+  const parser = new Parser(text)
+  return { node: parser.parse(), faults: parser.faults }
+}
+
+class Parser {
+  readonly #text: string
+  readonly faults: JsonFault[] = []
+  #at = 0
+  #depth = 0
+  #values = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  parse(): JsonNode | undefined {
+    try {
+      const node = this.#value()
+      this.#space()
+      if (this.#at < this.#text.length) this.#fail()
+      return node
+    } catch (error) {
+      if (error instanceof Failed) return undefined
+      throw error
+    }
+  }
+
+  #value(): JsonNode {
+    this.#space()
+    if (++this.#values > MAX_VALUES) this.#tooLarge(`more than ${MAX_VALUES} values`)
+    const start = this.#at
+    const character = this.#text[start]
+    if (character === '{' || character === '[') {
+      if (++this.#depth > MAX_DEPTH) this.#tooLarge(`more than ${MAX_DEPTH} levels`)
+      const node = character === '{' ? this.#object(start) : this.#array(start)
+      this.#depth--
+      return node
+    }
+    if (character === '"') return this.#string()
+    for (const [literal, value] of LITERALS)
+      if (this.#text.startsWith(literal, start)) {
+        this.#at += literal.length
+        return { start, end: this.#at, value }
+      }
+    return this.#number()
+  }
+
+  #object(start: number): JsonNode {
+    const members: JsonMember[] = []
+    const names = new Set<string>()
+    const value: Record<string, unknown> = {}
+    this.#at++
+    this.#space()
+    for (let first = true; first || this.#text[this.#at] !== '}'; first = false) {
+      if (first && this.#text[this.#at] === '}') break
+      if (!first) this.#expect(',')
+      this.#space()
+      const { value: name, ...key } = this.#key()
+      if (names.has(name)) this.#fault('duplicate-key', key, name)
+      names.add(name)
+      this.#space()
+      this.#expect(':')
+      const member = this.#value()
+      members.push({ name, key, value: member })
+      // As JSON.parse: the name __proto__ is an ordinary member.
+      if (name === '__proto__')
+        Object.defineProperty(value, name, {
+          value: member.value,
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        })
+      else value[name] = member.value
+      this.#space()
+    }
+    this.#expect('}')
+    return { start, end: this.#at, value, members }
+  }
+
+  #array(start: number): JsonNode {
+    const items: JsonNode[] = []
+    this.#at++
+    this.#space()
+    for (let first = true; first || this.#text[this.#at] !== ']'; first = false) {
+      if (first && this.#text[this.#at] === ']') break
+      if (!first) this.#expect(',')
+      items.push(this.#value())
+      this.#space()
+    }
+    this.#expect(']')
+    return { start, end: this.#at, value: items.map(({ value }) => value), items }
+  }
+
+  #key(): Place & { value: string } {
+    const { start, end, value } = this.#string()
+    return { start, end, value: String(value) }
+  }
+
+  #string(): JsonNode {
+    const start = this.#at
+    if (this.#text[start] !== '"') this.#fail()
+    const end = this.#stringEnd(start)
+    const source = this.#text.slice(start, end)
+    this.#at = end
+    return { start, end, value: source.includes('\\') ? JSON.parse(source) : source.slice(1, -1) }
+  }
+
+  /** The position after the string; fails at the first character that a string cannot have. */
+  #stringEnd(start: number): number {
+    const text = this.#text
+    let at = start + 1
+    for (;;) {
+      const code = text.charCodeAt(at)
+      if (code === 0x22) return at + 1
+      if (!(code >= 0x20)) {
+        this.#at = at // a control character, or the end of the text
+        this.#fail()
+      }
+      if (code !== 0x5c) {
+        at++
+        continue
+      }
+      const escape = /^\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/.exec(text.slice(at, at + 6))
+      if (escape === null) {
+        this.#at = at
+        this.#fail()
+      }
+      at += escape[0].length
+    }
+  }
+
+  #number(): JsonNode {
+    NUMBER.lastIndex = this.#at
+    const match = NUMBER.exec(this.#text)
+    if (match === null) this.#fail()
+    const [source, fraction, exponent] = match
+    const start = this.#at
+    this.#at += source.length
+    const value = Number(source)
+    const isInteger = fraction === undefined && exponent === undefined
+    if ((isInteger && !Number.isSafeInteger(value)) || !Number.isFinite(value))
+      this.#fault('unsafe-number', { start, end: this.#at }, source.slice(0, 40))
+    return { start, end: this.#at, value }
+  }
+
+  #space(): void {
+    SPACE.lastIndex = this.#at
+    this.#at += SPACE.exec(this.#text)?.[0].length ?? 0
+  }
+
+  #expect(character: string): void {
+    if (this.#text[this.#at] !== character) this.#fail()
+    this.#at++
+  }
+
+  #fault(kind: JsonFaultKind, { start, end }: Place, detail: string): void {
+    if (this.faults.length < MAX_FAULTS) this.faults.push({ kind, start, end, detail })
+  }
+
+  #fail(): never {
+    const isEnd = this.#at >= this.#text.length
+    this.faults.push({
+      kind: 'invalid-json',
+      start: this.#at,
+      end: this.#at + (isEnd ? 0 : 1),
+      detail: isEnd ? 'the end of the line' : JSON.stringify(this.#text[this.#at]),
+    })
+    throw new Failed()
+  }
+
+  #tooLarge(detail: string): never {
+    this.faults.push({ kind: 'deep-nesting', start: this.#at, end: this.#at + 1, detail })
+    throw new Failed()
+  }
+}
+
+/** The member of an object; the last one if the name is repeated. */
+export function memberOf(node: JsonNode | undefined, name: string): JsonMember | undefined {
+  return node?.members?.findLast((member) => member.name === name)
+}
+
+/** The value at a path such as `params.items[2].name`, or the innermost one on the way there. */
+export function nodeAt(node: JsonNode, path: string): JsonNode {
+  const rest = path.replace(/^\./, '')
+  if (rest === '') return node
+  const [index, position] = /^\[(\d+)\]/.exec(rest) ?? []
+  if (index !== undefined) {
+    const item = node.items?.[Number(position)]
+    return item === undefined ? node : nodeAt(item, rest.slice(index.length))
+  }
+  // Names may contain dots: the longest one that fits is taken.
+  const fits = (node.members ?? [])
+    .filter(({ name }) => rest.startsWith(name) && /^(?:$|[.[])/.test(rest.slice(name.length)))
+    .toSorted((one, other) => other.name.length - one.name.length)
+  const [best] = fits
+  return best === undefined ? node : nodeAt(best.value, rest.slice(best.name.length))
+}
+
+const encoder = new TextEncoder()
+
+/** The number of bytes before a position of a text. */
+export function bytesBefore(text: string, position: number): number {
+  return encoder.encode(text.slice(0, position)).length
+}

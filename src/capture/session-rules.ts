@@ -1,0 +1,146 @@
+import { METHODS } from '../protocol/methods.js'
+import { type Revision, revisions } from '../protocol/revisions/index.js'
+import { isObject } from '../schema/issue.js'
+import type { FrameFindings } from './findings.js'
+import type { Direction } from './format.js'
+import { memberOf, nodeAt } from './json.js'
+import { type Message, stringAt, valueAt } from './messages.js'
+import type { Link } from './operations.js'
+import type { SchemaCheck } from './schema-check.js'
+
+/** The capability that a client must have declared for a request of the server. */
+const CLIENT_CAPABILITIES: Readonly<Record<string, string>> = {
+  'sampling/createMessage': 'sampling',
+  'roots/list': 'roots',
+  'elicitation/create': 'elicitation',
+}
+const MAX_TOOL_NAME = 64
+/** Issues of a message that are reported. */
+const MAX_ISSUES = 5
+
+/** Rules of MCP, by the revision of each message. */
+export class SessionRules {
+  readonly #schemas: ReadonlyMap<string, SchemaCheck>
+  /** Whether the server has responded to initialize, and the client has confirmed. */
+  #isAnswered = false
+  #isInitialized = false
+  /** What each side has declared; undefined if the capture does not show it. */
+  #server: Record<string, unknown> | undefined
+  #client: Record<string, unknown> | undefined
+
+  constructor(schemas: ReadonlyMap<string, SchemaCheck>) {
+    this.#schemas = schemas
+  }
+
+  /** `isStateless`: the connection has stateless requests only. */
+  check(
+    message: Message,
+    dir: Direction,
+    link: Link,
+    isStateless: boolean,
+    found: FrameFindings,
+  ): void {
+    const { revision } = link
+    if (message.kind === 'request') this.#request(message, dir, revision, isStateless, found)
+    this.#follow(message, dir, link)
+    this.#version(message, link, found)
+    if (revision === undefined) return
+    if (message.inBatch && !revision.batches) found.text('batch', message.node)
+    this.#schema(message, link, revision, found)
+    if (link.operation?.method === 'tools/list') checkToolNames(message, found)
+  }
+
+  /** Remembers what the handshake says. */
+  #follow({ kind, method, params, result }: Message, dir: Direction, { operation }: Link): void {
+    if (method === 'initialize' && dir === 'in') this.#client = objectAt(params, 'capabilities')
+    if (method === 'notifications/initialized') this.#isInitialized = true
+    if (kind !== 'response' || result === undefined) return
+    if (operation?.method === 'initialize') this.#isAnswered = true
+    if (operation?.method === 'initialize' || operation?.method === 'server/discover')
+      this.#server = objectAt(result, 'capabilities')
+  }
+
+  #version({ kind, params, result }: Message, { operation }: Link, found: FrameFindings): void {
+    if (operation?.method !== 'initialize') return
+    const source = kind === 'response' ? result : params
+    const version = memberOf(source, 'protocolVersion')?.value
+    const isKnown = revisions.some(({ id }) => id === version?.value)
+    if (version !== undefined && typeof version.value === 'string' && !isKnown)
+      found.text('unknown-revision', version, version.value.slice(0, 40))
+  }
+
+  #request(
+    { method = '', node }: Message,
+    dir: Direction,
+    revision: Revision | undefined,
+    isStateless: boolean,
+    found: FrameFindings,
+  ): void {
+    const place = memberOf(node, 'method')?.value ?? node
+    if (dir === 'out' && isStateless) {
+      found.text('server-request', place, method)
+      return
+    }
+    const stateless = revision?.lifecycle === 'stateless'
+    const isReady = dir === 'in' ? this.#isAnswered : this.#isInitialized
+    if (!stateless && !isReady && method !== 'ping' && method !== 'initialize')
+      found.text('before-initialized', place, method)
+    if (revision === undefined) return
+    this.#method(method, dir, revision, place, found)
+    const capability = dir === 'in' ? METHODS.get(method)?.capability : CLIENT_CAPABILITIES[method]
+    const declared = dir === 'in' ? this.#server : this.#client
+    // Not every revision has every capability.
+    const exists =
+      dir === 'out' ||
+      (capability !== undefined && revision.fields.capabilities.includes(capability))
+    if (capability !== undefined && exists && declared !== undefined && !(capability in declared))
+      found.text('undeclared-capability', place, capability)
+  }
+
+  #method(
+    method: string,
+    dir: Direction,
+    revision: Revision,
+    place: Message['node'],
+    found: FrameFindings,
+  ): void {
+    const has = ({ methods, unsupportedMethods }: Revision) =>
+      (dir === 'in' ? methods.clientRequests : methods.serverRequests).includes(method) ||
+      Object.hasOwn(unsupportedMethods, method)
+    if (!has(revision) && revisions.some(has)) found.text('wrong-revision', place, method)
+  }
+
+  #schema(
+    { kind, method, node, result }: Message,
+    { operation }: Link,
+    revision: Revision,
+    found: FrameFindings,
+  ): void {
+    const schema = this.#schemas.get(revision.id)
+    if (schema === undefined) return
+    if ((kind === 'request' || kind === 'notification') && method !== undefined) {
+      const issues = schema.message(method, node.value) ?? []
+      for (const { path, message } of issues.slice(0, MAX_ISSUES))
+        found.text('schema', nodeAt(node, path), `${path === '' ? method : path} ${message}`)
+    }
+    if (kind !== 'response' || result === undefined || operation === undefined) return
+    const issues = schema.result(operation.method, operation.hasTask, result.value) ?? []
+    for (const { path, message } of issues.slice(0, MAX_ISSUES))
+      found.text('schema', nodeAt(result, path), `result${path && `.${path}`} ${message}`)
+  }
+}
+
+function objectAt(node: Message['params'], name: string): Record<string, unknown> | undefined {
+  const value = valueAt(node, name)
+  return isObject(value) ? value : undefined
+}
+
+/** Definitions that hosts refuse. */
+function checkToolNames({ result }: Message, found: FrameFindings): void {
+  for (const tool of memberOf(result, 'tools')?.value.items ?? []) {
+    const name = memberOf(tool, 'name')?.value
+    const text = stringAt(tool, 'name') ?? ''
+    if (name !== undefined && text.length > MAX_TOOL_NAME)
+      found.text('long-tool-name', name, `${text.length} characters`)
+  }
+}

@@ -1,0 +1,73 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+import {
+  type CaptureHeader,
+  CaptureReader,
+  type CaptureRecord,
+  headerProblem,
+} from '../capture/format.js'
+import { UsageError } from './options.js'
+
+const READ_BYTES = 256 * 1024
+
+/** A capture file. */
+export class CaptureSource {
+  readonly #path: string
+  readonly #reader = new CaptureReader()
+  #header: CaptureHeader | undefined
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  /** When the capture began, in milliseconds; known after the first record. */
+  get startedAt(): number {
+    return Date.parse(this.#header?.startedAt ?? '')
+  }
+
+  /** Lines that are damaged. */
+  get unreadable(): number {
+    return this.#reader.unreadable
+  }
+
+  /** The records of the file; undefined whenever its end is reached, since more may follow. */
+  *records(): Generator<CaptureRecord | undefined> {
+    const descriptor = this.#open()
+    try {
+      const buffer = new Uint8Array(READ_BYTES)
+      for (;;) {
+        const size = readSync(descriptor, buffer)
+        for (const record of this.#reader.push(buffer.subarray(0, size))) {
+          this.#check(record)
+          yield record
+        }
+        if (size === 0) yield undefined
+      }
+    } finally {
+      closeSync(descriptor)
+    }
+  }
+
+  /** Nothing follows: the last record, if it has no newline. */
+  end(): CaptureRecord[] {
+    const records = this.#reader.end()
+    this.#check(records[0])
+    return records
+  }
+
+  #open(): number {
+    try {
+      return openSync(this.#path, 'r')
+    } catch (error) {
+      throw new UsageError(
+        `Cannot read ${this.#path}: ${error instanceof Error ? error.message : String(error)}`,
+      )
+    }
+  }
+
+  #check(first: CaptureRecord | undefined): void {
+    if (this.#header !== undefined) return
+    const problem = headerProblem(first)
+    if (problem !== undefined) throw new UsageError(`Cannot read ${this.#path}: ${problem}`)
+    if (first?.type === 'capture') this.#header = first
+  }
+}

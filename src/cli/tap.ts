@@ -1,0 +1,106 @@
+import { constants } from 'node:os'
+import { CaptureFile } from '../tap/capture-file.js'
+import { captureFolder, newCapturePath, pruneCaptures } from '../tap/captures.js'
+import { type Exit, tapStdio } from '../tap/stdio.js'
+import { type Command, HELP } from './command.js'
+import { type Arguments, CommandError, UsageError, bytesOf } from './options.js'
+import { warn } from './print.js'
+import { DEFAULT_SERVER } from './servers.js'
+import { serverCommand } from './target.js'
+
+/** Milliseconds for a signal to end this process. */
+const SIGNAL_TIMEOUT = 200
+const MAX_CAPTURE = 256 * 1024 * 1024
+
+export const tap: Command = {
+  usage: 'tap [SERVER | -- COMMAND] [options]',
+  description:
+    'Runs a server on stdio and records every byte between it and the client. Put it before the command of a server in the configuration of a host.',
+  notes: `SERVER is a bundled server or a module that exports one (default ${DEFAULT_SERVER}). COMMAND is any command; it gets the
+whole environment. Bytes, signals, the end of input and the exit code are passed on unchanged.
+
+  ccmcp tap -- npx some-server
+  ccmcp view                        show the newest capture
+  ccmcp view -f                     follow it
+
+A capture contains everything that was sent, also secrets. Only its owner can read it.`,
+  options: {
+    capture: {
+      value: 'FILE',
+      description:
+        'write the capture to FILE (default: a new file in $XDG_STATE_HOME/ccmcp/captures)',
+    },
+    'max-capture': {
+      value: 'BYTES',
+      description: `maximum size of the capture (default ${MAX_CAPTURE})`,
+    },
+    ...HELP,
+  },
+  positionals: [0, 1],
+  takesServerCommand: true,
+  run: runTap,
+}
+
+async function runTap(parsed: Arguments): Promise<void> {
+  const [word] = parsed.positionals
+  if (word !== undefined && /^https?:/i.test(word))
+    throw new UsageError(
+      `${JSON.stringify(word)} is a URL; only servers on stdio can be tapped. Pass a server name, a module, or a command after "--"`,
+    )
+  const [program = '', ...args] = serverCommand(parsed, word)
+  const capture = openCapture(
+    parsed,
+    parsed.command === undefined ? (word ?? DEFAULT_SERVER) : program,
+  )
+  let exit: Exit
+  try {
+    exit = await tapStdio(program, args, withoutWire(process.env), capture)
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    capture.event('error', { message })
+    await capture.close()
+    throw new CommandError(3, `Cannot start the server: ${message}`)
+  }
+  await capture.close()
+  end(exit)
+}
+
+/** The variable names descriptors of the launcher, which the server does not get. */
+function withoutWire(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const env = { ...variables }
+  delete env['CCMCP_WIRE']
+  return env
+}
+
+function openCapture({ values }: Arguments, label: string): CaptureFile {
+  const limit = values.get('max-capture')
+  const maxBytes = limit === undefined ? MAX_CAPTURE : bytesOf('max-capture', limit)
+  const path = values.get('capture')
+  const failed = ({ message }: Error) =>
+    warn(`cannot write the capture: ${message}; the server runs without it`)
+  const capture = new CaptureFile(path ?? defaultPath(label), { maxBytes, failed })
+  if (capture.path !== undefined) warn(`recording to ${capture.path}`)
+  return capture
+}
+
+/** If the folder cannot be created, opening the file reports it. */
+function defaultPath(label: string): string {
+  const folder = captureFolder()
+  try {
+    pruneCaptures(folder)
+    return newCapturePath(folder, label)
+  } catch {
+    return `${folder}/capture.ndjson`
+  }
+}
+
+/** Ends this process as the server ended. */
+function end({ code, signal }: Exit): void {
+  if (signal !== null && process.platform !== 'win32') {
+    // Node uses SIGUSR1 itself.
+    if (signal !== 'SIGUSR1') process.kill(process.pid, signal)
+    setTimeout(() => process.exit(128 + constants.signals[signal]), SIGNAL_TIMEOUT)
+    return
+  }
+  process.exit(code ?? 1)
+}

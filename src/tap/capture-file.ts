@@ -1,0 +1,213 @@
+import { type Stats, closeSync, constants, openSync, statSync, write, writeSync } from 'node:fs'
+import { type CaptureRecord, captureHeader, encodeRecord } from '../capture/format.js'
+import { VERSION } from '../version.js'
+import { type RecordedBytes, encodeBytes, encodedSize } from './chunk-encoder.js'
+
+/** Bytes that wait for the disk; beyond that, they are dropped from the capture. */
+const MAX_WAITING = 32 * 1024 * 1024
+/** Milliseconds to collect records for one write, and the bytes that are written at once. */
+const FLUSH_DELAY = 10
+const BATCH_BYTES = 1024 * 1024
+/** Milliseconds to write the rest at the end. */
+const CLOSE_TIMEOUT = 2000
+/** A second capture of the same name gets a number. */
+const MAX_NUMBER = 1000
+
+export interface CaptureFileOptions {
+  /** Maximum bytes of the file; beyond that, only events are written. */
+  maxBytes: number
+  /** Called once, if the capture cannot be written. */
+  failed(error: Error): void
+}
+
+type Source = RecordedBytes['source']
+type Entry = RecordedBytes | CaptureRecord
+
+/** Writes a capture. Nothing here throws or waits: if the file cannot be written, the capture ends and the traffic goes on. */
+export class CaptureFile {
+  /** The file, if it could be opened. */
+  readonly path: string | undefined
+  readonly #options: CaptureFileOptions
+  readonly #origin = performance.now()
+  #descriptor: number | undefined
+  /** What is to be encoded and written. Encoding is deferred, so that bytes are forwarded first. */
+  #queue: Entry[] = []
+  /** Reused: only one write is in progress. */
+  #batch = Buffer.alloc(0)
+  #waiting = 0
+  #size = 0
+  #writing = false
+  #timer: ReturnType<typeof setTimeout> | undefined
+  readonly #flushSync = () => {
+    if (this.#descriptor === undefined) return
+    try {
+      for (let data = this.#encode(); data.length > 0; data = this.#encode())
+        writeSync(this.#descriptor, data)
+    } catch {
+      // There is nobody left to be told.
+    }
+  }
+  #offsets: Record<Source, number> = { in: 0, out: 0, stderr: 0 }
+  #dropped: Record<Source, number> = { in: 0, out: 0, stderr: 0 }
+  #isDropping = false
+  #drained: (() => void) | undefined
+
+  constructor(path: string, options: CaptureFileOptions) {
+    this.#options = options
+    try {
+      const opened = open(path)
+      this.#descriptor = opened.descriptor
+      this.path = opened.path
+    } catch (error) {
+      options.failed(error as Error) // thrown by node:fs
+    }
+    this.#add(captureHeader(new Date(), `ccmcp ${VERSION}`))
+    // If this process ends early, by an error.
+    process.on('exit', this.#flushSync)
+  }
+
+  /** Records bytes that were read. They must not be changed afterwards. */
+  bytes(source: Source, bytes: Uint8Array): void {
+    const ns = this.#ns()
+    const offset = this.#offsets[source]
+    this.#offsets[source] += bytes.length
+    if (this.#descriptor === undefined) return
+    if (this.#size >= this.#options.maxBytes) return this.#drop(source, bytes, 'the maximum size')
+    if (this.#waiting + bytes.length > MAX_WAITING)
+      return this.#drop(source, bytes, 'the disk is too slow')
+    this.#isDropping = false
+    this.#waiting += bytes.length
+    this.#add({ type: 'bytes', source, ns, offset, bytes })
+  }
+
+  event(event: string, members: Readonly<Record<string, unknown>> = {}): void {
+    this.#add({ type: 'event', event, ns: this.#ns(), ...members })
+  }
+
+  /** Writes the rest; resolves when that is done, has failed, or takes too long. */
+  async close(): Promise<void> {
+    if (Object.values(this.#dropped).some((count) => count > 0))
+      this.event('dropped', { reason: 'total', ...this.#dropped })
+    let timer: ReturnType<typeof setTimeout> | undefined
+    await new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSE_TIMEOUT)
+      this.#drained = resolve
+      this.#flush()
+    })
+    clearTimeout(timer)
+    this.#end()
+    this.#queue = []
+  }
+
+  #ns(): number {
+    return Math.round((performance.now() - this.#origin) * 1e6)
+  }
+
+  #drop(source: Source, { length }: Uint8Array, reason: string): void {
+    this.#dropped[source] += length
+    if (this.#isDropping) return
+    this.#isDropping = true
+    this.event('dropped', { reason, ...this.#dropped })
+  }
+
+  #add(entry: Entry): void {
+    if (this.#descriptor === undefined) return
+    this.#queue.push(entry)
+    if (!this.#writing) this.#timer ??= setTimeout(() => this.#flush(), FLUSH_DELAY)
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#writing) return
+    if (this.#queue.length === 0 || this.#descriptor === undefined) {
+      this.#drained?.()
+      return
+    }
+    const before = this.#waiting
+    const data = this.#encode()
+    this.#size += data.length
+    this.#writing = true
+    const left = this.#queue.reduce((sum, each) => sum + lengthOf(each), 0)
+    this.#write(data, before - left)
+  }
+
+  /** Encodes the first entries of the queue, as many as fit, and removes them. */
+  #encode(): Buffer {
+    let at = 0
+    let count = 0
+    for (const entry of this.#queue) {
+      const line = entry.type === 'bytes' ? undefined : Buffer.from(encodeRecord(entry))
+      const size = entry.type === 'bytes' ? encodedSize(entry) : (line?.length ?? 0)
+      if (count === 0 && size > this.#batch.length)
+        this.#batch = Buffer.allocUnsafeSlow(Math.max(size, BATCH_BYTES))
+      if (at + size > this.#batch.length) break
+      if (entry.type === 'bytes') at = encodeBytes(entry, this.#batch, at)
+      else at += line?.copy(this.#batch, at) ?? 0
+      count++
+    }
+    this.#queue.splice(0, count)
+    return this.#batch.subarray(0, at)
+  }
+
+  /** Writes all of `data`, which stands for `count` recorded bytes. */
+  #write(data: Buffer, count: number): void {
+    if (this.#descriptor === undefined) return
+    write(this.#descriptor, data, 0, data.length, null, (error, written) => {
+      if (error !== null) return this.#fail(error)
+      if (written < data.length) return this.#write(data.subarray(written), count)
+      this.#writing = false
+      this.#waiting -= count
+      this.#flush()
+    })
+  }
+
+  #fail(error: Error): void {
+    this.#end()
+    this.#queue = []
+    this.#writing = false
+    this.#options.failed(error)
+    this.#drained?.()
+  }
+
+  #end(): void {
+    if (this.#descriptor === undefined) return
+    try {
+      closeSync(this.#descriptor)
+    } catch {
+      // The file system reports the errors of earlier writes here; the capture ends in any case.
+    }
+    this.#descriptor = undefined
+  }
+}
+
+function lengthOf(entry: Entry): number {
+  return entry.type === 'bytes' ? entry.bytes.length : 0
+}
+
+/** Opens a new file that only its owner can read. An existing file is kept: the new one gets a number. A pipe or a device is written to. */
+function open(path: string): { descriptor: number; path: string } {
+  const found = statOf(path)
+  if (found !== undefined && !found.isFile())
+    // Non-blocking: opening a pipe without a reader would block.
+    return { path, descriptor: openSync(path, constants.O_WRONLY | constants.O_NONBLOCK) }
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? path : numbered(path, number)
+    try {
+      return { path: name, descriptor: openSync(name, 'ax', 0o600) }
+    } catch (error) {
+      const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
+      if (!exists || number === MAX_NUMBER) throw error
+    }
+  }
+}
+
+function statOf(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false })
+}
+
+/** `a/b.ndjson` becomes `a/b-2.ndjson`. */
+function numbered(path: string, number: number): string {
+  const [, start = path, extension = ''] = /^(.*[^/\\])(\.[^./\\]*)$/s.exec(path) ?? []
+  return `${start}-${number}${extension}`
+}

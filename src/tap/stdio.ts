@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync } from 'node:fs'
+import type { Readable, Writable } from 'node:stream'
+import type { CaptureFile } from './capture-file.js'
+
+const WINDOWS = process.platform === 'win32'
+/** The signals that are passed on. */
+const SIGNALS: readonly NodeJS.Signals[] = WINDOWS
+  ? ['SIGINT', 'SIGTERM', 'SIGBREAK']
+  : ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
+/** Milliseconds without output after the server has exited. Its children may keep its pipes open. */
+const OUTPUT_TIMEOUT = 500
+/** Milliseconds between checks whether the client has read everything. */
+const WRITE_CHECK = 20
+
+/** How a server ended. */
+export interface Exit {
+  code: number | null
+  signal: NodeJS.Signals | null
+}
+
+/**
+ * Starts a server and connects it with the stdin, stdout and stderr of this process. Bytes are forwarded first and recorded
+ * second; whichever side does not read pauses the other. Resolves when the server has exited and everything that it wrote
+ * was forwarded; rejects if it cannot be started.
+ */
+export async function tapStdio(
+  command: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  capture: CaptureFile,
+): Promise<Exit> {
+  const child = spawn(command, args, {
+    stdio: 'pipe',
+    env,
+    // A process group of its own: a signal to this group, such as Ctrl-C, would otherwise reach the server twice.
+    detached: !WINDOWS,
+    windowsHide: true,
+  })
+  capture.event('spawn', {
+    argv: [command, ...args],
+    cwd: process.cwd(),
+    env: Object.keys(env).toSorted(),
+    pid: child.pid,
+    ppid: process.ppid,
+  })
+  const signalled = SIGNALS.map((signal) => {
+    const pass = () => {
+      capture.event('signal', { signal })
+      child.kill(signal)
+    }
+    process.on(signal, pass)
+    return () => process.off(signal, pass)
+  })
+  try {
+    return await connect(child, capture)
+  } finally {
+    process.stdin.destroy() // nobody reads it any more
+    for (const stop of signalled) stop()
+  }
+}
+
+async function connect(child: ChildProcess, capture: CaptureFile): Promise<Exit> {
+  const { stdin, stdout, stderr } = child
+  if (stdin === null || stdout === null || stderr === null) throw new Error('no pipes') // not with stdio: 'pipe'
+  forward(process.stdin, stdin, {
+    copy: (bytes) => capture.bytes('in', bytes),
+    ended: () => {
+      capture.event('end', { dir: 'in' })
+      stdin.end()
+    },
+    // The server has closed its stdin: so does this process.
+    broken: () => {
+      process.stdin.destroy()
+      closeDescriptor(process.stdin.fd)
+    },
+  })
+  const output = forward(stdout, process.stdout, {
+    copy: (bytes) => capture.bytes('out', bytes),
+    ended: () => {
+      capture.event('end', { dir: 'out' })
+      process.stdout.end(() => closeDescriptor(process.stdout.fd))
+    },
+    broken: () => stdout.destroy(),
+  })
+  const errors = forward(stderr, process.stderr, {
+    copy: (bytes) => capture.bytes('stderr', bytes),
+    ended: () => {},
+    // Nobody reads it any more; it is still recorded, and the server does not block.
+    broken: () => stderr.resume(),
+  })
+  const closed = new Promise<void>((resolve) => {
+    child.on('close', () => resolve())
+  })
+  const exit = await exited(child)
+  capture.event('exit', { ...exit })
+  await drained(closed, [output, errors])
+  return exit
+}
+
+interface Forwarding {
+  copy(bytes: Uint8Array): void
+  ended(): void
+  /** The receiver has closed its end. */
+  broken(): void
+}
+
+/** The state of one direction. */
+interface Flow {
+  /** Counts chunks. */
+  chunks: number
+  to: Writable
+}
+
+function forward(from: Readable, to: Writable, { copy, ended, broken }: Forwarding): Flow {
+  const flow: Flow = { chunks: 0, to }
+  let isBroken = false
+  from.on('data', (bytes: Buffer) => {
+    flow.chunks++
+    const hasRoom = isBroken || to.write(bytes)
+    copy(bytes)
+    if (!hasRoom) from.pause()
+  })
+  to.on('drain', () => from.resume())
+  from.on('end', ended)
+  // A connection that breaks has ended.
+  from.on('error', ended)
+  to.on('error', () => {
+    isBroken = true
+    broken()
+  })
+  return flow
+}
+
+/** Node keeps stdin and stdout open; a server that closes them and runs on must be seen to have done so. */
+function closeDescriptor(descriptor: number): void {
+  try {
+    closeSync(descriptor)
+  } catch {
+    // The stream has closed it.
+  }
+}
+
+function exited(child: ChildProcess): Promise<Exit> {
+  return new Promise((resolve, reject) => {
+    child.on('error', (error) => {
+      // Without a pid it was not started; otherwise a signal could not be sent.
+      if (child.pid === undefined) reject(error)
+    })
+    child.on('exit', (code, signal) => resolve({ code, signal }))
+  })
+}
+
+/** Waits until all output was read and written; or nothing more came for a while, and nothing is waiting to be written. */
+async function drained(closed: Promise<void>, flows: readonly Flow[]): Promise<void> {
+  const isWaiting = ({ to }: Flow) => to.writableLength > 0 && !to.destroyed && to.errored === null
+  let isClosed = false
+  for (let before = -1; !isClosed || flows.some(isWaiting);) {
+    const count = flows.reduce((sum, { chunks }) => sum + chunks, 0)
+    if (!isClosed && count === before && !flows.some(isWaiting)) return
+    before = count
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const pause = new Promise<'pause'>((resolve) => {
+      timer = setTimeout(resolve, isClosed ? WRITE_CHECK : OUTPUT_TIMEOUT, 'pause')
+    })
+    isClosed = (await Promise.race([isClosed ? pause : closed, pause])) !== 'pause' || isClosed
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,91 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type JsonNode, bytesBefore, nodeAt, parseJson } from '../../src/capture/json.js'
+
+function parsedByRuntime(text: string): { value?: unknown } {
+  try {
+    return { value: JSON.parse(text) as unknown }
+  } catch {
+    return {}
+  }
+}
+
+const texts = fc.oneof(
+  fc.json(),
+  fc
+    .tuple(fc.json(), fc.nat(), fc.constantFrom('', ',', '"', '}', '\\', '\n', '1', '\u0001'))
+    .map(([json, at, piece]) => {
+      const place = at % (json.length + 1)
+      return json.slice(0, place) + piece + json.slice(place + 1)
+    }),
+  fc.string(),
+  fc.constantFrom('1e400', '-0', '01', '1.', '.5', '{"__proto__":{"a":1}}', '"\\u12"', '\ufeff1'),
+)
+
+describe('JSON with positions', () => {
+  it('accepts what JSON.parse accepts, with the same value', () => {
+    fc.assert(
+      fc.property(texts, (text) => {
+        const { node } = parseJson(text)
+        expect(node === undefined ? {} : { value: node.value }).toEqual(parsedByRuntime(text))
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  it('has the exact positions of all values and names', () => {
+    const check = (node: JsonNode, text: string): void => {
+      expect(JSON.parse(text.slice(node.start, node.end))).toEqual(node.value)
+      for (const { name, key, value } of node.members ?? []) {
+        expect(JSON.parse(text.slice(key.start, key.end))).toBe(name)
+        check(value, text)
+      }
+      for (const item of node.items ?? []) check(item, text)
+    }
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        const { node } = parseJson(text)
+        if (node === undefined) throw new Error('not parsed')
+        check(node, text)
+      }),
+    )
+  })
+
+  it.each([
+    ['{"a":1,"b":{"a":2},"a":3}', 'duplicate-key', '"a"', 19],
+    ['[9007199254740993]', 'unsafe-number', '9007199254740993', 1],
+    ['[1e999]', 'unsafe-number', '1e999', 1],
+    ['{"a":}', 'invalid-json', '}', 5],
+    ['{"a":1', 'invalid-json', '', 6],
+    ['"a\nb"', 'invalid-json', '\n', 2],
+  ])('reports the fault in %s', (text, kind, part, start) => {
+    const [fault] = parseJson(text).faults
+    expect(fault).toMatchObject({ kind, start, end: start + part.length })
+  })
+
+  it('stops at texts that are too deep or too large', () => {
+    expect(parseJson('['.repeat(1_000_000))).toMatchObject({
+      node: undefined,
+      faults: [{ kind: 'deep-nesting' }],
+    })
+    expect(parseJson(`[${'0,'.repeat(600_000)}0]`)).toMatchObject({
+      node: undefined,
+      faults: [{ kind: 'deep-nesting' }],
+    })
+    expect(parseJson(`"${'x'.repeat(5_000_000)}"`).faults).toEqual([])
+  })
+
+  it('finds the value at a path', () => {
+    const text = '{"a.b":{"c":[1,{"d":2}]},"a":{"b":3}}'
+    const { node } = parseJson(text)
+    if (node === undefined) throw new Error('not parsed')
+    expect(nodeAt(node, 'a.b.c[1].d').value).toBe(2)
+    expect(nodeAt(node, '').value).toBe(node.value)
+    // The innermost value on the way to a missing one.
+    expect(nodeAt(node, 'a.b.c[7].x').value).toEqual([1, { d: 2 }])
+  })
+
+  it('converts positions to bytes', () => {
+    expect(bytesBefore('aü𝄞b', 4)).toBe(7)
+  })
+})
