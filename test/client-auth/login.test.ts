@@ -202,7 +202,7 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
   })
 
   it.each([
-    [['login'], /Missing argument/],
+    [['login'], /Missing URL/],
     [['login', 'mcp'], /is not a URL/],
     [
       ['login', 'http://localhost/mcp', '--client-secret-env', 'NONE', '--client-id', 'a'],
