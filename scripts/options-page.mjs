@@ -179,7 +179,7 @@ const SECTIONS = [
     'callTool(name, args, options)',
     'These options apply to every request of a client; `output` to tools only.',
     [
-      ['client/session.ts', 'CallOptions'],
+      ['client/call-options.ts', 'CallOptions'],
       ['client/client.ts', 'ToolCallOptions'],
     ],
   ],

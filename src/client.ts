@@ -70,7 +70,7 @@ export type { ClientEvents } from './client/events.js'
 export type { Prior } from './client/prior.js'
 export { requiredElicitations, type UrlElicitation } from './client/required-elicitations.js'
 export type { ReconnectOptions } from './client/reconnect.js'
-export type { CallOptions, Progress } from './client/session.js'
+export type { CallOptions, Progress } from './client/call-options.js'
 export type {
   ListChange,
   ListenOptions,

@@ -14,12 +14,8 @@ import {
   describeRpcError,
 } from './opening.js'
 import type { Known } from './prior.js'
-import {
-  type CallOptions,
-  ClientSession,
-  type ServerDetails,
-  type ClientSessionOptions,
-} from './session.js'
+import type { CallOptions } from './call-options.js'
+import { ClientSession, type ServerDetails, type ClientSessionOptions } from './session.js'
 import { ConnectionError, type Target, type TargetChannel } from './target.js'
 
 interface Timeouts {

@@ -3,7 +3,7 @@ import type { Params } from '../jsonrpc/message.js'
 import { METHODS } from '../protocol/methods.js'
 import { listOf } from './pages.js'
 import { concerns } from './resource-uri.js'
-import type { CallOptions, SessionCallOptions } from './session.js'
+import type { CallOptions, SessionCallOptions } from './call-options.js'
 
 export interface CacheOptions {
   /** Maximum results (default 500). */

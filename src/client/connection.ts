@@ -16,12 +16,8 @@ import { Listeners } from './events.js'
 import { isLegacyFailure, isModern } from './opening.js'
 import { type Prior, priorOf } from './prior.js'
 import { Backoff, type ReconnectOptions, wait } from './reconnect.js'
-import type {
-  ClientSession,
-  ServerDetails,
-  SessionCallOptions,
-  SessionObserver,
-} from './session.js'
+import type { SessionCallOptions } from './call-options.js'
+import type { ClientSession, ServerDetails, SessionObserver } from './session.js'
 import { SessionState } from './session-state.js'
 import { Subscriptions } from './subscriptions.js'
 import { ConnectionError } from './target.js'

@@ -15,7 +15,8 @@ import {
   newestHandshakeRevision,
 } from '../protocol/revisions/index.js'
 import { projectClientCapabilities, projectImplementation } from '../protocol/revisions/project.js'
-import type { CallOptions, ClientSession, ServerDetails, ClientSessionOptions } from './session.js'
+import type { CallOptions } from './call-options.js'
+import type { ClientSession, ServerDetails, ClientSessionOptions } from './session.js'
 import { ConnectionError } from './target.js'
 
 const MODERN_ERRORS: ReadonlySet<number> = new Set([

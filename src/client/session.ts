@@ -12,6 +12,7 @@ import { HEADER_MISMATCH } from '../protocol/errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type { Implementation, LogLevel } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
+import type { CallOptions, Progress, SessionCallOptions } from './call-options.js'
 import { type ClientExtensions, type ResultContext, settingsOf } from './extension.js'
 import {
   type InputHandlers,
@@ -24,29 +25,7 @@ import { ConnectionError, type TargetChannel } from './target.js'
 import { ToolHeaders } from './tool-headers.js'
 import { untilAborted } from './until-aborted.js'
 
-export interface Progress {
-  progress: number
-  total?: number
-  message?: string
-}
-
-export interface CallOptions {
-  /** Cancels the request. */
-  signal?: AbortSignal
-  /** Milliseconds without a response or progress (default 60 s). */
-  timeout?: number
-  /** Milliseconds in total, also with progress (default 10 min). */
-  maxTimeout?: number
-  /** Requests progress notifications, and is called with each. */
-  onProgress?: (progress: Progress) => unknown
-}
-
-export interface SessionCallOptions extends CallOptions {
-  /** Called where the response is not yet the result: it needs input, or belongs to an extension. */
-  onRound?: () => void
-}
-
-/** Who is told of what happens to a session. */
+/** Receives the events of a session. */
 export interface SessionObserver {
   notified(session: ClientSession, method: string, params: Params): void
   /** The connection has ended, with an error if it broke. */
@@ -61,7 +40,7 @@ export interface ClientSessionOptions {
   capabilities: Params
   inputHandlers: InputHandlers
   extensions: ClientExtensions
-  report(report: LogEntry): void
+  report(entry: LogEntry): void
   tap?: (tapped: TappedMessage) => void
 }
 
@@ -384,8 +363,8 @@ export class ClientSession {
 }
 
 /** Whether each request says its protocol version, instead of one handshake. */
-function isStateless({ lifecycle: opening }: Revision): boolean {
-  return opening !== 'handshake'
+function isStateless({ lifecycle }: Revision): boolean {
+  return lifecycle !== 'handshake'
 }
 
 /** Whether the server has refused the request because the session has ended. */

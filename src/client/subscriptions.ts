@@ -5,7 +5,8 @@ import { type Params, memberAt } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { Backoff, type ReconnectOptions } from './reconnect.js'
 import { concerns } from './resource-uri.js'
-import type { CallOptions, ClientSession, ServerDetails } from './session.js'
+import type { CallOptions } from './call-options.js'
+import type { ClientSession, ServerDetails } from './session.js'
 import {
   type List,
   RequestLink,

@@ -125,12 +125,12 @@ export function readUnparsed(head: string, tail: string, error: RpcError): Inval
   const names = memberNames(head)
   if (names.has('method')) return invalid(id, error)
   // A response gets no response, but with its id the pending request can be rejected.
-  const mute = names.has('result') || names.has('error')
+  const isResponse = names.has('result') || names.has('error')
   return {
     kind: 'invalid',
-    id: mute || names.has('params') ? id : undefined,
+    id: isResponse || names.has('params') ? id : undefined,
     error,
-    noResponse: mute,
+    noResponse: isResponse,
   }
 }
 

@@ -221,10 +221,10 @@ export class Peer implements Receiver, PeerPort {
     })
   }
 
-  #invalid({ id, error, noResponse: mute }: Invalid, exchange: Exchange): void {
+  #invalid({ id, error, noResponse }: Invalid, exchange: Exchange): void {
     const entry: LogEntry = { level: 'warning', message: error.message }
     this.log(id === undefined ? entry : { ...entry, id })
-    if (mute && id !== undefined)
+    if (noResponse && id !== undefined)
       this.#outgoing?.fail(
         id,
         withCode(
@@ -232,7 +232,7 @@ export class Peer implements Receiver, PeerPort {
           new TypeError(`Invalid response: ${error.message}`, { cause: error }),
         ),
       )
-    if (mute || !this.#options.respondsToMalformed) return exchange.reply()
+    if (noResponse || !this.#options.respondsToMalformed) return exchange.reply()
     const frame = encodeError(id, error, this.#options.unreadableId?.() ?? 'null')
     exchange.reply(frame, { kind: 'response', id, error })
   }

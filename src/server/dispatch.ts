@@ -214,13 +214,13 @@ function hint(
 
 /** Whether the request is a retry after `input_required`. */
 function isRetry(
-  { mayRequireInput: mayAsk }: ServedMethod,
-  { asksBy: asking }: Revision,
+  { mayRequireInput }: ServedMethod,
+  { asksBy }: Revision,
   { requestState, inputResponses }: Params,
 ): boolean {
   return (
-    mayAsk === true &&
-    asking === 'result' &&
+    mayRequireInput === true &&
+    asksBy === 'result' &&
     (requestState !== undefined || inputResponses !== undefined)
   )
 }

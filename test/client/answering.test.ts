@@ -69,7 +69,7 @@ describe('a request of the server', () => {
     elicit: () => ({ action: 'decline' }),
     roots: () => [],
   }
-  const handshakes = revisions.filter(({ lifecycle: opening }) => opening === 'handshake')
+  const handshakes = revisions.filter(({ lifecycle }) => lifecycle === 'handshake')
   it.each(handshakes.map((revision) => [revision.id, revision.methods.serverRequests] as const))(
     'is −32601 where the revision does not have its method: %s',
     async (id, known) => {
@@ -100,7 +100,7 @@ describe('a request of the server', () => {
 
 describe('a sampling result', () => {
   const HANDSHAKE = revisions
-    .filter(({ lifecycle: opening }) => opening === 'handshake')
+    .filter(({ lifecycle }) => lifecycle === 'handshake')
     .map(({ id }) => id)
   it.each(HANDSHAKE)(
     'with several content blocks is joined for a revision that allows one: %s',

@@ -11,7 +11,7 @@ import { revisions } from '../../src/protocol/revisions/index.js'
 const EXAMPLE = fileURLToPath(new URL('../../examples/archive.mjs', import.meta.url))
 const STATE_KEY = 'a secret that some processes share among them'
 const ALL = revisions.map(({ id }) => id)
-const BY_RESULT = revisions.filter(({ asksBy: asking }) => asking === 'result').map(({ id }) => id)
+const BY_RESULT = revisions.filter(({ asksBy }) => asksBy === 'result').map(({ id }) => id)
 
 let home = ''
 beforeEach(() => {

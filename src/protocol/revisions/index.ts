@@ -15,12 +15,8 @@ export const revisions: readonly Revision[] = [
 ]
 
 /** The revisions with an initialize handshake, and those with stateless requests. */
-export const handshakeRevisions = revisions.filter(
-  ({ lifecycle: opening }) => opening === 'handshake',
-)
-export const statelessRevisions = revisions.filter(
-  ({ lifecycle: opening }) => opening === 'stateless',
-)
+export const handshakeRevisions = revisions.filter(({ lifecycle }) => lifecycle === 'handshake')
+export const statelessRevisions = revisions.filter(({ lifecycle }) => lifecycle === 'stateless')
 
 /** The revision with this id, if it has an initialize handshake. */
 export function handshakeRevision(id: unknown): Revision | undefined {
