@@ -15,6 +15,7 @@ class QuietReporter extends DefaultReporter {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: ['test/programs.ts'],
     setupFiles: ['test/quiet.ts', 'test/official/setup.ts'],
     reporters: [new QuietReporter()],
     // The output of a test is shown if it fails.
