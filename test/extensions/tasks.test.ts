@@ -262,6 +262,30 @@ describe('a tool that may be called as a task', () => {
     expect(seen.map((each) => (each as [string, number])[1])).toEqual([1, 2, 3])
   })
 
+  it('keeps an answer of the call that its handler asks for after the hand-over', async () => {
+    const proceeds: (() => void)[] = []
+    const job = after(async (_, call) => {
+      if (call.attempt === 2) await new Promise<void>((resolve) => proceeds.push(resolve))
+      const { one } = await call.ask({ one: form({ message: '1?', schema: NAME }) })
+      const { two } = await call.ask({ two: form({ message: '2?', schema: NAME }) })
+      return `${one.name} ${two.name}`
+    }, 60_000)
+    const server = serverOf([job])
+    const client = clientOf(server)
+    const { requestState } = await client.call('job')
+    server.tools.update('job', { task: { mode: 'may', after: 1, poll: 5 } })
+    const inputResponses = { one: accept({ name: 'Ada' }) }
+    const params = { name: 'job', arguments: {}, requestState, inputResponses }
+    const { taskId = '' } = await client.request('tools/call', params)
+    proceeds[0]?.()
+    const { inputRequests = {} } = await client.until(taskId, 'input_required')
+    expect(Object.values(inputRequests)).toMatchObject([{ params: { message: '2?' } }])
+    const [key = ''] = Object.keys(inputRequests)
+    await client.update(taskId, { [key]: accept({ name: 'Lovelace' }) })
+    const { result } = await client.until(taskId, 'completed')
+    expect(result?.content).toEqual([{ type: 'text', text: 'Ada Lovelace' }])
+  })
+
   it('stays a plain call if there is no room for its task', async () => {
     const store = new MemoryTaskStore({ maxTasks: 1 })
     const { run, begun } = controlled()

@@ -80,6 +80,7 @@ export class TaskCalls {
       return await this.#callWithPatience(toolCall, options, { run, environment: plain, create })
     }
     const started = this.#runner.room > 0
+    asking.recordResponses()
     const created = await this.#runner.reserve(() => create(asking.recorded, started))
     if (created === undefined) {
       if (options.mode === 'may') return await run()

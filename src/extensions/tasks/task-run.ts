@@ -102,6 +102,7 @@ export class TaskRun implements CallEnvironment {
     const live = this.#live
     if (live === undefined || !live.asking.redirect((suspension) => this.#park(suspension)))
       return false
+    live.asking.recordResponses()
     const { recorded } = live.asking
     for (const key of Object.keys(recorded.steps)) this.#stored.add(key)
     this.#handing = create(recorded)

@@ -109,6 +109,15 @@ export class AskByResult implements Asking {
     return { answers: Object.fromEntries(this.#answers), steps: this.#steps.recorded }
   }
 
+  /** Records the answers that came with the request, also of questions that the handler has not asked again yet. */
+  recordResponses(): void {
+    for (const [key, mark] of Object.entries(this.#previousState?.asked ?? {})) {
+      const answers = this.#answers.get(key) ?? {}
+      if (Object.hasOwn(this.#responses, key) && !Object.hasOwn(answers, mark))
+        this.#answers.set(key, { ...answers, [mark]: this.#responses[key] })
+    }
+  }
+
   /**
    * From now on, the call is suspended by `suspend`; where that returns false, as before. Returns false if the call is
    * being suspended already.
