@@ -71,5 +71,8 @@ export const CHUNKS = {
   options: /^cli\/(?:options|command|servers|settings)\.ts/,
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/default-server\.ts/,
+  // Used by servers and by clients, which do not load each other.
+  'http-messages': /^(?:framing\/event-stream|transports\/http\/client\/parameter-headers)\.ts/,
+  'extension-rules': /^protocol\/extension/,
   connecting: /^(?:client\/(?!auth\/)|client\.ts|transports\/stdio-(?:client|diagnosis))/,
 }
