@@ -1,17 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import {
-  type Call,
-  RpcError,
-  type Tool,
-  ToolError,
-  createServer,
-  form,
-  tool,
-} from '../../src/index.js'
+import { RpcError, type Tool, ToolError, createServer, form, tool } from '../../src/index.js'
 import { MemoryTaskStore, type TasksOptions, tasks } from '../../src/tasks.js'
 import { onStillClock } from '../clock.js'
 import { answers, initialize } from '../drive.js'
 import { RawClient, TASKS, accept } from './raw-client.js'
+import { controlled, serverOf, until } from './task-server.js'
 
 const NAME = {
   type: 'object',
@@ -19,9 +12,6 @@ const NAME = {
   required: ['name'],
 } as const
 const TEXT = { type: 'object', properties: { text: { type: 'string' } } } as const
-
-const serverOf = (tools: readonly Tool[], options: TasksOptions = {}) =>
-  createServer({ name: 'x', version: '1', tools, extensions: [tasks(options)] })
 
 const open: RawClient[] = []
 function clientOf(...given: ConstructorParameters<typeof RawClient>): RawClient {
@@ -32,32 +22,6 @@ function clientOf(...given: ConstructorParameters<typeof RawClient>): RawClient 
 afterEach(async () => {
   for (const client of open.splice(0)) await client.close()
 })
-
-/** Waits in turns of the event loop, whatever the clock is. */
-async function until(condition: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 10_000 && !condition(); turn++)
-    await new Promise((resolve) => setImmediate(resolve))
-  expect(condition()).toBe(true)
-}
-
-/** A handler that waits until it is told what to do. */
-function controlled() {
-  const runs: {
-    call: Call
-    resolve: (value: unknown) => void
-    reject: (error: unknown) => void
-  }[] = []
-  const run = (_: unknown, call: Call) =>
-    new Promise<unknown>((resolve, reject) => {
-      call.signal.addEventListener('abort', () => reject(call.signal.reason as Error))
-      runs.push({ call, resolve, reject })
-    })
-  const begun = async (index = 0) => {
-    await until(() => runs.length > index)
-    return runs[index] as (typeof runs)[number] // it has begun
-  }
-  return { run, runs, begun }
-}
 
 const echo = tool({
   name: 'echo',
