@@ -226,6 +226,34 @@ describe('a tool that may be called as a task', () => {
     expect(seen.map((each) => (each as [string, number])[1])).toEqual([1, 2, 3])
   })
 
+  it('has the answers of the request that makes it a task', async () => {
+    const job: Tool = {
+      name: 'job',
+      input: { type: 'object' },
+      task: { mode: 'may', after: 0 },
+      async run(_, call) {
+        const { who } = await call.ask({ who: form({ message: 'Who?', schema: NAME }) })
+        return `Hello, ${who.name}!`
+      },
+    }
+    const store = new MemoryTaskStore({ maxTasks: 1 })
+    const client = clientOf(serverOf([job, { ...ask, name: 'fill' }], { store }))
+    const filling = await client.create('fill')
+    const { requestState } = await client.call('job')
+    expect(requestState).toBeDefined()
+    for (const { name } of store.entries()) store.restore(name, undefined)
+    const created = await client.request('tools/call', {
+      name: 'job',
+      arguments: {},
+      requestState,
+      inputResponses: { who: accept({ name: 'Ada' }) },
+    })
+    expect(created).toMatchObject({ resultType: 'task' })
+    const { result } = await client.until(created.taskId ?? '', 'completed')
+    expect(result?.content).toEqual([{ type: 'text', text: 'Hello, Ada!' }])
+    expect(filling).not.toBe(created.taskId)
+  })
+
   it('stays a plain call if there is no room for its task', async () => {
     const store = new MemoryTaskStore({ maxTasks: 1 })
     const { run, begun } = controlled()
