@@ -1,4 +1,5 @@
 import fs from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 
 /** A journal that another process is using. */
 export class JournalLockedError extends Error {
@@ -30,6 +31,7 @@ export function lockFile(path: string): () => void {
         // Unlike a file that is created and then written, a link is complete when it appears.
         fs.linkSync(mine, lock)
         held.add(lock)
+        removeLeftovers(lock)
         return () => {
           held.delete(lock)
           fs.rmSync(lock, { force: true })
@@ -59,6 +61,21 @@ export function thisProcess(): string {
 
 function lockOf(path: string): string {
   return `${path}.lock`
+}
+
+/** Removes files of processes that were killed while they took the lock. */
+function removeLeftovers(lock: string): void {
+  const prefix = `${basename(lock)}.`
+  try {
+    for (const name of fs.readdirSync(dirname(lock))) {
+      if (!name.startsWith(prefix)) continue
+      const pid = Number(name.slice(prefix.length).split('.')[0])
+      if (Number.isInteger(pid) && pid !== process.pid && !exists(pid))
+        fs.rmSync(join(dirname(lock), name), { force: true })
+    }
+  } catch {
+    // They are harmless.
+  }
 }
 
 /** Removes a lock whose process has ended; throws if it has not. */
@@ -107,13 +124,17 @@ function readOwner(lock: string): Owner | undefined {
 function isAlive({ pid, start }: Owner, lock: string): boolean {
   // In a container, the process after a restart often has the same id.
   if (pid === process.pid) return held.has(lock)
-  if (!(Number.isInteger(pid) && pid > 0)) return false
+  if (!(Number.isInteger(pid) && pid > 0) || !exists(pid)) return false
+  return start === '' || startOf(pid) === start
+}
+
+function exists(pid: number): boolean {
   try {
     process.kill(pid, 0)
+    return true
   } catch (error) {
-    if (isCode(error, 'ESRCH')) return false
+    return !isCode(error, 'ESRCH')
   }
-  return start === '' || startOf(pid) === start
 }
 
 /** When a process was started, on systems that tell: its id may have been used before. */
