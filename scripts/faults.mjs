@@ -266,7 +266,7 @@ async function killAll() {
     }
     if ((await live(journal, plan)) === 'SIGKILL') {
       totals.kills++
-      const what = `${plan.kill} ${plan.phase}`
+      const what = `${String(plan.kill)} ${String(plan.phase)}`
       killed.set(what, (killed.get(what) ?? 0) + 1)
     } else totals.missed++
     if (totals.missed > 50 + kills) problems.push('too many servers were not killed')
@@ -337,7 +337,7 @@ await fullDisks(kills < 100 ? 2 : 24)
 if (totals.completed === 0) problems.push('no task was completed')
 if (totals.kills < kills) problems.push(`only ${totals.kills} of ${kills} servers were killed`)
 for (const problem of new Set(problems)) process.stdout.write(`FAILED ${problem}\n`)
-for (const [what, count] of [...killed].toSorted())
+for (const [what, count] of [...killed].toSorted(([one], [other]) => (one < other ? -1 : 1)))
   process.stdout.write(`${String(count).padStart(5)}  ${what}\n`)
 process.stdout.write(
   `faults: ${totals.kills} kills on ${totals.journals} journals (${totals.missed} not reached), ${totals.tasks} acknowledged tasks: ${totals.completed} completed, ${totals.failed} failed, ${totals.cancelled} cancelled; ${totals.effects} effects, ${totals.repeated} of them repeated before they were recorded; ${problems.length} problems\n`,

@@ -154,12 +154,12 @@ it.each([
 function onDisk() {
   const disk = { full: false, refused: 0 }
   const { write } = fs
-  vi.spyOn(fs, 'write').mockImplementation(((...args: Parameters<typeof write>) => {
+  vi.spyOn(fs, 'write').mockImplementation((...args: Parameters<typeof write>) => {
     if (!disk.full) return write(...args)
     disk.refused++
     const done = args.at(-1) as unknown as (error: Error) => void // as all functions of fs
     setImmediate(done, Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC' }))
-  }) as never)
+  })
   return { disk, store: new JournalTaskStore(path(), { maxBytesPerOwner: 64 * 1024 * 1024 }) }
 }
 
@@ -341,7 +341,7 @@ describe('a store that fails for a while', () => {
       name: 'job',
       input: { type: 'object' },
       task: 'must',
-      run: () => result() as never,
+      run: () => result(),
     }
     const client = clientOf(serverOf([job], { store }))
     const taskId = await client.create('job')

@@ -131,10 +131,10 @@ describe('JournalTaskStore', () => {
     for (const name of names) {
       const spy = vi.spyOn(fs, name)
       for (let each = 0; each < times; each++)
-        spy.mockImplementationOnce(((...args: unknown[]) => {
+        spy.mockImplementationOnce((...args: unknown[]) => {
           const done = args.at(-1) as (error: Error) => void // as all functions of fs
           done(new Error('EIO'))
-        }) as never)
+        })
     }
   }
 
@@ -185,16 +185,16 @@ describe('JournalTaskStore', () => {
     const store = await openStore({ compactBytes: 20_000 })
     await store.create(newTask('a'))
     const state = 'x'.repeat(1000)
-    let synced = 0
     const { fsync } = fs
-    vi.spyOn(fs, 'fsync').mockImplementation((fd, done) => {
+    const syncs = vi.spyOn(fs, 'fsync').mockImplementation((fd, done) => {
       // The first one is that of the new file, the others are those of the directory.
-      if (synced++ === 0 || synced > 4) fsync(fd, done)
+      const count = syncs.mock.calls.length
+      if (count === 1 || count > 4) fsync(fd, done)
       else done(new Error('EIO'))
     })
     let version = 1
     let failed = 0
-    while (synced < 5) {
+    while (syncs.mock.calls.length < 5) {
       try {
         await store.change('a', version, { state: `${version}${state}`, runnable: true })
         version++

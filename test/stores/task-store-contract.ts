@@ -130,7 +130,7 @@ export function taskStoreContract({ create, advance, restart, another }: Contrac
     const store = await create()
     const names = Array.from({ length: 20 }, (_, index) => `task ${index}`)
     for (const name of names) await store.create(newTask(name))
-    const claims = await Promise.all(Array.from({ length: 8 }, () => store.claim(3)))
+    const claims = await Promise.all(Array.from({ length: 8 }, async () => await store.claim(3)))
     expect(namesOf(claims.flat()).toSorted()).toEqual(names.toSorted())
   })
 

@@ -95,7 +95,8 @@ function isTrusted(stats: fs.Stats): boolean {
 }
 
 function readSmall(file: string): string | undefined {
-  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
+  // On Windows, some of them are undefined, which counts as 0.
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants
   const fd = fs.openSync(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   try {
     // It may have been replaced since it was looked at.
