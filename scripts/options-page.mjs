@@ -61,7 +61,12 @@ const SECTIONS = [
   [
     'new MemoryTaskStore(options)',
     'From `ccmcp/tasks`.',
-    [['stores/task-store.ts', 'MemoryTaskStoreOptions']],
+    [['stores/memory-task-store.ts', 'MemoryTaskStoreOptions']],
+  ],
+  [
+    'new JournalTaskStore(path, options)',
+    'From `ccmcp/journal`; also with the options of `MemoryTaskStore`.',
+    [['stores/journal/journal-task-store.ts', 'JournalTaskStoreOptions']],
   ],
   [
     'clientTasks(options)',

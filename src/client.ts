@@ -47,7 +47,7 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   return {
     open() {
       const [client, other] = memoryChannels(principal)
-      const release = internal.extensions?.acquire(internal, ignore)
+      const release = internal.extensions?.acquire(internal, ignore, { remote: false })
       void new ServerSession(internal, other, { remote: false, closed: () => void release?.() })
       return client
     },

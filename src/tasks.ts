@@ -8,12 +8,12 @@ export {
 } from './extensions/tasks/client-tasks.js'
 export type { TaskOptions } from './extensions/tasks/task-options.js'
 export { type TasksOptions, tasks } from './extensions/tasks/tasks.js'
-export {
-  type ClaimedTask,
-  MemoryTaskStore,
-  type MemoryTaskStoreOptions,
-  type NewTask,
-  type StoredTask,
-  type TaskChange,
-  type TaskStore,
+export { MemoryTaskStore, type MemoryTaskStoreOptions } from './stores/memory-task-store.js'
+export type {
+  ClaimedTask,
+  NewTask,
+  StoredTask,
+  TaskChange,
+  TaskCommand,
+  TaskStore,
 } from './stores/task-store.js'

@@ -31,6 +31,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'log out of a server',
     load: async () => (await import('./logout.js')).logoutCommand,
   },
+  tasks: {
+    description: 'show the tasks in a journal, cancel them or start them again',
+    load: async () => (await import('./tasks.js')).tasksCommand,
+  },
   play: {
     description: 'replay a transcript against a server, or record one',
     load: async () => (await import('./play.js')).playCommand,

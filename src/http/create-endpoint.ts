@@ -83,7 +83,7 @@ export function createEndpoint(
     sessionIdPrefix,
   })
   // Last: where an option is invalid, extensions are not started.
-  const release = server.extensions?.acquire(server, report)
+  const release = server.extensions?.acquire(server, report, { remote: true })
   return endpoint
 }
 

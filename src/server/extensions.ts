@@ -51,6 +51,12 @@ export interface ExtensionStream {
   stop(): void
 }
 
+/** How a server is served first. */
+export interface Serving {
+  /** Whether to anybody, over HTTP: somebody has started it on purpose, and sees that it fails. Otherwise to the process that has started it, or to this one. */
+  readonly remote: boolean
+}
+
 /** What an extension of the protocol consists of; all but the `id` is optional. */
 export interface ExtensionDefinition {
   /** Its identifier: a prefix, a slash and a name, such as `com.example/audit`. */
@@ -82,8 +88,16 @@ export interface ExtensionDefinition {
   readonly listen?: Readonly<
     Record<string, (value: unknown, call: Call) => ExtensionStream | Promise<ExtensionStream>>
   >
-  /** Called when the server is first served, before it receives a message; `report` writes to the log of the process. */
-  start?(server: Server, report: (entry: LogEntry) => void): void
+  /**
+   * Whether the server has it now (default: always). If not, it is neither declared nor served, and `settings` of clients
+   * are undefined. Called often, while the server is served.
+   */
+  available?(): boolean
+  /**
+   * Called when the server is first served, before it receives a message; `report` writes to the log of the process.
+   * What it throws is thrown by the transport.
+   */
+  start?(server: Server, report: (entry: LogEntry) => void, serving: Serving): void
   /** Called when the last transport has stopped serving it. */
   stop?(): void | Promise<void>
 }
@@ -106,7 +120,7 @@ export interface CoreNames {
 
 const NAMES = {
   members: namesOf<ExtensionDefinition>()(
-    'id revisions settings requires methods resultTypes toolFields listTool callTool listen start stop',
+    'id revisions settings requires methods resultTypes toolFields listTool callTool listen available start stop',
   ),
   methodMembers: namesOf<ExtensionMethod>()(
     'serve nameParam paramHeaders mayRequireInput urgent cache stream session',
@@ -178,8 +192,11 @@ export class Extensions {
     return this.#all.values()
   }
 
-  isIn({ revisions }: Extension, { id }: Revision): boolean {
-    return revisions === undefined || revisions.includes(id)
+  /** Whether an extension is part of a revision, and available. */
+  isIn(extension: Extension, { id }: Revision): boolean {
+    const { revisions } = extension
+    if (revisions !== undefined && !revisions.includes(id)) return false
+    return extension.available === undefined || isAvailable(extension.available(), extension)
   }
 
   /** Throws if the client has not declared the extension. */
@@ -198,7 +215,7 @@ export class Extensions {
     const settings = isObject(declared) ? declared[extension.id] : undefined
     return {
       caller,
-      settings: this.isIn(extension, revision) && isObject(settings) ? settings : undefined,
+      settings: isObject(settings) && this.isIn(extension, revision) ? settings : undefined,
     }
   }
 
@@ -321,8 +338,12 @@ export class Extensions {
   }
 
   /** Starts the extensions for the first user of the server; the last one to call the returned function stops them. */
-  acquire(server: Server, report: (entry: LogEntry) => void): () => Promise<void> {
-    if (this.#users === 0) this.#start(server, report)
+  acquire(
+    server: Server,
+    report: (entry: LogEntry) => void,
+    serving: Serving,
+  ): () => Promise<void> {
+    if (this.#users === 0) this.#start(server, report, serving)
     this.#users++
     let used = true
     return async () => {
@@ -333,11 +354,11 @@ export class Extensions {
   }
 
   /** Throws what an extension throws, after the ones before it are stopped. */
-  #start(server: Server, report: (entry: LogEntry) => void): void {
+  #start(server: Server, report: (entry: LogEntry) => void, serving: Serving): void {
     const started: Extension[] = []
     for (const extension of this.#all)
       try {
-        const returned: unknown = extension.start?.(server, report)
+        const returned: unknown = extension.start?.(server, report, serving)
         started.push(extension)
         callHook(
           () => returned,
@@ -355,6 +376,13 @@ function problemOf(problem: unknown, id: string): string | undefined {
   if (problem === undefined || typeof problem === 'string') return problem
   callHook(() => problem, ignore)
   throw new TypeError(`Extension ${id}: a check of "toolFields" must return a string or undefined`)
+}
+
+/** What `available` says; its type does not hold in JavaScript. */
+function isAvailable(available: unknown, { id }: Extension): boolean {
+  if (typeof available === 'boolean') return available
+  callHook(() => available, ignore)
+  throw new TypeError(`Extension ${id}: available must return true or false`)
 }
 
 function listingOf(listing: unknown, { id }: Extension): ToolListing | undefined {

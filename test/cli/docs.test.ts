@@ -12,6 +12,7 @@ import { prompt } from '../../src/cli/prompt.js'
 import { read } from '../../src/cli/read.js'
 import { serve } from '../../src/cli/serve.js'
 import { subscribe } from '../../src/cli/subscribe.js'
+import { tasksCommand } from '../../src/cli/tasks.js'
 import { CCMCP, ROOT } from '../stdio/child.js'
 import { ccmcp } from './command.js'
 
@@ -60,6 +61,7 @@ describe.each(
     play: playCommand,
     login: loginCommand,
     logout: logoutCommand,
+    tasks: tasksCommand,
   }),
 )('ccmcp %s', (name, command) => {
   const written = rows.filter(

@@ -104,18 +104,14 @@ export class AskByResult implements Asking {
     return this.#suspended
   }
 
-  /** What has been recorded so far. */
+  /** What has been recorded so far, with the answers of this request that were not looked up yet. */
   get recorded(): Pick<Suspension, 'answers' | 'steps'> {
-    return { answers: Object.fromEntries(this.#answers), steps: this.#steps.recorded }
-  }
-
-  /** Records the answers that came with the request, also of questions that the handler has not asked again yet. */
-  recordResponses(): void {
+    const answers = new Map(this.#answers)
     for (const [key, mark] of Object.entries(this.#previousState?.asked ?? {})) {
-      const answers = this.#answers.get(key) ?? {}
-      if (Object.hasOwn(this.#responses, key) && !Object.hasOwn(answers, mark))
-        this.#answers.set(key, { ...answers, [mark]: this.#responses[key] })
+      const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
+      if (response !== undefined) answers.set(key, { [mark]: response, ...answers.get(key) })
     }
+    return { answers: Object.fromEntries(answers), steps: this.#steps.recorded }
   }
 
   /**
@@ -228,7 +224,8 @@ export class AskByResult implements Asking {
         key,
         attempt,
         questions: this.#missing,
-        ...this.recorded,
+        answers: Object.fromEntries(this.#answers),
+        steps: this.#steps.recorded,
       }
       const redirected = await this.#redirected?.(suspension)
       if (redirected !== true) await this.#suspend(suspension)
