@@ -59,6 +59,7 @@ export type {
   ClientExtensionMethod,
   ExtensionConnection,
   ExtensionContext,
+  ExtensionMembers,
   ResultContext,
 } from './client/extension.js'
 export type { InputHandlers } from './client/input-handlers.js'

@@ -221,9 +221,8 @@ export class Client {
    * extension's handlers and to `on`, and may come more than once. As `subscribe`, across reconnects; lists for the same
    * field are sent as one.
    */
-  async listen(field: string, value: unknown, options?: ListenOptions): Promise<Subscription> {
-    await this.#connection.verified(options)
-    return await this.#connection.subscriptions.listen(field, value, options)
+  listen(field: string, value: unknown, options?: ListenOptions): Promise<Subscription> {
+    return this.#connection.listen(field, value, options)
   }
 
   /** Asks for log messages of a level or above (`on('notifications/message', …)`), in every protocol revision. */

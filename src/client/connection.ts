@@ -13,13 +13,14 @@ import type { LogLevel } from '../protocol/model.js'
 import { METHODS } from '../protocol/methods.js'
 import { type CacheOptions, ResultCache } from './cache.js'
 import { Listeners } from './events.js'
+import type { ExtensionConnection } from './extension.js'
 import { isLegacyFailure, isModern } from './opening.js'
 import { type Prior, priorOf } from './prior.js'
 import { Backoff, type ReconnectOptions, wait } from './reconnect.js'
 import type { SessionCallOptions } from './call-options.js'
 import type { ClientSession, ServerDetails, SessionObserver } from './session.js'
 import { SessionState } from './session-state.js'
-import { Subscriptions } from './subscriptions.js'
+import { type ListenOptions, type Subscription, Subscriptions } from './subscriptions.js'
 import { ConnectionError } from './target.js'
 import { OutputSchemas } from './tool-results.js'
 import { untilAborted } from './until-aborted.js'
@@ -65,6 +66,11 @@ export class Connection implements SessionObserver {
   /** Why there is no connection any more. */
   #ended: ChannelClosedError | undefined
   readonly #closing = new AbortController()
+  readonly connection: ExtensionConnection = {
+    request: (method, params, options) => this.request(method, params, options),
+    answer: (inputRequests, signal) => this.#known().session.answer(inputRequests, signal),
+    listen: (field, value, options) => this.listen(field, value, options),
+  }
 
   constructor(options: ConnectionOptions) {
     this.#options = options
@@ -142,6 +148,12 @@ export class Connection implements SessionObserver {
     const opened = await this.ready(options)
     // If it is refused, the server has been found to be another one.
     if (!opened.verified) await this.request('server/discover', undefined, options).catch(ignore)
+  }
+
+  /** Opens the stream of a field of an extension. */
+  async listen(field: string, value: unknown, options?: ListenOptions): Promise<Subscription> {
+    await this.verified(options)
+    return await this.subscriptions.listen(field, value, options)
   }
 
   /** The new session is the current one, unless the connection was closed meanwhile. */
