@@ -19,7 +19,8 @@ import type * as methods from './methods.js'
 import type { Prior } from './prior.js'
 import type { CallOptions, SessionCallOptions } from './call-options.js'
 import type { List } from './subscription-links.js'
-import type { ListChange, ListenOptions, ResourceChange, Subscription } from './subscriptions.js'
+import type { ListenOptions, Subscription } from './subscription.js'
+import type { ListChange, ResourceChange } from './subscriptions.js'
 import { type TypedToolResult, checkBy, checkResult, typedResult } from './tool-results.js'
 
 export interface ToolCallOptions<Output extends Schema = Schema> extends CallOptions {

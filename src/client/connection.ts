@@ -20,7 +20,8 @@ import { Backoff, type ReconnectOptions, wait } from './reconnect.js'
 import type { SessionCallOptions } from './call-options.js'
 import type { ClientSession, ServerDetails, SessionObserver } from './session.js'
 import { SessionState } from './session-state.js'
-import { type ListenOptions, type Subscription, Subscriptions } from './subscriptions.js'
+import type { ListenOptions, Subscription } from './subscription.js'
+import { Subscriptions } from './subscriptions.js'
 import { ConnectionError } from './target.js'
 import { OutputSchemas } from './tool-results.js'
 import { untilAborted } from './until-aborted.js'
@@ -66,7 +67,9 @@ export class Connection implements SessionObserver {
   /** Why there is no connection any more. */
   #ended: ChannelClosedError | undefined
   readonly #closing = new AbortController()
+  readonly #gone = new AbortController()
   readonly connection: ExtensionConnection = {
+    signal: this.#gone.signal,
     request: (method, params, options) => this.request(method, params, options),
     answer: (inputRequests, signal) => this.#known().session.answer(inputRequests, signal),
     listen: (field, value, options) => this.listen(field, value, options),
@@ -316,6 +319,7 @@ export class Connection implements SessionObserver {
   #end(ended: ChannelClosedError, error?: Error): void {
     if (this.#ended !== undefined) return
     this.#ended = ended
+    this.#gone.abort(ended)
     this.subscriptions.close()
     this.listeners.emit('closed', error === undefined ? {} : { error })
   }

@@ -10,10 +10,12 @@ import { METHODS, type MethodDescriptor } from '../protocol/methods.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../schema/names.js'
 import type { CallOptions } from './call-options.js'
-import type { ListenOptions, Subscription } from './subscriptions.js'
+import type { ListenOptions, Subscription } from './subscription.js'
 
 /** The connection of a client, as an extension uses it; the same object for as long as the client lives. */
 export interface ExtensionConnection {
+  /** Fires when the client is closed, or its connection is lost and not restored. */
+  readonly signal: AbortSignal
   /** Sends a request on the current connection, or on the next one after a reconnect. */
   request(method: string, params?: Params, options?: CallOptions): Promise<Params>
   /** Answers input requests of the server by the handlers of the client; returns the `inputResponses`. */
@@ -77,7 +79,9 @@ type MembersOf<Extension> =
   Extension extends ClientExtension<infer Members>
     ? object | void extends Members // not known
       ? unknown
-      : Exclude<Members, void>
+      : [Members] extends [void]
+        ? unknown
+        : Exclude<Members, void>
     : unknown
 
 const MEMBERS = namesOf<ClientExtension>()(

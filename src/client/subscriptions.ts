@@ -15,6 +15,7 @@ import {
   type Topic,
   methodForField,
 } from './subscription-links.js'
+import type { ListenOptions, Subscription } from './subscription.js'
 import { untilAborted } from './until-aborted.js'
 
 /** A change of a resource. */
@@ -32,12 +33,6 @@ export interface ListChange {
   readonly missed?: true
 }
 
-/** A listener for changes that can be removed. */
-export interface Subscription extends AsyncDisposable {
-  /** Removes the listener. The server is told when it was the last one for its resource. */
-  unsubscribe(): Promise<void>
-}
-
 /** The server no longer sends notifications of what it had accepted before, such as after a restart. */
 export interface SubscriptionEnded {
   /** The resource. */
@@ -48,13 +43,6 @@ export interface SubscriptionEnded {
   readonly field?: string
   readonly value?: unknown
   readonly error: Error
-}
-
-export interface ListenOptions extends CallOptions {
-  /** Called when the stream has ended, and until `onMissed` nothing is heard; or the server no longer accepts the value. */
-  onInterrupted?: () => unknown
-  /** Called when the connection was interrupted: notifications may have been missed. */
-  onMissed?: () => unknown
 }
 
 type Listener = (event: 'changed' | 'missed' | 'interrupted', uri?: string) => unknown

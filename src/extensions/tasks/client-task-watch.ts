@@ -1,6 +1,6 @@
 import type { ExtensionConnection } from '../../client/extension.js'
 import { wait } from '../../client/reconnect.js'
-import type { Subscription } from '../../client/subscriptions.js'
+import type { Subscription } from '../../client/subscription.js'
 import {
   ChannelClosedError,
   INTERNAL_ERROR,
@@ -85,9 +85,13 @@ export class TaskWatch {
     this.#last = first
     this.#options = options
     options.watched.add(this)
+    const { signal } = options.connection
+    if (signal.aborted) this.#closed()
+    else signal.addEventListener('abort', this.#closed)
   }
 
   end(): void {
+    this.#options.connection.signal.removeEventListener('abort', this.#closed)
     this.#options.watched.delete(this)
     this.#subscription?.unsubscribe().catch(ignore)
   }
@@ -138,8 +142,8 @@ export class TaskWatch {
         return await request(method, { taskId: this.taskId, ...params }, { signal })
       } catch (error) {
         if (signal.aborted || attempt === ATTEMPTS || !mayPass(error)) throw error
-        // Nothing is sent again on a connection that is closed for good.
-        if (error instanceof ChannelClosedError && attempt > 1) throw error
+        // The next one waits for a new connection, if there will be one.
+        if (error instanceof ChannelClosedError) continue
       }
       await wait(Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)), signal)
     }
@@ -166,6 +170,12 @@ export class TaskWatch {
       if (!signal.aborted && isRefusal(error)) watched.notifies ??= false
       this.#listening = 'no'
     }
+  }
+
+  /** A poll says that the connection is closed. */
+  readonly #closed = (): void => {
+    this.#pollNow = true
+    this.#wake()
   }
 
   /** The stream begins or ends: the state may have changed meanwhile. */
