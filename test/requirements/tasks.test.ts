@@ -407,7 +407,7 @@ describe('notifications', () => {
     const [acknowledged, ...others] = client.notifications
     expect(acknowledged?.params?.['notifications']).toEqual({ taskIds: [taskId] })
     expect(new Set(others.map(({ method }) => method))).toEqual(new Set(['notifications/tasks']))
-    const { _meta, resultType, ...task } = await client.get(taskId)
+    const { _meta: _, resultType: __, ...task } = await client.get(taskId)
     expect(client.notifications.find(isLast)?.params).toMatchObject(task)
   })
 })
@@ -420,7 +420,12 @@ describe('over HTTP', () => {
     const recording: typeof fetch = (url, init = {}) => {
       const headers = new Headers(init.headers)
       const method = headers.get('mcp-method') ?? ''
-      sent.push({ method, name: headers.get('mcp-name'), body: String(init.body), init })
+      sent.push({
+        method,
+        name: headers.get('mcp-name'),
+        body: typeof init.body === 'string' ? init.body : '',
+        init,
+      })
       return fetch(url, init)
     }
     await using client = await connect(http(listening.url, { fetch: recording }), {

@@ -40,7 +40,7 @@ export async function waitFor(first: ReceivedTask, options: WaitOptions): Promis
     if (stop.signal.aborted) return
     stop.abort(error)
     // Not with the signal of the caller, which may be aborted.
-    markHandled(connection.request('tasks/cancel', { taskId }))
+    void markHandled(connection.request('tasks/cancel', { taskId }))
   }
   const abort = () => giveUp(abortError(signal.reason))
   signal.addEventListener('abort', abort, { once: true })
