@@ -1,9 +1,8 @@
+export type { TaskStatus } from './extensions/tasks/client-task-state.js'
 export {
   type ClientTask,
-  type ClientTaskOptions,
-  type ClientTasks,
   type ClientTasksOptions,
-  type TaskStatus,
+  type TaskMembers,
   clientTasks,
 } from './extensions/tasks/client-tasks.js'
 export type { TaskOptions } from './extensions/tasks/task-options.js'

@@ -10,6 +10,7 @@ import { variableOf } from '../../src/cli/options.js'
 import { playCommand } from '../../src/cli/play.js'
 import { prompt } from '../../src/cli/prompt.js'
 import { read } from '../../src/cli/read.js'
+import { resume } from '../../src/cli/resume.js'
 import { serve } from '../../src/cli/serve.js'
 import { subscribe } from '../../src/cli/subscribe.js'
 import { tasksCommand } from '../../src/cli/tasks.js'
@@ -55,6 +56,7 @@ describe.each(
   Object.entries({
     list,
     call,
+    resume,
     read,
     prompt,
     subscribe,
