@@ -9,22 +9,22 @@ import { METHODS, type MethodDescriptor } from '../protocol/methods.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../schema/names.js'
 
+/** What the handlers of an extension may need. */
+export interface ExtensionContext {
+  /** What the server has declared for the extension; undefined if it has not, or not yet. */
+  readonly settings: Params | undefined
+}
+
 /** A connection, as an extension uses it. */
-export interface ExtensionConnection {
+export interface ExtensionConnection extends ExtensionContext {
   /** Sends a request. */
   request(method: string, params?: Params, options?: { signal?: AbortSignal }): Promise<Params>
   /** Answers input requests of the server by the handlers of the client; returns the `inputResponses`. */
   answer(inputRequests: unknown, signal: AbortSignal): Promise<Params>
 }
 
-/** What the handlers of an extension may need. */
-export interface ExtensionContext {
-  /** What the server has declared for the extension; undefined if it has not. */
-  readonly settings: Params | undefined
-}
-
 /** What the handler of a result type may need. */
-export interface ResultContext extends ExtensionContext, ExtensionConnection {
+export interface ResultContext extends ExtensionConnection {
   /** The request that got the result. */
   readonly method: string
   readonly params: Params | undefined
@@ -91,8 +91,18 @@ export class ClientExtensions {
     this.#extensions = extensions
   }
 
-  connected(connection: ExtensionConnection): void {
-    for (const extension of this.#extensions) extension.connected?.(connection)
+  /** `capabilities` are those of the server, once they are known. */
+  connected(
+    connection: Pick<ExtensionConnection, 'request' | 'answer'>,
+    capabilities: () => Params,
+  ): void {
+    for (const extension of this.#extensions)
+      extension.connected?.({
+        ...connection,
+        get settings() {
+          return settingsOf(extension.id, capabilities())
+        },
+      })
   }
 
   /** The capabilities that are declared in a revision: with the settings of the extensions that it has. */

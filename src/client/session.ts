@@ -124,10 +124,13 @@ export class ClientSession {
         },
       },
     )
-    options.extensions.connected({
-      request: (method, params, own) => this.request(method, params, own),
-      answer: this.#answer,
-    })
+    options.extensions.connected(
+      {
+        request: (method, params, own) => this.request(method, params, own),
+        answer: this.#answer,
+      },
+      () => this.capabilities,
+    )
   }
 
   /**

@@ -61,7 +61,9 @@ export interface ExtensionDefinition {
   readonly settings?: Params
   /** The ids of the extensions that it needs. */
   readonly requires?: readonly string[]
-  /** Its request methods; a client that has not declared the extension gets −32021. */
+  /** Whether clients declare it as well (default true): one that has not gets −32021 for its methods and listen fields. */
+  readonly clientDeclares?: boolean
+  /** Its request methods. */
   readonly methods?: Readonly<Record<string, ExtensionMethod>>
   /** Values of `resultType` that it may return, in revisions whose results have one. */
   readonly resultTypes?: readonly string[]
@@ -106,7 +108,7 @@ export interface CoreNames {
 
 const NAMES = {
   members: namesOf<ExtensionDefinition>()(
-    'id revisions settings requires methods resultTypes toolFields listTool callTool listen start stop',
+    'id revisions settings requires clientDeclares methods resultTypes toolFields listTool callTool listen start stop',
   ),
   methodMembers: namesOf<ExtensionMethod>()(
     'serve nameParam paramHeaders mayRequireInput urgent cache stream session',
@@ -182,10 +184,10 @@ export class Extensions {
     return revisions === undefined || revisions.includes(id)
   }
 
-  /** Throws if the client has not declared the extension. */
+  /** Throws if the client has not declared the extension, and must. */
   requireDeclared(extension: Extension, connection: ClientContext): void {
-    const { id } = extension
-    if (this.#clientOf(extension, connection).settings !== undefined) return
+    const { id, clientDeclares = true } = extension
+    if (!clientDeclares || this.#clientOf(extension, connection).settings !== undefined) return
     throw new RpcError(
       MISSING_CLIENT_CAPABILITY,
       `This request needs the extension ${id}; declare it in the client's capabilities`,

@@ -1,5 +1,6 @@
 // The server that the official conformance suite requires, on the public API of
 // the built package. The suite defines its names, URIs and texts.
+import { fileURLToPath } from 'node:url'
 import {
   RpcError,
   ToolError,
@@ -11,6 +12,7 @@ import {
   sample,
   tool,
 } from '../../dist/index.js'
+import { skills } from '../../dist/skills.js'
 import { tasks } from '../../dist/tasks.js'
 
 const PNG =
@@ -509,7 +511,7 @@ export function conformanceServer() {
     name: 'ccmcp-conformance',
     version: '1.0.0',
     tools: [...plain, ...lively, ...asking, ...rounds, ...changing, ...inTasks],
-    extensions: [tasks()],
+    extensions: [tasks(), skills({ folder: fileURLToPath(new URL('skills', import.meta.url)) })],
     resources,
     prompts,
   })
