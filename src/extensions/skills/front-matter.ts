@@ -4,7 +4,7 @@ import { truncateJson } from '../../jsonrpc/truncate.js'
 /* The front matter of a SKILL.md: YAML between two lines "---", read as JSON. */
 
 /** Maximum characters of front matter. */
-const MAX_LENGTH = 65_536
+const MAX_LENGTH = 32_768
 const MAX_DEPTH = 32
 
 /** Plain texts that YAML 1.1 reads as something else: booleans, dates, numbers in base 60 or with underscores. */
@@ -71,7 +71,8 @@ class Reader {
         // Duplicates are found below, in linear time.
         uniqueKeys: false,
         prettyErrors: false,
-        logLevel: 'silent',
+        // If it were silent, a second document would be ignored.
+        logLevel: 'error',
       })
     } catch (error) {
       // The parser is recursive: this is how it fails if values are nested too deeply.

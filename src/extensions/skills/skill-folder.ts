@@ -29,10 +29,12 @@ export interface FileIdentity {
   readonly changedAt: number
 }
 
+const NONE: FileIdentity = { text: '', size: 0, changedAt: 0 }
+
 export interface FolderEntry {
   readonly name: string
-  /** `outside`: a symbolic link that leaves the folder. */
-  readonly kind: 'file' | 'directory' | 'outside' | 'special'
+  /** `outside`: a symbolic link that leaves the folder. `unnamed`: its name is not UTF-8. */
+  readonly kind: 'file' | 'directory' | 'outside' | 'special' | 'unnamed'
   /** Where it is, after symbolic links. */
   readonly real: Segments
   readonly identity: FileIdentity
@@ -84,7 +86,10 @@ export class SkillFolder {
   /** Undefined if it is gone. */
   #entry(directory: Segments, name: string, path: string): FolderEntry | undefined {
     const stat = this.#fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
-    if (stat === undefined) return undefined
+    if (stat === undefined)
+      return name.includes('\uFFFD')
+        ? { name, kind: 'unnamed', real: [], identity: NONE }
+        : undefined
     if (!stat.isSymbolicLink())
       return { name, kind: kindOf(stat), real: [...directory, name], identity: identityOf(stat) }
     const identity = identityOf(stat)

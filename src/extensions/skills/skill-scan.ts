@@ -221,6 +221,8 @@ export class SkillScan {
         this.#fail(pending, [name], `it must be a file with the name ${SKILL_FILE}`)
       return
     }
+    if (kind === 'unnamed')
+      return this.#fail(pending, [name], 'its name is not valid UTF-8; rename it')
     if (kind === 'special')
       return this.#fail(pending, [name], 'it is neither a file nor a folder; remove it')
     const path = `${pending.path}/${name}`
