@@ -7,6 +7,7 @@ export {
   type ClientSkill,
   type LoadedSkill,
   type SkillContents,
+  type SkillFolderItem,
   type SkillReadOptions,
 } from './extensions/skills/client-skill.js'
 export type { FrontMatter, Skill, SkillResource } from './extensions/skills/skill.js'

@@ -5,7 +5,7 @@ const SKILL = 'skill://pdf-processing/SKILL.md'
 /** What the client does in each scenario, and the extension that it uses. */
 export async function skillsScenario(scenario) {
   if (!scenario.startsWith('sep-2640-client-')) return undefined
-  const { clientSkills } = await import('../../dist/skills.js')
+  const { clientSkills } = await import('ccmcp/skills')
   const skills = clientSkills()
   return { extensions: [skills], run: () => SCENARIOS[scenario](skills) }
 }

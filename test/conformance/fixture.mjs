@@ -1,6 +1,7 @@
 // The server that the official conformance suite requires, on the public API of
 // the built package. The suite defines its names, URIs and texts.
 import { fileURLToPath } from 'node:url'
+import { skills } from 'ccmcp/skills'
 import {
   RpcError,
   ToolError,
@@ -12,7 +13,6 @@ import {
   sample,
   tool,
 } from '../../dist/index.js'
-import { skills } from '../../dist/skills.js'
 import { tasks } from '../../dist/tasks.js'
 
 const PNG =

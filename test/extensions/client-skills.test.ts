@@ -97,7 +97,7 @@ function scripted(script: Script) {
     const contents = files[params.uri]
     return typeof contents === 'string'
       ? { contents: [{ uri: params.uri, text: contents }] }
-      : (contents as object)
+      : (contents as Record<string, unknown>) // as the test says
   })
   return { target: memory(server), requests }
 }

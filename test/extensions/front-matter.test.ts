@@ -122,6 +122,11 @@ describe('the front matter of a SKILL.md', () => {
   })
 })
 
+const PARTS =
+  'a|b: |: |- |? |\n|\n  |\t|&x |*x|!t |!!str |>-\n|"|\'|{|}|[|]|,|#| # c|%TAG|---|...|\r\n|\u0000|\u2028|~|0x|<<: '.split(
+    '|',
+  )
+
 describe('any front matter', () => {
   const json = fc.jsonValue({ maxDepth: 4 })
   const fields = fc.dictionary(
@@ -152,50 +157,7 @@ describe('any front matter', () => {
   })
 
   const yamlish = fc
-    .array(
-      fc.oneof(
-        fc.constantFrom(
-          ...[
-            'a',
-            'b: ',
-            ': ',
-            '- ',
-            '? ',
-            '\n',
-            '\n  ',
-            '\t',
-            '&x ',
-            '*x',
-            '!t ',
-            '!!str ',
-            '|\n',
-            '>-\n',
-            '"',
-            "'",
-          ],
-          ...[
-            '{',
-            '}',
-            '[',
-            ']',
-            ',',
-            '#',
-            ' # c',
-            '%TAG',
-            '---',
-            '...',
-            '\r\n',
-            '\u0000',
-            '\u2028',
-            '~',
-            '0x',
-            '<<: ',
-          ],
-        ),
-        fc.string({ maxLength: 8 }),
-      ),
-      { maxLength: 60 },
-    )
+    .array(fc.oneof(fc.constantFrom(...PARTS), fc.string({ maxLength: 8 })), { maxLength: 60 })
     .map((parts) => parts.join(''))
 
   it('is JSON or refused with a message', () => {

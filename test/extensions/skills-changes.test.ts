@@ -126,7 +126,7 @@ describe('a skill that is no longer valid', () => {
     ])
     writeFileSync(join(folder, 'a/SKILL.md'), skillText('a'))
     await eventually(async () => expect(await entries(client)).toHaveLength(2))
-    channel.close()
+    await channel.close()
   })
 
   it('does not stop the server when the whole folder is gone', async () => {
@@ -178,10 +178,10 @@ describe('digests', () => {
     const file = join(folder, 'a/x.md')
     let length = 0
     const read = fs.read
-    vi.spyOn(fs, 'read').mockImplementation(((...given: Parameters<typeof read>) => {
+    vi.spyOn(fs, 'read').mockImplementation((...given: Parameters<typeof read>) => {
       writeFileSync(file, 'x'.repeat(++length))
       return read(...given)
-    }) as typeof read)
+    })
     appendFileSync(file, 'more')
     await eventually(async () =>
       expect((await entries(client)).map(({ uri }) => uri)).toEqual(['skill://b/SKILL.md']),
@@ -229,11 +229,11 @@ describe('where folders cannot be watched', () => {
     const folder = folderWith({ 'a/SKILL.md': skillText('a') })
     const watchers: fs.FSWatcher[] = []
     const watch = fs.watch
-    vi.spyOn(fs, 'watch').mockImplementation(((...given: Parameters<typeof watch>) => {
+    vi.spyOn(fs, 'watch').mockImplementation((...given: Parameters<typeof watch>) => {
       const watcher = watch(...given)
       watchers.push(watcher)
       return watcher
-    }) as typeof watch)
+    })
     await using client = await connect(memory(serverOf(folder)))
     await entries(client)
     watchers.at(-1)?.emit('error', new Error('gone'))
@@ -247,12 +247,12 @@ describe('watchers', () => {
     const folder = folderWith({ 'a/SKILL.md': skillText('a'), 'a/b/c/x.md': 'x' })
     let open = 0
     const watch = fs.watch
-    vi.spyOn(fs, 'watch').mockImplementation(((...given: Parameters<typeof watch>) => {
+    vi.spyOn(fs, 'watch').mockImplementation((...given: Parameters<typeof watch>) => {
       const watcher = watch(...given)
       open++
       watcher.on('close', () => open--)
       return watcher
-    }) as typeof watch)
+    })
     const client = await connect(memory(serverOf(folder)))
     await entries(client)
     await eventually(() => expect(open).toBe(4))

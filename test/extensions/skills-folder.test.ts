@@ -210,7 +210,7 @@ describe('the limits of a skill', () => {
     const found = vi
       .spyOn(fs, 'readdirSync')
       .mockReturnValueOnce(names.map((name) => ({ name })) as never)
-    vi.spyOn(fs, 'lstatSync').mockReturnValue(fs.statSync(folder, { bigint: true }) as never)
+    vi.spyOn(fs, 'lstatSync').mockReturnValue(fs.statSync(folder, { bigint: true }))
     expect(problemOf(folder).message).toMatch(/more than 20000 files and folders/)
     expect(found).toHaveBeenCalledOnce()
   })
@@ -331,14 +331,14 @@ describe.each(['descriptor', 'path'] as const)('confinement by %s', (resolution)
     const results = new Set<string>()
     let calls = 0
     // Exchanges the folder and the link before each second system call that opens something.
-    vi.spyOn(fs, 'openSync').mockImplementation(((...given: Parameters<typeof open>) => {
+    vi.spyOn(fs, 'openSync').mockImplementation((...given: Parameters<typeof open>) => {
       if (calls++ % 2 === 0) {
         renameSync(join(folder, 'sub'), join(folder, 'other'))
         renameSync(join(folder, 'link'), join(folder, 'sub'))
         renameSync(join(folder, 'other'), join(folder, 'link'))
       }
       return open(...given)
-    }) as typeof open)
+    })
     for (let times = 0; times < 50; times++)
       try {
         results.add(new TextDecoder().decode((await below.read(['sub', 'a.md'], 100)).bytes))
@@ -356,13 +356,13 @@ describe.each(['descriptor', 'path'] as const)('confinement by %s', (resolution)
       const below = new SkillFolder(folder, resolution)
       await expect(below.read(['a.md'], 50)).rejects.toThrow('more than 50 bytes')
       const fstat = fs.fstatSync
-      const spy = vi.spyOn(fs, 'fstatSync').mockImplementationOnce(((
-        ...given: Parameters<typeof fstat>
-      ) => {
-        const stat = fstat(...given)
-        writeFileSync(join(folder, 'a.md'), 'b'.repeat(1000))
-        return stat
-      }) as typeof fstat)
+      const spy = vi
+        .spyOn(fs, 'fstatSync')
+        .mockImplementationOnce((...given: Parameters<typeof fstat>) => {
+          const stat = fstat(...given)
+          writeFileSync(join(folder, 'a.md'), 'b'.repeat(1000))
+          return stat
+        })
       await expect(below.read(['a.md'], 5000)).rejects.toThrow('has changed while it was read')
       expect(spy).toHaveBeenCalled()
       spy.mockRestore()

@@ -182,7 +182,8 @@ export class SkillFolder {
   }
 
   #openFile(file: Segments): number {
-    const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = this.#fs.constants
+    // On Windows, some are undefined: without an effect.
+    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = this.#fs.constants
     const name = file.at(-1) ?? ''
     try {
       const directory = this.#enter(file.slice(0, -1))

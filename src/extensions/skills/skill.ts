@@ -77,7 +77,7 @@ export function fieldProblem({
 function isText(value: unknown, maxLength: number): boolean {
   if (typeof value !== 'string' || value.trim() === '') return false
   // Characters, not UTF-16 units; a longer one is not counted.
-  return value.length <= 2 * maxLength && [...value].length <= maxLength
+  return value.length <= 2 * maxLength && Array.from(value).length <= maxLength
 }
 
 /** The digest of bytes, as it is written in a skill's entry. */
