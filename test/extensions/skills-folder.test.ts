@@ -11,11 +11,12 @@ import fs, {
 } from 'node:fs'
 import { createServer as createSocket } from 'node:net'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { connect, memory } from '../../src/client.js'
 import { SkillFolder } from '../../src/extensions/skills/skill-folder.js'
 import { createServer } from '../../src/index.js'
-import { type SkillsOptions, skills } from '../../src/skills.js'
+import { type SkillsOptions, clientSkills, skills } from '../../src/skills.js'
 import { type Files, folderWith, skillText, write } from './skill-folders.js'
 
 afterEach(() => {
@@ -143,7 +144,7 @@ describe('a folder that is not valid', () => {
       message:
         'skills: /nonexistent/skills: it cannot be opened as a folder (ENOENT); check the path',
     })
-    expect(problemOf(join(folderWith({ file: '' }), 'file')).message).toMatch(/ENOTDIR/)
+    expect(problemOf(join(folderWith({ file: '' }), 'file')).message).toMatch(/it is not a folder/)
   })
 
   it.each<[what: string, options: unknown]>([
@@ -290,6 +291,51 @@ describe.skipIf(process.platform === 'win32')('links and special files', () => {
       throw Object.assign(new Error('denied'), { code: 'EACCES' })
     }) as never)
     expect(problemOf(folder).message).toMatch(/pdf\/closed: it cannot be read \(EACCES\)/)
+  })
+
+  it('a name with a backslash is refused', () => {
+    const folder = inside()
+    writeFileSync(join(folder, 'pdf', 'a\\b.md'), '')
+    expect(problemOf(folder).message).toMatch(/its name has a backslash; rename it/)
+  })
+
+  it('every other name can be read by the URI that is listed', async () => {
+    const folder = inside()
+    const names = new Set(
+      fc.sample(fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }), 200),
+    )
+    for (const name of [
+      'a,b',
+      '[x]',
+      '{y}',
+      '%41',
+      '%zz',
+      '~',
+      "it's",
+      'a b',
+      '#1?',
+      'é',
+      '\u{1F600}',
+      '\n',
+      'C:',
+      '*.*',
+    ])
+      names.add(name)
+    for (const name of names) {
+      const bad = /[/\\\0\p{Surrogate}\uFFFD]/u.test(name) || name.startsWith('.')
+      if (!bad && name !== 'SKILL.md') writeFileSync(join(folder, 'pdf', name), name)
+    }
+    const own = clientSkills()
+    const server = createServer({ name: 'x', version: '1', extensions: [skills({ folder })] })
+    await using _client = await connect(memory(server), { extensions: [own] })
+    const [skill] = await own.list()
+    const loaded = await skill?.load()
+    const { resources = [] } = skill ?? {}
+    expect(resources.length).toBeGreaterThan(100)
+    for (const { uri } of resources === 'dynamic' ? [] : resources) {
+      const { path, text } = (await loaded?.read(uri)) ?? {}
+      if (path !== 'SKILL.md' && path !== 'a.md') expect(text).toBe(path)
+    }
   })
 
   it('a name that is not UTF-8 is refused', () => {

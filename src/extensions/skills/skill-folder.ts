@@ -64,8 +64,7 @@ export class SkillFolder {
   constructor(folder: string, resolution = defaultResolution()) {
     this.root = this.#fs.realpathSync(folder)
     this.name = this.#path.basename(this.#path.resolve(folder))
-    if (!this.#fs.statSync(this.root).isDirectory())
-      throw Object.assign(new Error('It is not a folder'), { code: 'ENOTDIR' })
+    if (!this.#fs.statSync(this.root).isDirectory()) throw new Error('it is not a folder')
     this.#byDescriptor = resolution === 'descriptor'
   }
 

@@ -24,6 +24,7 @@ export function pathProblem(path: string): string | undefined {
   if (!HOST.test(first))
     return `the folder "${first}" is the first segment of a URI; use letters, digits, "-", ".", "_" and "~" only`
   if (path.includes('\uFFFD') || /\p{Surrogate}/u.test(path)) return 'its name is not valid UTF-8'
+  if (path.includes('\\')) return 'its name has a backslash; rename it'
   if (uriOf(path).length > MAX_URI) return `its URI has more than ${MAX_URI} characters`
   return undefined
 }
